@@ -14,7 +14,9 @@ use nonesuch_server::limits::ResponseCategory as ResponseClass;
 use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::Image;
-use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, OwnerForm, TO_QUESTION, Template, push_fixed};
+use nonesuch_zone::image::{
+    ImageNode, Lookup, NodeKind, OwnerForm, QUESTION_POINTER, Template, push_record_fields,
+};
 
 /// Maximum number of CNAME and DNAME links in one response. The target of the last link is also
 /// looked up.
@@ -263,7 +265,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         // RFC 4592 §4.7: the owner in the answer is the query name. This includes an NSEC record,
         // although its template has its own owner.
         let is_expanded = matched.is_some() && owner == OwnerForm::AsRendered;
-        let owner = if is_expanded { OwnerForm::At(TO_QUESTION) } else { owner };
+        let owner = if is_expanded { OwnerForm::At(QUESTION_POINTER) } else { owner };
         (self.class, self.source) = (ResponseClass::Positive, node.name());
         let before = self.response.end();
         if !self.add_answers(node, owner, matched) {
@@ -346,7 +348,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             return false;
         };
         if self.response.dnssec_ok {
-            let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { TO_QUESTION };
+            let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { QUESTION_POINTER };
             online.add_signatures(self.response, template, pointer);
         }
         self.response.dnssec_ok
@@ -376,7 +378,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             Some(_) => (DenialTarget::Type { node }, node.name()),
         };
         let Some(record) = online.nsec_record(denied, signed_owner) else { return false };
-        let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { TO_QUESTION };
+        let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { QUESTION_POINTER };
         online.add_generated(self.response, Section::Answer, &record, Some(pointer));
         true
     }
@@ -416,7 +418,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     }
 
     fn is_dname_added(&self, template: Template<'_>) -> bool {
-        self.dnames.iter().any(|other| other.is(template))
+        self.dnames.iter().any(|other| other.is_same(template))
     }
 
     /// Adds the DNAME record and the CNAME record synthesised from it (RFC 6672 §3.2).
@@ -457,9 +459,9 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         }
         let at = self.response.end();
         self.response.add_record(|out| {
-            let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { TO_QUESTION };
+            let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { QUESTION_POINTER };
             out.extend_from_slice(&pointer.to_be_bytes());
-            push_fixed(Rtype::CNAME, ttl, (prefix.len() + target.len()) as u16, out);
+            push_record_fields(Rtype::CNAME, ttl, (prefix.len() + target.len()) as u16, out);
             out.extend_from_slice(prefix);
             out.extend_from_slice(&target);
         });

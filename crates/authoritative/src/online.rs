@@ -98,7 +98,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
     /// different TTL but the same signature.
     fn as_in_zone(&self, template: Template<'i>) -> Template<'i> {
         let image = self.image();
-        if !template.is(image.negative_soa()) {
+        if !template.is_same(image.negative_soa()) {
             return template;
         }
         image.find_exact(image.apex()).and_then(|apex| apex.template(Rtype::SOA)).unwrap_or(template)

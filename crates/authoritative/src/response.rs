@@ -6,7 +6,7 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
-use nonesuch_zone::image::{OwnerForm, Position, TO_QUESTION, Template, push_fixed};
+use nonesuch_zone::image::{OwnerForm, Position, QUESTION_POINTER, Template, push_record_fields};
 
 /// A position in a response to which [`Response::rewind`] returns.
 #[derive(Clone, Copy)]
@@ -101,7 +101,7 @@ impl<'o> Response<'o> {
 
     /// Returns a pointer to the last `octets` octets of the query name.
     pub(crate) const fn suffix_pointer(&self, octets: usize) -> OwnerForm {
-        OwnerForm::At(TO_QUESTION + (self.question - octets) as u16)
+        OwnerForm::At(QUESTION_POINTER + (self.question - octets) as u16)
     }
 
     /// Octets that further records may occupy.
@@ -165,7 +165,7 @@ impl<'o> Response<'o> {
                 return;
             };
             self.out.extend_from_slice(owner);
-            push_fixed(Rtype::RRSIG, ttl, rdata.len() as u16, self.out);
+            push_record_fields(Rtype::RRSIG, ttl, rdata.len() as u16, self.out);
             self.out.extend_from_slice(rdata);
             self.counts[section as usize] += 1;
             rest = tail;
@@ -188,7 +188,7 @@ impl<'o> Response<'o> {
             Some(pointer) => self.out.extend_from_slice(&pointer.to_be_bytes()),
             None => self.push_name(owner),
         }
-        push_fixed(rtype, ttl, rdata.iter().map(|part| part.len()).sum::<usize>() as u16, self.out);
+        push_record_fields(rtype, ttl, rdata.iter().map(|part| part.len()).sum::<usize>() as u16, self.out);
         rdata.iter().for_each(|part| self.out.extend_from_slice(part));
         self.counts[section as usize] += 1;
         start
@@ -203,7 +203,7 @@ impl<'o> Response<'o> {
         while !suffix.is_root() {
             if question.is_at_or_below(suffix) {
                 let front = name.len() - suffix.len();
-                let at = TO_QUESTION + (self.question - suffix.len()) as u16;
+                let at = QUESTION_POINTER + (self.question - suffix.len()) as u16;
                 self.out.extend_from_slice(&name.wire()[..front]);
                 self.out.extend_from_slice(&at.to_be_bytes());
                 return;

@@ -51,7 +51,7 @@ pub use file::{ImageFile, ImageFileError, VerificationRecord};
 pub use node::{Glue, ImageNode, NodeKind, Template};
 pub(crate) use render::rendered_octets;
 pub use signature::{SignatureFields, ValidityPeriod};
-pub use template::{OwnerForm, Position, TO_QUESTION, push_fixed};
+pub use template::{OwnerForm, Position, QUESTION_POINTER, push_record_fields};
 
 use bytes::Bytes;
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -61,7 +61,7 @@ use std::fmt;
 /// A zone compiled for answering queries.
 #[derive(Clone)]
 pub struct Image {
-    facts: ZoneSummary,
+    summary: ZoneSummary,
     sections: Sections,
     /// Whether the denial chain was verified to match the zone. Image files do not store this.
     is_chain_verified: bool,
@@ -76,7 +76,7 @@ struct ZoneSummary {
     is_signed: bool,
     /// Index of the SOA RRset with the TTL of negative answers, among the RRsets of the apex.
     negative_soa: u16,
-    nsec3: Option<Nsec3Facts>,
+    nsec3: Option<Nsec3Parameters>,
     nsec5: Option<Nsec5Key>,
     /// Period in which each RRset has a valid signature; `None` if there are no signatures.
     period: Option<ValidityPeriod>,
@@ -89,7 +89,7 @@ pub const MAX_NSEC3_ITERATIONS: u16 = 500;
 
 /// Parameters of the NSEC3 chain (RFC 5155 §4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Nsec3Facts {
+struct Nsec3Parameters {
     iterations: u16,
     salt: Vec<u8>,
 }
@@ -104,34 +104,35 @@ struct Nsec5Key {
 /// The sections of an image.
 #[derive(Clone, Default)]
 struct Sections {
-    /// A block for each name (`node`). The offset of each block is a multiple of [`node::UNIT`].
+    /// A block for each name (`node`). The offset of each block is a multiple of [`node::BLOCK_UNIT`].
     blocks: Bytes,
     /// The hash table of names (`index`).
-    table: Bytes,
+    name_table: Bytes,
     /// First octets of the sort keys of names in canonical order, 8 octets each. With an NSEC
     /// chain: the names that own records. Without any denial chain: all names.
     order_keys: Bytes,
-    /// Offsets of the blocks of these names, 4 octets each.
+    /// Offsets of the blocks of these names in units of [`node::BLOCK_UNIT`], 4 octets each.
     order_nodes: Bytes,
     /// Hashes of the owners in the NSEC3 chain, in order, 20 octets each.
     nsec3_hashes: Bytes,
     /// Offsets of the blocks of these owners, 4 octets each.
     nsec3_nodes: Bytes,
-    /// The same for the NSEC5 chain, whose hashes have 32 octets.
+    /// Hashes of the owners in the NSEC5 chain, in order, 32 octets each.
     nsec5_hashes: Bytes,
+    /// Offsets of the blocks of these owners, 4 octets each.
     nsec5_nodes: Bytes,
     /// Forms: the common parts of RRSIG records ([`signature`]).
     forms: Bytes,
 }
 
 /// Number of sections.
-const SECTIONS: usize = 9;
+const SECTION_COUNT: usize = 9;
 
 impl Sections {
-    const fn all(&self) -> [&Bytes; SECTIONS] {
+    const fn all(&self) -> [&Bytes; SECTION_COUNT] {
         [
             &self.blocks,
-            &self.table,
+            &self.name_table,
             &self.order_keys,
             &self.order_nodes,
             &self.nsec3_hashes,
@@ -142,10 +143,10 @@ impl Sections {
         ]
     }
 
-    fn from_all(all: [Bytes; SECTIONS]) -> Self {
+    fn from_all(all: [Bytes; SECTION_COUNT]) -> Self {
         let [
             blocks,
-            table,
+            name_table,
             order_keys,
             order_nodes,
             nsec3_hashes,
@@ -156,7 +157,7 @@ impl Sections {
         ] = all;
         Self {
             blocks,
-            table,
+            name_table,
             order_keys,
             order_nodes,
             nsec3_hashes,
@@ -182,19 +183,19 @@ impl Image {
     /// Apex of the zone, in lower case.
     #[must_use]
     pub const fn apex(&self) -> NameRef<'_> {
-        self.facts.apex.view()
+        self.summary.apex.view()
     }
 
     /// Serial in the SOA record.
     #[must_use]
     pub const fn serial(&self) -> u32 {
-        self.facts.serial
+        self.summary.serial
     }
 
     /// Whether the apex has a DNSKEY RRset and the zone has a denial chain.
     #[must_use]
     pub const fn is_signed(&self) -> bool {
-        self.facts.is_signed
+        self.summary.is_signed
     }
 
     /// Marks the denial chain as verified: its records prove what the server uses them for.
@@ -218,20 +219,20 @@ impl Image {
     /// Whether both images have the same zone properties and the same sections, and therefore give
     /// the same answers.
     #[must_use]
-    pub fn has_octets_of(&self, other: &Self) -> bool {
-        self.facts == other.facts && self.sections.all() == other.sections.all()
+    pub fn has_same_octets(&self, other: &Self) -> bool {
+        self.summary == other.summary && self.sections.all() == other.sections.all()
     }
 
     /// Period in which each RRset has a valid signature; `None` if there are no signatures.
     #[must_use]
     pub const fn period(&self) -> Option<ValidityPeriod> {
-        self.facts.period
+        self.summary.period
     }
 
-    /// Number of signatures.
+    /// Number of RRSIG records in the zone.
     #[must_use]
     pub const fn signatures(&self) -> u64 {
-        self.facts.signatures
+        self.summary.signatures
     }
 
     /// Returns the RDATA of the records of `rtype` at the apex; empty if this RRset does not exist.
@@ -267,14 +268,14 @@ impl Image {
             !name.wire().iter().any(u8::is_ascii_uppercase),
             "the caller must convert the name to lower case"
         );
-        let found = index::find(&self.sections.table, name.wire(), |at| self.node(at).name().wire())?;
+        let found = index::find(&self.sections.name_table, name.wire(), |at| self.node(at).name().wire())?;
         Some(self.node(found))
     }
 
     /// The SOA RRset with the TTL of negative answers (RFC 2308 §5).
     #[must_use]
     pub fn negative_soa(&self) -> Template<'_> {
-        self.node(0).template_at(self.facts.negative_soa)
+        self.node(0).template_at(self.summary.negative_soa)
     }
 
     /// Returns the NSEC RRset that matches or covers `name`: its owner is the last one at or before
@@ -282,8 +283,8 @@ impl Image {
     /// has no NSEC record. `name` must be in lower case and in the zone.
     #[must_use]
     pub fn nsec_at_or_before(&self, name: NameRef<'_>) -> Option<Template<'_>> {
-        let last = self.first_after(name).checked_sub(1)?;
-        self.ordered(last)?.template(Rtype::NSEC)
+        let last = self.index_after(name).checked_sub(1)?;
+        self.ordered_node(last)?.template(Rtype::NSEC)
     }
 
     /// Returns the last name in the range from `from` (included) to `before` (excluded), in
@@ -291,38 +292,43 @@ impl Image {
     /// the zone and in lower case. Occluded names are ignored.
     #[must_use]
     pub fn last_name_in(&self, from: NameRef<'_>, before: NameRef<'_>) -> Option<ImageNode<'_>> {
-        let after = self.first_after(before);
+        let after = self.index_after(before);
         let is_before = |node: &ImageNode<'_>| node.name() != before;
-        let last = (0..after).rev().take(2).filter_map(|place| self.ordered(place)).find(is_before)?;
+        let last = (0..after).rev().take(2).filter_map(|index| self.ordered_node(index)).find(is_before)?;
         (last.name().cmp_canonical(from) != Ordering::Less).then_some(last)
     }
 
-    /// Returns the name at index `place` of the list in canonical order.
-    fn ordered(&self, place: usize) -> Option<ImageNode<'_>> {
-        let at = self.sections.order_nodes.as_chunks::<4>().0.get(place)?;
+    /// Returns the node at `index` of the list in canonical order.
+    fn ordered_node(&self, index: usize) -> Option<ImageNode<'_>> {
+        let at = self.sections.order_nodes.as_chunks::<4>().0.get(index)?;
         Some(self.node(u32::from_le_bytes(*at)))
     }
 
     /// Returns the index of the first name after `name` in the list in canonical order.
-    fn first_after(&self, name: NameRef<'_>) -> usize {
+    fn index_after(&self, name: NameRef<'_>) -> usize {
         let prefix = index::key_prefix(name, self.apex());
         let keys = self.sections.order_keys.as_chunks::<8>().0;
         let nodes = self.sections.order_nodes.as_chunks::<4>().0;
-        let low = keys.partition_point(|key| u64::from_le_bytes(*key) < prefix);
+        let first_tie = keys.partition_point(|key| u64::from_le_bytes(*key) < prefix);
         let is_tie = |key: &[u8; 8]| u64::from_le_bytes(*key) == prefix;
-        // Usually there are no ties, and one comparison shows it.
-        let ties = if keys.get(low).is_some_and(is_tie) { keys[low..].partition_point(is_tie) } else { 0 };
+        // Fast path: usually no key is equal to the prefix.
+        let ties = if keys.get(first_tie).is_some_and(is_tie) {
+            keys[first_tie..].partition_point(is_tie)
+        } else {
+            0
+        };
         let at_or_before =
             |at: &[u8; 4]| self.node(u32::from_le_bytes(*at)).name().cmp_canonical(name) != Ordering::Greater;
-        low + nodes.get(low..low + ties).map_or(0, |ties| ties.partition_point(at_or_before))
+        first_tie
+            + nodes.get(first_tie..first_tie + ties).map_or(0, |ties| ties.partition_point(at_or_before))
     }
 
     /// Salt and iterations of the NSEC3 chain; `None` if there is no chain that the server can use.
     /// With more than [`MAX_NSEC3_ITERATIONS`] iterations, each query would cost milliseconds.
     #[must_use]
     pub fn nsec3_parameters(&self) -> Option<(&[u8], u16)> {
-        let facts = self.facts.nsec3.as_ref()?;
-        (facts.iterations <= MAX_NSEC3_ITERATIONS).then_some((&facts.salt, facts.iterations))
+        let parameters = self.summary.nsec3.as_ref()?;
+        (parameters.iterations <= MAX_NSEC3_ITERATIONS).then_some((&parameters.salt, parameters.iterations))
     }
 
     /// Returns the NSEC3 RRset whose owner is `hash`.
@@ -342,7 +348,7 @@ impl Image {
     /// `None` if there is no chain.
     #[must_use]
     pub fn nsec5_key(&self) -> Option<(u16, u8)> {
-        self.facts.nsec5.map(|key| (key.tag, key.algorithm))
+        self.summary.nsec5.map(|key| (key.tag, key.algorithm))
     }
 
     /// Returns the NSEC5 RRset whose owner is `hash`.
@@ -370,7 +376,7 @@ impl Image {
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Image")
-            .field("facts", &self.facts)
+            .field("summary", &self.summary)
             .field("octets", &self.octets())
             .finish_non_exhaustive()
     }

@@ -7,7 +7,7 @@ use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_server::limits::ResponseCategory as ResponseClass;
 use nonesuch_zone::Image;
-use nonesuch_zone::image::{ImageNode, OwnerForm, TO_QUESTION};
+use nonesuch_zone::image::{ImageNode, OwnerForm, QUESTION_POINTER};
 
 impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     /// Denies that a name exists. With compact denial, the response claims that the name exists
@@ -22,7 +22,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         } else if let (Some(online), Rtype::NSEC) = (compact, self.qtype)
             && let Some(record) = online.nsec_record(denied, name)
         {
-            let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { TO_QUESTION };
+            let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { QUESTION_POINTER };
             online.add_generated(self.response, Section::Answer, &record, Some(pointer));
             return self.finish_proof(&Proof::default());
         }
@@ -84,8 +84,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     fn add_alias_proofs(&mut self, last: &Proof<'i>) {
         let aliases = std::mem::take(&mut self.alias_proofs);
         for (index, template) in aliases.iter().enumerate() {
-            let is_there = last.templates().any(|other| other.is(*template))
-                || aliases[..index].iter().any(|other| other.is(*template));
+            let is_there = last.templates().any(|other| other.is_same(*template))
+                || aliases[..index].iter().any(|other| other.is_same(*template));
             if !is_there {
                 self.response.add(Section::Authority, *template, OwnerForm::AsRendered);
             }

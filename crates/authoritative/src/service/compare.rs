@@ -141,7 +141,7 @@ impl SerialChange {
         }
         // If a zone is signed online, its keys can change without a change of its records.
         let has_changed =
-            before.keys.dnskeys == after.keys.dnskeys && !before.image.has_octets_of(&after.image);
+            before.keys.dnskeys == after.keys.dnskeys && !before.image.has_same_octets(&after.image);
         if has_changed { Self::Reused { serial: from } } else { Self::Unchanged }
     }
 

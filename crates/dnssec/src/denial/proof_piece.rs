@@ -42,7 +42,7 @@ impl ProofPiece<'_> {
     /// Returns whether `other` is the same RRset as this piece. Merges generated records.
     fn merge(&mut self, other: &ProofPiece<'_>) -> bool {
         match (self, other) {
-            (Self::Stored(own), ProofPiece::Stored(other)) => own.is(*other),
+            (Self::Stored(own), ProofPiece::Stored(other)) => own.is_same(*other),
             (Self::Generated(own), ProofPiece::Generated(other)) => own.merge(other),
             (Self::Proven { name: own, .. }, ProofPiece::Proven { name: other, .. }) => own == other,
             _ => false,

@@ -32,7 +32,7 @@ impl<'i> Proof<'i> {
         let Some(template) = template else { return };
         for slot in &mut self.templates {
             match slot {
-                Some(present) if present.is(template) => return,
+                Some(present) if present.is_same(template) => return,
                 Some(_) => {}
                 None => {
                     *slot = Some(template);

@@ -5,12 +5,13 @@ use super::Image;
 use super::node::ImageNode;
 
 /// Octets of the label of an NSEC5 hash, the longest hash (base32hex without padding).
-const LABEL: usize = 52;
+const MAX_LABEL_OCTETS: usize = 52;
 
 /// The owners of a chain with hashes of `N` octets.
 pub(super) struct HashChain<'i, const N: usize> {
     image: &'i Image,
     hashes: &'i [[u8; N]],
+    /// Positions of the blocks of the owners, in the order of `hashes`.
     nodes: &'i [[u8; 4]],
 }
 
@@ -21,7 +22,7 @@ impl<'i, const N: usize> HashChain<'i, N> {
         Self { image, hashes: hashes.as_chunks().0, nodes: nodes.as_chunks().0 }
     }
 
-    /// Returns the owner with the hash `hash`.
+    /// Returns the owner whose hash is `hash`.
     pub(super) fn matching(&self, hash: &[u8; N]) -> Option<ImageNode<'i>> {
         let position = self.position_at_or_before(hash)?;
         (self.hashes[position] == *hash).then(|| self.node(position))
@@ -38,64 +39,66 @@ impl<'i, const N: usize> HashChain<'i, N> {
         self.image.node(u32::from_le_bytes(self.nodes[position]))
     }
 
-    fn head(&self, position: usize) -> u64 {
-        head(&self.hashes[position])
+    /// Returns the first octets of the hash at `position` as a number.
+    fn prefix(&self, position: usize) -> u64 {
+        prefix(&self.hashes[position])
     }
 
     /// Returns the position of the last owner at or before `hash`.
     fn position_at_or_before(&self, hash: &[u8; N]) -> Option<usize> {
-        let head = head(hash);
-        let after = self.first_after(head);
+        let prefix = prefix(hash);
+        let after = self.index_after(prefix);
         let last = after.checked_sub(1)?;
         if self.hashes[last] <= *hash {
             return Some(last);
         }
-        // Several hashes with the same first octets are very rare, but a malicious zone may have
-        // any number of them.
+        // Usually at most one hash has these first octets, but a malicious zone may have any number of
+        // such hashes.
         self.hashes[..last].partition_point(|other| other <= hash).checked_sub(1)
     }
 
-    /// Returns the position of the first hash after `wanted`. Hashes are evenly distributed, so the
+    /// Returns the position of the first hash whose first octets are greater than `wanted`. Hashes are evenly distributed, so the
     /// search starts at an estimate from the first octets.
-    fn first_after(&self, wanted: u64) -> usize {
+    fn index_after(&self, wanted: u64) -> usize {
         let count = self.hashes.len();
         let guess = ((u128::from(wanted) * count as u128) >> 64) as usize;
         let (mut low, mut high) = (0, count);
         let mut step = 8;
         // Invariant: each hash before `low` is at or before `wanted`, and each hash from `high` on
         // is after `wanted`.
-        if count > 0 && self.head(guess) <= wanted {
+        if count > 0 && self.prefix(guess) <= wanted {
             low = guess + 1;
-            while low < count && self.head((low + step).min(count) - 1) <= wanted {
+            while low < count && self.prefix((low + step).min(count) - 1) <= wanted {
                 low = (low + step).min(count);
                 step *= 2;
             }
             high = (low + step).min(count);
         } else if count > 0 {
             high = guess;
-            while high > 0 && self.head(high.saturating_sub(step)) > wanted {
+            while high > 0 && self.prefix(high.saturating_sub(step)) > wanted {
                 high = high.saturating_sub(step);
                 step *= 2;
             }
             low = high.saturating_sub(step);
         }
-        low + self.hashes[low..high].partition_point(|hash| head(hash) <= wanted)
+        low + self.hashes[low..high].partition_point(|hash| prefix(hash) <= wanted)
     }
 }
 
 /// Returns the first octets of a hash as a number.
-fn head(hash: &[u8]) -> u64 {
-    hash.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
+fn prefix(hash: &[u8]) -> u64 {
+    hash.first_chunk().map_or(0, |prefix| u64::from_be_bytes(*prefix))
 }
 
 /// Decodes the hash from the first label of an owner; `None` if it is not a hash of `N` octets.
 pub(super) fn decode<const N: usize>(label: &[u8]) -> Option<[u8; N]> {
     let mut hash = [0; N];
-    let mut room = [0; LABEL];
-    let room = room.get_mut(..label.len()).filter(|room| room.len() == (N * 8).div_ceil(5))?;
-    room.copy_from_slice(label);
-    room.make_ascii_uppercase();
-    data_encoding::BASE32HEX_NOPAD.decode_mut(room, &mut hash).ok()?;
+    let mut upper_case = [0; MAX_LABEL_OCTETS];
+    let upper_case =
+        upper_case.get_mut(..label.len()).filter(|upper_case| upper_case.len() == (N * 8).div_ceil(5))?;
+    upper_case.copy_from_slice(label);
+    upper_case.make_ascii_uppercase();
+    data_encoding::BASE32HEX_NOPAD.decode_mut(upper_case, &mut hash).ok()?;
     Some(hash)
 }
 
@@ -113,7 +116,7 @@ mod tests {
         }
 
         #[test]
-        fn every_place_between_hashes_is_found(
+        fn every_position_between_hashes_is_found(
             tails in proptest::collection::btree_set(any::<(u8, u8)>(), 0..40),
             wanted in any::<(u8, u8)>(),
         ) {

@@ -6,17 +6,18 @@
 //! malformed or of another type, cause wrong answers but no other harm.
 
 use super::file::ImageFileError::{self, Malformed};
-use super::node::{BLOCK_HEAD, HEAD, Head, NodeKind, UNIT, bounds, split_block};
-use super::signature::{SIGNATURE_HEAD, check_forms};
-use super::template::{is_glue, places};
+use super::node::{BLOCK_HEAD_OCTETS, BLOCK_UNIT, Head, NodeKind, RRSET_HEAD_OCTETS, bounds, split_block};
+use super::signature::{SIGNATURE_HEAD_OCTETS, check_forms};
+use super::template::{is_glue, patch_positions};
 use super::{Image, index};
 use crate::size::MAX_MESSAGE;
 use nonesuch_proto::NameRef;
 use std::collections::HashMap;
 
-/// Minimum octets of the owner of a record, and octets of its type, class, TTL and length.
+/// Octets of a compression pointer.
 const POINTER_OCTETS: usize = 2;
-const FIXED: usize = 10;
+/// Octets of the type, class, TTL and RDATA length of a record.
+const FIXED_OCTETS: usize = 10;
 
 /// Checks the sections of an image.
 pub(super) fn check(image: &Image) -> Result<(), ImageFileError> {
@@ -27,37 +28,38 @@ pub(super) fn check(image: &Image) -> Result<(), ImageFileError> {
     if NameRef::from_checked(name) != image.apex() {
         return Err(Malformed("apex"));
     }
-    if heads.len() <= usize::from(image.facts.negative_soa) {
+    if heads.len() <= usize::from(image.summary.negative_soa) {
         Err(Malformed("SOA record for negative responses"))
     } else {
         Ok(())
     }
 }
 
-/// Bit set of the positions at which blocks begin, in units of [`UNIT`] octets.
-struct Starts(Vec<u64>);
+/// Bit set of the positions at which blocks begin, in units of [`BLOCK_UNIT`]
+/// octets.
+struct BlockStarts(Vec<u64>);
 
-impl Starts {
+impl BlockStarts {
     fn insert(&mut self, at: usize) {
         self.0[at / 64] |= 1 << (at % 64);
     }
 
-    fn has(&self, at: u32) -> bool {
+    fn contains(&self, at: u32) -> bool {
         self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 }
 
 /// Checks the blocks from the first to the last. Returns the positions at which they begin.
-fn check_blocks(image: &Image, forms: &HashMap<u32, usize>) -> Result<Starts, ImageFileError> {
+fn check_blocks(image: &Image, forms: &HashMap<u32, usize>) -> Result<BlockStarts, ImageFileError> {
     let blocks = &image.sections.blocks;
-    let units = blocks.len() / UNIT;
-    if blocks.is_empty() || !blocks.len().is_multiple_of(UNIT) || units >= u32::MAX as usize {
+    let units = blocks.len() / BLOCK_UNIT;
+    if blocks.is_empty() || !blocks.len().is_multiple_of(BLOCK_UNIT) || units >= u32::MAX as usize {
         return Err(Malformed("blocks"));
     }
-    let mut starts = Starts(vec![0; units.div_ceil(64)]);
+    let mut starts = BlockStarts(vec![0; units.div_ceil(64)]);
     let mut at = 0;
     while at < blocks.len() {
-        starts.insert(at / UNIT);
+        starts.insert(at / BLOCK_UNIT);
         at += check_block(image, &blocks[at..], forms).ok_or(Malformed("block"))?;
     }
     Ok(starts)
@@ -67,33 +69,33 @@ fn check_blocks(image: &Image, forms: &HashMap<u32, usize>) -> Result<Starts, Im
 fn check_block(image: &Image, octets: &[u8], forms: &HashMap<u32, usize>) -> Option<usize> {
     let [kind, name_length, low, high, rest @ ..] = octets else { return None };
     NodeKind::of_code(*kind)?;
-    let heads = usize::from(u16::from_le_bytes([*low, *high])) * HEAD;
-    let before = usize::from(*name_length) + heads;
+    let heads_octets = usize::from(u16::from_le_bytes([*low, *high])) * RRSET_HEAD_OCTETS;
+    let bodies_offset = usize::from(*name_length) + heads_octets;
     let name = NameRef::from_wire(rest.get(..usize::from(*name_length))?).ok()?;
     // Lookups use lower case. A length octet is never an upper-case letter.
     let has_capitals = name.wire().iter().any(u8::is_ascii_uppercase);
-    if rest.len() < before || has_capitals || !name.is_at_or_below(image.apex()) {
+    if rest.len() < bodies_offset || has_capitals || !name.is_at_or_below(image.apex()) {
         return None;
     }
     let (_, heads, bodies) = split_block(octets);
     let mut length = 0;
-    for (place, head) in heads.iter().enumerate() {
-        let (start, end) = bounds(heads, place);
+    for (index, head) in heads.iter().enumerate() {
+        let (start, end) = bounds(heads, index);
         check_rrset(head, bodies.get(start..end)?, forms)?;
         length = end;
     }
-    let length = (BLOCK_HEAD + before + length).next_multiple_of(UNIT);
+    let length = (BLOCK_HEAD_OCTETS + bodies_offset + length).next_multiple_of(BLOCK_UNIT);
     (length <= octets.len()).then_some(length)
 }
 
 /// Checks an RRset: patches, records and signatures fill its octets exactly and fit in a message,
 /// and each patch refers to octets of the records. Glue may have any size, because a response omits
 /// addresses that do not fit.
-fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> Option<()> {
+fn check_rrset(head: &[u8; RRSET_HEAD_OCTETS], body: &[u8], forms: &HashMap<u32, usize>) -> Option<()> {
     let (head, body) = Head::read(head, body)?;
     let (patches, rest) = body.split_at_checked(head.patches.checked_mul(2)?)?;
     let (records, mut signatures) = rest.split_at_checked(head.length)?;
-    for (at, _) in places(patches.as_chunks().0) {
+    for (at, _) in patch_positions(patches.as_chunks().0) {
         records.get(at..)?.first_chunk::<2>()?;
     }
     let mut rest = records;
@@ -104,7 +106,7 @@ fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> O
         return None;
     }
     for _ in 0..head.signatures {
-        let (start, tail) = signatures.split_first_chunk::<SIGNATURE_HEAD>()?;
+        let (start, tail) = signatures.split_first_chunk::<SIGNATURE_HEAD_OCTETS>()?;
         let form = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
         signatures = tail.get(*forms.get(&form)?..)?;
     }
@@ -115,7 +117,7 @@ fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> O
 fn check_record(octets: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     // An owner ends with the root label or with a pointer.
-    let owner = loop {
+    let owner_end = loop {
         match *octets.get(at)? {
             0 => break at + 1,
             length @ 1..=63 => at += 1 + usize::from(length),
@@ -123,15 +125,17 @@ fn check_record(octets: &[u8]) -> Option<&[u8]> {
             _ => return None,
         }
     };
-    let fixed = octets.get(owner..)?.first_chunk::<FIXED>()?;
-    octets.get(owner + FIXED + usize::from(u16::from_be_bytes([fixed[8], fixed[9]]))..)
+    let fixed = octets.get(owner_end..)?.first_chunk::<FIXED_OCTETS>()?;
+    octets.get(owner_end + FIXED_OCTETS + usize::from(u16::from_be_bytes([fixed[8], fixed[9]]))..)
 }
 
 /// Checks that each entry of an index is the position of a block.
-fn check_indexes(image: &Image, starts: &Starts) -> Result<(), ImageFileError> {
+fn check_indexes(image: &Image, starts: &BlockStarts) -> Result<(), ImageFileError> {
     let sections = &image.sections;
-    let is_odd = |octets: &[u8], each: usize| !octets.len().is_multiple_of(each);
-    if is_odd(&sections.table, index::SLOT) || !index::nodes(&sections.table).all(|at| starts.has(at)) {
+    let has_remainder = |octets: &[u8], each: usize| !octets.len().is_multiple_of(each);
+    if has_remainder(&sections.name_table, index::SLOT_OCTETS)
+        || !index::nodes(&sections.name_table).all(|at| starts.contains(at))
+    {
         return Err(Malformed("hash table of names"));
     }
     let lists = [
@@ -140,9 +144,9 @@ fn check_indexes(image: &Image, starts: &Starts) -> Result<(), ImageFileError> {
         (&sections.nsec5_hashes, 32, &sections.nsec5_nodes),
     ];
     for (keys, each, nodes) in lists {
-        let (nodes, odd) = nodes.as_chunks::<4>();
-        let is_paired = keys.len() == nodes.len() * each && odd.is_empty();
-        if !is_paired || !nodes.iter().all(|at| starts.has(u32::from_le_bytes(*at))) {
+        let (nodes, remainder) = nodes.as_chunks::<4>();
+        let is_paired = keys.len() == nodes.len() * each && remainder.is_empty();
+        if !is_paired || !nodes.iter().all(|at| starts.contains(u32::from_le_bytes(*at))) {
             return Err(Malformed("index"));
         }
     }

@@ -1,9 +1,9 @@
 //! Compiler from contents to an image.
 
-use super::node::{UNIT, word};
-use super::part::{ImageName, Index, Part, Room, Zone, is_nsec5};
+use super::node::{BLOCK_UNIT, u32_le};
+use super::part::{Buffers, ImageName, ImagePart, Index, SourceZone, is_nsec5};
 use super::signature::ValidityPeriod;
-use super::{Image, Nsec3Facts, Nsec5Key, Sections, ZoneSummary, index};
+use super::{Image, Nsec3Parameters, Nsec5Key, Sections, ZoneSummary, index};
 use crate::Contents;
 use crate::builder::ZoneFault;
 use crate::name_status::{NameStatus, name_statuses};
@@ -13,8 +13,8 @@ use nonesuch_crypto::key_tag;
 use nonesuch_proto::{NameRef, Rtype};
 use std::collections::HashMap;
 
-/// Number of names that a thread renders at once.
-const CHUNK: usize = 4096;
+/// Number of names in an [`ImagePart`], which one task of the thread pool renders.
+const NAMES_PER_PART: usize = 4096;
 
 /// Reason why contents cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,33 +42,33 @@ impl Image {
         Self::compile_any(contents)
     }
 
-    /// Same as [`compile`](Self::compile), but with RRsets of any size.
+    /// Same as [`compile`](Self::compile), but without the check of the sizes of RRsets.
     pub(super) fn compile_any(contents: &Contents) -> Result<Self, CompileError> {
         let soa = contents.soa().ok_or(CompileError::NoSoa)?;
-        let (nsec3, nsec5) = (nsec3_facts(contents), nsec5_key(contents));
+        let (nsec3, nsec5) = (nsec3_parameters(contents), nsec5_key(contents));
         let has_nsec = contents.apex_rrset(Rtype::NSEC).is_some();
-        let is_unchained = !has_nsec && nsec3.is_none() && nsec5.is_none();
+        let has_no_chain = !has_nsec && nsec3.is_none() && nsec5.is_none();
         let negative_ttl = soa.negative_ttl();
-        let zone = Zone { contents, negative_ttl, nsec3, nsec5, has_nsec, is_unchained };
-        let places = places(&zone);
-        let mut whole = Whole::default();
+        let zone = SourceZone { contents, negative_ttl, nsec3, nsec5, has_nsec, has_no_chain };
+        let names = image_names(&zone);
+        let mut builder = ImageBuilder::default();
         for_each_ordered(
-            places.len().div_ceil(CHUNK),
-            |number, room: &mut Room, part: &mut Part| {
-                let end = places.len().min((number + 1) * CHUNK);
-                part.render(&zone, &places[number * CHUNK..end], room);
+            names.len().div_ceil(NAMES_PER_PART),
+            |number, buffers: &mut Buffers, part: &mut ImagePart| {
+                let end = names.len().min((number + 1) * NAMES_PER_PART);
+                part.render(&zone, &names[number * NAMES_PER_PART..end], buffers);
                 Ok(())
             },
-            |part| whole.join(part),
+            |part| builder.append_part(part),
         )?;
-        drop(places);
-        whole.into_image(&zone, soa.serial)
+        drop(names);
+        builder.into_image(&zone, soa.serial)
     }
 }
 
 /// The image under construction.
 #[derive(Default)]
-struct Whole {
+struct ImageBuilder {
     blocks: Vec<u8>,
     names: Vec<u32>,
     order: Index,
@@ -76,25 +76,26 @@ struct Whole {
     nsec5: Index,
     forms: Vec<u8>,
     /// Offset of each form in `forms`.
-    form_places: HashMap<Vec<u8>, u32>,
+    form_offsets: HashMap<Vec<u8>, u32>,
     period: Option<ValidityPeriod>,
     signatures: u64,
-    /// Index from the first part, which contains the apex.
+    /// [`ImagePart::negative_soa`] of the first part, which contains the apex.
     negative_soa: Option<u16>,
 }
 
-impl Whole {
-    fn join(&mut self, part: &mut Part) -> Result<(), CompileError> {
-        let base = u32::try_from(self.blocks.len() / UNIT).map_err(|_| CompileError::TooLarge)?;
-        let end = (self.blocks.len() + part.blocks.len()) / UNIT;
-        // The highest number marks an empty slot of the hash table.
+impl ImageBuilder {
+    /// Appends a part, whose names must follow the names of the image.
+    fn append_part(&mut self, part: &mut ImagePart) -> Result<(), CompileError> {
+        let base = u32::try_from(self.blocks.len() / BLOCK_UNIT).map_err(|_| CompileError::TooLarge)?;
+        let end = (self.blocks.len() + part.blocks.len()) / BLOCK_UNIT;
+        // The highest number marks an empty slot of the hash table (`index`).
         if end >= u32::MAX as usize {
             return Err(CompileError::TooLarge);
         }
-        let places: Vec<u32> = part.forms.drain(..).map(|form| self.place_of(form)).collect();
-        for &at in &part.form_places {
-            let place = places[word(&part.blocks, at) as usize];
-            part.blocks[at..at + 4].copy_from_slice(&place.to_le_bytes());
+        let offsets: Vec<u32> = part.forms.drain(..).map(|form| self.form_offset(form)).collect();
+        for &at in &part.form_references {
+            let offset = offsets[u32_le(&part.blocks, at) as usize];
+            part.blocks[at..at + 4].copy_from_slice(&offset.to_le_bytes());
         }
         self.blocks.extend_from_slice(&part.blocks);
         self.names.extend(part.names.iter().map(|at| base + at));
@@ -105,7 +106,7 @@ impl Whole {
             whole.nodes.extend(part.nodes.iter().map(|at| base + at));
         }
         self.period = match (self.period, part.period) {
-            (Some(whole), Some(part)) => Some(whole.and(part)),
+            (Some(whole), Some(part)) => Some(whole.intersect(part)),
             (whole, part) => whole.or(part),
         };
         self.signatures += part.signatures;
@@ -115,22 +116,22 @@ impl Whole {
 
     /// Returns the offset of the form and adds it if it is new. If the offsets exceed 32 bits,
     /// `into_image` fails.
-    fn place_of(&mut self, form: Vec<u8>) -> u32 {
-        if let Some(place) = self.form_places.get(&form) {
-            return *place;
+    fn form_offset(&mut self, form: Vec<u8>) -> u32 {
+        if let Some(offset) = self.form_offsets.get(&form) {
+            return *offset;
         }
-        let place = self.forms.len() as u32;
+        let offset = self.forms.len() as u32;
         self.forms.extend_from_slice(&form);
-        self.form_places.insert(form, place);
-        place
+        self.form_offsets.insert(form, offset);
+        offset
     }
 
-    fn into_image(self, zone: &Zone<'_>, serial: u32) -> Result<Image, CompileError> {
+    fn into_image(self, zone: &SourceZone<'_>, serial: u32) -> Result<Image, CompileError> {
         // Base32hex preserves the order of octets (RFC 4648 §7), so the canonical order of the
         // owners is the order of the hashes.
         debug_assert!(self.nsec3.keys.as_chunks::<20>().0.is_sorted());
         debug_assert!(self.nsec5.keys.as_chunks::<32>().0.is_sorted());
-        let mut facts = ZoneSummary {
+        let mut summary = ZoneSummary {
             apex: zone.contents.apex().view().to_canonical(),
             serial,
             is_signed: false,
@@ -141,9 +142,9 @@ impl Whole {
             signatures: self.signatures,
         };
         let has = |rtype| zone.contents.apex_rrset(rtype).is_some();
-        let is_denied = has(Rtype::NSEC) || facts.nsec3.is_some() || facts.nsec5.is_some();
-        facts.is_signed = has(Rtype::DNSKEY) && is_denied;
-        let mut image = Image { facts, sections: Sections::default(), is_chain_verified: false };
+        let has_denial_chain = has(Rtype::NSEC) || summary.nsec3.is_some() || summary.nsec5.is_some();
+        summary.is_signed = has(Rtype::DNSKEY) && has_denial_chain;
+        let mut image = Image { summary, sections: Sections::default(), is_chain_verified: false };
         let sections = &mut image.sections;
         sections.blocks = into_bytes(self.blocks);
         (sections.order_keys, sections.order_nodes) = split_index(self.order);
@@ -154,14 +155,14 @@ impl Whole {
             return Err(CompileError::TooLarge);
         }
         let names = self.names.iter().map(|at| (*at, image.node(*at).name().wire()));
-        image.sections.table = into_bytes(index::build_table(table_key(&image.sections.blocks), names));
+        image.sections.name_table = into_bytes(index::build_table(table_key(&image.sections.blocks), names));
         Ok(image)
     }
 }
 
 /// Returns the key of the hash table. It is a digest, so the same zone gives the same image, and a
 /// change of any name changes the key.
-fn table_key(blocks: &[u8]) -> [u8; index::SLOT] {
+fn table_key(blocks: &[u8]) -> [u8; index::SLOT_OCTETS] {
     let digest = blake3::Hasher::new().update_rayon(blocks).finalize();
     digest.as_bytes().first_chunk().copied().unwrap_or_default()
 }
@@ -180,30 +181,33 @@ fn split_index(index: Index) -> (Bytes, Bytes) {
 /// Returns the parameters of the NSEC3 chain that the server uses; `None` if there is no usable
 /// NSEC3PARAM record. The chain is complete while this record exists (RFC 5155 §7.3, §10.4, §10.5).
 /// If there are several, the first one with NSEC3 records is used.
-fn nsec3_facts(contents: &Contents) -> Option<Nsec3Facts> {
+fn nsec3_parameters(contents: &Contents) -> Option<Nsec3Parameters> {
     // RFC 5155 §4.1.2: records with flags other than zero are ignored. §11: SHA-1 is the only hash
     // algorithm.
     let parameters = contents.apex_rrset(Rtype::NSEC3PARAM)?.rdatas().filter_map(|rdata| match rdata {
         [1, 0, high, low, _, salt @ ..] => {
-            Some(Nsec3Facts { salt: salt.to_vec(), iterations: u16::from_be_bytes([*high, *low]) })
+            Some(Nsec3Parameters { salt: salt.to_vec(), iterations: u16::from_be_bytes([*high, *low]) })
         }
         _ => None,
     });
-    let mut usable: Vec<Nsec3Facts> = parameters.collect();
-    let found =
-        if usable.len() > 1 { usable.iter().position(|facts| has_nsec3(contents, facts)) } else { None };
+    let mut usable: Vec<Nsec3Parameters> = parameters.collect();
+    let found = if usable.len() > 1 {
+        usable.iter().position(|parameters| has_nsec3(contents, parameters))
+    } else {
+        None
+    };
     (!usable.is_empty()).then(|| usable.swap_remove(found.unwrap_or(0)))
 }
 
 /// Whether a zone has NSEC3 records with these parameters.
-fn has_nsec3(contents: &Contents, facts: &Nsec3Facts) -> bool {
+fn has_nsec3(contents: &Contents, parameters: &Nsec3Parameters) -> bool {
     let mut records =
         contents.nodes().filter_map(|node| node.rrset(Rtype::NSEC3)).flat_map(|rrset| rrset.rdatas());
     records.any(|rdata| {
         matches!(rdata, [1, _, high, low, length, rest @ ..]
-            if u16::from_be_bytes([*high, *low]) == facts.iterations
-                && usize::from(*length) == facts.salt.len()
-                && rest.starts_with(&facts.salt))
+            if u16::from_be_bytes([*high, *low]) == parameters.iterations
+                && usize::from(*length) == parameters.salt.len()
+                && rest.starts_with(&parameters.salt))
     })
 }
 
@@ -222,9 +226,9 @@ fn nsec5_key(contents: &Contents) -> Option<Nsec5Key> {
 
 /// Returns the names that have a block in the image, in canonical order: authoritative names, zone
 /// cuts, and the empty non-terminals between them.
-fn places<'z>(zone: &Zone<'z>) -> Vec<ImageName<'z>> {
+fn image_names<'z>(zone: &SourceZone<'z>) -> Vec<ImageName<'z>> {
     let contents = zone.contents;
-    let mut places: Vec<ImageName<'z>> = Vec::with_capacity(contents.node_count());
+    let mut names: Vec<ImageName<'z>> = Vec::with_capacity(contents.node_count());
     let mut previous = contents.apex().view();
     for (node, &status) in contents.nodes().zip(&name_statuses(contents)) {
         let name = node.name();
@@ -232,26 +236,26 @@ fn places<'z>(zone: &Zone<'z>) -> Vec<ImageName<'z>> {
         // are not query names.
         let is_chain = status == NameStatus::BelowDname
             && name.parent().is_some_and(|parent| parent == contents.apex().view())
-            && zone.is_hash(node);
+            && zone.owns_only_chain_records(node);
         if !status.is_in_chain() && !is_chain {
             continue;
         }
-        push_missing(previous, name, &mut places);
+        push_empty_non_terminals(previous, name, &mut names);
         let status = if is_chain { NameStatus::Authoritative } else { status };
-        places.push(ImageName { name, node: Some(node), status });
+        names.push(ImageName { name, node: Some(node), status });
         previous = name;
     }
-    places
+    names
 }
 
-/// Adds the ancestors of `name` that do not exist yet. These are the ancestors that are not at or
-/// above the previous name.
-fn push_missing<'z>(previous: NameRef<'z>, name: NameRef<'z>, places: &mut Vec<ImageName<'z>>) {
-    let first = places.len();
+/// Adds the ancestors of `name` that own no records (empty non-terminals) and are not in `names` yet:
+/// those that are not at or above the previous name.
+fn push_empty_non_terminals<'z>(previous: NameRef<'z>, name: NameRef<'z>, names: &mut Vec<ImageName<'z>>) {
+    let first = names.len();
     let mut ancestor = name.parent();
     while let Some(above) = ancestor.filter(|above| !previous.is_at_or_below(*above)) {
-        places.push(ImageName { name: above, node: None, status: NameStatus::Authoritative });
+        names.push(ImageName { name: above, node: None, status: NameStatus::Authoritative });
         ancestor = above.parent();
     }
-    places[first..].reverse();
+    names[first..].reverse();
 }

@@ -1,7 +1,7 @@
 //! Maximum number of records of one type, and of types, at a name of an image.
 
 use super::Image;
-use super::node::{ImageNode, UNIT, block_octets};
+use super::node::{BLOCK_UNIT, ImageNode, block_octets};
 use nonesuch_proto::{NameRef, Rtype};
 
 /// The largest numbers of records and of types at a name, each with the first name that has it.
@@ -44,7 +44,7 @@ impl Image {
         let mut at = 0;
         std::iter::from_fn(move || {
             let block = blocks.get(at..).filter(|block| !block.is_empty())?;
-            let node = self.node((at / UNIT) as u32);
+            let node = self.node((at / BLOCK_UNIT) as u32);
             at += block_octets(block);
             Some(node)
         })

@@ -7,24 +7,25 @@
 
 use nonesuch_proto::NameRef;
 
-/// Octets of a slot.
-pub(super) const SLOT: usize = 8;
-const EMPTY: u32 = u32::MAX;
+/// Octets of a slot, and of the key before the slots.
+pub(super) const SLOT_OCTETS: usize = 8;
+/// Position that marks an empty slot.
+const EMPTY_SLOT: u32 = u32::MAX;
 
 /// Builds a table of names with the positions of their blocks. The names must be in lower case. The
 /// table is at most two thirds full.
 pub(super) fn build_table<'n>(
-    key: [u8; SLOT],
+    key: [u8; SLOT_OCTETS],
     names: impl ExactSizeIterator<Item = (u32, &'n [u8])>,
 ) -> Vec<u8> {
     let size = (names.len() + names.len() / 2).max(4);
-    let mut table = vec![[0xff; SLOT]; 1 + size];
+    let mut table = vec![[0xff; SLOT_OCTETS]; 1 + size];
     table[0] = key;
     let slots = &mut table[1..];
     for (node, name) in names {
         let hash = hash(key, name);
         let mut at = first_slot(hash, size);
-        while node_of(&slots[at]) != EMPTY {
+        while node_of(&slots[at]) != EMPTY_SLOT {
             at = if at + 1 == size { 0 } else { at + 1 };
         }
         let [a, b, c, d] = (hash as u32).to_le_bytes();
@@ -37,43 +38,46 @@ pub(super) fn build_table<'n>(
 /// Finds the block of `name`. `name_of` returns the name of a block.
 #[inline]
 pub(super) fn find<'n>(table: &[u8], name: &[u8], name_of: impl Fn(u32) -> &'n [u8]) -> Option<u32> {
-    let (key, slots) = table.as_chunks::<SLOT>().0.split_first()?;
+    let (key, slots) = table.as_chunks::<SLOT_OCTETS>().0.split_first()?;
     let hash = hash(*key, name);
     let tag = hash as u32;
-    let (before, behind) = slots.split_at_checked(first_slot(hash, slots.len()))?;
+    let (up_to_first, from_first) = slots.split_at_checked(first_slot(hash, slots.len()))?;
     // `build_table` never fills a table. The search must also end for a full table from a file.
-    let mut taken = behind.iter().chain(before).take_while(|slot| node_of(slot) != EMPTY);
+    let mut taken = from_first.iter().chain(up_to_first).take_while(|slot| node_of(slot) != EMPTY_SLOT);
     taken.find(|slot| tag_of(slot) == tag && name_of(node_of(slot)) == name).map(node_of)
 }
 
 /// Iterates over the block positions in all used slots.
 pub(super) fn nodes(table: &[u8]) -> impl Iterator<Item = u32> {
-    table.as_chunks::<SLOT>().0.iter().skip(1).map(node_of).filter(|node| *node != EMPTY)
+    table.as_chunks::<SLOT_OCTETS>().0.iter().skip(1).map(node_of).filter(|node| *node != EMPTY_SLOT)
 }
 
+/// Returns the index of the first slot of the search in a table with `size` slots.
 const fn first_slot(hash: u64, size: usize) -> usize {
     (((hash >> 32) * size as u64) >> 32) as usize
 }
 
-const fn tag_of(slot: &[u8; SLOT]) -> u32 {
+/// Returns the lower half of the hash in a slot.
+const fn tag_of(slot: &[u8; SLOT_OCTETS]) -> u32 {
     u32::from_le_bytes([slot[0], slot[1], slot[2], slot[3]])
 }
 
-const fn node_of(slot: &[u8; SLOT]) -> u32 {
+/// Returns the position of the block in a slot.
+const fn node_of(slot: &[u8; SLOT_OCTETS]) -> u32 {
     u32::from_le_bytes([slot[4], slot[5], slot[6], slot[7]])
 }
 
 /// Hashes the octets, eight at a time. The key prevents the author of a zone from choosing names
 /// with equal hashes.
-fn hash(key: [u8; SLOT], octets: &[u8]) -> u64 {
+fn hash(key: [u8; SLOT_OCTETS], octets: &[u8]) -> u64 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd6e8_feb8_6659_fd93;
     let mut state = u64::from_le_bytes(key) ^ octets.len() as u64;
     let (words, rest) = octets.as_chunks();
     for word in words {
-        state = fold(state ^ u64::from_le_bytes(*word), B);
+        state = mix(state ^ u64::from_le_bytes(*word), B);
     }
-    fold(fold(state ^ last_word(octets, rest.len()), B), A)
+    mix(mix(state ^ last_word(octets, rest.len()), B), A)
 }
 
 /// Returns the last `count` octets, fewer than eight, as a little-endian number. It does not copy
@@ -86,8 +90,8 @@ fn last_word(octets: &[u8], count: usize) -> u64 {
     }
 }
 
-/// Mixes both halves of a 128-bit product.
-const fn fold(a: u64, b: u64) -> u64 {
+/// Returns both halves of the 128-bit product of `a` and `b`, combined by XOR.
+const fn mix(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }
@@ -161,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn table_finds_what_it_holds() {
+    fn the_table_finds_its_names_and_no_others() {
         let names: Vec<Vec<u8>> = (0..1000u32).map(|n| n.to_string().into_bytes()).collect();
         let table = build_table(
             *b"some key",
@@ -178,13 +182,14 @@ mod tests {
     #[test]
     fn another_key_spreads_names_in_another_way() {
         let names: Vec<Vec<u8>> = (0..1000u32).map(|n| n.to_string().into_bytes()).collect();
-        let tags = |key: &[u8; SLOT]| names.iter().map(|name| hash(*key, name) as u32).collect::<Vec<_>>();
+        let tags =
+            |key: &[u8; SLOT_OCTETS]| names.iter().map(|name| hash(*key, name) as u32).collect::<Vec<_>>();
         let (these, those) = (tags(b"some key"), tags(b"some kez"));
         assert!(these.iter().zip(&those).all(|(one, other)| one != other));
     }
 
     #[test]
-    fn the_last_word_has_the_octets_behind_whole_words() {
+    fn the_last_word_has_the_octets_after_whole_words() {
         let octets: Vec<u8> = (1..=255).collect();
         for length in 0..=octets.len() {
             let count = length % 8;
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_an_empty_slot_is_left_again() {
+    fn the_search_in_a_full_table_ends() {
         let name: &[u8] = b"\x01a\x00";
         let full = [[1, 2, 3, 4, 0, 0, 0, 0]; 6];
         assert_eq!(find(full.as_flattened(), name, |_| name), None);

@@ -19,16 +19,16 @@ use nonesuch_proto::{NameRef, Rtype};
 use std::fmt;
 
 /// The offset of a block is a multiple of this number, so 32 bits address 16 GiB.
-pub(super) const UNIT: usize = 4;
+pub(super) const BLOCK_UNIT: usize = 4;
 /// Octets before the name in a block.
-pub(super) const BLOCK_HEAD: usize = 4;
+pub(super) const BLOCK_HEAD_OCTETS: usize = 4;
 /// Octets of the head of an RRset.
-pub(super) const HEAD: usize = 12;
-/// Upper limit of the counts of records and of signatures. No message has room for more records,
-/// and the sum of a few such counts does not overflow.
-const MOST: usize = 8192;
-/// Octets of the numbers of an RRset that do not fit in its head.
-pub(super) const WIDE: usize = 16;
+pub(super) const RRSET_HEAD_OCTETS: usize = 12;
+/// Upper limit of [`Template::record_count`] and [`Template::signature_count`]. No message can contain
+/// more records, and the sum of a few such counts does not overflow 16 bits.
+const MAX_COUNT: usize = 8192;
+/// Octets of the four numbers that precede the octets of an RRset if they do not fit in its head.
+pub(super) const WIDE_OCTETS: usize = 16;
 
 /// Meaning of a node for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ const REQUIRED_GLUE: u8 = Role::RequiredGlue.code();
 const NEGATIVE_SOA: u8 = Role::NegativeSoa.code();
 
 impl Role {
-    /// Flag: the numbers of the RRset precede its octets.
-    const WIDE: u8 = 0x80;
+    /// Flag in the third octet of a head: the numbers of the RRset precede its octets.
+    const WIDE_FLAG: u8 = 0x80;
 
     const fn code(self) -> u8 {
         self as u8
@@ -72,7 +72,7 @@ impl Role {
 
     /// Returns the role for the third octet of a head.
     const fn of_code(code: u8) -> Option<Self> {
-        match code & !Self::WIDE {
+        match code & !Self::WIDE_FLAG {
             DATA => Some(Self::Data),
             CHAIN => Some(Self::Chain),
             GLUE => Some(Self::Glue),
@@ -112,7 +112,7 @@ pub struct Template<'i> {
     pub(super) image: &'i Image,
     /// The block that contains the template, and all following octets.
     block: &'i [u8],
-    head: &'i [u8; HEAD],
+    head: &'i [u8; RRSET_HEAD_OCTETS],
     /// The octets of the RRset.
     body: &'i [u8],
 }
@@ -147,7 +147,7 @@ impl Head {
         let numbers = [self.records, self.signatures, self.patches];
         let fits = numbers.iter().all(|number| *number <= 0xff) && self.length <= 0xffff;
         let [records, signatures, patches] = if fits { numbers.map(|number| number as u8) } else { [0; 3] };
-        let role = if fits { self.role.code() } else { self.role.code() | Role::WIDE };
+        let role = if fits { self.role.code() } else { self.role.code() | Role::WIDE_FLAG };
         if !fits {
             for number in [self.records, self.signatures, self.patches, self.length] {
                 bodies.extend_from_slice(&(number as u32).to_le_bytes());
@@ -163,10 +163,10 @@ impl Head {
     /// Reads a head, and the numbers at the start of `body` if they do not fit in the head. Returns
     /// the rest of `body` without these numbers.
     #[inline]
-    pub(super) fn read<'i>(head: &[u8; HEAD], body: &'i [u8]) -> Option<(Self, &'i [u8])> {
+    pub(super) fn read<'i>(head: &[u8; RRSET_HEAD_OCTETS], body: &'i [u8]) -> Option<(Self, &'i [u8])> {
         let [t, u, role, records, signatures, patches, l, m, ..] = *head;
         let rtype = Rtype(u16::from_le_bytes([t, u]));
-        let is_wide = role & Role::WIDE != 0;
+        let is_wide = role & Role::WIDE_FLAG != 0;
         let role = Role::of_code(role)?;
         if is_wide {
             return Self::read_wide(rtype, role, body);
@@ -178,14 +178,14 @@ impl Head {
 
     #[cold]
     fn read_wide(rtype: Rtype, role: Role, body: &[u8]) -> Option<(Self, &[u8])> {
-        let (numbers, body) = body.split_first_chunk::<WIDE>()?;
-        let number = |at: usize| word(numbers, at) as usize;
+        let (numbers, body) = body.split_first_chunk::<WIDE_OCTETS>()?;
+        let number = |at: usize| u32_le(numbers, at) as usize;
         let (records, signatures, patches, length) = (number(0), number(4), number(8), number(12));
         Some((Self { rtype, role, records, signatures, patches, length }, body))
     }
 }
 
-/// Appends a block to `blocks`, whose length is a multiple of [`UNIT`] before and after. Converts
+/// Appends a block to `blocks`, whose length is a multiple of [`BLOCK_UNIT`] before and after. Converts
 /// `name` to lower case. Returns the offset of `bodies` in `blocks`.
 pub(super) fn push_block(
     kind: NodeKind,
@@ -194,65 +194,67 @@ pub(super) fn push_block(
     bodies: &[u8],
     blocks: &mut Vec<u8>,
 ) -> usize {
-    let count = (heads.len() / HEAD) as u16;
+    let count = (heads.len() / RRSET_HEAD_OCTETS) as u16;
     blocks.extend_from_slice(&[kind.code(), name.len() as u8]);
     blocks.extend_from_slice(&count.to_le_bytes());
     name.push_canonical(blocks);
     blocks.extend_from_slice(heads);
     let start = blocks.len();
     blocks.extend_from_slice(bodies);
-    blocks.resize(blocks.len().next_multiple_of(UNIT), 0);
+    blocks.resize(blocks.len().next_multiple_of(BLOCK_UNIT), 0);
     start
 }
 
-/// Returns the 32-bit number at `at`.
-pub(super) fn word(octets: &[u8], at: usize) -> u32 {
-    octets.get(at..).and_then(|octets| octets.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
+/// Returns the little-endian number of four octets at `at`; 0 beyond the end.
+pub(super) fn u32_le(octets: &[u8], at: usize) -> u32 {
+    octets.get(at..).and_then(|octets| octets.first_chunk()).map_or(0, |number| u32::from_le_bytes(*number))
 }
 
 /// Splits the block at the start of `block` into name, heads of the RRsets, and all following
 /// octets.
 #[inline]
-pub(super) fn split_block(block: &[u8]) -> (&[u8], &[[u8; HEAD]], &[u8]) {
+pub(super) fn split_block(block: &[u8]) -> (&[u8], &[[u8; RRSET_HEAD_OCTETS]], &[u8]) {
     let count = usize::from(u16::from_le_bytes([block[2], block[3]]));
-    let (name, rest) = block[BLOCK_HEAD..].split_at(usize::from(block[1]));
-    let (heads, bodies) = rest.split_at(count * HEAD);
+    let (name, rest) = block[BLOCK_HEAD_OCTETS..].split_at(usize::from(block[1]));
+    let (heads, bodies) = rest.split_at(count * RRSET_HEAD_OCTETS);
     (name, heads.as_chunks().0, bodies)
 }
 
-/// Returns the start and the end of the octets of the RRset at index `place`.
+/// Returns the start and the end of the octets of the RRset at `index`, as offsets in `bodies` of
+/// [`split_block`].
 #[inline]
-pub(super) fn bounds(heads: &[[u8; HEAD]], place: usize) -> (usize, usize) {
-    let end = |head: &[u8; HEAD]| u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-    let start = if place == 0 { 0 } else { end(&heads[place - 1]) };
-    (start, end(&heads[place]))
+pub(super) fn bounds(heads: &[[u8; RRSET_HEAD_OCTETS]], index: usize) -> (usize, usize) {
+    let end =
+        |head: &[u8; RRSET_HEAD_OCTETS]| u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+    let start = if index == 0 { 0 } else { end(&heads[index - 1]) };
+    (start, end(&heads[index]))
 }
 
 /// Returns the octets of the block at the start of `block`.
 pub(super) fn block_octets(block: &[u8]) -> usize {
     let (name, heads, _) = split_block(block);
     let bodies = heads.len().checked_sub(1).map_or(0, |last| bounds(heads, last).1);
-    (BLOCK_HEAD + name.len() + heads.len() * HEAD + bodies).next_multiple_of(UNIT)
+    (BLOCK_HEAD_OCTETS + name.len() + heads.len() * RRSET_HEAD_OCTETS + bodies).next_multiple_of(BLOCK_UNIT)
 }
 
-const fn rtype_of(head: &[u8; HEAD]) -> Rtype {
+const fn rtype_of(head: &[u8; RRSET_HEAD_OCTETS]) -> Rtype {
     Rtype(u16::from_le_bytes([head[0], head[1]]))
 }
 
-/// Whether the node owns the RRset.
-const fn is_own(head: &[u8; HEAD]) -> bool {
-    matches!(head[2] & !Role::WIDE, DATA | CHAIN)
+/// Whether the RRset belongs to the node, and is not glue or the SOA RRset of negative answers.
+const fn is_own(head: &[u8; RRSET_HEAD_OCTETS]) -> bool {
+    matches!(head[2] & !Role::WIDE_FLAG, DATA | CHAIN)
 }
 
-const fn is_glue(head: &[u8; HEAD]) -> bool {
-    matches!(head[2] & !Role::WIDE, GLUE | REQUIRED_GLUE)
+const fn is_glue(head: &[u8; RRSET_HEAD_OCTETS]) -> bool {
+    matches!(head[2] & !Role::WIDE_FLAG, GLUE | REQUIRED_GLUE)
 }
 
 impl Image {
-    /// Returns the node whose block is at `at`, in units of [`UNIT`] octets.
+    /// Returns the node whose block is at `at`, in units of [`BLOCK_UNIT`] octets.
     #[inline]
     pub(super) fn node(&self, at: u32) -> ImageNode<'_> {
-        ImageNode { image: self, block: &self.sections.blocks[at as usize * UNIT..] }
+        ImageNode { image: self, block: &self.sections.blocks[at as usize * BLOCK_UNIT..] }
     }
 }
 
@@ -270,7 +272,7 @@ impl<'i> ImageNode<'i> {
     #[must_use]
     #[inline]
     pub fn name(self) -> NameRef<'i> {
-        NameRef::from_checked(&self.block[BLOCK_HEAD..BLOCK_HEAD + usize::from(self.block[1])])
+        NameRef::from_checked(&self.block[BLOCK_HEAD_OCTETS..BLOCK_HEAD_OCTETS + usize::from(self.block[1])])
     }
 
     /// The meaning of the node for an answer.
@@ -286,25 +288,33 @@ impl<'i> ImageNode<'i> {
         self.block.len() == self.image.sections.blocks.len()
     }
 
-    /// Returns the template at index `place`. `heads` and `bodies` must be those of the block.
+    /// Returns the template at `index`. `heads` and `bodies` must be those of the block.
     #[inline]
-    fn make(self, heads: &'i [[u8; HEAD]], bodies: &'i [u8], place: usize) -> Template<'i> {
-        let (start, end) = bounds(heads, place);
-        Template { image: self.image, block: self.block, head: &heads[place], body: &bodies[start..end] }
+    fn template_from(
+        self,
+        heads: &'i [[u8; RRSET_HEAD_OCTETS]],
+        bodies: &'i [u8],
+        index: usize,
+    ) -> Template<'i> {
+        let (start, end) = bounds(heads, index);
+        Template { image: self.image, block: self.block, head: &heads[index], body: &bodies[start..end] }
     }
 
     #[inline]
-    fn filtered(self, wanted: fn(&[u8; HEAD]) -> bool) -> impl Iterator<Item = Template<'i>> + Clone {
+    fn templates_where(
+        self,
+        is_selected: fn(&[u8; RRSET_HEAD_OCTETS]) -> bool,
+    ) -> impl Iterator<Item = Template<'i>> + Clone {
         let (_, heads, bodies) = split_block(self.block);
-        let places = (0..heads.len()).filter(move |place| wanted(&heads[*place]));
-        places.map(move |place| self.make(heads, bodies, place))
+        let indexes = (0..heads.len()).filter(move |index| is_selected(&heads[*index]));
+        indexes.map(move |index| self.template_from(heads, bodies, index))
     }
 
     /// Iterates over the templates of the RRsets that the node owns, by type. An empty non-terminal
     /// has none.
     #[inline]
     pub fn templates(self) -> impl Iterator<Item = Template<'i>> + Clone {
-        self.filtered(is_own)
+        self.templates_where(is_own)
     }
 
     /// Returns the template of the RRset of `rtype`.
@@ -312,14 +322,14 @@ impl<'i> ImageNode<'i> {
     #[inline]
     pub fn template(self, rtype: Rtype) -> Option<Template<'i>> {
         let (_, heads, bodies) = split_block(self.block);
-        let place = heads.iter().position(|head| rtype_of(head) == rtype && is_own(head))?;
-        Some(self.make(heads, bodies, place))
+        let index = heads.iter().position(|head| rtype_of(head) == rtype && is_own(head))?;
+        Some(self.template_from(heads, bodies, index))
     }
 
-    /// Returns the template at index `place`.
-    pub(super) fn template_at(self, place: u16) -> Template<'i> {
+    /// Returns the template at `index` among the RRsets of the block, which must exist.
+    pub(super) fn template_at(self, index: u16) -> Template<'i> {
         let (_, heads, bodies) = split_block(self.block);
-        self.make(heads, bodies, usize::from(place))
+        self.template_from(heads, bodies, usize::from(index))
     }
 
     /// Iterates over the addresses for a referral: first the required ones (RFC 9471 §3.1), then
@@ -327,8 +337,8 @@ impl<'i> ImageNode<'i> {
     #[inline]
     pub fn glue(self) -> impl Iterator<Item = Glue<'i>> {
         // The block contains them in this order.
-        self.filtered(is_glue).map(|addresses| {
-            let is_required = addresses.head[2] & !Role::WIDE == REQUIRED_GLUE;
+        self.templates_where(is_glue).map(|addresses| {
+            let is_required = addresses.head[2] & !Role::WIDE_FLAG == REQUIRED_GLUE;
             Glue { addresses, is_required }
         })
     }
@@ -359,18 +369,18 @@ impl<'i> Template<'i> {
         self.parts().signature_count
     }
 
-    /// Number of records and of signatures, without an upper limit.
+    /// Number of records and of signatures, not limited to [`MAX_COUNT`].
     pub(super) fn counts(self) -> (usize, usize) {
         Head::read(self.head, self.body).map_or((0, 0), |(head, _)| (head.records, head.signatures))
     }
 
-    /// Whether `self` and `other` are the same template.
+    /// Whether `self` and `other` are the same template of the same image.
     #[must_use]
-    pub fn is(self, other: Template<'_>) -> bool {
+    pub fn is_same(self, other: Template<'_>) -> bool {
         std::ptr::eq(self.head, other.head)
     }
 
-    /// A number that is unique among the templates of the image.
+    /// Returns a number that identifies the template in its image: the offset of its head in the blocks.
     #[must_use]
     pub fn number(self) -> u64 {
         let blocks = self.image.sections.blocks.as_ptr().addr();
@@ -395,7 +405,7 @@ impl<'i> Template<'i> {
         ImageNode { image: self.image, block: self.block }
     }
 
-    /// Octets of the name of this node.
+    /// Octets of the name of the node whose block contains the template.
     #[inline]
     pub(super) fn name_length(self) -> usize {
         usize::from(self.block[1])
@@ -409,8 +419,8 @@ impl<'i> Template<'i> {
         let (records, signatures) = rest.split_at(head.length);
         Parts {
             role: head.role,
-            record_count: head.records.min(MOST) as u16,
-            signature_count: head.signatures.min(MOST) as u16,
+            record_count: head.records.min(MAX_COUNT) as u16,
+            signature_count: head.signatures.min(MAX_COUNT) as u16,
             patches: patches.as_chunks().0,
             records,
             signatures,
@@ -419,10 +429,10 @@ impl<'i> Template<'i> {
 }
 
 impl Parts<'_> {
-    /// Minimum octets of the records in a response with the owner as rendered, including their
-    /// signatures if `with_signatures` is set.
+    /// Returns a lower limit of the octets that the records take in a response with the owner as
+    /// rendered. Includes their signatures if `with_signatures` is set.
     #[inline]
-    pub(super) fn least_octets(&self, with_signatures: bool) -> usize {
+    pub(super) fn min_octets(&self, with_signatures: bool) -> usize {
         // Names in full are longer than rendered names. A signature also gets type, class, TTL,
         // length and signer.
         self.records.len() + if with_signatures { self.signatures.len() } else { 0 }

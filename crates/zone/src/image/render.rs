@@ -1,6 +1,6 @@
 //! Rendering of the records of templates. The compression pointers are correct in the base case.
 
-use super::template::{POINTER, Patch, REACH, TO_QUESTION, push_fixed};
+use super::template::{MAX_POINTER_OFFSET, POINTER, Patch, QUESTION_POINTER, push_record_fields};
 use nonesuch_proto::message::HEADER;
 use nonesuch_proto::{NameRef, Rtype, rdata};
 
@@ -8,15 +8,16 @@ use nonesuch_proto::{NameRef, Rtype, rdata};
 /// rendering a large RRset would take quadratic time.
 const MAX_SUFFIXES: usize = 64;
 /// Maximum octets of a question name (RFC 1035 §2.3.4).
-const MAX_QUESTION: usize = 255;
+const MAX_QUESTION_OCTETS: usize = 255;
 
 /// A name to which later names can point.
 struct Suffix {
     /// The name in lower case.
     wire: Vec<u8>,
+    /// Compression pointer to the name in the base case.
     pointer: u16,
     /// Whether the name is in the current template.
-    is_own: bool,
+    is_in_template: bool,
 }
 
 /// The records of one template.
@@ -25,18 +26,18 @@ pub(super) struct Rendered {
     pub(super) records: Vec<u8>,
     pub(super) patches: Vec<Patch>,
     /// Offset of the last patch; 0 before the first patch.
-    patched: usize,
+    last_patch: usize,
 }
 
 /// Renders the templates of one node, one after the other.
 pub(super) struct Renderer {
     /// Octets of the question name in the base case.
-    base: usize,
+    base_octets: usize,
     /// Suffixes: first those of the question name and of previous templates, then those of the
     /// current template.
     suffixes: Vec<Suffix>,
     /// Number of suffixes of the question name and of previous templates.
-    shared: usize,
+    shared_count: usize,
 }
 
 /// Returns the octets of the records of an RRset as rendered, with compressed names.
@@ -57,18 +58,18 @@ impl Renderer {
     /// to the apex. `all_suffixes` is correct only for templates that are used with question names
     /// at or below `question`.
     pub(super) fn new(question: NameRef<'_>, apex: NameRef<'_>, all_suffixes: bool) -> Self {
-        let mut renderer = Self { base: question.len(), suffixes: Vec::new(), shared: 0 };
+        let mut renderer = Self { base_octets: question.len(), suffixes: Vec::new(), shared_count: 0 };
         let mut name = question;
         while name.len() >= apex.len() && !name.is_root() {
             if all_suffixes || name.len() == apex.len() {
-                let pointer = TO_QUESTION + (question.len() - name.len()) as u16;
+                let pointer = QUESTION_POINTER + (question.len() - name.len()) as u16;
                 let wire = name.wire().to_ascii_lowercase();
-                renderer.suffixes.push(Suffix { wire, pointer, is_own: false });
+                renderer.suffixes.push(Suffix { wire, pointer, is_in_template: false });
             }
             let Some(parent) = name.parent() else { break };
             name = parent;
         }
-        renderer.shared = renderer.suffixes.len();
+        renderer.shared_count = renderer.suffixes.len();
         renderer
     }
 
@@ -76,20 +77,20 @@ impl Renderer {
     pub(super) fn begin(&mut self, out: &mut Rendered) {
         out.records.clear();
         out.patches.clear();
-        out.patched = 0;
-        self.suffixes.retain(|suffix| !suffix.is_own);
-        self.shared = self.suffixes.len();
+        out.last_patch = 0;
+        self.suffixes.retain(|suffix| !suffix.is_in_template);
+        self.shared_count = self.suffixes.len();
     }
 
     /// Lets all following templates point to names in the last template. This template must always
     /// directly follow the question, like the NS RRset of a referral, which precedes its glue.
     pub(super) fn keep_suffixes(&mut self) {
-        self.suffixes.iter_mut().for_each(|suffix| suffix.is_own = false);
+        self.suffixes.iter_mut().for_each(|suffix| suffix.is_in_template = false);
     }
 
     /// Appends a record whose owner is the question name.
     pub(super) fn push_record(&mut self, rtype: Rtype, ttl: u32, rdata: &[u8], out: &mut Rendered) {
-        out.records.extend_from_slice(&TO_QUESTION.to_be_bytes());
+        out.records.extend_from_slice(&QUESTION_POINTER.to_be_bytes());
         self.push_body(rtype, ttl, rdata, out);
     }
 
@@ -107,33 +108,38 @@ impl Renderer {
     }
 
     fn push_body(&mut self, rtype: Rtype, ttl: u32, octets: &[u8], out: &mut Rendered) {
-        push_fixed(rtype, ttl, 0, &mut out.records);
+        push_record_fields(rtype, ttl, 0, &mut out.records);
         let start = out.records.len();
-        let mut done = 0;
+        let mut copied = 0;
         // Only names in the types of RFC 1035 may be compressed (RFC 3597 §4).
         for name in rdata::names(rtype, octets).filter(|name| name.compress) {
-            out.records.extend_from_slice(&octets[done..name.range.start]);
-            done = name.range.end;
+            out.records.extend_from_slice(&octets[copied..name.range.start]);
+            copied = name.range.end;
             self.push_name(NameRef::from_checked(&octets[name.range]), out);
         }
-        out.records.extend_from_slice(&octets[done..]);
+        out.records.extend_from_slice(&octets[copied..]);
         let length = (out.records.len() - start) as u16;
         out.records[start - 2..start].copy_from_slice(&length.to_be_bytes());
     }
 
+    /// Appends a name, compressed with the suffixes that existed before this call.
     fn push_name(&mut self, name: NameRef<'_>, out: &mut Rendered) {
         let known = self.suffixes.len();
         let mut rest = name;
         while !rest.is_root() {
             let at = out.records.len();
-            let is_in_range = at - out.patched < Patch::LIMIT;
+            let is_in_range = at - out.last_patch < Patch::LIMIT;
             if let Some(suffix) = self.find(rest, known).filter(|_| is_in_range) {
-                out.patches.push(if suffix.is_own { Patch::to_template(at) } else { Patch::to_question(at) });
-                out.patched = at;
+                out.patches.push(if suffix.is_in_template {
+                    Patch::to_template(at)
+                } else {
+                    Patch::to_question(at)
+                });
+                out.last_patch = at;
                 out.records.extend_from_slice(&suffix.pointer.to_be_bytes());
                 return;
             }
-            self.remember(rest, at);
+            self.add_suffix(rest, at);
             let label = 1 + usize::from(rest.wire()[0]);
             out.records.extend_from_slice(&rest.wire()[..label]);
             rest = rest.parent().unwrap_or(NameRef::ROOT);
@@ -141,18 +147,19 @@ impl Renderer {
         out.records.push(0);
     }
 
+    /// Finds a name among the first `known` suffixes.
     fn find(&self, name: NameRef<'_>, known: usize) -> Option<&Suffix> {
         self.suffixes[..known].iter().find(|suffix| suffix.wire.eq_ignore_ascii_case(name.wire()))
     }
 
-    fn remember(&mut self, name: NameRef<'_>, at: usize) {
+    fn add_suffix(&mut self, name: NameRef<'_>, at: usize) {
         // If the template directly follows the question, the pointer reaches its target for any
         // question name.
-        let is_in_reach = HEADER + MAX_QUESTION + 4 + at <= REACH;
-        if is_in_reach && self.suffixes.len() - self.shared < MAX_SUFFIXES {
-            let place = HEADER + self.base + 4 + at;
+        let is_in_range = HEADER + MAX_QUESTION_OCTETS + 4 + at <= MAX_POINTER_OFFSET;
+        if is_in_range && self.suffixes.len() - self.shared_count < MAX_SUFFIXES {
+            let offset = HEADER + self.base_octets + 4 + at;
             let wire = name.wire().to_ascii_lowercase();
-            self.suffixes.push(Suffix { wire, pointer: POINTER | place as u16, is_own: true });
+            self.suffixes.push(Suffix { wire, pointer: POINTER | offset as u16, is_in_template: true });
         }
     }
 }

@@ -7,12 +7,12 @@ use nonesuch_proto::{Class, Rtype};
 /// The two high bits of a compression pointer (RFC 1035 §4.1.4).
 pub(super) const POINTER: u16 = 0xc000;
 /// Maximum offset of a compression pointer.
-pub(super) const REACH: usize = 0x3fff;
-/// Pointer to the question name.
-pub const TO_QUESTION: u16 = POINTER | HEADER as u16;
+pub(super) const MAX_POINTER_OFFSET: usize = 0x3fff;
+/// Compression pointer to the question name.
+pub const QUESTION_POINTER: u16 = POINTER | HEADER as u16;
 
-/// Position of a compression pointer in a template modulo [`Patch::LIMIT`], and the reason for
-/// which it moves. A patch has 2 octets in an image. [`places`] computes the complete positions.
+/// Position of a compression pointer in a template modulo [`Patch::LIMIT`], and whether it points into
+/// the question name or into the template. A patch has 2 octets in an image. [`patch_positions`] computes the complete positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patch(u16);
 
@@ -20,7 +20,8 @@ impl Patch {
     /// Exclusive upper limit of the distance between a patch and the previous patch, or the start
     /// of the template, in octets.
     pub(super) const LIMIT: usize = 0x8000;
-    const OWN: u16 = 0x8000;
+    /// Flag: the pointer points into the template.
+    const IN_TEMPLATE_FLAG: u16 = 0x8000;
 
     /// Creates a patch for a pointer into the question name, which moves with the length of the
     /// question name.
@@ -30,7 +31,7 @@ impl Patch {
 
     /// Creates a patch for a pointer into the template, which moves with the template.
     pub(super) const fn to_template(at: usize) -> Self {
-        Self((at % Self::LIMIT) as u16 | Self::OWN)
+        Self((at % Self::LIMIT) as u16 | Self::IN_TEMPLATE_FLAG)
     }
 
     pub(super) const fn octets(self) -> [u8; 2] {
@@ -41,25 +42,27 @@ impl Patch {
         Self(u16::from_le_bytes(octets))
     }
 
-    /// The position, for a template of at most [`Patch::LIMIT`] octets.
+    /// The position modulo [`Patch::LIMIT`], which is the position in a template of at most that many
+    /// octets.
     const fn at(self) -> usize {
-        (self.0 & !Self::OWN) as usize
+        (self.0 & !Self::IN_TEMPLATE_FLAG) as usize
     }
 
-    const fn is_own(self) -> bool {
-        self.0 & Self::OWN != 0
+    /// Whether the pointer points into the template.
+    const fn is_in_template(self) -> bool {
+        self.0 & Self::IN_TEMPLATE_FLAG != 0
     }
 }
 
 /// Iterates over the patches of a template with their complete positions. Positions ascend, so a
 /// lower number belongs to the next range of [`Patch::LIMIT`] octets.
-pub(super) fn places(patches: &[[u8; 2]]) -> impl Iterator<Item = (usize, Patch)> {
-    let mut before = 0;
+pub(super) fn patch_positions(patches: &[[u8; 2]]) -> impl Iterator<Item = (usize, Patch)> {
+    let mut previous = 0;
     patches.iter().map(move |octets| {
         let patch = Patch::of_octets(*octets);
-        let at = before - before % Patch::LIMIT + patch.at();
-        before = if at < before { at + Patch::LIMIT } else { at };
-        (before, patch)
+        let at = previous - previous % Patch::LIMIT + patch.at();
+        previous = if at < previous { at + Patch::LIMIT } else { at };
+        (previous, patch)
     })
 }
 
@@ -99,13 +102,13 @@ impl Template<'_> {
     ) -> Option<u16> {
         let parts = self.parts();
         // Denial records have no two-octet owner that a pointer could replace.
-        let is_renamed = parts.role == Role::Chain && position.owner != OwnerForm::AsRendered;
-        if parts.least_octets(with_signatures) > room && !is_renamed {
+        let replaces_chain_owner = parts.role == Role::Chain && position.owner != OwnerForm::AsRendered;
+        if parts.min_octets(with_signatures) > room && !replaces_chain_owner {
             return None;
         }
         let end = out.len() + parts.records.len();
-        if end > REACH && self.is_beyond_reach(&parts, position.question, out.len())
-            || is_renamed
+        if end > MAX_POINTER_OFFSET && self.exceeds_pointer_offset(&parts, position.question, out.len())
+            || replaces_chain_owner
             || position.owner == OwnerForm::WrittenOut
         {
             return self.append_uncompressed(position.owner, with_signatures, room, out);
@@ -117,19 +120,20 @@ impl Template<'_> {
     /// `start` and the question name has `question` octets. The NS RRset into which glue points
     /// directly follows the question, where all offsets are in range.
     #[cold]
-    fn is_beyond_reach(self, parts: &Parts<'_>, question: usize, start: usize) -> bool {
-        let base = self.base(parts.role);
+    fn exceeds_pointer_offset(self, parts: &Parts<'_>, question: usize, start: usize) -> bool {
+        let base_octets = self.base_octets(parts.role);
         let target = |(at, patch): (usize, Patch)| {
             let pointer = parts.records.get(at..).and_then(|rest| rest.first_chunk());
             let target = usize::from(pointer.map_or(0, |pointer| u16::from_be_bytes(*pointer)) & !POINTER);
-            if patch.is_own() {
-                (target + start).saturating_sub(HEADER + base + 4)
+            if patch.is_in_template() {
+                (target + start).saturating_sub(HEADER + base_octets + 4)
             } else {
-                (target + question).saturating_sub(base)
+                (target + question).saturating_sub(base_octets)
             }
         };
         // Denial records and glue begin with their owner, and their signatures point to it.
-        start > REACH || places(parts.patches).map(target).any(|target| target > REACH)
+        start > MAX_POINTER_OFFSET
+            || patch_positions(parts.patches).map(target).any(|target| target > MAX_POINTER_OFFSET)
     }
 
     /// Appends the template as rendered, with adjusted pointers.
@@ -145,7 +149,7 @@ impl Template<'_> {
         out.extend_from_slice(parts.records);
         self.move_pointers(parts, position, &mut out[start..], start);
         if let OwnerForm::At(pointer) = position.owner
-            && pointer != TO_QUESTION
+            && pointer != QUESTION_POINTER
         {
             replace_owners(&mut out[start..], pointer);
         }
@@ -166,18 +170,18 @@ impl Template<'_> {
         if parts.patches.is_empty() {
             return;
         }
-        let base = self.base(parts.role);
-        let by_question = (position.question as u16).wrapping_sub(base as u16);
-        let by_place = (start as u16).wrapping_sub((HEADER + base + 4) as u16);
+        let base_octets = self.base_octets(parts.role);
+        let question_shift = (position.question as u16).wrapping_sub(base_octets as u16);
+        let template_shift = (start as u16).wrapping_sub((HEADER + base_octets + 4) as u16);
         let mut add = |at: usize, patch: Patch| {
-            let by = if patch.is_own() { by_place } else { by_question };
+            let shift = if patch.is_in_template() { template_shift } else { question_shift };
             // Patches were checked when the image was compiled or opened.
             if let Some(pointer) = records.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-                *pointer = u16::from_be_bytes(*pointer).wrapping_add(by).to_be_bytes();
+                *pointer = u16::from_be_bytes(*pointer).wrapping_add(shift).to_be_bytes();
             }
         };
         if parts.records.len() > Patch::LIMIT {
-            places(parts.patches).for_each(|(at, patch)| add(at, patch));
+            patch_positions(parts.patches).for_each(|(at, patch)| add(at, patch));
             return;
         }
         for octets in parts.patches {
@@ -195,7 +199,7 @@ impl Template<'_> {
         }
         let owner = match position.owner {
             OwnerForm::At(pointer) => pointer,
-            OwnerForm::AsRendered if points_to_question(parts.role) => TO_QUESTION,
+            OwnerForm::AsRendered if points_to_question(parts.role) => QUESTION_POINTER,
             // The signatures of denial records point to the owner in the record before them, which
             // is omitted here.
             owner => return self.append_parsed(owner, |rtype| rtype == Rtype::RRSIG, room, out),
@@ -207,7 +211,7 @@ impl Template<'_> {
 
     /// Octets of the question name in the base case.
     #[inline]
-    fn base(self, role: Role) -> usize {
+    fn base_octets(self, role: Role) -> usize {
         if role == Role::Chain { self.image.apex().len() } else { self.name_length() }
     }
 
@@ -235,12 +239,12 @@ impl Template<'_> {
         out: &mut Vec<u8>,
     ) -> Option<u16> {
         let parts = self.parts();
-        if parts.least_octets(false) > room && parts.role != Role::Chain && keep(self.rtype()) {
+        if parts.min_octets(false) > room && parts.role != Role::Chain && keep(self.rtype()) {
             return None;
         }
         let pointer = match owner {
             OwnerForm::At(pointer) => Some(pointer),
-            OwnerForm::AsRendered if points_to_question(parts.role) => Some(TO_QUESTION),
+            OwnerForm::AsRendered if points_to_question(parts.role) => Some(QUESTION_POINTER),
             OwnerForm::AsRendered | OwnerForm::WrittenOut => None,
         };
         let (start, mut count) = (out.len(), 0);
@@ -249,7 +253,7 @@ impl Template<'_> {
                 Some(pointer) => out.extend_from_slice(&pointer.to_be_bytes()),
                 None => out.extend_from_slice(record.owner.wire()),
             }
-            push_fixed(record.rtype, record.ttl, record.rdata.len() as u16, out);
+            push_record_fields(record.rtype, record.ttl, record.rdata.len() as u16, out);
             out.extend_from_slice(&record.rdata);
             if !fits(start, room, out) {
                 return None;
@@ -266,13 +270,13 @@ impl Template<'_> {
     pub fn expand(self) -> Vec<Record> {
         let parts = self.parts();
         // Glue points into the NS RRset, which precedes it in a referral.
-        let before = if is_glue(parts.role) { self.node().template(Rtype::NS) } else { None };
-        let base = if parts.role == Role::Chain { self.image.apex() } else { self.node().name() };
-        let position = Position { question: base.len(), owner: OwnerForm::AsRendered };
+        let ns_template = if is_glue(parts.role) { self.node().template(Rtype::NS) } else { None };
+        let base_name = if parts.role == Role::Chain { self.image.apex() } else { self.node().name() };
+        let position = Position { question: base_name.len(), owner: OwnerForm::AsRendered };
         let mut message = vec![0; HEADER];
-        message.extend_from_slice(base.wire());
+        message.extend_from_slice(base_name.wire());
         message.extend_from_slice(&[0; 4]);
-        let skipped = before
+        let skipped = ns_template
             .map_or(0, |template| template.append_rendered(&template.parts(), position, false, &mut message));
         let count = skipped.saturating_add(self.append_rendered(&parts, position, true, &mut message));
         message[5] = 1;
@@ -326,8 +330,8 @@ fn replace_owners(records: &mut [u8], owner: u16) {
     }
 }
 
-/// Appends type, class IN, TTL and RDATA length.
-pub fn push_fixed(rtype: Rtype, ttl: u32, rdata_length: u16, out: &mut Vec<u8>) {
+/// Appends the fields between owner and RDATA of a record: type, class IN, TTL and RDATA length.
+pub fn push_record_fields(rtype: Rtype, ttl: u32, rdata_length: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&rtype.0.to_be_bytes());
     out.extend_from_slice(&Class::IN.0.to_be_bytes());
     out.extend_from_slice(&ttl.to_be_bytes());
