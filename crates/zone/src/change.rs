@@ -1,10 +1,10 @@
 //! Change sets: the records that a change removes from a zone and adds to it.
 //!
 //! A change set has two sides: the removed records and the added records. Each side has the form of
-//! [`Contents`], so that code for zones also works for sides. If the TTL of an RRset changes, all its records are
-//! removed and added, because an RRset has one TTL (RFC 2181 §5.2). Records are compared octet by
-//! octet, so that the change set also contains changes of letter case. A name whose letter case
-//! changes is removed and added with all its records.
+//! [`Contents`], so that code for zones also works for sides. If the TTL of an RRset changes, all
+//! its records are removed and added, because an RRset has one TTL (RFC 2181 §5.2). Records are
+//! compared octet by octet, so that the change set also contains changes of letter case. A name
+//! whose letter case changes is removed and added with all its records.
 
 mod apply;
 mod text;

@@ -99,12 +99,12 @@ const DIGEST_OCTETS: usize = 32;
 const NODE_ENTRY_SIZE: usize = 4;
 /// Octets of the entry of an RRset in a chunk.
 const RRSET_ENTRY_SIZE: usize = 16;
-/// Bit in the field for the number of records of an RRset: the records had different TTLs
-/// (RFC 2181 §5.2). No number of records needs this bit, because each record takes at least two octets, and the records of an
-/// RRset take less than 2^32 octets.
+/// Bit in the field for the number of records of an RRset: the records had different TTLs (RFC 2181
+/// §5.2). No number of records needs this bit, because each record takes at least two octets, and
+/// the records of an RRset take less than 2^32 octets.
 const MIXED_TTLS_BIT: u32 = 1 << 31;
-/// Default of the size in octets at which a chunk ends. A change affects fewer records if chunks are
-/// short; long chunks are hashed faster and need a smaller directory.
+/// Default of the size in octets at which a chunk ends. A change affects fewer records if chunks
+/// are short; long chunks are hashed faster and need a smaller directory.
 pub const DEFAULT_CHUNK_OCTETS: u32 = 2048;
 /// Flag: the zone has a DNSKEY RRset at its apex.
 const FLAG_SIGNED: u32 = 1;

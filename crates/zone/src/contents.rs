@@ -85,8 +85,8 @@ impl Contents {
         (0..self.nodes.len()).map(|index| self.node(index))
     }
 
-    /// Returns the offset of the name and the index of the first RRset of the node at `index`. For the
-    /// index after the last node, returns the ends of `names` and `rrsets`.
+    /// Returns the offset of the name and the index of the first RRset of the node at `index`. For
+    /// the index after the last node, returns the ends of `names` and `rrsets`.
     fn arena_offsets(&self, index: usize) -> NodeEntry {
         let end = NodeEntry { name: self.names.len() as u32, first_rrset: self.rrsets.len() as u32 };
         self.nodes.get(index).copied().unwrap_or(end)

@@ -24,8 +24,8 @@
 //! sections are little-endian and unaligned. The largest section has a *block* for each name, in
 //! canonical order (`node`). One section has the common parts of RRSIG records (`signature`). The
 //! other sections are indexes of blocks. Names that a zone cut or a DNAME record occludes have no
-//! block: the lookup finds the cut or the DNAME record. A generated zone of 100,000 delegations with
-//! NSEC and P-256 takes 342 octets for each delegation.
+//! block: the lookup finds the cut or the DNAME record. A generated zone of 100,000 delegations
+//! with NSEC and P-256 takes 342 octets for each delegation.
 //!
 //! A hash table finds names (`index`). For NSEC, predecessors are found by the first octets of a
 //! sort key whose octet order is the canonical order (`index`). The owners of NSEC3 and NSEC5
@@ -104,7 +104,8 @@ struct Nsec5Key {
 /// The sections of an image.
 #[derive(Clone, Default)]
 struct Sections {
-    /// A block for each name (`node`). The offset of each block is a multiple of [`node::BLOCK_UNIT`].
+    /// A block for each name (`node`). The offset of each block is a multiple of
+    /// [`node::BLOCK_UNIT`].
     blocks: Bytes,
     /// The hash table of names (`index`).
     name_table: Bytes,
@@ -229,7 +230,7 @@ impl Image {
         self.summary.period
     }
 
-    /// Number of RRSIG records in the zone.
+    /// Number of RRSIG records over the RRsets of the image.
     #[must_use]
     pub const fn signatures(&self) -> u64 {
         self.summary.signatures

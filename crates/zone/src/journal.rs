@@ -181,8 +181,8 @@ impl State {
         Ok(Self { shared_file: Weak::new(), identity: identity_of(file)?, entries, end })
     }
 
-    /// Returns the open file. If no user has it open, opens it and checks that it is the file with the
-    /// entries.
+    /// Returns the open file. If no user has it open, opens it and checks that it is the file with
+    /// the entries.
     fn open_file(&mut self, path: &Path) -> Result<Arc<File>, FileError> {
         if let Some(file) = self.shared_file.upgrade() {
             return Ok(file);
@@ -414,9 +414,9 @@ impl Journal {
         Ok(directory_sync?)
     }
 
-    /// Returns the changes that lead from serial `from` to serial `to`, in order. Returns `None` if the
-    /// journal does not contain them, or if the file cannot be opened or was replaced; the caller
-    /// then transfers the whole zone.
+    /// Returns the changes that lead from serial `from` to serial `to`, in order. Returns `None` if
+    /// the journal does not contain them, or if the file cannot be opened or was replaced; the
+    /// caller then transfers the whole zone.
     #[must_use]
     pub fn between(&self, from: u32, to: u32) -> Option<Changes> {
         let mut state = self.state();

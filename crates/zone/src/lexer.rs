@@ -23,8 +23,8 @@ pub(crate) enum LexerStep {
     Cut,
 }
 
-/// Splits a text into entries and holds the current entry. The text is a whole file, or a block of a
-/// file that begins with an entry.
+/// Splits a text into entries and holds the current entry. The text is a whole file, or a block of
+/// a file that begins with an entry.
 #[derive(Debug)]
 pub(crate) struct Lexer<'a> {
     text: &'a [u8],
@@ -212,7 +212,8 @@ impl<'a> Lexer<'a> {
                 self.at = self.text.len();
                 Ok(())
             }
-            // A quoted string must end on its line, so the error has the offset of its opening quote.
+            // A quoted string must end on its line, so the error has the offset of its opening
+            // quote.
             QuoteEnd::Cut | QuoteEnd::Open => Err((LexFault::UnclosedQuote, start)),
         }
     }

@@ -20,7 +20,8 @@ pub struct LoadedZone {
     /// Warnings about the records. For a compiled zone the list is empty: the warnings were
     /// reported when the zone was compiled.
     pub warnings: Vec<Warning>,
-    /// For a compiled zone, the verification that its header states. It was done before the zone was compiled.
+    /// For a compiled zone, the verification that its header states. It was done before the zone
+    /// was compiled.
     pub verification: Option<Verification>,
 }
 
@@ -116,8 +117,8 @@ pub fn load_octets(
 }
 
 /// Opens the compiled zone at `path` without loading all of it; [`StoredZone`] loads chunks on
-/// demand. Returns `None` if `path` is not a regular file with a compiled zone, or cannot be opened. `origin` is the
-/// apex, if the caller knows it.
+/// demand. Returns `None` if `path` is not a regular file with a compiled zone, or cannot be
+/// opened. `origin` is the apex, if the caller knows it.
 ///
 /// # Errors
 /// The parts of the file that are read here have a fault, or the zone has another apex than
@@ -159,8 +160,8 @@ fn open_if_regular(path: &Path) -> Option<File> {
     open_regular(path).ok()
 }
 
-/// Returns the number of octets of the image at the start of a file; 0 if there is no image. `head` is
-/// the start of the file with at least [`PAGE`] octets, or the whole file.
+/// Returns the number of octets of the image at the start of a file; 0 if there is no image. `head`
+/// is the start of the file with at least [`PAGE`] octets, or the whole file.
 fn image_octets_in(head: &[u8], path: &Path) -> Result<u64, LoadError> {
     if !is_image(head) {
         return Ok(0);

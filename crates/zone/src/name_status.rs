@@ -18,8 +18,8 @@ pub enum NameStatus {
 }
 
 impl NameStatus {
-    /// Whether a name with this status belongs to the NSEC chain. Only the RRsets of such a name are
-    /// signed; of a zone cut, only those in [`Self::Delegation`].
+    /// Whether a name with this status belongs to the NSEC chain. Only the RRsets of such a name
+    /// are signed; of a zone cut, only those in [`Self::Delegation`].
     #[must_use]
     pub const fn is_in_chain(self) -> bool {
         matches!(self, Self::Authoritative | Self::Delegation)

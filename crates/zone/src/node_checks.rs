@@ -5,8 +5,8 @@ use crate::contents::Node;
 use crate::size;
 use nonesuch_proto::{NameRef, Rtype};
 
-/// Types that may exist at the owner of a CNAME record: CNAME and DNSSEC types (RFC 4034 §3 and §4),
-/// including the obsolete ones (RFC 2535 §2.3.5).
+/// Types that may exist at the owner of a CNAME record: CNAME and DNSSEC types (RFC 4034 §3 and
+/// §4), including the obsolete ones (RFC 2535 §2.3.5).
 pub(crate) const ALLOWED_WITH_CNAME: [Rtype; 6] =
     [Rtype::CNAME, Rtype::RRSIG, Rtype::NSEC, Rtype::KEY, Rtype::SIG, Rtype::NXT];
 

@@ -58,8 +58,8 @@ pub fn read_text(text: &[u8], path: &Path, origin: Option<&Name>) -> Result<Pars
 }
 
 /// Same as [`read_text`], but with blocks of at least `block_octets` octets, for tests and
-/// measurements. The result does not depend on this number. If it is at least the length of the text,
-/// the text is read sequentially.
+/// measurements. The result does not depend on this number. If it is at least the length of the
+/// text, the text is read sequentially.
 ///
 /// # Errors
 /// As [`read_file`].

@@ -154,8 +154,8 @@ impl<'z> Checker<'z> {
         }
     }
 
-    /// Returns the problem of a target, if any. If the addresses of the target of an NS record are glue,
-    /// marks them as used.
+    /// Returns the problem of a target, if any. If the addresses of the target of an NS record are
+    /// glue, marks them as used.
     fn check_target(&self, owner: NameRef<'z>, rtype: Rtype, target: &Target<'z>) -> Option<Problem> {
         let name = || target.name.to_name();
         match target.resolution {

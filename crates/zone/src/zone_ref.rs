@@ -110,8 +110,8 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Returns the index of the first node in `range` with an RRset of `rtype`, which must be NSEC or
-    /// NSEC3. Does not load chunks without such records.
+    /// Returns the index of the first node in `range` with an RRset of `rtype`, which must be NSEC
+    /// or NSEC3. Does not load chunks without such records.
     #[must_use]
     pub fn first_chain_node(self, range: Range<usize>, rtype: Rtype) -> Option<usize> {
         let is_chain_node = |index: &usize| self.node(*index).is_some_and(|node| node.has(rtype));
@@ -161,7 +161,8 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Whether a node that is loaded together with the node at `index` may have an NSEC or NSEC3 record.
+    /// Whether a node that is loaded together with the node at `index` may have an NSEC or NSEC3
+    /// record.
     fn may_have_chain_record(self, index: usize) -> bool {
         match self {
             Self::Contents(_) => true,

@@ -137,8 +137,8 @@ struct Assembler<'g> {
 }
 
 impl<'g> Assembler<'g> {
-    /// Splits the sorted groups into pieces of about [`GROUPS_PER_PIECE`] groups. All groups of a node
-    /// are in one piece.
+    /// Splits the sorted groups into pieces of about [`GROUPS_PER_PIECE`] groups. All groups of a
+    /// node are in one piece.
     fn split_into_pieces(&self, order: &[u128]) -> Vec<Range<usize>> {
         let mut pieces = Vec::with_capacity(order.len() / GROUPS_PER_PIECE + 1);
         let mut start = 0;
@@ -150,7 +150,8 @@ impl<'g> Assembler<'g> {
         pieces
     }
 
-    /// Returns the first index at or after `at` in `order` at which the groups of another node begin.
+    /// Returns the first index at or after `at` in `order` at which the groups of another node
+    /// begin.
     fn find_node_start(&self, order: &[u128], at: usize) -> usize {
         let name = |at: usize| self.gathered.name(order::group_number(order[at]));
         let mut at = at.min(order.len());
@@ -194,9 +195,9 @@ impl<'g> Assembler<'g> {
         }
     }
 
-    /// Stores the groups of the entries in `order` in `groups`. The groups are far apart in memory. So
-    /// the function first reads one octet of each of the first cache lines of each group: the processor
-    /// executes these independent reads at the same time.
+    /// Stores the groups of the entries in `order` in `groups`. The groups are far apart in memory.
+    /// So the function first reads one octet of each of the first cache lines of each group: the
+    /// processor executes these independent reads at the same time.
     fn fetch_groups(&self, order: &[u128], groups: &mut Vec<Group<'g>>) {
         let locate = |entry: &u128| self.gathered.locate(order::group_number(*entry));
         let octets = order.iter().map(locate).map(|(part, group)| part.prefetch(group));

@@ -18,8 +18,8 @@ const GROUP_NUMBER_BITS: u32 = 32;
 /// Minimum number of groups that are sorted by several threads.
 const MIN_PARALLEL_GROUPS: usize = 4096;
 
-/// For an octet that takes one digit, this digit. For an octet that takes three digits, the first of
-/// them, together with [`ESCAPED`]; the other two are the high and the low half of the octet.
+/// For an octet that takes one digit, this digit. For an octet that takes three digits, the first
+/// of them, together with [`ESCAPED`]; the other two are the high and the low half of the octet.
 static CODES: [u8; 256] = codes();
 /// Flag of a code: the octet takes three digits.
 const ESCAPED: u8 = 0x80;
@@ -87,8 +87,9 @@ impl Digits {
     }
 }
 
-/// Returns the digits of `name` from index `skip` on, [`DIGITS_PER_ENTRY`] of them; digits after the
-/// end of the name are 0. The last `apex_octets` octets of `name` are the apex and have no digits.
+/// Returns the digits of `name` from index `skip` on, [`DIGITS_PER_ENTRY`] of them; digits after
+/// the end of the name are 0. The last `apex_octets` octets of `name` are the apex and have no
+/// digits.
 fn digits(name: NameRef<'_>, apex_octets: usize, skip: usize) -> u128 {
     let own = &name.wire()[..name.len() - apex_octets];
     let (mut starts, mut count, mut at) = ([0u8; 128], 0, 0);

@@ -2,8 +2,8 @@
 //! records are in one arena.
 //!
 //! Consecutive records of one owner form a group: the name of the owner once, then the records. A
-//! part is immutable, with one exception: `set_leading_ttls` fills in TTLs that the reader of a block
-//! does not know, because they are in the text before the block.
+//! part is immutable, with one exception: `set_leading_ttls` fills in TTLs that the reader of a
+//! block does not know, because they are in the text before the block.
 
 use super::fault::SourceLocation;
 use nonesuch_proto::{NameRef, Rtype};

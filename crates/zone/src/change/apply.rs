@@ -182,8 +182,9 @@ impl<'c> TouchedName<'c> {
     }
 
     /// Applies the changes at this name and appends the resulting node, if it has records, to
-    /// `new_nodes`. `old` is the node of this name in the zone, if it exists. Returns whether a node was
-    /// appended. Does not check the rules for the whole zone, such as no other data at a CNAME record.
+    /// `new_nodes`. `old` is the node of this name in the zone, if it exists. Returns whether a
+    /// node was appended. Does not check the rules for the whole zone, such as no other data at a
+    /// CNAME record.
     ///
     /// # Errors
     /// The first change that cannot be applied.
@@ -226,8 +227,8 @@ impl<'c> TouchedName<'c> {
         Ok(has_begun)
     }
 
-    /// Returns the owner name of the resulting node: the name in `old` if at least one of its records remains,
-    /// otherwise the name of the added records.
+    /// Returns the owner name of the resulting node: the name in `old` if at least one of its
+    /// records remains, otherwise the name of the added records.
     fn resulting_name<'n>(&self, old: Option<Node<'n>>) -> NameRef<'n>
     where
         'c: 'n,

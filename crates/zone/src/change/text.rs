@@ -104,8 +104,8 @@ impl ChangeSet {
     }
 }
 
-/// Parses records of a zone file, each with its owner and TTL. Returns `None` if the text contains a
-/// fault, a directive, or a record without owner or TTL.
+/// Parses records of a zone file, each with its owner and TTL. Returns `None` if the text contains
+/// a fault, a directive, or a record without owner or TTL.
 pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
     let mut records = SideRecords::default();
     let mut lexer = Lexer::new(octets, true);
@@ -117,8 +117,8 @@ pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
     Some(records.into_contents(apex).ok()?.0)
 }
 
-/// Appends the lines of both sides of one name in the order of the types, with the SOA record first at
-/// the apex.
+/// Appends the lines of both sides of one name in the order of the types, with the SOA record first
+/// at the apex.
 fn push_node(removed: Option<Node<'_>>, added: Option<Node<'_>>, is_apex: bool, out: &mut Vec<u8>) {
     let sort_position = |sign: u8| {
         move |rrset: Rrset<'_>| {
@@ -153,8 +153,8 @@ struct SideRecords {
     records: Vec<Record>,
 }
 
-/// A record, with the offsets of its parts in the arena: owner in wire format, sort key of the owner,
-/// RDATA, end.
+/// A record, with the offsets of its parts in the arena: owner in wire format, sort key of the
+/// owner, RDATA, end.
 #[derive(Clone, Copy)]
 struct Record {
     owner: usize,

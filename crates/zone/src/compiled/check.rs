@@ -43,8 +43,8 @@ fn check_apex(contents: &Contents) -> Result<(), CompiledError> {
     Ok(())
 }
 
-/// Checks `count` nodes from the index `start` on. `first_node` is the index in the zone of the first
-/// node of `contents`; errors have the index in the zone.
+/// Checks `count` nodes from the index `start` on. `first_node` is the index in the zone of the
+/// first node of `contents`; errors have the index in the zone.
 fn check_nodes(
     contents: &Contents,
     start: usize,

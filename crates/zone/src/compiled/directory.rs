@@ -16,8 +16,9 @@ const MAX_PATTERNS: usize = 1024;
 /// Octets of an entry of the directory, without its name.
 const ENTRY_FIXED_OCTETS: usize = 85;
 
-/// Appends to `out` the pattern of RRsets that have exactly one signature by each key in `keys`, whose
-/// original TTL is the TTL of the RRset. A key is an algorithm number and a key tag. Sorts `keys`.
+/// Appends to `out` the pattern of RRsets that have exactly one signature by each key in `keys`,
+/// whose original TTL is the TTL of the RRset. A key is an algorithm number and a key tag. Sorts
+/// `keys`.
 pub fn signers_pattern(keys: &mut [(u8, u16)], out: &mut Vec<u8>) {
     keys.sort_unstable();
     for (algorithm, tag) in keys {
@@ -26,9 +27,9 @@ pub fn signers_pattern(keys: &mut [(u8, u16)], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends to `out` the pattern of signed NSEC or NSEC3 records with the TTL `ttl`, one for each owner.
-/// `fields` is the start of their RDATA: for NSEC3, hash algorithm, flags, iterations and salt
-/// (RFC 5155 §3.2); for NSEC, nothing.
+/// Appends to `out` the pattern of signed NSEC or NSEC3 records with the TTL `ttl`, one for each
+/// owner. `fields` is the start of their RDATA: for NSEC3, hash algorithm, flags, iterations and
+/// salt (RFC 5155 §3.2); for NSEC, nothing.
 pub fn chain_pattern(rtype: Rtype, ttl: u32, fields: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&rtype.0.to_be_bytes());
     out.extend_from_slice(&ttl.to_be_bytes());

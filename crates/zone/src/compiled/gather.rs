@@ -63,8 +63,8 @@ impl CommonPattern {
         }
     }
 
-    /// Whether a directory may state `number` for this pattern. [`MIXED_PATTERNS`] is always correct,
-    /// except without records.
+    /// Whether a directory may state `number` for this pattern. [`MIXED_PATTERNS`] is always
+    /// correct, except without records.
     fn permits(&self, number: u16, patterns: &Patterns) -> bool {
         match self {
             Self::Absent => number == NO_PATTERN,

@@ -92,8 +92,8 @@ pub(super) fn trailer(
     out
 }
 
-/// Returns the digest of the trailer: over the header, the directory, and the numbers at the start of
-/// the trailer.
+/// Returns the digest of the trailer: over the header, the directory, and the numbers at the start
+/// of the trailer.
 pub(super) fn digest(header: &[u8], directory: &[u8], numbers: &[u8]) -> [u8; DIGEST_OCTETS] {
     *blake3::Hasher::new().update(header).update(directory).update(numbers).finalize().as_bytes()
 }

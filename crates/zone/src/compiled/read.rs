@@ -40,7 +40,8 @@ fn read_all(source: &Source<'_>) -> Result<(Contents, Verification), CompiledErr
     let contents = read_contents(source, &envelope.apex, &directory)?;
     envelope.header.check(&contents)?;
     // `HeaderFields::check` does not check this flag, because a stored zone calls it with only the
-    // first chunk. The flag may be set without such RRsets; it then only prevents copying of chunks.
+    // first chunk. The flag may be set without such RRsets; it then only prevents copying of
+    // chunks.
     if contents.has_mixed_ttls() && !envelope.header.has_mixed_ttls() {
         return Err(CompiledError::Layout("flags"));
     }

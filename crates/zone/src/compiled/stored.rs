@@ -195,9 +195,9 @@ impl StoredZone {
     }
 
     /// Copies the lines of whole chunks to `out`, from the first node of `range` to the last whole
-    /// chunk in `range`. Returns the index after the copied nodes. Returns `None` and copies nothing
-    /// if the zone is compiled, or the first node of `range` does not begin a chunk that ends in
-    /// `range`.
+    /// chunk in `range`. Returns the index after the copied nodes. Returns `None` and copies
+    /// nothing if the zone is compiled, or the first node of `range` does not begin a chunk that
+    /// ends in `range`.
     pub(crate) fn copy_lines<W: Write>(
         &self,
         range: Range<usize>,
@@ -217,8 +217,8 @@ impl StoredZone {
         Ok(Some(next))
     }
 
-    /// Checks that a zone file was not modified since it was opened. This check replaces the digests
-    /// that a zone file does not have.
+    /// Checks that a zone file was not modified since it was opened. This check replaces the
+    /// digests that a zone file does not have.
     ///
     /// # Errors
     /// The file was modified.

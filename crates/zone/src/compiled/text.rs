@@ -129,7 +129,8 @@ struct Comparison<'n> {
     chunk_octets: u64,
     /// First name of the current chunk, in wire format.
     chunk_first_name: Vec<u8>,
-    /// Text of the last NSEC or NSEC3 record from the TTL up to the fields that differ between records.
+    /// Text of the last NSEC or NSEC3 record from the TTL up to the fields that differ between
+    /// records.
     chain_start: Vec<u8>,
     /// The pattern of this record.
     current_chain_pattern: Vec<u8>,

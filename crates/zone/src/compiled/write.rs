@@ -119,8 +119,8 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         pushed.ok_or_else(too_large)
     }
 
-    /// Writes the nodes `range` of a stored zone. Copies whole chunks if the chunk before them is large
-    /// enough to end.
+    /// Writes the nodes `range` of a stored zone. Copies whole chunks if the chunk before them is
+    /// large enough to end.
     fn put_stored_nodes(&mut self, zone: &'z StoredZone, range: Range<usize>) -> io::Result<()> {
         let mut next = range.start;
         while next < range.end {

@@ -52,13 +52,13 @@ impl<'i, const N: usize> HashChain<'i, N> {
         if self.hashes[last] <= *hash {
             return Some(last);
         }
-        // Usually at most one hash has these first octets, but a malicious zone may have any number of
-        // such hashes.
+        // Usually at most one hash has these first octets, but a malicious zone may have any number
+        // of such hashes.
         self.hashes[..last].partition_point(|other| other <= hash).checked_sub(1)
     }
 
-    /// Returns the position of the first hash whose first octets are greater than `wanted`. Hashes are evenly distributed, so the
-    /// search starts at an estimate from the first octets.
+    /// Returns the position of the first hash whose first octets are greater than `wanted`. Hashes
+    /// are evenly distributed, so the search starts at an estimate from the first octets.
     fn index_after(&self, wanted: u64) -> usize {
         let count = self.hashes.len();
         let guess = ((u128::from(wanted) * count as u128) >> 64) as usize;

@@ -248,8 +248,8 @@ fn image_names<'z>(zone: &SourceZone<'z>) -> Vec<ImageName<'z>> {
     names
 }
 
-/// Adds the ancestors of `name` that own no records (empty non-terminals) and are not in `names` yet:
-/// those that are not at or above the previous name.
+/// Adds the ancestors of `name` that own no records (empty non-terminals) and are not in `names`
+/// yet: those that are not at or above the previous name.
 fn push_empty_non_terminals<'z>(previous: NameRef<'z>, name: NameRef<'z>, names: &mut Vec<ImageName<'z>>) {
     let first = names.len();
     let mut ancestor = name.parent();

@@ -50,9 +50,9 @@ const READABLE_VERSIONS: RangeInclusive<u32> = 1..=VERSION;
 const BYTE_ORDER: u32 = 0x0102_0304;
 /// Octets of the first page. The offsets of sections are multiples of this number.
 pub const PAGE: usize = 4096;
-/// Maximum octets of an image that is copied out of its file instead of mapped. For a small image, a map would take
-/// several times the memory because of the padding of its pages. The system also limits the number
-/// of maps of a process (65,530), and a server may have more zones.
+/// Maximum octets of an image that is copied out of its file instead of mapped. For a small image,
+/// a map would take several times the memory because of the padding of its pages. The system also
+/// limits the number of maps of a process (65,530), and a server may have more zones.
 const MAX_COPIED_OCTETS: u64 = 64 * PAGE as u64;
 /// Octets of a BLAKE3 digest.
 const DIGEST_OCTETS: usize = 32;
@@ -221,8 +221,8 @@ pub fn write(
 }
 
 impl Image {
-    /// Writes the first page and the sections. `following_octets` is the number of octets that the caller
-    /// writes after them.
+    /// Writes the first page and the sections. `following_octets` is the number of octets that the
+    /// caller writes after them.
     fn write(
         &self,
         record: &VerificationRecord,
@@ -348,8 +348,8 @@ impl<'p> Fields<'p> {
     }
 }
 
-/// Reads the first page at the start of `octets` and verifies its digest. `versions` are the accepted
-/// versions of the format.
+/// Reads the first page at the start of `octets` and verifies its digest. `versions` are the
+/// accepted versions of the format.
 fn read_page(octets: &[u8], versions: RangeInclusive<u32>) -> Result<Page, ImageFileError> {
     if !is_image(octets) {
         return Err(ImageFileError::NotImage);

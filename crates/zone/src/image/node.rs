@@ -24,8 +24,8 @@ pub(super) const BLOCK_UNIT: usize = 4;
 pub(super) const BLOCK_HEAD_OCTETS: usize = 4;
 /// Octets of the head of an RRset.
 pub(super) const RRSET_HEAD_OCTETS: usize = 12;
-/// Upper limit of [`Template::record_count`] and [`Template::signature_count`]. No message can contain
-/// more records, and the sum of a few such counts does not overflow 16 bits.
+/// Upper limit of [`Template::record_count`] and [`Template::signature_count`]. No message can
+/// contain more records, and the sum of a few such counts does not overflow 16 bits.
 const MAX_COUNT: usize = 8192;
 /// Octets of the four numbers that precede the octets of an RRset if they do not fit in its head.
 pub(super) const WIDE_OCTETS: usize = 16;
@@ -185,8 +185,8 @@ impl Head {
     }
 }
 
-/// Appends a block to `blocks`, whose length is a multiple of [`BLOCK_UNIT`] before and after. Converts
-/// `name` to lower case. Returns the offset of `bodies` in `blocks`.
+/// Appends a block to `blocks`, whose length is a multiple of [`BLOCK_UNIT`] before and after.
+/// Converts `name` to lower case. Returns the offset of `bodies` in `blocks`.
 pub(super) fn push_block(
     kind: NodeKind,
     name: NameRef<'_>,
@@ -380,7 +380,8 @@ impl<'i> Template<'i> {
         std::ptr::eq(self.head, other.head)
     }
 
-    /// Returns a number that identifies the template in its image: the offset of its head in the blocks.
+    /// Returns a number that identifies the template in its image: the offset of its head in the
+    /// blocks.
     #[must_use]
     pub fn number(self) -> u64 {
         let blocks = self.image.sections.blocks.as_ptr().addr();

@@ -69,8 +69,8 @@ pub(super) struct ImagePart {
     pub(super) nsec5: Index,
     /// Forms of the RRSIG records in this part.
     pub(super) forms: Vec<Vec<u8>>,
-    /// Offsets in `blocks` of form numbers (indexes in `forms`). The caller replaces each number by the
-    /// offset of the form in the image.
+    /// Offsets in `blocks` of form numbers (indexes in `forms`). The caller replaces each number by
+    /// the offset of the form in the image.
     pub(super) form_references: Vec<usize>,
     /// Period in which each RRset of this part has a valid signature; `None` without signatures.
     pub(super) period: Option<ValidityPeriod>,
@@ -109,8 +109,8 @@ impl SourceZone<'_> {
         is_nsec5(key.tag, rdata).then(|| self.hash_of(owner)).flatten()
     }
 
-    /// Returns the hash in the first label of `owner`; `None` if `owner` is not directly below the apex or
-    /// the label is not a hash of `N` octets.
+    /// Returns the hash in the first label of `owner`; `None` if `owner` is not directly below the
+    /// apex or the label is not a hash of `N` octets.
     fn hash_of<const N: usize>(&self, owner: NameRef<'_>) -> Option<[u8; N]> {
         let is_below_apex = owner.parent().is_some_and(|parent| parent == self.contents.apex().view());
         is_below_apex.then(|| decode(owner.labels().next().unwrap_or_default())).flatten()
@@ -379,8 +379,8 @@ fn signatures<'z>(node: Node<'z>, rrset: Rrset<'z>) -> Option<(Rrset<'z>, u32)> 
     node.signatures(rrset.rtype()).map(|signatures| (signatures, signatures.ttl()))
 }
 
-/// Returns the number of a form in `forms` and adds it if it is new. `form_numbers` contains the known
-/// forms.
+/// Returns the number of a form in `forms` and adds it if it is new. `form_numbers` contains the
+/// known forms.
 fn form_number(form: Vec<u8>, forms: &mut Vec<Vec<u8>>, form_numbers: &mut HashMap<Vec<u8>, u32>) -> u32 {
     if let Some(number) = form_numbers.get(&form) {
         return *number;

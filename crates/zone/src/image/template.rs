@@ -11,8 +11,9 @@ pub(super) const MAX_POINTER_OFFSET: usize = 0x3fff;
 /// Compression pointer to the question name.
 pub const QUESTION_POINTER: u16 = POINTER | HEADER as u16;
 
-/// Position of a compression pointer in a template modulo [`Patch::LIMIT`], and whether it points into
-/// the question name or into the template. A patch has 2 octets in an image. [`patch_positions`] computes the complete positions.
+/// Position of a compression pointer in a template modulo [`Patch::LIMIT`], and whether it points
+/// into the question name or into the template. A patch has 2 octets in an image.
+/// [`patch_positions`] computes the complete positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patch(u16);
 
@@ -42,8 +43,8 @@ impl Patch {
         Self(u16::from_le_bytes(octets))
     }
 
-    /// The position modulo [`Patch::LIMIT`], which is the position in a template of at most that many
-    /// octets.
+    /// The position modulo [`Patch::LIMIT`], which is the position in a template of at most that
+    /// many octets.
     const fn at(self) -> usize {
         (self.0 & !Self::IN_TEMPLATE_FLAG) as usize
     }

@@ -417,8 +417,8 @@ impl Side {
     }
 }
 
-/// Finds the SOA RRset of the first name, and returns its head and its RDATA. Does not consume octets of
-/// the parts.
+/// Finds the SOA RRset of the first name, and returns its head and its RDATA. Does not consume
+/// octets of the parts.
 ///
 /// # Errors
 /// [`EntryError::Altered`] if there is no SOA record or it does not have the serial `serial`.

@@ -50,8 +50,8 @@ impl AssumedState {
     }
 
     /// Updates the assumption for the text after `block`. Searches for the last $ORIGIN and $TTL
-    /// directives at the start of a line. Searches only the last [`TAIL_OCTETS`] octets of the block,
-    /// except in the first block of a file, whose directives often apply to the whole file.
+    /// directives at the start of a line. Searches only the last [`TAIL_OCTETS`] octets of the
+    /// block, except in the first block of a file, whose directives often apply to the whole file.
     pub(super) fn advance_past(&mut self, block: &Block<'_>) {
         let text = &block.text[..];
         let start = if block.is_first { 0 } else { text.len().saturating_sub(TAIL_OCTETS) };
@@ -79,8 +79,8 @@ impl AssumedState {
     }
 }
 
-/// Reads `block` with the state `assumed`; `records` is a buffer. Returns `None` if the block must be
-/// read sequentially.
+/// Reads `block` with the state `assumed`; `records` is a buffer. Returns `None` if the block must
+/// be read sequentially.
 pub(super) fn read_speculatively(
     assumed: AssumedState,
     block: &Block<'_>,

@@ -176,8 +176,8 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
     Ok(None)
 }
 
-/// Returns the fault for a token that is not a valid TTL: [`ReadFault::TtlTooLarge`] if the token has
-/// the form of a TTL and is therefore too large, otherwise `other`.
+/// Returns the fault for a token that is not a valid TTL: [`ReadFault::TtlTooLarge`] if the token
+/// has the form of a TTL and is therefore too large, otherwise `other`.
 fn invalid_ttl_fault(octets: &[u8], other: impl FnOnce(String) -> ReadFault) -> ReadFault {
     let is_unit = |octet: u8| b"smhdw".contains(&octet.to_ascii_lowercase());
     // Each unit follows a number.

@@ -77,8 +77,8 @@ pub enum ReadFault {
     Zone(ZoneFault),
 }
 
-/// A fault with file, line and column. Line and column are 0 if the fault has no position in the file,
-/// for example if the file cannot be opened.
+/// A fault with file, line and column. Line and column are 0 if the fault has no position in the
+/// file, for example if the file cannot be opened.
 #[derive(Debug)]
 pub struct ReadError {
     /// Path of the file.

@@ -222,8 +222,8 @@ impl<'a> FileState<'a> {
         self.splitter.take_blocks(BLOCKS_PER_THREAD * rayon::current_num_threads())
     }
 
-    /// Reads `blocks` speculatively and appends them to the queue. Meanwhile, takes the blocks after
-    /// them from the file, and returns these unread blocks.
+    /// Reads `blocks` speculatively and appends them to the queue. Meanwhile, takes the blocks
+    /// after them from the file, and returns these unread blocks.
     fn read_speculative_blocks(&mut self, blocks: Vec<Block<'a>>) -> Vec<Block<'a>> {
         // A text of one block does not benefit from speculative reading.
         if blocks.len() == 1 {

@@ -47,7 +47,8 @@ pub(super) struct BlockSplitter<'a> {
 }
 
 impl<'a> BlockSplitter<'a> {
-    /// Creates a splitter for blocks of about `block_octets` octets; for a file at most [`BLOCK_OCTETS`].
+    /// Creates a splitter for blocks of about `block_octets` octets; for a file at most
+    /// [`BLOCK_OCTETS`].
     pub(super) fn new(source: Source<'a>, block_octets: usize) -> Self {
         let (carried, free_buffers) = (Vec::new(), Vec::new());
         let block_octets = if matches!(source, Source::File(_)) {
