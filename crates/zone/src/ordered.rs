@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn all_pieces_come_in_order_on_pools_of_any_size_from_within_and_without() {
+    fn pieces_are_consumed_in_order_in_pools_of_any_size() {
         for count in [0, 1, 2, 7, 1000] {
             let expected: Vec<usize> = (0..count).map(|index| index * index).collect();
             assert_eq!(squares(count), expected);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_in_jobs_of_a_small_pool_it_gets_done() {
+    fn nested_calls_in_a_small_pool_end() {
         for threads in [1, 2] {
             let sums: Vec<usize> = pool(threads).install(|| {
                 use rayon::prelude::*;
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn makers_that_use_the_pool_themselves_get_done() {
+    fn producers_may_use_the_pool() {
         use rayon::prelude::*;
         for threads in [1, 2, 3] {
             let mut total = 0;
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn never_more_pieces_are_there_than_allowed() {
+    fn the_number_of_pieces_is_bounded() {
         let (begun, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         pool(2)
             .install(|| {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_in_order_ends_the_work() {
+    fn the_first_error_in_order_is_returned() {
         for threads in [1, 3] {
             let begun = AtomicUsize::new(0);
             let mut taken = Vec::new();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_taker_ends_the_work() {
+    fn an_error_of_the_consumer_is_returned() {
         let begun = AtomicUsize::new(0);
         let outcome = for_each_ordered(
             100_000,
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_a_maker_or_of_the_taker_goes_on_and_nothing_hangs() {
+    fn a_panic_of_a_producer_or_of_the_consumer_propagates() {
         for threads in [1, 2] {
             let of_maker = std::panic::catch_unwind(|| {
                 pool(threads).install(|| {
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_used_again() {
+    fn consumed_pieces_are_reused() {
         let mut most = 0;
         let outcome: Result<(), ()> = for_each_ordered(
             200,

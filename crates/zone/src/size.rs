@@ -115,7 +115,7 @@ mod tests {
     const AROUND: usize = 12 + 11 + 4;
 
     #[test]
-    fn an_rrset_that_fills_a_message_is_taken_and_one_octet_more_is_not() {
+    fn an_rrset_can_fill_a_message_but_not_exceed_it() {
         assert!(read(&texts("t", 65_535 - AROUND)).is_ok());
         let error = read(&texts("t", 65_536 - AROUND)).expect_err("too large");
         assert_eq!((error.file.as_path(), error.line), (Path::new("big.zone"), 5));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_and_opt_count_and_duplicates_do_not() {
+    fn the_size_includes_signatures_and_opt_but_not_duplicates() {
         let rrsig = "t RRSIG TXT 13 2 60 20300101000000 20200101000000 1 example. AAAA\n";
         // RRSIG: 18 octets, the signer's name and the signature.
         let signature = 12 + 18 + 9 + 3;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_without_what_they_cover_count_too() {
+    fn signatures_without_their_rrset_are_limited_too() {
         let signature = data_encoding::BASE64.encode(&[7; 60_000]);
         let set = |number: u8| {
             format!("t RRSIG TXT {number} 2 60 20300101000000 20200101000000 1 example. {signature}\n")
@@ -164,7 +164,7 @@ mod tests {
     /// NS records have compressed names in a message. Each of these records takes 20 octets with
     /// compression and 91 octets without: 3,000 records fit in a message, 4,000 do not.
     #[test]
-    fn names_that_are_compressed_count_as_they_are_sent() {
+    fn the_size_of_compressible_names_is_their_compressed_size() {
         let names = |count: usize| -> String {
             let suffix = "a-long-label-that-all-of-these-names-have-in-common-with-others";
             (0..count).map(|number| format!("cut NS n{number:04}.{suffix}\n")).collect()

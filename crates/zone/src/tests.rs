@@ -114,9 +114,9 @@ fn faults_name_file_line_and_column() {
         assert_eq!((error.file.as_path(), error.line), (Path::new(path), 0));
         assert!(matches!(error.fault, ReadFault::Io(_)), "{error:?}");
     }
-    for (line, column, place) in [(0, 0, "zone"), (7, 0, "zone:7"), (6, 5, "zone:6:5")] {
+    for (line, column, position) in [(0, 0, "zone"), (7, 0, "zone:7"), (6, 5, "zone:6:5")] {
         let text = error(line, column, ReadFault::NoType).to_string();
-        assert_eq!(text, format!("{place}: {}", ReadFault::NoType));
+        assert_eq!(text, format!("{position}: {}", ReadFault::NoType));
     }
 }
 
@@ -140,7 +140,7 @@ fn included_files_keep_the_origin_of_the_including_one() {
 }
 
 #[test]
-fn duplicates_go_and_mixed_ttls_are_said() {
+fn duplicates_are_removed_and_mixed_ttls_cause_a_warning() {
     let reading = read(&format!("{HEAD}w 60 MX 1 A\nw 30 MX 2 b\nw 60 MX 1 a\n")).unwrap();
     let node = reading.contents.find("w.example.".parse::<Name>().unwrap().view()).unwrap();
     let mail = node.rrset(Rtype::MX).unwrap();
@@ -151,7 +151,7 @@ fn duplicates_go_and_mixed_ttls_are_said() {
 
 /// RRSIG records form RRsets by the covered type. A duplicate record is one record.
 #[test]
-fn ttls_are_mixed_within_one_rrset_alone() {
+fn only_ttls_within_one_rrset_count_as_mixed() {
     let signature = |covered: &str, ttl: u32, tag: u16| {
         format!("w {ttl} RRSIG {covered} 13 2 60 20300101000000 20200101000000 {tag} example. AAAA\n")
     };
@@ -172,7 +172,7 @@ fn ttls_are_mixed_within_one_rrset_alone() {
 }
 
 #[test]
-fn which_ttls_are_mixed_is_known_after_changes() {
+fn changes_keep_the_mark_for_mixed_ttls() {
     let old = contents("w 60 A 192.0.2.1\nw 30 A 192.0.2.2\nw 60 A 192.0.2.3\nx A 192.0.2.1\n");
     let is_mixed = |contents: &Contents| {
         let node = contents.find("w.example.".parse::<Name>().unwrap().view()).unwrap();
@@ -216,7 +216,7 @@ fn statuses_of_names() {
 }
 
 #[test]
-fn templates_read_back_as_the_records_that_they_were_made_of() {
+fn expanded_templates_are_the_records_of_the_zone() {
     let zone = contents(
         "a MX 1 mail.a\na MX 2 mail.b.a\na MX 3 example.\nx.y SRV 0 0 1 ns\n*.w MX 1 w\ncut NS ns.cut\ncut NS ns\ncut NS ns.other.\n\
          ns.cut A 192.0.2.7\nns.cut AAAA 2001:db8::7\na NSEC cut A MX\na RRSIG NSEC 13 2 60 1 2 3 example. AAAA\n",
@@ -248,7 +248,7 @@ fn templates_read_back_as_the_records_that_they_were_made_of() {
 }
 
 #[test]
-fn large_rrsets_are_written_out_beyond_the_reach_of_pointers() {
+fn names_beyond_the_maximum_pointer_offset_are_written_in_full() {
     let many: String = (0..2000).map(|n| format!("big MX {n} host{n}\n")).collect();
     let zone = contents(&many);
     let image = Image::compile(&zone).unwrap();
@@ -293,7 +293,7 @@ fn any_zone() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn written_zones_are_read_back_the_same(records in any_zone()) {
+    fn a_written_zone_is_read_back_unchanged(records in any_zone()) {
         let zone = contents(&records);
         let text = written(&zone);
         let again = read(&text).unwrap().contents;
@@ -323,23 +323,23 @@ proptest! {
 /// A search from any node at or before the name finds the same node or index as a search from the
 /// first node, in any letter case, also for a name that does not exist.
 #[test]
-fn names_are_found_from_a_place_on() {
+fn find_from_equals_find() {
     let names: String = (0..40).map(|number| format!("n{number:02} A 192.0.2.1\n")).collect();
     let zone = contents(&names);
-    let mut asked: Vec<Name> = Vec::new();
+    let mut names: Vec<Name> = Vec::new();
     for number in 0..41 {
         for text in [
             format!("n{number:02}.example."),
             format!("N{number:02}.EXAMPLE."),
             format!("n{number:02}a.example."),
         ] {
-            asked.push(text.parse().unwrap());
+            names.push(text.parse().unwrap());
         }
     }
-    for name in &asked {
+    for name in &names {
         let found = zone.find(name.view()).map(|node| node.index());
-        let place = found.unwrap_or_else(|place| place);
-        for from in 0..=place {
+        let index = found.unwrap_or_else(|index| index);
+        for from in 0..=index {
             assert_eq!(zone.find_from(from, name.view()).map(|node| node.index()), found, "{name} {from}");
         }
     }

@@ -292,7 +292,7 @@ ns2 3600 IN AAAA 2001:db8::63
     /// The digest does not depend on the letter case of owners and of names in RDATA, the order of
     /// records, duplicates, or the digest in the ZONEMD record.
     #[test]
-    fn the_form_of_the_zone_does_not_matter_and_its_records_do() {
+    fn the_digest_depends_on_the_records_and_not_on_their_form() {
         let all = ZonemdHash::ALL;
         let expected = digest(&zone(SIMPLE_ZONE), &all);
         let other_form = SIMPLE_ZONE
@@ -353,7 +353,7 @@ ns2 3600 IN AAAA 2001:db8::63
     }
 
     #[test]
-    fn signatures_out_of_order_are_digested_in_order() {
+    fn signatures_are_sorted_for_the_digest() {
         let rrsig =
             |tag: u8| [&[0, 1, 13, 1, 0, 0, 0, 60, 9, 9, 9, 9, 1, 1, 1, 1, 0, tag, 0][..], &[7]].concat();
         let build = |tags: [u8; 2]| {
@@ -372,7 +372,7 @@ ns2 3600 IN AAAA 2001:db8::63
     }
 
     #[test]
-    fn fields_are_read_back_and_names_too() {
+    fn rdata_and_hash_names_are_parsed_back() {
         let mut rdata = Vec::new();
         let record = Zonemd { serial: 0x0102_0304, scheme: 1, hash: 2, digest: &[5; 12] };
         record.push_rdata(&mut rdata);

@@ -186,7 +186,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn digits_fit_and_keep_the_order_of_octets() {
+    fn codes_have_six_bits_and_the_order_of_octets() {
         let mut last = (0, 0);
         for octet in (0..=255u8).filter(|octet| !octet.is_ascii_uppercase()) {
             let code = CODES[usize::from(octet)];

@@ -16,10 +16,10 @@ fn apex() -> Name {
 }
 
 pub(crate) fn zone(rest: &str) -> Contents {
-    whole(&format!("{HEAD}{rest}"))
+    read_zone(&format!("{HEAD}{rest}"))
 }
 
-fn whole(text: &str) -> Contents {
+fn read_zone(text: &str) -> Contents {
     read_text(text.as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents
 }
 
@@ -44,9 +44,9 @@ fn apply(old: &str, changes: &str) -> Result<String, ChangeError> {
 }
 
 #[test]
-fn the_text_has_one_record_a_line_in_canonical_order() {
+fn the_text_has_one_record_per_line_in_canonical_order() {
     let old = zone("a A 192.0.2.7\na A 192.0.2.8\nb 30 TXT x\nb 30 TXT y\nC TXT z\n");
-    let new = whole(
+    let new = read_zone(
         "$TTL 60\n@ SOA ns h 2 2 3 4 5\n@ NS ns\n@ NS ns2\nns A 192.0.2.1\na A 192.0.2.8\na A 192.0.2.9\n\
          b 40 TXT x\nb 40 TXT y\nc TXT z\n",
     );
@@ -71,7 +71,7 @@ fn the_text_has_one_record_a_line_in_canonical_order() {
 }
 
 #[test]
-fn the_filter_leaves_out_what_signing_makes() {
+fn is_data_excludes_signatures_and_chains() {
     let new = zone(
         "a A 192.0.2.7\na RRSIG A 13 2 60 2 1 7 example. AAAA\na NSEC example. A\n@ NSEC3PARAM 1 0 0 -\n",
     );
@@ -81,7 +81,7 @@ fn the_filter_leaves_out_what_signing_makes() {
 }
 
 #[test]
-fn comments_relative_names_and_any_order_are_read() {
+fn changes_may_have_comments_relative_names_and_any_order() {
     let changes =
         "; a comment\n\n+ b 60 IN TXT \"; no comment\" ; one\n- a 1m A 192.0.2.7\n+ @ IN 60 NS ns.b\n";
     let new = apply("a A 192.0.2.7\n", changes).unwrap();
@@ -90,7 +90,7 @@ fn comments_relative_names_and_any_order_are_read() {
 }
 
 #[test]
-fn what_does_not_fit_is_named_with_its_line() {
+fn changes_that_cannot_be_applied_are_reported_with_their_line() {
     let old = "a A 192.0.2.7\na A 192.0.2.8\nc CNAME a\n";
     let name = |text: &str| -> Name { text.parse().unwrap() };
     let missing = |record: &str| ChangeFault::Missing(record.to_owned());
@@ -123,7 +123,7 @@ fn what_does_not_fit_is_named_with_its_line() {
 }
 
 #[test]
-fn malformed_text_is_named_with_its_place() {
+fn malformed_text_is_reported_with_its_position() {
     let at = |column, fault| ChangeReadError::Malformed { line: 1, column, fault };
     let of_a = |fault| ReadFault::Rdata { rtype: Rtype::A, fault };
     let cases = [
@@ -146,28 +146,28 @@ fn malformed_text_is_named_with_its_place() {
         let error = ChangeSet::parse(changes.as_bytes(), &apex()).expect_err(changes);
         assert_eq!(format!("{error:?}"), format!("{expected:?}"), "{changes:?}");
         // The text begins with the location.
-        let place = match expected {
+        let position = match expected {
             ChangeReadError::Malformed { line, column, .. } => format!("{line}:{column}: "),
             ChangeReadError::NoSign { line }
             | ChangeReadError::Duplicate { line, .. }
             | ChangeReadError::MixedTtl { line, .. } => format!("{line}: "),
         };
-        assert!(error.to_string().starts_with(&place), "{changes:?}: {error}");
+        assert!(error.to_string().starts_with(&position), "{changes:?}: {error}");
     }
 }
 
 #[test]
-fn the_serial_of_a_signed_zone_may_have_moved() {
+fn the_serial_may_differ_with_the_rule_any() {
     let changes = parse("- @ 60 SOA NS h 1 2 3 4 5\n+ @ 60 SOA ns h 2 2 3 4 5\n");
-    let signed = whole("$TTL 60\n@ SOA ns h 77 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n");
+    let signed = read_zone("$TTL 60\n@ SOA ns h 77 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n");
     assert!(changes.apply(&signed, SerialRule::Exact).is_err());
     assert_eq!(changes.apply(&signed, SerialRule::Any).unwrap().soa().unwrap().serial, 2);
-    let other = whole("$TTL 60\n@ SOA ns h 77 2 3 4 6\n@ NS ns\nns A 192.0.2.1\n");
+    let other = read_zone("$TTL 60\n@ SOA ns h 77 2 3 4 6\n@ NS ns\nns A 192.0.2.1\n");
     assert!(changes.apply(&other, SerialRule::Any).is_err());
 }
 
 #[test]
-fn a_name_keeps_its_case_while_records_of_it_stay() {
+fn a_name_keeps_its_letter_case_if_a_record_remains() {
     let new = apply("WWW A 192.0.2.7\n", "+ www 60 TXT x\n").unwrap();
     assert!(new.contains("WWW.example.\t60\tIN\tTXT"), "{new}");
     let new = apply("WWW A 192.0.2.7\n", "- www 60 A 192.0.2.7\n+ wWw 60 TXT x\n").unwrap();
@@ -198,7 +198,7 @@ pub(crate) fn zones() -> impl Strategy<Value = Contents> {
     (records, 1..4u32).prop_map(move |(records, serial)| {
         let lines: String =
             records.iter().map(|(owner, rdata)| format!("{} {}\n", owners[*owner], rdatas[*rdata])).collect();
-        whole(&format!("@ 60 SOA ns h {serial} 2 3 4 5\n{lines}"))
+        read_zone(&format!("@ 60 SOA ns h {serial} 2 3 4 5\n{lines}"))
     })
 }
 
@@ -206,7 +206,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_between_two_zones_turns_one_into_the_other(old in zones(), new in zones()) {
+    fn the_changes_between_two_zones_lead_from_one_to_the_other(old in zones(), new in zones()) {
         let set = ChangeSet::between(&old, &new, |_| true);
         prop_assert_eq!(set.is_empty(), written(&old) == written(&new));
         prop_assert_eq!(written(&set.apply(&old, SerialRule::Exact).unwrap()), written(&new));
@@ -218,17 +218,17 @@ proptest! {
     }
 
     #[test]
-    fn reading_never_panics(octets in proptest::collection::vec(prop_oneof![Just(b'+'), Just(b'-'), Just(b' '), Just(b'\n'), Just(b'a'), Just(b'6'), Just(b'A'), any::<u8>()], 0..64)) {
+    fn arbitrary_change_sets_never_panic(octets in proptest::collection::vec(prop_oneof![Just(b'+'), Just(b'-'), Just(b' '), Just(b'\n'), Just(b'a'), Just(b'6'), Just(b'A'), any::<u8>()], 0..64)) {
         let _ = ChangeSet::parse(&octets, &apex());
     }
 
     #[test]
-    fn spans_are_copied_whole(zone in zones(), cut in 0..12usize) {
-        let cut = cut.min(zone.node_count());
-        let mut runs = [crate::NodesBuilder::default(), crate::NodesBuilder::default()];
-        runs[0].push_nodes(&zone, 0..cut);
-        runs[1].push_nodes(&zone, cut..zone.node_count());
-        let copy = Contents::from_parts(zone.apex(), runs.into());
+    fn push_nodes_copies_ranges(zone in zones(), split in 0..12usize) {
+        let split = split.min(zone.node_count());
+        let mut builders = [crate::NodesBuilder::default(), crate::NodesBuilder::default()];
+        builders[0].push_nodes(&zone, 0..split);
+        builders[1].push_nodes(&zone, split..zone.node_count());
+        let copy = Contents::from_parts(zone.apex(), builders.into());
         prop_assert_eq!(written(&copy), written(&zone));
     }
 }

@@ -19,7 +19,7 @@ fn compiled(contents: &Contents) -> Vec<u8> {
     octets
 }
 
-fn in_chunks(contents: &Contents, chunk: u32) -> Vec<u8> {
+fn compiled_in_chunks(contents: &Contents, chunk: u32) -> Vec<u8> {
     let mut octets = Vec::new();
     write_in_chunks(contents, Verification::Full { at: 7 }, chunk, &mut octets).unwrap();
     octets
@@ -88,11 +88,11 @@ impl Raw {
 
 /// Returns a file with the sample as altered by `change`, in one chunk, with the header and the
 /// directory of the unaltered sample.
-fn flawed(change: impl FnOnce(&mut Raw)) -> Vec<u8> {
-    flawed_zone(&sample(), change)
+fn with_flaw(change: impl FnOnce(&mut Raw)) -> Vec<u8> {
+    zone_with_flaw(&sample(), change)
 }
 
-fn flawed_zone(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
+fn zone_with_flaw(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
     let mut raw = Raw::of(contents);
     change(&mut raw);
     let mut builder = ChunkPropertiesBuilder::default();
@@ -119,7 +119,7 @@ fn assemble(contents: &Contents, chunks: &[u8], directory: &Directory) -> Vec<u8
 }
 
 /// Recomputes the digests, as far as the directory can be read.
-fn seal(octets: &mut [u8]) {
+fn recompute_digests(octets: &mut [u8]) {
     let end = octets.len() - TRAILER_OCTETS;
     let (offset, chunks, patterns) =
         (u64_le(octets, end), u32_le(octets, end + 16), u32_le(octets, end + 20));
@@ -132,7 +132,7 @@ fn seal(octets: &mut [u8]) {
         if at + 85 > end {
             break;
         }
-        let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|place| u32_le(octets, at + place));
+        let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|offset| u32_le(octets, at + offset));
         let length = Size { nodes, rrsets, names, rdata }.octets() as usize;
         if length > offset - chunk {
             break;
@@ -161,18 +161,18 @@ fn error_of(octets: &[u8]) -> CompiledError {
 
 /// Checks that the error is about this part of the file.
 #[track_caller]
-fn is_malformed(error: &CompiledError, part: &str) {
+fn assert_malformed(error: &CompiledError, part: &str) {
     assert!(matches!(error, CompiledError::Layout(found) if *found == part), "{part}: {error:?}");
 }
 
 /// Checks that the error is about the directory or its offset.
 #[track_caller]
-fn has_malformed_directory(error: &CompiledError) {
+fn assert_malformed_directory(error: &CompiledError) {
     assert!(matches!(error, CompiledError::Layout("directory" | "directory offset")), "{error:?}");
 }
 
 #[test]
-fn what_was_verified_is_kept() {
+fn the_verification_is_read_back() {
     for verification in
         [Verification::Nothing, Verification::Structural { at: 3 }, Verification::Full { at: u32::MAX }]
     {
@@ -188,7 +188,7 @@ fn what_was_verified_is_kept() {
 /// The mark for different TTLs must survive a restart: it determines whether a change may modify
 /// part of an RRset, and whether a ZONEMD digest can be computed.
 #[test]
-fn which_rrsets_had_different_ttls_is_kept() {
+fn the_mark_for_different_ttls_is_read_back() {
     let text =
         "$ORIGIN example.\n@ 60 SOA . . 1 1 1 1 1\nm 60 A 192.0.2.1\nm 30 A 192.0.2.2\nu 60 A 192.0.2.1\n";
     let zone = crate::read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
@@ -203,8 +203,8 @@ fn which_rrsets_had_different_ttls_is_kept() {
     assert_eq!(compiled(&again), octets);
     let mut unmarked = octets.clone();
     unmarked[16] = 0;
-    seal(&mut unmarked);
-    is_malformed(&error_of(&unmarked), "flags");
+    recompute_digests(&mut unmarked);
+    assert_malformed(&error_of(&unmarked), "flags");
     // A splice has one TTL in each RRset.
     let stored = StoredZone::of_octets(octets).unwrap();
     for splice in [Splice::of(&zone), Splice::of(&stored)] {
@@ -218,14 +218,14 @@ fn which_rrsets_had_different_ttls_is_kept() {
 /// Older files have zeros as the digest of the algorithm tables. They can be read, and are verified
 /// again.
 #[test]
-fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
+fn a_verification_with_other_algorithm_tables_is_not_trusted() {
     let tables = HEADER_OCTETS - TABLES_DIGEST..HEADER_OCTETS;
     let found = |verification, digest: [u8; TABLES_DIGEST]| {
         let mut octets = Vec::new();
         write(&sample(), verification, &mut octets).unwrap();
         assert_eq!(octets[tables.clone()], tables_digest());
         octets[tables.clone()].copy_from_slice(&digest);
-        seal(&mut octets);
+        recompute_digests(&mut octets);
         read(&octets).unwrap().1
     };
     for digest in [[0; TABLES_DIGEST], [7; TABLES_DIGEST]] {
@@ -239,16 +239,16 @@ fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_anywhere_is_refused() {
+fn a_truncated_file_is_rejected() {
     let octets = compiled(&sample());
     for length in 0..octets.len() {
         let error = error_of(&octets[..length]);
-        let is_right = match error {
+        let is_expected = match error {
             CompiledError::NotCompiled => length < MAGIC_OCTETS,
             CompiledError::Truncated { .. } => length >= MAGIC_OCTETS,
             _ => false,
         };
-        assert!(is_right, "{length}: {error:?}");
+        assert!(is_expected, "{length}: {error:?}");
     }
     let longer = [&octets[..], b"x"].concat();
     let error = error_of(&longer);
@@ -257,14 +257,14 @@ fn a_file_that_is_cut_off_anywhere_is_refused() {
 }
 
 #[test]
-fn a_file_in_which_any_bit_is_flipped_is_refused() {
+fn a_flipped_bit_is_rejected() {
     let octets = compiled(&sample());
     for bit in 0..octets.len() * 8 {
         let mut altered = octets.clone();
         altered[bit / 8] ^= 1 << (bit % 8);
         let error = error_of(&altered);
-        let is_frame = bit < HEADER_OCTETS * 8 || bit >= (octets.len() - TRAILER_OCTETS) * 8;
-        assert!(is_frame || matches!(error, CompiledError::Altered), "{bit}: {error:?}");
+        let is_header_or_trailer = bit < HEADER_OCTETS * 8 || bit >= (octets.len() - TRAILER_OCTETS) * 8;
+        assert!(is_header_or_trailer || matches!(error, CompiledError::Altered), "{bit}: {error:?}");
         assert!(StoredZone::of_octets(altered).is_err(), "{bit}");
     }
 }
@@ -279,41 +279,41 @@ fn too_little_memory_is_an_error() {
 }
 
 #[test]
-fn faults_of_the_header_are_told_apart() {
-    let sound = compiled(&sample());
+fn each_fault_of_the_header_has_its_error() {
+    let correct = compiled(&sample());
     let with = |at: usize, octets: &[u8]| {
-        let mut altered = sound.clone();
+        let mut altered = correct.clone();
         altered[at..at + octets.len()].copy_from_slice(octets);
-        seal(&mut altered);
+        recompute_digests(&mut altered);
         error_of(&altered)
     };
-    let end = sound.len() - TRAILER_OCTETS;
-    let directory = u64_le(&sound, end) as usize;
+    let end = correct.len() - TRAILER_OCTETS;
+    let directory = u64_le(&correct, end) as usize;
     assert!(matches!(with(0, b"; "), CompiledError::NotCompiled));
     assert_eq!(VERSION, 2);
     assert!(matches!(with(8, &[1]), CompiledError::Version(1)));
     assert!(matches!(with(12, &[1, 2, 3, 4]), CompiledError::ByteOrder));
-    is_malformed(&with(12, &[9]), "header");
-    is_malformed(&with(16, &[1]), "flags");
-    is_malformed(&with(20, &[3]), "verification");
-    is_malformed(&with(28, &[9]), "serial");
-    is_malformed(&with(48, &[64]), "apex");
-    has_malformed_directory(&with(48, b"\x07exemple"));
-    is_malformed(&with(end, &[0; 8]), "directory offset");
-    is_malformed(&with(end, &[255; 8]), "directory offset");
-    has_malformed_directory(&with(end, &[1]));
+    assert_malformed(&with(12, &[9]), "header");
+    assert_malformed(&with(16, &[1]), "flags");
+    assert_malformed(&with(20, &[3]), "verification");
+    assert_malformed(&with(28, &[9]), "serial");
+    assert_malformed(&with(48, &[64]), "apex");
+    assert_malformed_directory(&with(48, b"\x07exemple"));
+    assert_malformed(&with(end, &[0; 8]), "directory offset");
+    assert_malformed(&with(end, &[255; 8]), "directory offset");
+    assert_malformed_directory(&with(end, &[1]));
     assert!(matches!(with(end + 8, &[1]), CompiledError::Truncated { .. }));
     // Wrong numbers of chunks, then wrong numbers of patterns.
-    has_malformed_directory(&with(end + 16, &[0]));
-    has_malformed_directory(&with(end + 16, &[255; 4]));
-    has_malformed_directory(&with(end + 20, &[9]));
-    has_malformed_directory(&with(end + 20, &[255; 4]));
+    assert_malformed_directory(&with(end + 16, &[0]));
+    assert_malformed_directory(&with(end + 16, &[255; 4]));
+    assert_malformed_directory(&with(end + 20, &[9]));
+    assert_malformed_directory(&with(end + 20, &[255; 4]));
     // Wrong length of a pattern.
-    has_malformed_directory(&with(directory, &[255; 2]));
+    assert_malformed_directory(&with(directory, &[255; 2]));
 }
 
 #[test]
-fn a_directory_that_tells_untruths_is_refused() {
+fn wrong_properties_in_the_temporaryare_rejected() {
     let contents = sample();
     let error_with = |change: fn(&mut ChunkProperties)| {
         let mut builder = ChunkPropertiesBuilder::default();
@@ -346,12 +346,12 @@ fn a_directory_that_tells_untruths_is_refused() {
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let error = error_with(change).unwrap_or_else(|| panic!("{number}: no error"));
-        has_malformed_directory(&error);
+        assert_malformed_directory(&error);
     }
 }
 
 #[test]
-fn every_flaw_of_the_contents_is_found() {
+fn each_flaw_of_the_contents_is_reported() {
     type Change = fn(&mut Raw);
     let cases: [(Flaw, Change); 21] = [
         (Flaw::Length, |raw| raw.nodes[0].0 += 1),
@@ -386,34 +386,34 @@ fn every_flaw_of_the_contents_is_found() {
         }),
     ];
     for (number, (flaw, change)) in cases.into_iter().enumerate() {
-        let octets = flawed(change);
+        let octets = with_flaw(change);
         let error = error_of(&octets);
-        let is_right = matches!(error, CompiledError::Malformed { flaw: found, .. } if found == flaw);
-        assert!(is_right, "{number}: {error:?}");
+        let is_expected = matches!(error, CompiledError::Malformed { flaw: found, .. } if found == flaw);
+        assert!(is_expected, "{number}: {error:?}");
         assert_eq!(format!("{:?}", StoredZone::of_octets(octets).err().unwrap()), format!("{error:?}"));
     }
 }
 
 #[test]
-fn records_out_of_order_and_what_is_no_zone_are_found() {
-    let twice = flawed(|raw| {
+fn records_out_of_order_and_invalid_zones_are_rejected() {
+    let unsorted = with_flaw(|raw| {
         let www = raw.rrsets.iter().position(|rrset| rrset.count == 2 && rrset.rtype == Rtype::A).unwrap();
-        let before: u32 = raw.rrsets[..www].iter().map(|rrset| rrset.octets).sum();
-        raw.rdata[before as usize + 11] = 7;
+        let previous_octets: u32 = raw.rrsets[..www].iter().map(|rrset| rrset.octets).sum();
+        raw.rdata[previous_octets as usize + 11] = 7;
     });
-    let error = error_of(&twice);
+    let error = error_of(&unsorted);
     assert!(matches!(error, CompiledError::Malformed { flaw: Flaw::RecordOrder, .. }), "{error:?}");
-    let cname = flawed(|raw| {
+    let cname = with_flaw(|raw| {
         let soa = raw.rrsets.iter_mut().find(|rrset| rrset.rtype == Rtype::SOA).unwrap();
         (soa.rtype, soa.covered) = (Rtype(7), Rtype(7));
     });
     let error = error_of(&cname);
     assert!(matches!(error, CompiledError::Malformed { node: 0, .. }), "{error:?}");
-    let beside = flawed_zone(&zone("a CNAME b\na NSEC b CNAME NSEC\n"), |raw| {
+    let sibling = zone_with_flaw(&zone("a CNAME b\na NSEC b CNAME NSEC\n"), |raw| {
         let nsec = raw.rrsets.iter_mut().find(|rrset| rrset.rtype == Rtype::NSEC).unwrap();
         (nsec.rtype, nsec.covered) = (Rtype(65283), Rtype(65283));
     });
-    let error = error_of(&beside);
+    let error = error_of(&sibling);
     let CompiledError::Zone(ZoneFault::CnameAndOther { owner, other }) = &error else { panic!("{error:?}") };
     assert_eq!((owner.to_string().as_str(), *other), ("a.example.", Rtype(65283)));
     let empty = Contents { apex: Name::root(), names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] };
@@ -422,9 +422,9 @@ fn records_out_of_order_and_what_is_no_zone_are_found() {
 }
 
 #[test]
-fn text_and_compiled_zones_are_told_apart() {
-    let folder = tempfile::tempdir().unwrap();
-    let (text, image) = (folder.path().join("text"), folder.path().join("image"));
+fn load_recognises_text_and_compiled_zones() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (text, image) = (temporary.path().join("text"), temporary.path().join("image"));
     std::fs::write(&text, written(&sample())).unwrap();
     std::fs::write(&image, compiled(&sample())).unwrap();
     let (from_text, from_image) = (load(&text, None).unwrap(), load(&image, None).unwrap());
@@ -438,7 +438,7 @@ fn text_and_compiled_zones_are_told_apart() {
     };
     assert_eq!((path, found, origin), (&image, sample().apex(), &other));
     assert!(open_compiled(&text, None).unwrap().is_none());
-    assert!(open_compiled(folder.path(), None).unwrap().is_none());
+    assert!(open_compiled(temporary.path(), None).unwrap().is_none());
     assert_eq!(open_compiled(&image, None).unwrap().unwrap().node_count(), sample().node_count());
     assert!(matches!(
         open_compiled(&image, Some(&other)),
@@ -451,7 +451,7 @@ fn text_and_compiled_zones_are_told_apart() {
     ));
     std::fs::write(&image, b"").unwrap();
     assert!(matches!(load(&image, None), Err(LoadError::Text(_))));
-    for path in [Path::new("/nonexistent/zone"), folder.path()] {
+    for path in [Path::new("/nonexistent/zone"), temporary.path()] {
         let error = load(path, None).unwrap_err();
         let LoadError::Text(ReadError { file, fault: ReadFault::Io(_), .. }) = &error else {
             panic!("{error:?}")
@@ -464,7 +464,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, rng_seed: proptest::test_runner::RngSeed::Fixed(11), ..ProptestConfig::default() })]
 
     #[test]
-    fn compiled_zones_are_read_back_octet_by_octet(zone in zones()) {
+    fn a_compiled_zone_is_read_back_unchanged(zone in zones()) {
         let octets = compiled(&zone);
         let (again, _) = read(&octets).unwrap();
         prop_assert_eq!(written(&again), written(&zone));
@@ -474,8 +474,8 @@ proptest! {
     /// A zone whose chunks are loaded on demand equals the zone that is read as a whole. Written
     /// again, it gives the same file.
     #[test]
-    fn what_is_looked_at_is_what_is_there(zone in zones(), octets in 1_u32..300) {
-        let file = in_chunks(&zone, octets);
+    fn a_stored_zone_equals_the_zone_in_memory(zone in zones(), octets in 1_u32..300) {
+        let file = compiled_in_chunks(&zone, octets);
         prop_assert_eq!(written(&read(&file).unwrap().0), written(&zone));
         let open = StoredZone::of_octets(file).unwrap();
         prop_assert_eq!((open.node_count(), open.record_count()), (zone.node_count(), zone.record_count()));
@@ -484,14 +484,14 @@ proptest! {
             let found = parts.find(node.name()).unwrap();
             prop_assert_eq!((found.index, found.node.name().wire()), (node.index(), node.name().wire()));
             prop_assert_eq!(found.node.rrsets().len(), node.rrsets().len());
-            let beside = Name::prepend(b"\0", node.name()).unwrap();
-            prop_assert_eq!(all.find(beside.view()).err(), parts.find(beside.view()).err());
-            let places = node.index()..zone.node_count();
+            let sibling = Name::prepend(b"\0", node.name()).unwrap();
+            prop_assert_eq!(all.find(sibling.view()).err(), parts.find(sibling.view()).err());
+            let range = node.index()..zone.node_count();
             prop_assert_eq!(
-                all.first_chain_node(places.clone(), Rtype::NSEC),
-                parts.first_chain_node(places.clone(), Rtype::NSEC)
+                all.first_chain_node(range.clone(), Rtype::NSEC),
+                parts.first_chain_node(range.clone(), Rtype::NSEC)
             );
-            prop_assert_eq!(all.last_chain_node(places.clone(), Rtype::NSEC), parts.last_chain_node(places, Rtype::NSEC));
+            prop_assert_eq!(all.last_chain_node(range.clone(), Rtype::NSEC), parts.last_chain_node(range, Rtype::NSEC));
         }
         parts.check_loaded().unwrap();
         let again = |zone: &StoredZone| {
@@ -501,24 +501,24 @@ proptest! {
         };
         let (uniform, _) = read(&again(&open)).unwrap();
         prop_assert!(written(&uniform) == written(&zone) && !uniform.has_mixed_ttls());
-        let file = in_chunks(&uniform, octets);
+        let file = compiled_in_chunks(&uniform, octets);
         prop_assert_eq!(again(&StoredZone::of_octets(file.clone()).unwrap()), file);
     }
 
     /// Replacing nodes with equal nodes of other contents does not change the zone.
     #[test]
-    fn what_stays_between_changes_is_passed_on(
+    fn a_splice_with_equal_nodes_is_the_same_zone(
         zone in zones(),
         octets in 1_u32..300,
         replaced in proptest::collection::vec(any::<bool>(), 64),
     ) {
-        let open = StoredZone::of_octets(in_chunks(&zone, octets)).unwrap();
+        let open = StoredZone::of_octets(compiled_in_chunks(&zone, octets)).unwrap();
         let mut splice = Splice::new(zone.apex());
-        for place in 0..zone.node_count() {
-            if replaced[place % 64] {
-                splice.push_nodes(&zone, place..place + 1);
+        for index in 0..zone.node_count() {
+            if replaced[index % 64] {
+                splice.push_nodes(&zone, index..index + 1);
             } else {
-                splice.push_nodes(&open, place..place + 1);
+                splice.push_nodes(&open, index..index + 1);
             }
         }
         let mut out = Vec::new();
@@ -527,30 +527,30 @@ proptest! {
         prop_assert_eq!(written(&splice.to_contents().unwrap()), written(&zone));
         let open = StoredZone::of_octets(out).unwrap();
         // Repeated changes do not make the chunks ever shorter.
-        let (_, before) = open.directory.entries.split_last().unwrap();
-        prop_assert!(before.iter().all(|entry| entry.octets >= u64::from(octets) / 2));
+        let (_, all_but_last) = open.directory.entries.split_last().unwrap();
+        prop_assert!(all_but_last.iter().all(|entry| entry.octets >= u64::from(octets) / 2));
     }
 
     /// Altered octets with matching digests are rejected, or give another usable zone.
     #[test]
-    fn nothing_that_is_taken_goes_astray(
+    fn altered_octets_with_correct_digests_give_a_usable_zone_or_an_error(
         zone in zones(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut octets = compiled(&zone);
         let end = octets.len() - END_MAGIC.len();
-        for (place, value) in changes {
-            octets[MAGIC_OCTETS + place.index(end - MAGIC_OCTETS)] = value;
+        for (position, value) in changes {
+            octets[MAGIC_OCTETS + position.index(end - MAGIC_OCTETS)] = value;
         }
-        seal(&mut octets);
+        recompute_digests(&mut octets);
         let open = StoredZone::of_octets(octets.clone());
         prop_assert!(open.is_ok() || read(&octets).is_err());
-        if let Ok((taken, _)) = read(&octets) {
-            let text = written(&taken);
-            let again = crate::read::read_text(text.as_bytes(), Path::new("again"), Some(taken.apex())).unwrap();
+        if let Ok((accepted, _)) = read(&octets) {
+            let text = written(&accepted);
+            let again = crate::read::read_text(text.as_bytes(), Path::new("again"), Some(accepted.apex())).unwrap();
             prop_assert!(again.warnings.iter().all(|warning| *warning == crate::Warning::NoNs));
             prop_assert_eq!(written(&again.contents), text);
-            let _ = Image::compile(&taken);
+            let _ = Image::compile(&accepted);
         }
     }
 }

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn other_labels_are_no_hashes() {
+    fn other_labels_are_not_decoded() {
         assert_eq!(decode::<20>(b"0p9mhaveqvm6t7vbl5lop2u3t2rp3to"), None);
         assert_eq!(decode::<20>(b"wp9mhaveqvm6t7vbl5lop2u3t2rp3tom"), None);
         assert_eq!(decode::<32>(&[b'z'; 52]), None);

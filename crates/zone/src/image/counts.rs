@@ -59,7 +59,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_largest_are_found() {
+    fn the_largest_rrset_and_the_name_with_most_types_are_found() {
         let mut text = String::from("$ORIGIN example.\n$TTL 60\n@ SOA . . 1 1 1 1 1\n@ NS ns.cut\n");
         for number in 0..700 {
             text.push_str(&format!("big TXT {number}\n"));

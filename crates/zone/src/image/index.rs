@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_spreads_names_in_another_way() {
+    fn another_key_gives_other_hashes() {
         let names: Vec<Vec<u8>> = (0..1000u32).map(|n| n.to_string().into_bytes()).collect();
         let tags =
             |key: &[u8; SLOT_OCTETS]| names.iter().map(|name| hash(*key, name) as u32).collect::<Vec<_>>();

@@ -48,7 +48,7 @@ fn written(contents: &Contents) -> (Image, Vec<u8>) {
 }
 
 /// Returns the results of all kinds of lookups in an image.
-fn walk(image: &Image) -> Vec<Vec<u8>> {
+fn lookup_results(image: &Image) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let names = ["@", "ns", "a", "w", "x.w", "*.w", "cut", "ns.cut", "d", "x.d", "many", "none", "zzz"];
     let apex = image.apex().to_name();
@@ -80,17 +80,17 @@ fn walk(image: &Image) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn an_image_from_a_file_is_that_of_memory() {
+fn an_image_from_a_file_equals_the_image_in_memory() {
     let contents = contents();
     let (image, octets) = written(&contents);
     let opened = ImageFile::open(octets.clone()).unwrap();
     assert_eq!(opened.image().summary, image.summary);
     assert_eq!(opened.image().sections.all(), image.sections.all());
-    assert_eq!(walk(opened.image()), walk(&image));
+    assert_eq!(lookup_results(opened.image()), lookup_results(&image));
     assert_eq!(opened.record().verification, FULL);
-    let behind = &octets[contents_range(&octets[..PAGE]).unwrap().start as usize..];
-    assert_eq!(opened.record().contents, *blake3::hash(behind).as_bytes());
-    let (again, _) = crate::compiled::read(behind).unwrap();
+    let compiled = &octets[contents_range(&octets[..PAGE]).unwrap().start as usize..];
+    assert_eq!(opened.record().contents, *blake3::hash(compiled).as_bytes());
+    let (again, _) = crate::compiled::read(compiled).unwrap();
     assert_eq!(Image::compile(&again).unwrap().sections.all(), image.sections.all());
 }
 
@@ -124,7 +124,7 @@ fn each_signature_is_counted_once() {
 }
 
 #[test]
-fn occluded_names_have_no_block_and_lead_to_what_occludes_them() {
+fn the_lookup_of_an_occluded_name_finds_the_cut_or_dname() {
     let (image, _) = written(&contents());
     let apex = image.apex();
     let below = |text: &str| Name::from_text(text.as_bytes(), Some(apex)).unwrap();
@@ -162,15 +162,15 @@ fn every_damaged_octet_is_found() {
 }
 
 #[test]
-fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
+fn a_verification_with_other_algorithm_tables_is_not_trusted() {
     let (_, mut octets) = written(&contents());
     let before = ImageFile::open(octets.clone()).unwrap().record().verification;
     let Verification::Full { at } = before else { panic!("{before:?}") };
     let tables = nonesuch_crypto::tables_digest();
-    let place = octets[..PAGE].windows(tables.len()).position(|found| found == tables).unwrap();
+    let offset = octets[..PAGE].windows(tables.len()).position(|found| found == tables).unwrap();
     for digest in [0, 7] {
-        octets[place..place + tables.len()].fill(digest);
-        seal(&mut octets);
+        octets[offset..offset + tables.len()].fill(digest);
+        recompute_digests(&mut octets);
         let file = ImageFile::open(octets.clone()).unwrap();
         assert_eq!(file.record().verification, Verification::OtherTables { at });
     }
@@ -179,9 +179,9 @@ fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
 #[test]
 fn another_version_or_byte_order_is_rejected() {
     let (_, octets) = written(&contents());
-    let error = |place: std::ops::Range<usize>, number: u32| {
+    let error = |offset: std::ops::Range<usize>, number: u32| {
         let mut octets = octets.clone();
-        octets[place].copy_from_slice(&number.to_le_bytes());
+        octets[offset].copy_from_slice(&number.to_le_bytes());
         ImageFile::open(octets).unwrap_err()
     };
     assert_eq!(error(8..12, 9), ImageFileError::Version(9));
@@ -191,22 +191,22 @@ fn another_version_or_byte_order_is_rejected() {
 /// The server can read the contents after an image of an older version, and compile the image
 /// again.
 #[test]
-fn the_contents_behind_an_image_of_version_1_are_found() {
+fn the_contents_after_an_image_of_version_1_are_found() {
     let (_, mut octets) = written(&contents());
     let range = contents_range(&octets[..PAGE]).unwrap();
     octets[8..12].copy_from_slice(&1u32.to_le_bytes());
-    seal(&mut octets);
+    recompute_digests(&mut octets);
     assert_eq!(contents_range(&octets[..PAGE]).unwrap(), range);
     assert_eq!(ImageFile::open(octets.clone()).unwrap_err(), ImageFileError::Version(1));
     for version in [0u32, 3] {
         octets[8..12].copy_from_slice(&version.to_le_bytes());
-        seal(&mut octets);
+        recompute_digests(&mut octets);
         assert_eq!(contents_range(&octets[..PAGE]).unwrap_err(), ImageFileError::Version(version));
     }
 }
 
 /// Recomputes the digests.
-pub(super) fn seal(octets: &mut [u8]) {
+pub(super) fn recompute_digests(octets: &mut [u8]) {
     let length = u64::from_le_bytes(octets[16..24].try_into().unwrap()).min(octets.len() as u64) as usize;
     if length >= PAGE {
         let digest = *blake3::hash(&octets[PAGE..length]).as_bytes();
@@ -217,41 +217,41 @@ pub(super) fn seal(octets: &mut [u8]) {
 }
 
 #[test]
-fn a_file_that_lies_makes_no_panic() {
+fn altered_octets_with_correct_digests_cause_no_panic() {
     let (_, octets) = written(&contents());
     let length = contents_range(&octets[..PAGE]).unwrap().start as usize;
-    let (mut taken, mut refused) = (0, 0);
+    let (mut accepted, mut rejected) = (0, 0);
     // Alters octets of all fields of the first page, and some of the other octets that are not
     // padding.
     let used = (PAGE..length).filter(|at| octets[*at] != 0).step_by(5);
     for (turn, at) in (16..830).step_by(3).chain(used).enumerate() {
-        let mut lying = octets[..length].to_vec();
-        lying[at] ^= [1, 0x80, 0xff][turn % 3];
-        seal(&mut lying);
-        match ImageFile::open(lying) {
+        let mut altered = octets[..length].to_vec();
+        altered[at] ^= [1, 0x80, 0xff][turn % 3];
+        recompute_digests(&mut altered);
+        match ImageFile::open(altered) {
             Ok(file) => {
-                taken += 1;
-                walk(file.image());
+                accepted += 1;
+                lookup_results(file.image());
             }
-            Err(_) => refused += 1,
+            Err(_) => rejected += 1,
         }
     }
-    assert!(taken > 0 && refused > 0, "{taken} taken, {refused} refused");
+    assert!(accepted > 0 && rejected > 0, "{accepted} accepted, {rejected} rejected");
 }
 
 #[test]
-fn a_file_with_capital_letters_in_a_name_is_refused() {
+fn an_image_with_an_upper_case_name_is_rejected() {
     let (_, mut octets) = written(&contents());
     octets.truncate(contents_range(&octets[..PAGE]).unwrap().start as usize);
     let name = b"\x04many\x07example\0";
     let at = octets.windows(name.len()).position(|window| window == name).expect("the name of a block");
     octets[at + 1] = b'M';
-    seal(&mut octets);
+    recompute_digests(&mut octets);
     assert!(matches!(ImageFile::open(octets), Err(ImageFileError::Malformed("block"))));
 }
 
 #[test]
-fn names_of_every_length_are_found_again() {
+fn names_of_every_length_are_found() {
     let mut label = String::new();
     let mut text = String::from("$ORIGIN example.\n@ 60 SOA . . 1 1 1 1 1\n");
     for length in 1..=63 {
@@ -275,7 +275,7 @@ fn names_of_every_length_are_found_again() {
 
 /// A negative answer without a proof is better than one with a record that covers another range.
 #[test]
-fn a_name_without_its_nsec_record_is_not_covered_by_the_one_before_it() {
+fn a_name_without_nsec_record_is_not_covered_by_its_predecessor() {
     let text = "$ORIGIN example.\n$TTL 60\n@ SOA ns h 7 1 1 1 30\n@ NS ns.other.\n@ DNSKEY 257 3 13 AAAA\n\
                 a TXT x\nb TXT x\nc TXT x\n@ NSEC a SOA\na NSEC b TXT\nc NSEC @ TXT\n";
     let image =
@@ -292,7 +292,7 @@ fn a_name_without_its_nsec_record_is_not_covered_by_the_one_before_it() {
 /// RFC 5155 §4.1.2, §7.3, §11: NSEC3PARAM records with flags or with an unknown hash algorithm are
 /// ignored.
 #[test]
-fn the_chain_that_an_nsec3param_record_names_is_answered_from() {
+fn the_nsec3param_record_selects_the_chain() {
     let hash = "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom";
     for (parameters, expected) in [
         ("", None),
@@ -318,7 +318,7 @@ fn the_chain_that_an_nsec3param_record_names_is_answered_from() {
 }
 
 #[test]
-fn a_chain_with_too_many_iterations_is_not_answered_from() {
+fn a_chain_with_too_many_iterations_is_not_used() {
     let hash = "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom";
     for (iterations, expected) in [(500, Some(500)), (501, None), (65535, None)] {
         let text = format!(
@@ -334,19 +334,19 @@ fn a_chain_with_too_many_iterations_is_not_answered_from() {
 
 /// A response omits addresses that do not fit, so such addresses do not make an image malformed.
 #[test]
-fn glue_that_fits_no_message_makes_no_malformed_image() {
+fn glue_may_exceed_the_size_of_a_message() {
     let apex: Name = "example.".parse().unwrap();
     let text = "$ORIGIN example.\n$TTL 60\n@ SOA . . 1 1 1 1 1\ncut NS ns.cut\n";
     let small = read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
     let host: Name = "ns.cut.example.".parse().unwrap();
-    let mut run = NodesBuilder::default();
-    run.push_nodes(&small, 0..2);
-    run.begin_node(host.view());
-    run.begin_rrset(Rtype::A, Rtype::A, 60);
+    let mut builder = NodesBuilder::default();
+    builder.push_nodes(&small, 0..2);
+    builder.begin_node(host.view());
+    builder.begin_rrset(Rtype::A, Rtype::A, 60);
     for number in 0..5000u16 {
-        run.push_record(|out| out.extend_from_slice(&[&[10, 0][..], &number.to_be_bytes()].concat()));
+        builder.push_record(|out| out.extend_from_slice(&[&[10, 0][..], &number.to_be_bytes()].concat()));
     }
-    let image = Image::compile_any(&Contents::from_nodes(&apex, run)).unwrap();
+    let image = Image::compile_any(&Contents::from_nodes(&apex, builder)).unwrap();
     let mut octets = Vec::new();
     file::write(&image, FULL, &small, FULL, &mut octets).unwrap();
     let opened = ImageFile::open(octets).unwrap();
@@ -357,20 +357,20 @@ fn glue_that_fits_no_message_makes_no_malformed_image() {
 /// The size limit also applies to contents that are built record by record, and to files that were
 /// written before the limit existed.
 #[test]
-fn an_rrset_that_fits_no_message_is_in_no_image() {
+fn an_rrset_larger_than_a_message_is_rejected() {
     let apex: Name = "example.".parse().unwrap();
     let small = read_text(b"example. 60 SOA . . 1 1 1 1 1\n", Path::new("zone"), None).unwrap().contents;
-    let mut run = NodesBuilder::default();
-    run.push_nodes(&small, 0..1);
-    run.begin_rrset(Rtype::TXT, Rtype::TXT, 60);
+    let mut builder = NodesBuilder::default();
+    builder.push_nodes(&small, 0..1);
+    builder.begin_rrset(Rtype::TXT, Rtype::TXT, 60);
     for number in 0..300u16 {
-        run.push_record(|out| {
+        builder.push_record(|out| {
             out.push(255);
             out.extend_from_slice(&number.to_be_bytes());
             out.resize(out.len() + 253, b'x');
         });
     }
-    let large = Contents::from_nodes(&apex, run);
+    let large = Contents::from_nodes(&apex, builder);
     let error = Image::compile(&large).unwrap_err();
     let CompileError::Zone(ZoneFault::RrsetTooLarge { owner, rtype: Rtype::TXT, is_signed: false, .. }) =
         &error

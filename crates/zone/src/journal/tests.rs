@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-const ROOMY: u64 = 1 << 20;
+const LARGE_LIMIT: u64 = 1 << 20;
 
 fn apex() -> Name {
     "Example.".parse().unwrap()
@@ -35,7 +35,7 @@ fn versions(names: &[u64]) -> Vec<Contents> {
 /// the end of each change.
 fn journal_of(directory: &Path, versions: &[Contents]) -> (PathBuf, Vec<u64>) {
     let path = directory.join("example.journal");
-    let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let (journal, opened) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
     assert_eq!(opened, OpenOutcome::New);
     let mut ends = vec![journal.octets()];
     for pair in versions.windows(2) {
@@ -55,12 +55,12 @@ impl Journal {
     }
 }
 
-fn records(zone: &Contents) -> BTreeSet<Plain> {
-    plain(zone, true).into_iter().collect()
+fn records(zone: &Contents) -> BTreeSet<RecordTuple> {
+    records_of_side(zone, true).into_iter().collect()
 }
 
 /// Returns the records of `old` after the changes up to the serial `to`.
-fn replay(journal: &Journal, old: &Contents, to: u32) -> BTreeSet<Plain> {
+fn replay(journal: &Journal, old: &Contents, to: u32) -> BTreeSet<RecordTuple> {
     let changes = journal.between(old.soa().unwrap().serial, to).unwrap();
     let mut zone = records(old);
     for at in 0..changes.entries.len() {
@@ -72,13 +72,13 @@ fn replay(journal: &Journal, old: &Contents, to: u32) -> BTreeSet<Plain> {
     zone
 }
 
-fn read_change(changes: &Changes, at: usize) -> Result<Vec<Plain>, JournalError> {
+fn read_change(changes: &Changes, at: usize) -> Result<Vec<RecordTuple>, JournalError> {
     read_through(changes.open(at).unwrap()).0
 }
 
 /// Returns the records that a reader of `change` should return.
-fn records_of(change: &ChangeSet) -> Vec<Plain> {
-    [plain(change.removed(), false), plain(change.added(), true)].concat()
+fn records_of(change: &ChangeSet) -> Vec<RecordTuple> {
+    [records_of_side(change.removed(), false), records_of_side(change.added(), true)].concat()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn changes_lead_from_every_version_to_every_later_one() {
     let directory = TempDir::new().unwrap();
     let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
     let (path, ends) = journal_of(directory.path(), &versions);
-    let (journal, opened) = Journal::open(&path, &"eXample.".parse().unwrap(), ROOMY).unwrap();
+    let (journal, opened) = Journal::open(&path, &"eXample.".parse().unwrap(), LARGE_LIMIT).unwrap();
     assert_eq!((opened, journal.len(), journal.octets()), (OpenOutcome::Whole, 4, ends[4]));
     assert_eq!(journal.serials(), Some((1, 5)));
     for (from, old) in versions.iter().enumerate() {
@@ -108,21 +108,21 @@ fn changes_lead_from_every_version_to_every_later_one() {
 }
 
 #[test]
-fn many_changes_are_appended_as_single_changes_are() {
+fn append_all_equals_single_appends() {
     let (one, all) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
     let (path, ends) = journal_of(one.path(), &versions);
     let changes: Vec<ChangeSet> = versions.windows(2).map(|pair| change(&pair[0], &pair[1])).collect();
-    let (journal, _) = Journal::open(&all.path().join("example.journal"), &apex(), ROOMY).unwrap();
+    let (journal, _) = Journal::open(&all.path().join("example.journal"), &apex(), LARGE_LIMIT).unwrap();
     for part in [&changes[..1], &[], &changes[1..]] {
         journal.append_all(part).unwrap();
     }
     assert_eq!(fs::read(&journal.path).unwrap(), fs::read(path).unwrap());
     // If there is no room for all changes, the newest remain.
-    let most = ends[4] - 1;
-    let (small, _) = Journal::open(&all.path().join("small"), &apex(), most).unwrap();
+    let max = ends[4] - 1;
+    let (small, _) = Journal::open(&all.path().join("small"), &apex(), max).unwrap();
     small.append_all(&changes).unwrap();
-    assert!(small.octets() <= most && small.serials().is_some_and(|(from, to)| from > 1 && to == 5));
+    assert!(small.octets() <= max && small.serials().is_some_and(|(from, to)| from > 1 && to == 5));
     // Two changes that are not consecutive: the first is removed.
     small.append_all(&[changes[0].clone(), changes[2].clone()]).unwrap();
     assert_eq!(small.serials(), Some((3, 4)));
@@ -131,7 +131,7 @@ fn many_changes_are_appended_as_single_changes_are() {
 #[test]
 fn serials_may_wrap_and_repeat() {
     let directory = TempDir::new().unwrap();
-    let (journal, _) = Journal::open(&directory.path().join("j"), &apex(), ROOMY).unwrap();
+    let (journal, _) = Journal::open(&directory.path().join("j"), &apex(), LARGE_LIMIT).unwrap();
     let serials = [7, u32::MAX, 0, 7, 9];
     let zones: Vec<_> = serials.iter().enumerate().map(|(at, serial)| version(*serial, at as u64)).collect();
     for pair in zones.windows(2) {
@@ -147,18 +147,18 @@ fn a_change_that_does_not_follow_the_last_one_replaces_the_journal() {
     let directory = TempDir::new().unwrap();
     let versions = versions(&[0, 1, 2, 3, 4]);
     let (path, _) = journal_of(directory.path(), &versions[..3]);
-    let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let (journal, _) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
     assert_eq!(journal.append(&change(&versions[3], &versions[4])).unwrap(), AppendOutcome::Restarted);
     assert_eq!((journal.serials(), journal.len()), (Some((4, 5)), 1));
     drop(journal);
-    let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let (journal, opened) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
     assert_eq!((opened, journal.serials()), (OpenOutcome::Whole, Some((4, 5))));
 }
 
 #[test]
 fn a_change_without_two_serials_of_the_zone_is_rejected() {
     let directory = TempDir::new().unwrap();
-    let (journal, _) = Journal::open(&directory.path().join("j"), &apex(), ROOMY).unwrap();
+    let (journal, _) = Journal::open(&directory.path().join("j"), &apex(), LARGE_LIMIT).unwrap();
     let (old, new) = (version(1, 0), version(2, 1));
     let cases = [
         change(&old, &old),
@@ -183,14 +183,14 @@ fn a_change_without_two_serials_of_the_zone_is_rejected() {
 fn a_journal_at_its_maximum_size_has_the_newest_changes() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("j");
-    let most = 4096;
-    let (journal, _) = Journal::open(&path, &apex(), most).unwrap();
+    let max = 4096;
+    let (journal, _) = Journal::open(&path, &apex(), max).unwrap();
     let mut rewritten = 0;
     let mut before = journal.octets();
     for serial in 1..=60 {
         let (old, new) = (version(serial, 0xf << serial), version(serial + 1, 0xf << (serial + 1)));
         assert_eq!(journal.append(&change(&old, &new)).unwrap(), AppendOutcome::Appended);
-        assert!(journal.octets() <= most && journal.octets() == fs::metadata(&path).unwrap().len());
+        assert!(journal.octets() <= max && journal.octets() == fs::metadata(&path).unwrap().len());
         assert_eq!(journal.serials().unwrap().1, serial + 1);
         rewritten += u32::from(journal.octets() < before);
         before = journal.octets();
@@ -200,7 +200,7 @@ fn a_journal_at_its_maximum_size_has_the_newest_changes() {
     assert!(journal.len() > 3 && rewritten > 3, "{} {rewritten}", journal.len());
     // Not every change rewrites the journal.
     assert!(rewritten < 30, "{rewritten}");
-    let (again, opened) = Journal::open(&path, &apex(), most).unwrap();
+    let (again, opened) = Journal::open(&path, &apex(), max).unwrap();
     assert_eq!((opened, again.serials()), (OpenOutcome::Whole, journal.serials()));
     let large = change(&version(61, 0), &version(62, u64::MAX));
     assert_eq!(again.append(&large).unwrap(), AppendOutcome::TooLarge);
@@ -213,55 +213,57 @@ fn files_that_are_no_journal_of_the_zone_are_rejected_and_can_be_replaced() {
     let directory = TempDir::new().unwrap();
     let (path, _) = journal_of(directory.path(), &versions(&[0, 1]));
     let whole = fs::read(&path).unwrap();
-    let altered = |place: usize| {
+    let altered = |offset: usize| {
         let mut octets = whole.clone();
-        octets[place] ^= 1;
+        octets[offset] ^= 1;
         octets
     };
     let cases = [Vec::new(), whole[..HEADER_OCTETS - 1].to_vec(), vec![b'x'; 5000], altered(8), altered(20)];
     let mut flaws = Vec::new();
     for octets in cases {
         fs::write(&path, octets).unwrap();
-        let error = Journal::open(&path, &apex(), ROOMY).unwrap_err();
+        let error = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap_err();
         let JournalError::Broken { path: at, flaw } = &error else { panic!("{error:?}") };
         assert_eq!(*at, path);
         flaws.push(*flaw);
-        let journal = Journal::replace(&path, &apex(), ROOMY).unwrap();
+        let journal = Journal::replace(&path, &apex(), LARGE_LIMIT).unwrap();
         assert_eq!(journal.octets(), HEADER_OCTETS as u64);
-        assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().1, OpenOutcome::Whole);
+        assert_eq!(Journal::open(&path, &apex(), LARGE_LIMIT).unwrap().1, OpenOutcome::Whole);
     }
     // Both truncated headers have the same flaw, and every other file has its own.
     assert_eq!(flaws[0], flaws[1]);
     assert_eq!(flaws.iter().collect::<BTreeSet<_>>().len(), 4, "{flaws:?}");
-    let error = Journal::open(&path, &"other.".parse().unwrap(), ROOMY).unwrap_err();
+    let error = Journal::open(&path, &"other.".parse().unwrap(), LARGE_LIMIT).unwrap_err();
     assert!(matches!(error, JournalError::OtherZone { .. }), "{error}");
-    let error = Journal::open(&directory.path().join("none/j"), &apex(), ROOMY).unwrap_err();
+    let error = Journal::open(&directory.path().join("none/j"), &apex(), LARGE_LIMIT).unwrap_err();
     assert!(matches!(error, JournalError::Io { action: "write", .. }), "{error:?}");
 }
 
 /// Side, owner, type, TTL and RDATA of a record.
-type Plain = (bool, Vec<u8>, u16, u32, Vec<u8>);
+type RecordTuple = (bool, Vec<u8>, u16, u32, Vec<u8>);
 
 /// Returns the records of a side of a change in transfer order.
-fn plain(side: &Contents, is_added: bool) -> Vec<Plain> {
+fn records_of_side(side: &Contents, is_added: bool) -> Vec<RecordTuple> {
     let all = side.nodes().flat_map(|node| {
         node.rrsets().flat_map(move |rrset| {
             let head = (node.name().wire().to_vec(), rrset.rtype().0, rrset.ttl());
             rrset.rdatas().map(move |rdata| (is_added, head.0.clone(), head.1, head.2, rdata.to_vec()))
         })
     });
-    let (soa, others): (Vec<Plain>, Vec<Plain>) =
+    let (soa, others): (Vec<RecordTuple>, Vec<RecordTuple>) =
         all.partition(|record| record.2 == nonesuch_proto::Rtype::SOA.0);
     soa.into_iter().chain(others).collect()
 }
 
 /// Returns the records of a reader until its end or its error, and the maximum memory that it uses.
-fn read_through(reader: Result<ChangeReader, JournalError>) -> (Result<Vec<Plain>, JournalError>, usize) {
-    let mut most = 0;
+fn read_through(
+    reader: Result<ChangeReader, JournalError>,
+) -> (Result<Vec<RecordTuple>, JournalError>, usize) {
+    let mut max = 0;
     let read = || {
         let (mut reader, mut records, mut owner) = (reader?, Vec::new(), None);
         while reader.advance()? {
-            most = most.max(reader.buffer_octets());
+            max = max.max(reader.buffer_octets());
             let ChangeRecord { owner: name, rtype, ttl, rdata, is_added, begins_owner } = reader.record();
             let key = Some((is_added, rtype == nonesuch_proto::Rtype::SOA, name.wire().to_vec()));
             assert_eq!(begins_owner, owner != key);
@@ -271,7 +273,7 @@ fn read_through(reader: Result<ChangeReader, JournalError>) -> (Result<Vec<Plain
         assert!(!reader.advance()?);
         Ok(records)
     };
-    (read(), most)
+    (read(), max)
 }
 
 #[test]
@@ -279,7 +281,7 @@ fn a_change_is_read_record_by_record() {
     let directory = TempDir::new().unwrap();
     let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
     let (path, _) = journal_of(directory.path(), &versions);
-    let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let (journal, _) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
     let changes = journal.between(1, 5).unwrap();
     for (at, pair) in versions.windows(2).enumerate() {
         assert_eq!(read_change(&changes, at).unwrap(), records_of(&change(&pair[0], &pair[1])));
@@ -311,9 +313,9 @@ fn a_large_change_is_read_in_bounded_memory() {
     journal.append(&change).unwrap();
     let changes = journal.between(1, 2).unwrap();
     assert!(changes.octets() > 10 << 20, "{}", changes.octets());
-    let (records, most) = read_through(changes.open(0).unwrap());
+    let (records, max) = read_through(changes.open(0).unwrap());
     assert!(records.unwrap() == records_of(&change));
-    assert!(most <= 1 << 20, "{most}");
+    assert!(max <= 1 << 20, "{max}");
 }
 
 /// An alteration of any octet of an entry is reported, at the latest instead of the end.
@@ -321,20 +323,20 @@ fn a_large_change_is_read_in_bounded_memory() {
 fn an_altered_entry_is_never_read_to_its_end() {
     let directory = TempDir::new().unwrap();
     let (path, ends) = journal_of(directory.path(), &versions(&[0b111, 0b1010]));
-    let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let (journal, _) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
     let changes = journal.between(1, 2).unwrap();
     assert!(read_through(changes.open(0).unwrap()).0.is_ok());
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    for place in ends[0]..ends[1] {
+    for offset in ends[0]..ends[1] {
         let mut octet = [0];
-        file.read_exact_at(&mut octet, place).unwrap();
+        file.read_exact_at(&mut octet, offset).unwrap();
         for changed in [octet[0] ^ 1, octet[0] ^ 0x80, 0xff - octet[0]] {
-            file.write_all_at(&[changed], place).unwrap();
+            file.write_all_at(&[changed], offset).unwrap();
             // Four octets of the head are zero; the digest covers them too.
             let outcome = read_through(changes.open(0).unwrap()).0;
-            assert!(matches!(outcome, Err(JournalError::Altered { from: 1, .. })), "{place}");
+            assert!(matches!(outcome, Err(JournalError::Altered { from: 1, .. })), "{offset}");
         }
-        file.write_all_at(&octet, place).unwrap();
+        file.write_all_at(&octet, offset).unwrap();
     }
     assert!(read_through(changes.open(0).unwrap()).0.is_ok());
     file.set_len(ends[1] - 1).unwrap();
@@ -345,7 +347,7 @@ fn an_altered_entry_is_never_read_to_its_end() {
 fn an_entry_that_is_altered_after_opening_is_rejected() {
     let directory = TempDir::new().unwrap();
     let (path, ends) = journal_of(directory.path(), &versions(&[0, 1, 2]));
-    let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let (journal, _) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(&[0xff], ends[1] + 100).unwrap();
     let changes = journal.between(1, 3).unwrap();
@@ -403,7 +405,7 @@ fn the_temporary_file_of_a_crash_is_harmless() {
     let mut temporary = path.clone().into_os_string();
     temporary.push(".new");
     fs::write(&temporary, b"half of a journal").unwrap();
-    let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let (journal, opened) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
     assert_eq!((opened, journal.len()), (OpenOutcome::Whole, 2));
     journal.clear().unwrap();
     assert!(!Path::new(&temporary).exists());
@@ -415,9 +417,9 @@ proptest! {
     /// If the file is truncated at any position or its end is altered, the first changes remain
     /// when it is opened.
     #[test]
-    fn after_any_damage_to_the_end_the_first_changes_remain(
+    fn after_damage_to_the_end_the_first_changes_remain(
         names in proptest::collection::vec(any::<u64>(), 2..6),
-        place: u64,
+        offset: u64,
         garbage in proptest::collection::vec(any::<u8>(), 0..200),
         is_cut: bool,
     ) {
@@ -425,19 +427,19 @@ proptest! {
         let versions = versions(&names);
         let (path, ends) = journal_of(directory.path(), &versions);
         let end = *ends.last().unwrap();
-        let place = HEADER_OCTETS as u64 + place % (end - HEADER_OCTETS as u64 + 1);
+        let offset = HEADER_OCTETS as u64 + offset % (end - HEADER_OCTETS as u64 + 1);
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         if is_cut {
-            file.set_len(place).unwrap();
+            file.set_len(offset).unwrap();
         }
-        file.write_all_at(&garbage, place).unwrap();
-        let whole = ends.iter().rposition(|end| *end <= place).unwrap();
-        let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
+        file.write_all_at(&garbage, offset).unwrap();
+        let whole = ends.iter().rposition(|end| *end <= offset).unwrap();
+        let (journal, opened) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
         // The garbage may be equal to the original octets.
         prop_assert!(journal.len() == whole || garbage.len() < 3 && journal.len() >= whole);
         prop_assert_eq!(journal.octets(), ends[journal.len()]);
         prop_assert_eq!(fs::metadata(&path).unwrap().len(), ends[journal.len()]);
-        let is_whole = is_cut && garbage.is_empty() && ends.contains(&place);
+        let is_whole = is_cut && garbage.is_empty() && ends.contains(&offset);
         prop_assert!(!is_whole || opened == OpenOutcome::Whole);
         for at in 0..journal.len() {
             prop_assert_eq!(replay(&journal, &versions[at], at as u32 + 2), records(&versions[at + 1]));
@@ -446,22 +448,22 @@ proptest! {
         let last = journal.len() as u32 + 1;
         let next = change(&versions[journal.len()], &version(last + 1, 5));
         prop_assert_eq!(journal.append(&next).unwrap(), AppendOutcome::Appended);
-        prop_assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().0.serials(), Some((1, last + 1)));
+        prop_assert_eq!(Journal::open(&path, &apex(), LARGE_LIMIT).unwrap().0.serials(), Some((1, last + 1)));
     }
 
     /// An entry with arbitrary octets and a matching digest is rejected or read to its end.
     #[test]
-    fn arbitrary_entries_never_panic(place in 0usize..400, octet: u8, tail in proptest::collection::vec(any::<u8>(), 0..40)) {
+    fn arbitrary_entries_never_panic(offset in 0usize..400, octet: u8, tail in proptest::collection::vec(any::<u8>(), 0..40)) {
         let versions = versions(&[0x0f, 0xf1]);
         let mut octets = entry::encode(&change(&versions[0], &versions[1]), 1, 2);
-        let at = entry::HEAD_OCTETS + place % (octets.len() - entry::HEAD_OCTETS);
+        let at = entry::HEAD_OCTETS + offset % (octets.len() - entry::HEAD_OCTETS);
         octets[at] = octet;
         octets.extend_from_slice(&tail);
         entry::finish_entry(&mut octets);
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("j");
         fs::write(&path, [&header_of(&apex())[..], &octets].concat()).unwrap();
-        let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+        let (journal, _) = Journal::open(&path, &apex(), LARGE_LIMIT).unwrap();
         let _ = journal.between(1, 2).map(|changes| read_change(&changes, 0));
     }
 }

@@ -15,14 +15,14 @@ const HEAD: &str = "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 1 2 3 4 300
 
 /// Returns the complete result of reading: the zone file, the apex and the warnings, or the error.
 fn outcome(read: Result<ParsedZone, ReadError>) -> String {
-    let reading = match read {
-        Ok(reading) => reading,
+    let parsed = match read {
+        Ok(parsed) => parsed,
         Err(error) => return error.to_string(),
     };
     let mut text = Vec::new();
-    write_zone(&reading.contents, &mut text).unwrap();
+    write_zone(&parsed.contents, &mut text).unwrap();
     let zone = String::from_utf8(text).unwrap();
-    format!("{zone}{} {:?}", reading.contents.apex(), reading.warnings)
+    format!("{zone}{} {:?}", parsed.contents.apex(), parsed.warnings)
 }
 
 fn in_blocks(text: &[u8], octets: usize) -> String {
@@ -40,7 +40,7 @@ fn file_in_blocks(text: &[u8], octets: usize) -> String {
 }
 
 #[test]
-fn entries_over_many_blocks_are_whole() {
+fn entries_may_extend_over_many_blocks() {
     let digits: String = (0..200).map(|n| format!("{n:02x}\n")).collect();
     for rest in [
         format!(
@@ -62,7 +62,7 @@ fn entries_over_many_blocks_are_whole() {
 }
 
 #[test]
-fn lines_and_columns_are_those_of_the_file() {
+fn errors_have_line_and_column_in_the_file() {
     for (text, line, column, fault) in [
         ("\n\na TXT (\nb\nc\nd\n", 3, 7, ReadFault::UnclosedParenthesis),
         ("\u{feff}a TXT (\nb\nc\nd\n", 1, 10, ReadFault::UnclosedParenthesis),
@@ -80,7 +80,7 @@ fn lines_and_columns_are_those_of_the_file() {
 }
 
 #[test]
-fn what_stands_in_front_reaches_all_blocks() {
+fn directives_and_ttls_apply_to_later_blocks() {
     let hosts: String = (0..100).map(|n| format!("h{n} A 192.0.2.{n}\n")).collect();
     let soa = "@ SOA ns h 1 2 3 4 300\n@ NS ns\n";
     for (text, line) in [
@@ -127,7 +127,7 @@ fn assumptions_are_correct_for_usual_text() {
 }
 
 #[test]
-fn blocks_are_the_text_and_begin_where_entries_may() {
+fn blocks_begin_where_entries_may_begin() {
     let text = format!("{HEAD}a TXT ( b\n c\nd )\n\n; e\nf A 192.0.2.1\n");
     for octets in 1..text.len() {
         let blocks: Vec<Block<'_>> =
@@ -141,7 +141,7 @@ fn blocks_are_the_text_and_begin_where_entries_may() {
 
 #[cfg(unix)]
 #[test]
-fn faults_of_the_system_follow_those_in_front_of_them() {
+fn the_first_fault_in_the_text_is_reported_before_a_later_system_error() {
     let dir = tempfile::tempdir().unwrap();
     let error = read_file(dir.path(), None).unwrap_err();
     assert!(matches!(error.fault, ReadFault::Io(_)) && error.line == 0, "{error}");
@@ -155,7 +155,7 @@ fn faults_of_the_system_follow_those_in_front_of_them() {
 }
 
 #[test]
-fn included_files_share_ttls_and_lines_stay_right() {
+fn included_files_share_ttls_and_do_not_change_line_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zone");
     std::fs::write(dir.path().join("part"), "$TTL 77\na A 192.0.2.1\n\nb A 192.0.2.2\n").unwrap();
@@ -178,8 +178,8 @@ fn included_files_share_ttls_and_lines_stay_right() {
                 }
                 (read, expected) => {
                     let zone = outcome(read);
-                    let is_right = expected.as_ref().is_ok_and(|line| zone.contains(line));
-                    assert!(is_right, "{octets}: {expected:?} not in\n{zone}");
+                    let is_expected = expected.as_ref().is_ok_and(|line| zone.contains(line));
+                    assert!(is_expected, "{octets}: {expected:?} not in\n{zone}");
                 }
             }
         }
@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(seeded(2048))]
 
     #[test]
-    fn blocks_of_any_size_read_the_same(text in any_text(), octets in 1usize..80) {
+    fn the_result_does_not_depend_on_the_block_size(text in any_text(), octets in 1usize..80) {
         prop_assert_eq!(in_blocks(text.as_bytes(), octets), in_blocks(text.as_bytes(), usize::MAX));
     }
 }
@@ -246,7 +246,7 @@ proptest! {
     #![proptest_config(seeded(128))]
 
     #[test]
-    fn files_read_as_their_text_does(text in any_text(), octets in 1usize..80) {
+    fn reading_a_file_equals_reading_its_text(text in any_text(), octets in 1usize..80) {
         prop_assert_eq!(file_in_blocks(text.as_bytes(), octets), in_blocks(text.as_bytes(), usize::MAX));
     }
 }
