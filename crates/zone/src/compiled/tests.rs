@@ -235,7 +235,7 @@ fn a_verification_with_other_algorithm_tables_is_not_trusted() {
     }
     assert_eq!(found(Verification::Full { at: 7 }, tables_digest()), Verification::Full { at: 7 });
     let again = found(Verification::OtherTables { at: 7 }, tables_digest());
-    assert_eq!(again, Verification::Nothing, "what was not verified here is not said to be");
+    assert_eq!(again, Verification::Nothing, "a verification with other tables is written as none");
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn each_fault_of_the_header_has_its_error() {
 }
 
 #[test]
-fn wrong_properties_in_the_temporaryare_rejected() {
+fn wrong_properties_in_the_directory_are_rejected() {
     let contents = sample();
     let error_with = |change: fn(&mut ChunkProperties)| {
         let mut builder = ChunkPropertiesBuilder::default();
