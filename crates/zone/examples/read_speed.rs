@@ -1,4 +1,4 @@
-//! Measures the cost of reading a zone file: records, wall and CPU seconds, peak memory.
+//! Measures the cost of parsed a zone file: records, wall and CPU seconds, peak memory.
 //!
 //!     cargo run --release -p nonesuch-zone --example read_speed -- FILE [ORIGIN] [RUNS]
 //!
@@ -22,22 +22,22 @@ fn main() {
     let origin: Option<Name> = arguments.next().and_then(|text| text.parse().ok());
     let runs: u32 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1);
     let cpu_before = cpu_seconds();
-    let mut best = f64::INFINITY;
+    let mut shortest = f64::INFINITY;
     let mut records = 0;
     for _ in 0..runs {
-        let begun = Instant::now();
+        let started = Instant::now();
         match read_file(&file, origin.as_ref()) {
-            Ok(reading) => records = reading.contents.record_count(),
+            Ok(parsed) => records = parsed.contents.record_count(),
             Err(error) => {
                 eprintln!("{error}");
                 std::process::exit(2);
             }
         }
-        best = best.min(begun.elapsed().as_secs_f64());
+        shortest = shortest.min(started.elapsed().as_secs_f64());
     }
     let cpu = (cpu_seconds() - cpu_before) / f64::from(runs);
     println!(
-        "{}: {records} records; best of {runs}: {best:.3} s; mean CPU {cpu:.3} s ({:.2} million records a CPU second); peak {} MB",
+        "{}: {records} records; shortest of {runs}: {shortest:.3} s; mean CPU {cpu:.3} s ({:.2} million records a CPU second); peak {} MB",
         file.display(),
         records as f64 / cpu / 1e6,
         peak_memory() / 1000,

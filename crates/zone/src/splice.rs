@@ -1,6 +1,6 @@
 //! A zone that is composed of ranges of nodes of other zones, for example of a previous version and
-//! its few changes. The nodes are copied only when the zone is written: a copy of a large zone in
-//! memory would take longer than the changes.
+//! its few changes. A splice copies no nodes until the zone is written, because a copy of a large
+//! zone in memory would take longer than the few changes.
 
 use crate::compiled::{CompiledError, StoredZone};
 use crate::contents::{Contents, NodesBuilder};
@@ -18,7 +18,9 @@ pub struct Splice<'a> {
 /// Consecutive nodes of a zone, as a range of node indexes.
 #[derive(Clone, Debug)]
 pub(crate) enum SplicePart<'a> {
+    /// Nodes of contents in memory.
     Nodes(&'a Contents, Range<usize>),
+    /// Nodes of a zone in a file.
     Stored(&'a StoredZone, Range<usize>),
 }
 
@@ -71,7 +73,7 @@ impl<'a> Splice<'a> {
     /// records get the TTL of the RRset.
     ///
     /// # Errors
-    /// A part of a compiled zone cannot be loaded.
+    /// A chunk of a stored zone cannot be loaded.
     pub fn to_contents(&self) -> Result<Contents, CompiledError> {
         let mut builder = NodesBuilder::default();
         for part in &self.parts {
@@ -101,7 +103,7 @@ impl<'a> Splice<'a> {
     }
 }
 
-/// Appends the nodes `range` of a compiled zone. Fails if one of them cannot be loaded.
+/// Appends the nodes `range` of a stored zone. Fails if one of them cannot be loaded.
 fn push_stored_nodes(
     zone: &StoredZone,
     range: Range<usize>,

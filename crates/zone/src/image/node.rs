@@ -48,7 +48,8 @@ pub(super) enum Role {
     Data,
     /// A denial record. It proves something about other names, so its owner is written in full.
     Chain,
-    /// Addresses of a server in the NS RRset of the node, for a referral.
+    /// Addresses of a server in the NS RRset of the node that are useful in a referral, but not
+    /// required.
     Glue,
     /// Addresses of a server at or below the zone cut, without which the referral is useless.
     RequiredGlue,
@@ -56,6 +57,7 @@ pub(super) enum Role {
     NegativeSoa,
 }
 
+// The codes of the roles, as constants for patterns.
 const DATA: u8 = Role::Data.code();
 const CHAIN: u8 = Role::Chain.code();
 const GLUE: u8 = Role::Glue.code();

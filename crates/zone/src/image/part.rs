@@ -15,11 +15,12 @@ use std::collections::HashMap;
 /// fit in a message.
 const MAX_GLUE_TEMPLATES: usize = 4096;
 /// Octets of the hash in an NSEC5 record. The hash follows key tag, flags and this length.
-const NSEC5_HASH: u8 = 32;
+const NSEC5_HASH_OCTETS: u8 = 32;
 
 /// A name of the image: a name in the contents, or an empty non-terminal.
 pub(super) struct ImageName<'z> {
     pub(super) name: NameRef<'z>,
+    /// `None` for an empty non-terminal.
     pub(super) node: Option<Node<'z>>,
     pub(super) status: NameStatus,
 }
@@ -27,8 +28,11 @@ pub(super) struct ImageName<'z> {
 /// The zone to render, and the parameters of its hash chains.
 pub(super) struct SourceZone<'z> {
     pub(super) contents: &'z Contents,
+    /// TTL of negative answers, in seconds.
     pub(super) negative_ttl: u32,
+    /// Parameters of the NSEC3 chain; `None` without a usable chain.
     pub(super) nsec3: Option<Nsec3Parameters>,
+    /// Key of the NSEC5 chain; `None` without a chain.
     pub(super) nsec5: Option<Nsec5Key>,
     /// Whether there is an NSEC record at the apex. Signers add this record last and remove it
     /// first, so the chain is complete while it exists.
@@ -62,10 +66,14 @@ impl Index {
 #[derive(Default)]
 pub(super) struct ImagePart {
     pub(super) blocks: Vec<u8>,
-    /// Blocks that queries find by name.
+    /// Positions of the blocks that queries find by name, in units of [`BLOCK_UNIT`] octets. Blocks
+    /// of kind [`NodeKind::Hash`] are omitted.
     pub(super) names: Vec<u32>,
+    /// Names in canonical order.
     pub(super) order: Index,
+    /// Owners of the NSEC3 chain.
     pub(super) nsec3: Index,
+    /// Owners of the NSEC5 chain.
     pub(super) nsec5: Index,
     /// Forms of the RRSIG records in this part.
     pub(super) forms: Vec<Vec<u8>>,
@@ -83,8 +91,11 @@ pub(super) struct ImagePart {
 /// Buffers that are reused for each block.
 #[derive(Default)]
 pub(super) struct Buffers {
+    /// The records of the current template.
     rendered: Rendered,
+    /// Heads of the RRsets of the current block.
     heads: Vec<u8>,
+    /// Octets of the RRsets of the current block.
     bodies: Vec<u8>,
     /// Offsets of form numbers in `bodies`.
     form_references: Vec<usize>,
@@ -141,7 +152,7 @@ impl SourceZone<'_> {
 
 /// Whether the RDATA is that of an NSEC5 record in the chain of the key with the tag `tag`.
 pub(super) fn is_nsec5(tag: u16, rdata: &[u8]) -> bool {
-    matches!(rdata, [high, low, _, NSEC5_HASH, ..] if u16::from_be_bytes([*high, *low]) == tag)
+    matches!(rdata, [high, low, _, NSEC5_HASH_OCTETS, ..] if u16::from_be_bytes([*high, *low]) == tag)
 }
 
 /// Returns the sort key of a name in [`Index`].

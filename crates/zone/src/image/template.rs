@@ -91,20 +91,20 @@ pub enum OwnerForm {
 impl Template<'_> {
     /// Appends the RRset to the response in `out`, with its signatures if `with_signatures` is set.
     /// Returns the number of records. Returns `None` and appends nothing if the rendered octets
-    /// exceed `room`. The rendered octets do not include the names of signers, nor owners in full,
-    /// so `out` may grow by more than `room`; the caller must check its length.
+    /// exceed `max_octets`. The rendered octets do not include the names of signers, nor owners in
+    /// full, so `out` may grow by more than `max_octets`; the caller must check its length.
     #[inline]
     pub fn append(
         self,
         position: Position,
         with_signatures: bool,
-        room: usize,
+        max_octets: usize,
         out: &mut Vec<u8>,
     ) -> Option<u16> {
         let parts = self.parts();
         // Denial records have no two-octet owner that a pointer could replace.
         let replaces_chain_owner = parts.role == Role::Chain && position.owner != OwnerForm::AsRendered;
-        if parts.min_octets(with_signatures) > room && !replaces_chain_owner {
+        if parts.min_octets(with_signatures) > max_octets && !replaces_chain_owner {
             return None;
         }
         let end = out.len() + parts.records.len();
@@ -112,7 +112,7 @@ impl Template<'_> {
             || replaces_chain_owner
             || position.owner == OwnerForm::WrittenOut
         {
-            return self.append_uncompressed(position.owner, with_signatures, room, out);
+            return self.append_uncompressed(position.owner, with_signatures, max_octets, out);
         }
         Some(self.append_rendered(&parts, position, with_signatures, out))
     }
@@ -148,7 +148,7 @@ impl Template<'_> {
     ) -> u16 {
         let start = out.len();
         out.extend_from_slice(parts.records);
-        self.move_pointers(parts, position, &mut out[start..], start);
+        self.shift_pointers(parts, position, &mut out[start..], start);
         if let OwnerForm::At(pointer) = position.owner
             && pointer != QUESTION_POINTER
         {
@@ -167,14 +167,14 @@ impl Template<'_> {
 
     /// Adjusts the pointers of `records`, which begin at `start` in the message.
     #[inline]
-    fn move_pointers(self, parts: &Parts<'_>, position: Position, records: &mut [u8], start: usize) {
+    fn shift_pointers(self, parts: &Parts<'_>, position: Position, records: &mut [u8], start: usize) {
         if parts.patches.is_empty() {
             return;
         }
         let base_octets = self.base_octets(parts.role);
         let question_shift = (position.question as u16).wrapping_sub(base_octets as u16);
         let template_shift = (start as u16).wrapping_sub((HEADER + base_octets + 4) as u16);
-        let mut add = |at: usize, patch: Patch| {
+        let mut shift_pointer = |at: usize, patch: Patch| {
             let shift = if patch.is_in_template() { template_shift } else { question_shift };
             // Patches were checked when the image was compiled or opened.
             if let Some(pointer) = records.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
@@ -182,20 +182,21 @@ impl Template<'_> {
             }
         };
         if parts.records.len() > Patch::LIMIT {
-            patch_positions(parts.patches).for_each(|(at, patch)| add(at, patch));
+            patch_positions(parts.patches).for_each(|(at, patch)| shift_pointer(at, patch));
             return;
         }
         for octets in parts.patches {
             let patch = Patch::of_octets(*octets);
-            add(patch.at(), patch);
+            shift_pointer(patch.at(), patch);
         }
     }
 
     /// Appends only the signatures, for an answer to a query for RRSIG. Returns the number of
-    /// signatures. Returns `None` and leaves `out` unchanged if they take more than `room` octets.
-    pub fn append_signatures(self, position: Position, room: usize, out: &mut Vec<u8>) -> Option<u16> {
+    /// signatures. Returns `None` and leaves `out` unchanged if they take more than `max_octets`
+    /// octets.
+    pub fn append_signatures(self, position: Position, max_octets: usize, out: &mut Vec<u8>) -> Option<u16> {
         let parts = self.parts();
-        if parts.signatures.len() > room {
+        if parts.signatures.len() > max_octets {
             return None;
         }
         let owner = match position.owner {
@@ -203,11 +204,11 @@ impl Template<'_> {
             OwnerForm::AsRendered if points_to_question(parts.role) => QUESTION_POINTER,
             // The signatures of denial records point to the owner in the record before them, which
             // is omitted here.
-            owner => return self.append_parsed(owner, |rtype| rtype == Rtype::RRSIG, room, out),
+            owner => return self.append_parsed(owner, |rtype| rtype == Rtype::RRSIG, max_octets, out),
         };
         let start = out.len();
         self.image.append_signatures(parts.signature_count, parts.signatures, owner, out);
-        fits(start, room, out).then_some(parts.signature_count)
+        fits_or_truncate(start, max_octets, out).then_some(parts.signature_count)
     }
 
     /// Octets of the question name in the base case.
@@ -216,31 +217,32 @@ impl Template<'_> {
         if role == Role::Chain { self.image.apex().len() } else { self.name_length() }
     }
 
-    /// Appends the records with all names in full, which is correct at any position in any
-    /// response: if the question name is not at or below the name of the template, or if a pointer
-    /// would exceed the maximum offset. Returns the number of records. Returns `None` and leaves
-    /// `out` unchanged if they take more than `room` octets.
+    /// Appends the records with all names in full. This form is correct at any position in any
+    /// response, also if the question name is not at or below the name of the template, or a
+    /// pointer would exceed the maximum offset. Returns the number of records. Returns `None` and
+    /// leaves `out` unchanged if they take more than `max_octets` octets.
     #[cold]
     #[inline(never)]
     pub fn append_uncompressed(
         self,
         owner: OwnerForm,
         with_signatures: bool,
-        room: usize,
+        max_octets: usize,
         out: &mut Vec<u8>,
     ) -> Option<u16> {
-        self.append_parsed(owner, |rtype| with_signatures || rtype != Rtype::RRSIG, room, out)
+        self.append_parsed(owner, |rtype| with_signatures || rtype != Rtype::RRSIG, max_octets, out)
     }
 
+    /// Appends the records of the selected types with all names in their RDATA in full.
     fn append_parsed(
         self,
         owner: OwnerForm,
-        keep: impl Fn(Rtype) -> bool,
-        room: usize,
+        is_selected: impl Fn(Rtype) -> bool,
+        max_octets: usize,
         out: &mut Vec<u8>,
     ) -> Option<u16> {
         let parts = self.parts();
-        if parts.min_octets(false) > room && parts.role != Role::Chain && keep(self.rtype()) {
+        if parts.min_octets(false) > max_octets && parts.role != Role::Chain && is_selected(self.rtype()) {
             return None;
         }
         let pointer = match owner {
@@ -249,14 +251,14 @@ impl Template<'_> {
             OwnerForm::AsRendered | OwnerForm::WrittenOut => None,
         };
         let (start, mut count) = (out.len(), 0);
-        for record in self.expand().into_iter().filter(|record| keep(record.rtype)) {
+        for record in self.expand().into_iter().filter(|record| is_selected(record.rtype)) {
             match pointer {
                 Some(pointer) => out.extend_from_slice(&pointer.to_be_bytes()),
                 None => out.extend_from_slice(record.owner.wire()),
             }
             push_record_fields(record.rtype, record.ttl, record.rdata.len() as u16, out);
             out.extend_from_slice(&record.rdata);
-            if !fits(start, room, out) {
+            if !fits_or_truncate(start, max_octets, out) {
                 return None;
             }
             count += 1;
@@ -287,11 +289,11 @@ impl Template<'_> {
     }
 }
 
-/// Whether the octets of `out` from `start` on are at most `room`. If not, truncates `out` to
-/// `start`.
+/// Returns whether `out` has at most `max_octets` octets from `start` on. If not, truncates `out`
+/// to `start`.
 #[inline]
-fn fits(start: usize, room: usize, out: &mut Vec<u8>) -> bool {
-    let fits = out.len() - start <= room;
+fn fits_or_truncate(start: usize, max_octets: usize, out: &mut Vec<u8>) -> bool {
+    let fits = out.len() - start <= max_octets;
     if !fits {
         out.truncate(start);
     }

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Exclusive upper limit of the depth of $INCLUDE. The zone file has depth 0.
-const MAX_INCLUDE_DEPTH: usize = 10;
+const INCLUDE_DEPTH_LIMIT: usize = 10;
 /// Number of blocks per thread that are read in parallel.
 const BLOCKS_PER_THREAD: usize = 4;
 
@@ -28,6 +28,7 @@ pub(super) struct Reader {
     pub(super) files: Vec<PathBuf>,
     /// Approximate size of a block in octets.
     pub(super) block_octets: usize,
+    /// Opens the zone file and the files that it includes.
     pub(super) open: OpenFile,
     /// The records that were read sequentially after the last part.
     buffer: RecordBuffer,
@@ -56,6 +57,7 @@ struct Job<'a> {
 
 /// Result of reading a block.
 enum BlockEnd {
+    /// The last entry ends in the block.
     Complete,
     /// The entry at this offset, after this number of newlines, continues beyond the end of the
     /// block.
@@ -201,7 +203,8 @@ impl Reader {
         file_state: &mut FileState<'_>,
     ) -> Result<Result<(), Located>, ReadError> {
         let Include { path, origin, at } = include;
-        let file = u16::try_from(self.files.len()).ok().filter(|_| file_state.depth + 1 < MAX_INCLUDE_DEPTH);
+        let file =
+            u16::try_from(self.files.len()).ok().filter(|_| file_state.depth + 1 < INCLUDE_DEPTH_LIMIT);
         let Some(file) = file else { return Ok(Err((ReadFault::IncludeDepth, at))) };
         self.end_part(file_state);
         let including = &self.files[usize::from(file_state.file)];
