@@ -1,4 +1,4 @@
-//! Measures the time of parsed and compiling a zone file and of the semantic checks:
+//! Measures the time of reading and compiling a zone file and of the semantic checks:
 //! `check_speed FILE`.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Measures the cost of parsed a zone file: records, wall and CPU seconds, peak memory.
+//! Measures the cost of reading a zone file: records, wall and CPU seconds, peak memory.
 //!
 //!     cargo run --release -p nonesuch-zone --example read_speed -- FILE [ORIGIN] [RUNS]
 //!
@@ -37,7 +37,7 @@ fn main() {
     }
     let cpu = (cpu_seconds() - cpu_before) / f64::from(runs);
     println!(
-        "{}: {records} records; shortest of {runs}: {shortest:.3} s; mean CPU {cpu:.3} s ({:.2} million records a CPU second); peak {} MB",
+        "{}: {records} records; best of {runs}: {shortest:.3} s; mean CPU {cpu:.3} s ({:.2} million records a CPU second); peak {} MB",
         file.display(),
         records as f64 / cpu / 1e6,
         peak_memory() / 1000,

@@ -2,7 +2,7 @@
 //! `cargo run --release -p nonesuch-zone --example write_speed -- FILE [ORIGIN]`.
 //!
 //! Converts the zone to text, and to canonical form for ZONEMD, on one thread, seven times each.
-//! Prints the median_cpu_seconds CPU time of this thread (Linux).
+//! Prints the median CPU time of this thread (Linux).
 
 use nonesuch_zone::{read, write, zonemd};
 use std::path::Path;
