@@ -56,20 +56,20 @@ impl Size {
     }
 }
 
-/// Numbers of records in a chunk.
+/// Numbers of records and RRsets in a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) records: u32,
     /// RRSIG records.
     pub(super) signatures: u32,
     /// RRsets that have RRSIG records.
-    pub(super) signed: u32,
+    pub(super) signed_rrsets: u32,
     /// NSEC and NSEC3 records.
-    pub(super) chain: u32,
+    pub(super) chain_records: u32,
 }
 
-/// The first and the last of several times in serial number arithmetic (RFC 1982). They are at most
-/// 2^31 seconds apart.
+/// The first and the last of several times in serial number arithmetic (RFC 1982). They are less
+/// than 2^31 seconds apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
     /// The first time, in seconds since 1970 modulo 2^32.
@@ -126,13 +126,15 @@ pub(super) struct Entry {
     pub(super) size: Size,
     pub(super) properties: ChunkProperties,
     pub(super) digest: [u8; DIGEST_OCTETS],
-    /// Offset of the chunk in the file, and its octets.
+    /// Offset of the chunk in the file.
     pub(super) offset: u64,
+    /// Octets of the chunk in the file.
     pub(super) octets: u64,
     /// Index of its first name in the zone.
     pub(super) first_node: u32,
     /// Offset of its first name in `names` of the directory.
     name: u32,
+    /// Octets of its first name.
     name_octets: u8,
 }
 
@@ -141,6 +143,7 @@ pub(super) struct Entry {
 pub(super) struct Directory {
     pub(super) entries: Vec<Entry>,
     pub(super) patterns: Patterns,
+    /// The first names of all chunks in wire format.
     names: Vec<u8>,
     /// Totals over all chunks. A chunk that would exceed their range is an error.
     pub(super) total: Total,
@@ -257,7 +260,7 @@ impl Directory {
             let ChunkProperties { counts, expirations, inceptions, signers, chain } = properties;
             let words = [
                 [size.nodes, size.rrsets, size.names, size.rdata],
-                [counts.records, counts.signatures, counts.signed, counts.chain],
+                [counts.records, counts.signatures, counts.signed_rrsets, counts.chain_records],
                 [expirations.first, expirations.last, inceptions.first, inceptions.last],
             ];
             words.as_flattened().iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
@@ -310,11 +313,11 @@ fn read_entry(
     patterns: usize,
 ) -> Option<(Size, ChunkProperties, [u8; DIGEST_OCTETS])> {
     let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|at| u32_le(octets, at));
-    let [records, signatures, signed, chain_records] = [16, 20, 24, 28].map(|at| u32_le(octets, at));
+    let [records, signatures, signed_rrsets, chain_records] = [16, 20, 24, 28].map(|at| u32_le(octets, at));
     let [signers, chain] = [48, 50].map(|at| u16_le(octets, at));
     let is_known = |number: u16| number >= MIXED_PATTERNS || usize::from(number) < patterns;
     let properties = ChunkProperties {
-        counts: Counts { records, signatures, signed, chain: chain_records },
+        counts: Counts { records, signatures, signed_rrsets, chain_records },
         expirations: TimeRange { first: u32_le(octets, 32), last: u32_le(octets, 36) },
         inceptions: TimeRange { first: u32_le(octets, 40), last: u32_le(octets, 44) },
         signers,
@@ -369,13 +372,13 @@ impl<'a> ChunkSummary<'a> {
     /// Number of RRsets that have RRSIG records.
     #[must_use]
     pub fn signed_rrsets(self) -> u64 {
-        self.entry.properties.counts.signed.into()
+        self.entry.properties.counts.signed_rrsets.into()
     }
 
     /// Number of NSEC and NSEC3 records.
     #[must_use]
     pub fn chain_records(self) -> u64 {
-        self.entry.properties.counts.chain.into()
+        self.entry.properties.counts.chain_records.into()
     }
 
     /// First and last expiration of the signatures in serial number arithmetic. Not meaningful if

@@ -127,7 +127,7 @@ impl ChunkPropertiesBuilder {
     }
 
     fn add_chain_record(&mut self, rrset: Rrset<'_>) {
-        self.counts.chain += rrset.count() as u32;
+        self.counts.chain_records += rrset.count() as u32;
         for rdata in rrset.rdatas() {
             let fields = match rrset.rtype() {
                 // Hash algorithm, flags, iterations and salt (RFC 5155 §3.2).
@@ -182,7 +182,7 @@ impl ChunkPropertiesBuilder {
 
     /// Ends the signatures of the current RRset.
     pub(super) fn end_signatures(&mut self) {
-        self.counts.signed += 1;
+        self.counts.signed_rrsets += 1;
         // The order of the signatures of several keys also depends on their times, so the pattern
         // is sorted.
         if self.pattern.len() > 3 {
@@ -199,7 +199,7 @@ impl ChunkPropertiesBuilder {
 
     /// Adds a signed NSEC or NSEC3 record with this pattern.
     pub(super) fn add_chain_pattern(&mut self, pattern: &[u8]) {
-        self.counts.chain += 1;
+        self.counts.chain_records += 1;
         self.chain.add(pattern);
     }
 
@@ -222,8 +222,8 @@ impl ChunkPropertiesBuilder {
         }
     }
 
-    /// Whether `properties` are correct for the names. It is also correct to declare a uniform
-    /// pattern as mixed.
+    /// Whether `properties` are correct for the nodes. [`MIXED_PATTERNS`] is also correct for a
+    /// uniform pattern.
     pub(super) fn matches(&self, properties: &ChunkProperties, patterns: &Patterns) -> bool {
         let range = |spread: Option<TimeSpread>| spread.unwrap_or_default().to_range();
         let (expirations, inceptions) = (range(self.expirations), range(self.inceptions));
@@ -242,7 +242,9 @@ impl ChunkPropertiesBuilder {
 pub(super) struct ChunkBuilder {
     properties: ChunkPropertiesBuilder,
     size: Size,
+    /// The encoded entries of the names.
     nodes: Vec<u8>,
+    /// The encoded entries of the RRsets.
     rrsets: Vec<u8>,
     names: Vec<u8>,
     rdata: Vec<u8>,
@@ -263,6 +265,7 @@ impl ChunkBuilder {
         self.size.nodes == 0
     }
 
+    /// Size of the chunk in octets.
     fn octets(&self) -> usize {
         self.nodes.len() + self.rrsets.len() + self.names.len() + self.rdata.len()
     }
@@ -325,6 +328,7 @@ impl ChunkBuilder {
         &self.names[..self.first_name_octets]
     }
 
+    /// Returns the properties for the directory; see [`ChunkPropertiesBuilder::build`].
     pub(super) fn properties(&self, patterns: &mut Patterns) -> ChunkProperties {
         self.properties.build(patterns)
     }

@@ -336,8 +336,8 @@ fn wrong_properties_in_the_directory_are_rejected() {
     let changes: [fn(&mut ChunkProperties); 9] = [
         |properties| properties.counts.records += 1,
         |properties| properties.counts.signatures = 0,
-        |properties| properties.counts.signed = 0,
-        |properties| properties.counts.chain = 0,
+        |properties| properties.counts.signed_rrsets = 0,
+        |properties| properties.counts.chain_records = 0,
         |properties| properties.expirations.first += 1,
         |properties| properties.inceptions.last += 1,
         |properties| properties.signers = directory::NO_PATTERN,

@@ -82,10 +82,10 @@ struct Line {
 }
 
 impl Line {
-    /// Splits a line into fields. `owner` is the number of octets of its owner.
-    fn split(text: &[u8], octets: Range<usize>, owner: usize) -> Option<Self> {
+    /// Splits the line at `octets` of `text` into fields.
+    fn split(text: &[u8], octets: Range<usize>, owner_octets: usize) -> Option<Self> {
         let line = &text[..octets.end];
-        let ttl = octets.start + owner + 1;
+        let ttl = octets.start + owner_octets + 1;
         let ttl_end = ttl + line.get(ttl..)?.iter().position(|octet| *octet == b'\t')?;
         let rtype = ttl_end + b"\tIN\t".len();
         if line.get(ttl_end..rtype)? != b"\tIN\t" {
@@ -104,7 +104,8 @@ enum LastName {
     Removed(Vec<u8>),
 }
 
-/// State of the comparison, which reads the file from start to end.
+/// State of the comparison, which reads the file from start to end. The methods return `None` if
+/// the file does not have the required format.
 struct Comparison<'n> {
     new: &'n Contents,
     /// Index of the next node of the new zone.
@@ -196,36 +197,37 @@ impl<'n> Comparison<'n> {
     /// `text`. Returns the number of processed octets.
     fn process_lines(&mut self, text: &[u8], is_last: bool) -> Option<usize> {
         let mut lines: Vec<Line> = Vec::new();
-        let (mut at, mut start, mut owner) = (0, 0, 0);
+        let (mut at, mut start, mut owner_octets) = (0, 0, 0);
         while let Some(length) = memchr(b'\n', &text[at..]) {
             let line = &text[at..at + length];
-            let is_same = !lines.is_empty() && line.get(..=owner) == text.get(start..=start + owner);
+            let is_same =
+                !lines.is_empty() && line.get(..=owner_octets) == text.get(start..=start + owner_octets);
             if !is_same {
                 if !lines.is_empty() {
-                    self.process_name(&text[start..at], owner, &lines)?;
+                    self.process_name(&text[start..at], owner_octets, &lines)?;
                     lines.clear();
                 }
                 start = at;
-                owner = memchr(b'\t', line)?;
+                owner_octets = memchr(b'\t', line)?;
             }
             let octets = at - start..at + length - start;
-            lines.push(Line::split(&text[start..at + length], octets, owner)?);
+            lines.push(Line::split(&text[start..at + length], octets, owner_octets)?);
             at += length + 1;
         }
         if !is_last {
             return Some(start);
         }
         if !lines.is_empty() {
-            self.process_name(&text[start..at], owner, &lines)?;
+            self.process_name(&text[start..at], owner_octets, &lines)?;
         }
         (at == text.len()).then_some(at)
     }
 
-    /// Processes the lines of a name.
-    fn process_name(&mut self, text: &[u8], owner: usize, lines: &[Line]) -> Option<()> {
+    /// Processes the lines of a name. `text` contains all of them.
+    fn process_name(&mut self, text: &[u8], owner_octets: usize, lines: &[Line]) -> Option<()> {
         let is_apex = self.directory.entries.is_empty() && self.chunk_names == 0;
-        let is_same_text = text[..=owner] == self.owner;
-        let is_next = is_same_text || !is_apex && self.advance_new_zone(&text[..owner])?;
+        let is_same_text = text[..=owner_octets] == self.owner;
+        let is_next = is_same_text || !is_apex && self.advance_new_zone(&text[..owner_octets])?;
         if self.chunk_names == 0 {
             self.chunk_first_name.clear();
             let name = if is_same_text { self.new.node(self.next).name().wire() } else { &self.wire };
@@ -299,7 +301,7 @@ impl<'n> Comparison<'n> {
         for line in lines {
             let rtype = &text[line.rtype.clone()];
             if rtype == b"RRSIG" {
-                let fields = self.signature(text, line, covered)?;
+                let fields = self.parse_signature(text, line, covered)?;
                 self.properties.add_signature(&fields);
                 signatures += 1;
                 needs_signature = false;
@@ -347,8 +349,8 @@ impl<'n> Comparison<'n> {
         Some(())
     }
 
-    /// Returns the fields of a signature, which must cover the records before it.
-    fn signature(&self, text: &[u8], line: &Line, covered: &[u8]) -> Option<SignatureFields> {
+    /// Parses a signature, which must cover the type `covered`.
+    fn parse_signature(&self, text: &[u8], line: &Line, covered: &[u8]) -> Option<SignatureFields> {
         let mut fields = text[line.rdata..line.octets.end].splitn(9, |octet| *octet == b' ');
         let mut next = || fields.next();
         (next()? == covered).then_some(())?;
@@ -375,8 +377,8 @@ impl<'n> Comparison<'n> {
         // Hash algorithm, flags, iterations and salt are usually equal in all NSEC3 records.
         let mut blanks = rdata.iter().enumerate().filter(|(_, octet)| **octet == b' ');
         let end = if is_nsec3 { blanks.nth(3)?.0 } else { 0 };
-        let head = &text[line.ttl.start..line.rdata + end];
-        if head != self.chain_start {
+        let start = &text[line.ttl.start..line.rdata + end];
+        if start != self.chain_start {
             self.current_chain_pattern.clear();
             let ttl = parse_decimal(&text[line.ttl.clone()])?;
             let (rtype, fields) = if is_nsec3 {
@@ -386,7 +388,7 @@ impl<'n> Comparison<'n> {
             };
             chain_pattern(rtype, ttl, &fields, &mut self.current_chain_pattern);
             self.chain_start.clear();
-            self.chain_start.extend_from_slice(head);
+            self.chain_start.extend_from_slice(start);
         }
         self.properties.add_chain_pattern(&self.current_chain_pattern);
         Some(())
