@@ -16,7 +16,7 @@ pub(crate) use entry::{Located, read_fixed_fields};
 pub use fault::{ReadError, ReadFault, read_remedy};
 
 use crate::builder::ParsedZone;
-use entry::State;
+use entry::EntryState;
 use nonesuch_proto::{Name, Rtype};
 pub(crate) use reader::OpenFile;
 use reader::Reader;
@@ -44,7 +44,7 @@ pub(crate) fn read_file_by(
 ) -> Result<ParsedZone, ReadError> {
     let mut reader = Reader::new(path, BLOCK_OCTETS);
     reader.open = open;
-    reader.read_file(path, State::new(origin.cloned()))?;
+    reader.read_file(path, EntryState::new(origin.cloned()))?;
     finish(reader, origin)
 }
 
@@ -70,7 +70,7 @@ pub fn read_text_in_blocks(
     block_octets: usize,
 ) -> Result<ParsedZone, ReadError> {
     let mut reader = Reader::new(path, block_octets);
-    reader.read(Source::Text(text), 0, 0, State::new(origin.cloned()))?;
+    reader.read(Source::Text(text), 0, 0, EntryState::new(origin.cloned()))?;
     finish(reader, origin)
 }
 
@@ -86,7 +86,7 @@ pub fn read_records(
     origin: &Name,
 ) -> Result<Vec<(Name, Rtype, Vec<u8>)>, ReadError> {
     let mut reader = Reader::new(path, BLOCK_OCTETS);
-    let mut state = State::new(Some(origin.clone()));
+    let mut state = EntryState::new(Some(origin.clone()));
     state.last_ttl = Some(0);
     reader.read(Source::Text(text), 0, 0, state)?;
     Ok(reader.builder.into_records())

@@ -6,7 +6,7 @@
 //! the block, or if its first record takes its owner from the block before it. Such a block is read
 //! again sequentially, so that faults are the same as with sequential reading.
 
-use super::entry::{EntryReader, State};
+use super::entry::{EntryReader, EntryState};
 use super::source::Block;
 use crate::builder::{PART_OCTETS, Part, RecordBuffer};
 use crate::lexer::{Lexer, LexerStep};
@@ -23,7 +23,7 @@ pub(super) struct SpeculativeBlock {
     /// The records of the block; their source location is not yet set.
     records: Part,
     /// The state after the block.
-    end_state: State,
+    end_state: EntryState,
     /// Number of newlines in the block.
     pub(super) lines: u32,
 }
@@ -37,13 +37,13 @@ pub(super) struct AssumedState {
 
 impl AssumedState {
     /// Assumes the directives in `state`.
-    pub(super) fn from_state(state: &State) -> Self {
+    pub(super) fn from_state(state: &EntryState) -> Self {
         Self { origin: state.origin.clone(), default_ttl: state.default_ttl }
     }
 
     /// Whether `state` has the assumed directives, so that the entries of the block have the
     /// same meaning.
-    fn matches(&self, state: &State) -> bool {
+    fn matches(&self, state: &EntryState) -> bool {
         // Owner names inherit the letter case of the origin, so the comparison is octet by octet.
         self.default_ttl == state.default_ttl
             && self.origin.as_ref().map(Name::wire) == state.origin.as_ref().map(Name::wire)
@@ -92,7 +92,7 @@ pub(super) fn read_speculatively(
         return None;
     }
     records.clear();
-    let mut state = State::new(assumed.origin.clone());
+    let mut state = EntryState::new(assumed.origin.clone());
     state.default_ttl = assumed.default_ttl;
     state.leading_without_ttl = Some(0);
     let mut lexer = Lexer::new(&block.text, block.is_last);
@@ -125,7 +125,7 @@ impl SpeculativeBlock {
     /// Returns the records and advances `state` to the end of the block, if `state` is the assumed
     /// state. Otherwise returns `None` and leaves `state` unchanged; the block must then be read
     /// sequentially.
-    pub(super) fn accept(self, state: &mut State) -> Option<Part> {
+    pub(super) fn accept(self, state: &mut EntryState) -> Option<Part> {
         let Self { assumed, mut records, end_state, .. } = self;
         if !assumed.matches(state) {
             return None;

@@ -11,9 +11,9 @@ use nonesuch_proto::{Class, Name, NameRef, Rtype};
 /// A fault and the offset of the octet that causes it.
 pub(crate) type Located = (ReadFault, usize);
 
-/// State that entries pass on to the entries after them.
+/// EntryState that entries pass on to the entries after them.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct EntryState {
     /// The origin of relative names ($ORIGIN).
     pub(super) origin: Option<Name>,
     /// The TTL of $TTL, in seconds.
@@ -29,7 +29,7 @@ pub(super) struct State {
     pub(super) owner: Vec<u8>,
 }
 
-impl State {
+impl EntryState {
     pub(super) const fn new(origin: Option<Name>) -> Self {
         Self { origin, default_ttl: None, last_ttl: None, leading_without_ttl: None, owner: Vec::new() }
     }
@@ -65,7 +65,7 @@ impl<'a> EntryReader<'a> {
     pub(super) fn read(
         &mut self,
         lexer: &Lexer<'a>,
-        state: &mut State,
+        state: &mut EntryState,
         records: &mut RecordBuffer,
     ) -> Result<Option<Include>, Located> {
         let first = lexer.tokens[0];
@@ -90,7 +90,7 @@ impl<'a> EntryReader<'a> {
         Ok(None)
     }
 
-    fn read_owner(&mut self, token: Token<'a>, state: &mut State) -> Result<(), Located> {
+    fn read_owner(&mut self, token: Token<'a>, state: &mut EntryState) -> Result<(), Located> {
         if !self.owner_text.is_empty() && self.owner_text == token.octets {
             return Ok(());
         }
@@ -109,7 +109,7 @@ fn push_record(
     next: usize,
     ttl: Option<u32>,
     rtype: Rtype,
-    state: &mut State,
+    state: &mut EntryState,
     records: &mut RecordBuffer,
 ) -> Result<(), Located> {
     let tokens = &lexer.tokens[next..];
@@ -128,7 +128,12 @@ fn push_record(
 /// last record is in another block that is read in parallel, the record is counted and gets the
 /// placeholder 0. Otherwise an SOA record for which none of these exists uses its own minimum
 /// field, as in BIND and Knot DNS.
-fn resolve_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &mut State) -> Option<u32> {
+fn resolve_ttl(
+    stated: Option<u32>,
+    rtype: Rtype,
+    rdata: &[Token<'_>],
+    state: &mut EntryState,
+) -> Option<u32> {
     let mut ttl = stated.or(state.default_ttl).or(state.last_ttl);
     if ttl.is_none()
         && let Some(count) = &mut state.leading_without_ttl
@@ -145,7 +150,7 @@ fn resolve_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &m
     ttl
 }
 
-fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Include>, Located> {
+fn read_directive(tokens: &[Token<'_>], state: &mut EntryState) -> Result<Option<Include>, Located> {
     let (name, at) = (tokens[0].octets.to_ascii_uppercase(), tokens[0].at);
     let read_origin = |token: &Token<'_>| {
         let name = Name::from_text(token.octets, state.origin());

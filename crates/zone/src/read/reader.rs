@@ -1,7 +1,7 @@
 //! Reads files block by block: several blocks speculatively in parallel, and the rest sequentially.
 
 use super::block::{AssumedState, SpeculativeBlock, read_speculatively};
-use super::entry::{EntryReader, Include, Located, State};
+use super::entry::{EntryReader, EntryState, Include, Located};
 use super::fault::{ReadError, ReadFault};
 use super::source::{Block, BlockSplitter, Source};
 use crate::builder::{Builder, PART_OCTETS, RecordBuffer};
@@ -34,14 +34,14 @@ pub(super) struct Reader {
     buffer: RecordBuffer,
 }
 
-/// State of reading one file.
+/// EntryState of reading one file.
 struct FileState<'a> {
     /// Index of the file in [`Reader::files`].
     file: u16,
     /// Depth of $INCLUDE.
     depth: usize,
-    /// State before the next block.
-    state: State,
+    /// EntryState before the next block.
+    entry_state: EntryState,
     /// Number of newlines before the next block.
     lines: u32,
     /// The next blocks, in order.
@@ -71,7 +71,7 @@ impl Reader {
     }
 
     /// Reads the file `path`, which has index 0 in `files`.
-    pub(super) fn read_file(&mut self, path: &Path, state: State) -> Result<State, ReadError> {
+    pub(super) fn read_file(&mut self, path: &Path, state: EntryState) -> Result<EntryState, ReadError> {
         let file = (self.open)(path).map_err(|error| file_error(path, error))?;
         self.read(Source::File(file), 0, 0, state)
     }
@@ -82,10 +82,11 @@ impl Reader {
         source: Source<'_>,
         file: u16,
         depth: usize,
-        state: State,
-    ) -> Result<State, ReadError> {
+        state: EntryState,
+    ) -> Result<EntryState, ReadError> {
         let splitter = BlockSplitter::new(source, self.block_octets);
-        let mut file_state = FileState { file, depth, state, lines: 0, queue: VecDeque::new(), splitter };
+        let mut file_state =
+            FileState { file, depth, entry_state: state, lines: 0, queue: VecDeque::new(), splitter };
         let mut blocks = file_state.take_blocks();
         while !blocks.is_empty() {
             let speculative_count = blocks.len();
@@ -99,7 +100,7 @@ impl Reader {
         }
         match file_state.splitter.fault.take() {
             Some(error) => Err(file_error(&self.files[usize::from(file)], error)),
-            None => Ok(file_state.state),
+            None => Ok(file_state.entry_state),
         }
     }
 
@@ -119,7 +120,7 @@ impl Reader {
         let Job { mut block, speculative } = job;
         if let Some(speculative) = speculative {
             let lines = speculative.lines;
-            if let Some(mut part) = speculative.accept(&mut file_state.state) {
+            if let Some(mut part) = speculative.accept(&mut file_state.entry_state) {
                 part.set_start(file_state.file, file_state.lines);
                 self.builder.push_part(part);
                 file_state.lines += lines;
@@ -157,7 +158,7 @@ impl Reader {
         loop {
             let step = lexer.next_entry().map_err(|(fault, at)| (fault.into(), at));
             let read = match step {
-                Ok(LexerStep::Entry) => entries.read(&lexer, &mut file_state.state, &mut self.buffer),
+                Ok(LexerStep::Entry) => entries.read(&lexer, &mut file_state.entry_state, &mut self.buffer),
                 Ok(LexerStep::Cut) => {
                     self.end_part(file_state);
                     return Ok(BlockEnd::Cut(lexer.start, lexer.line - 1));
@@ -212,10 +213,12 @@ impl Reader {
         let path = directory.join(&*String::from_utf8_lossy(&path));
         self.files.push(path.clone());
         let source = (self.open)(&path).map_err(|error| file_error(&path, error))?;
-        let mut state = State::new(origin);
-        (state.default_ttl, state.last_ttl) = (file_state.state.default_ttl, file_state.state.last_ttl);
+        let mut state = EntryState::new(origin);
+        (state.default_ttl, state.last_ttl) =
+            (file_state.entry_state.default_ttl, file_state.entry_state.last_ttl);
         let after = self.read(Source::File(source), file, file_state.depth + 1, state)?;
-        (file_state.state.default_ttl, file_state.state.last_ttl) = (after.default_ttl, after.last_ttl);
+        (file_state.entry_state.default_ttl, file_state.entry_state.last_ttl) =
+            (after.default_ttl, after.last_ttl);
         Ok(Ok(()))
     }
 }
@@ -241,7 +244,7 @@ impl<'a> FileState<'a> {
 
     /// Assumes the state before each of `blocks`, without parsing their entries.
     fn assume_states(&self, blocks: &[Block<'a>]) -> Vec<AssumedState> {
-        let mut assumed = AssumedState::from_state(&self.state);
+        let mut assumed = AssumedState::from_state(&self.entry_state);
         let mut states = Vec::with_capacity(blocks.len());
         for block in blocks {
             states.push(assumed.clone());

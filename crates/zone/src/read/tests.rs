@@ -35,7 +35,7 @@ fn file_in_blocks(text: &[u8], octets: usize) -> String {
     let path = dir.path().join("zone");
     std::fs::write(&path, text).unwrap();
     let mut reader = Reader::new(&path, octets);
-    let read = reader.read_file(&path, State::new(None)).and_then(|_| finish(reader, None));
+    let read = reader.read_file(&path, EntryState::new(None)).and_then(|_| finish(reader, None));
     outcome(read).replace(path.to_str().unwrap(), "zone")
 }
 
@@ -113,7 +113,7 @@ fn assumptions_are_correct_for_usual_text() {
         let mut splitter = BlockSplitter::new(Source::Text(text.as_bytes()), 1000);
         let blocks = splitter.take_blocks(usize::MAX);
         assert!(blocks.len() > 20);
-        let mut state = State::new(None);
+        let mut state = EntryState::new(None);
         let mut assumed = AssumedState::from_state(&state);
         let mut wrong = 0;
         for block in &blocks {
@@ -171,7 +171,7 @@ fn included_files_share_ttls_and_do_not_change_line_numbers() {
         std::fs::write(&path, format!("{HEAD}{hosts}$INCLUDE part\n{rest}")).unwrap();
         for octets in [1, 40, 400, usize::MAX] {
             let mut reader = Reader::new(&path, octets);
-            let read = reader.read_file(&path, State::new(None)).and_then(|_| finish(reader, None));
+            let read = reader.read_file(&path, EntryState::new(None)).and_then(|_| finish(reader, None));
             match (read, &expected) {
                 (Err(error), Err(expected)) => {
                     assert_eq!(format!("{error:?}"), format!("{expected:?}"), "{octets}: {rest}");
