@@ -11,7 +11,7 @@ use nonesuch_proto::{Class, Name, NameRef, Rtype};
 /// A fault and the offset of the octet that causes it.
 pub(crate) type Located = (ReadFault, usize);
 
-/// EntryState that entries pass on to the entries after them.
+/// State of the reader after an entry, which applies to the entries after it.
 #[derive(Clone, Debug)]
 pub(super) struct EntryState {
     /// The origin of relative names ($ORIGIN).

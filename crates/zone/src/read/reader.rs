@@ -34,13 +34,13 @@ pub(super) struct Reader {
     buffer: RecordBuffer,
 }
 
-/// EntryState of reading one file.
+/// State of reading one file.
 struct FileState<'a> {
     /// Index of the file in [`Reader::files`].
     file: u16,
     /// Depth of $INCLUDE.
     depth: usize,
-    /// EntryState before the next block.
+    /// State before the next block.
     entry_state: EntryState,
     /// Number of newlines before the next block.
     lines: u32,
