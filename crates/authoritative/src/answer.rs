@@ -226,11 +226,11 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             Lookup::Exact(node) => match node.kind() {
                 NodeKind::Delegation if self.qtype == Rtype::DS => self.answer_ds(node, owner),
                 NodeKind::Delegation => self.add_referral(node),
-                NodeKind::Authoritative | NodeKind::Hash => self.answer_node(node, owner, None),
+                NodeKind::Authoritative | NodeKind::HashChainOwner => self.answer_node(node, owner, None),
             },
             Lookup::Encloser(node) => match node.kind() {
                 NodeKind::Delegation => self.add_referral(node),
-                NodeKind::Authoritative | NodeKind::Hash => self.answer_below(name, node, owner),
+                NodeKind::Authoritative | NodeKind::HashChainOwner => self.answer_below(name, node, owner),
             },
         }
     }

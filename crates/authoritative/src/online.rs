@@ -89,7 +89,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         // RFC 9824 §3.3: records expanded from a wildcard are signed with the query name as owner.
         let owner = expanded.filter(|_| keys.mechanism() == Mechanism::Compact);
         let generation = self.published.generation().to_be_bytes();
-        let index = template.number().to_be_bytes();
+        let index = template.id().to_be_bytes();
         let identity = [&[0][..], &generation, &index, owner.map_or(&[], NameRef::wire)];
         self.signer.signatures(keys, None, &identity, self.now, || rrset_of(template, owner))
     }

@@ -121,7 +121,7 @@ impl<'o> Response<'o> {
     /// appended. The RRset may end beyond the limit. This function is the only place that copies
     /// templates, so that the compiler inlines the copy.
     fn append(&mut self, section: Section, template: Template<'_>, owner: OwnerForm) -> bool {
-        let position = Position { question: self.question, owner };
+        let position = Position { question_octets: self.question, owner };
         let Some(count) = template.append(position, self.dnssec_ok, self.room(), self.out) else {
             return false;
         };
@@ -131,7 +131,7 @@ impl<'o> Response<'o> {
 
     /// Adds only the signatures of an RRset, with the same limits as [`add`](Self::add).
     pub(crate) fn add_signatures(&mut self, template: Template<'_>, owner: OwnerForm) {
-        let position = Position { question: self.question, owner };
+        let position = Position { question_octets: self.question, owner };
         match template.append_signatures(position, self.room(), self.out) {
             Some(count) => self.counts[0] += count,
             None => self.limit = 0,

@@ -111,7 +111,7 @@ fn push_stored_nodes(
 ) -> Result<(), CompiledError> {
     for index in range {
         let Some(node) = zone.node(index) else {
-            return Err(zone.failure().unwrap_or(CompiledError::Altered));
+            return Err(zone.take_failure().unwrap_or(CompiledError::Altered));
         };
         builder.push_node(node);
     }

@@ -262,8 +262,10 @@ fn names_beyond_the_maximum_pointer_offset_are_written_in_full() {
     out.extend_from_slice(&[0, 15, 0, 1]);
     out.extend_from_slice(b"\0\xff\x00\x00\x01\x00\x00\x00\x00\x4e\x20");
     out.extend_from_slice(&[0; 20_000]);
-    let position =
-        crate::image::Position { question: name.wire().len(), owner: crate::image::OwnerForm::AsRendered };
+    let position = crate::image::Position {
+        question_octets: name.wire().len(),
+        owner: crate::image::OwnerForm::AsRendered,
+    };
     let count = template.append(position, false, usize::MAX, &mut out).expect("room");
     out[6..8].copy_from_slice(&(count + 1).to_be_bytes());
     let message = Message::parse(&out).unwrap();

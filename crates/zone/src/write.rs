@@ -58,7 +58,7 @@ impl<W: Write> Writer<'_, W> {
                 continue;
             }
             let Some(node) = zone.node(range.start) else {
-                let error = zone.failure().unwrap_or(CompiledError::Altered);
+                let error = zone.take_failure().unwrap_or(CompiledError::Altered);
                 return Err(io::Error::other(error));
             };
             self.put_node(node, apex)?;

@@ -12,7 +12,7 @@ pub enum ZoneRef<'a> {
     /// The zone is in memory.
     Contents(&'a Contents),
     /// Chunks are loaded on demand. A name in a chunk that cannot be loaded appears not to exist;
-    /// see [`StoredZone::failure`].
+    /// see [`StoredZone::take_failure`].
     Stored(&'a StoredZone),
 }
 
@@ -177,7 +177,7 @@ impl<'a> ZoneRef<'a> {
     pub fn check_loaded(self) -> Result<(), CompiledError> {
         match self {
             Self::Contents(_) => Ok(()),
-            Self::Stored(zone) => zone.failure().map_or(Ok(()), Err),
+            Self::Stored(zone) => zone.take_failure().map_or(Ok(()), Err),
         }
     }
 }

@@ -107,9 +107,9 @@ fn mend_stored<'a>(
     };
     check(previous.head(), keys, options)?;
     let edits = view::Edits::new(previous.into(), changes);
-    previous.failure().map_or(Ok(()), Err)?;
+    previous.take_failure().map_or(Ok(()), Err)?;
     let outcome = incremental::sign_incrementally(&edits?, keys, options, contents)?;
-    previous.failure().map_or(Ok(()), Err)?;
+    previous.take_failure().map_or(Ok(()), Err)?;
     Ok(match outcome {
         None => IncrementalResult::Impossible,
         Some(None) => IncrementalResult::Unchanged,

@@ -17,7 +17,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A zone in a file, compiled or text. Its chunks are loaded and checked on demand.
 ///
-/// A name in a chunk that cannot be loaded appears not to exist, and [`StoredZone::failure`]
+/// A name in a chunk that cannot be loaded appears not to exist, and [`StoredZone::take_failure`]
 /// returns the reason. The caller must call it before it uses any result of reading the zone.
 #[derive(Debug)]
 pub struct StoredZone {
@@ -230,7 +230,7 @@ impl StoredZone {
     }
 
     /// Returns the first error of loading a chunk, if any, and clears it.
-    pub fn failure(&self) -> Option<CompiledError> {
+    pub fn take_failure(&self) -> Option<CompiledError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -138,7 +138,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
             }
             let end = chunk_range.end.min(range.end);
             let Some(contents) = zone.chunk(chunk) else {
-                let error = zone.failure().unwrap_or(CompiledError::Altered);
+                let error = zone.take_failure().unwrap_or(CompiledError::Altered);
                 return Err(io::Error::other(error));
             };
             (next..end).try_for_each(|index| self.put_node(contents.node(index - chunk_range.start)))?;

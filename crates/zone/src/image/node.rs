@@ -38,7 +38,7 @@ pub enum NodeKind {
     /// A zone cut.
     Delegation,
     /// The node owns only records of a hash chain. For queries it does not exist (RFC 5155 §7.2.8).
-    Hash,
+    HashChainOwner,
 }
 
 /// Use of a template.
@@ -94,7 +94,7 @@ impl NodeKind {
         match code {
             0 => Some(Self::Authoritative),
             1 => Some(Self::Delegation),
-            2 => Some(Self::Hash),
+            2 => Some(Self::HashChainOwner),
             _ => None,
         }
     }
@@ -281,7 +281,7 @@ impl<'i> ImageNode<'i> {
     #[must_use]
     pub fn kind(self) -> NodeKind {
         // The kinds of all blocks were checked when the image was compiled or opened.
-        NodeKind::of_code(self.block[0]).unwrap_or(NodeKind::Hash)
+        NodeKind::of_code(self.block[0]).unwrap_or(NodeKind::HashChainOwner)
     }
 
     /// Whether this is the apex.
@@ -385,7 +385,7 @@ impl<'i> Template<'i> {
     /// Returns a number that identifies the template in its image: the offset of its head in the
     /// blocks.
     #[must_use]
-    pub fn number(self) -> u64 {
+    pub fn id(self) -> u64 {
         let blocks = self.image.sections.blocks.as_ptr().addr();
         (self.head.as_ptr().addr() - blocks) as u64
     }

@@ -67,7 +67,7 @@ impl Index {
 pub(super) struct ImagePart {
     pub(super) blocks: Vec<u8>,
     /// Positions of the blocks that queries find by name, in units of [`BLOCK_UNIT`] octets. Blocks
-    /// of kind [`NodeKind::Hash`] are omitted.
+    /// of kind [`NodeKind::HashChainOwner`] are omitted.
     pub(super) names: Vec<u32>,
     /// Names in canonical order.
     pub(super) order: Index,
@@ -202,7 +202,7 @@ impl ImagePart {
             }
             self.add_to_indexes(zone, node, kind, at);
         }
-        if kind != NodeKind::Hash {
+        if kind != NodeKind::HashChainOwner {
             self.names.push(at);
             if zone.has_no_chain {
                 self.order.push(&sort_key(zone, image_name.name), at);
@@ -218,7 +218,7 @@ impl ImagePart {
         let name = node.name();
         // A name without an NSEC record is also listed: the NSEC record of its predecessor does not
         // cover the names after it.
-        if zone.has_nsec && kind != NodeKind::Hash {
+        if zone.has_nsec && kind != NodeKind::HashChainOwner {
             self.order.push(&sort_key(zone, name), at);
         }
         let records = |rtype| node.rrset(rtype).into_iter().flat_map(|rrset| rrset.rdatas());
@@ -406,7 +406,7 @@ fn form_number(form: Vec<u8>, forms: &mut Vec<Vec<u8>>, form_numbers: &mut HashM
 fn kind_of(zone: &SourceZone<'_>, image_name: &ImageName<'_>) -> NodeKind {
     match (image_name.status, image_name.node) {
         (NameStatus::Delegation, _) => NodeKind::Delegation,
-        (_, Some(node)) if zone.owns_only_chain_records(node) => NodeKind::Hash,
+        (_, Some(node)) if zone.owns_only_chain_records(node) => NodeKind::HashChainOwner,
         _ => NodeKind::Authoritative,
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn patch_positions(patches: &[[u8; 2]]) -> impl Iterator<Item = (usiz
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     /// Octets of the question name.
-    pub question: usize,
+    pub question_octets: usize,
     /// Form of the owner.
     pub owner: OwnerForm,
 }
@@ -108,7 +108,8 @@ impl Template<'_> {
             return None;
         }
         let end = out.len() + parts.records.len();
-        if end > MAX_POINTER_OFFSET && self.exceeds_pointer_offset(&parts, position.question, out.len())
+        if end > MAX_POINTER_OFFSET
+            && self.exceeds_pointer_offset(&parts, position.question_octets, out.len())
             || replaces_chain_owner
             || position.owner == OwnerForm::WrittenOut
         {
@@ -118,10 +119,10 @@ impl Template<'_> {
     }
 
     /// Whether a pointer of the template exceeds the maximum offset if the template begins at
-    /// `start` and the question name has `question` octets. The NS RRset into which glue points
-    /// directly follows the question, where all offsets are in range.
+    /// `start` and the question name has `question_octets` octets. The NS RRset into which glue
+    /// points directly follows the question, where all offsets are in range.
     #[cold]
-    fn exceeds_pointer_offset(self, parts: &Parts<'_>, question: usize, start: usize) -> bool {
+    fn exceeds_pointer_offset(self, parts: &Parts<'_>, question_octets: usize, start: usize) -> bool {
         let base_octets = self.base_octets(parts.role);
         let target = |(at, patch): (usize, Patch)| {
             let pointer = parts.records.get(at..).and_then(|rest| rest.first_chunk());
@@ -129,7 +130,7 @@ impl Template<'_> {
             if patch.is_in_template() {
                 (target + start).saturating_sub(HEADER + base_octets + 4)
             } else {
-                (target + question).saturating_sub(base_octets)
+                (target + question_octets).saturating_sub(base_octets)
             }
         };
         // Denial records and glue begin with their owner, and their signatures point to it.
@@ -172,7 +173,7 @@ impl Template<'_> {
             return;
         }
         let base_octets = self.base_octets(parts.role);
-        let question_shift = (position.question as u16).wrapping_sub(base_octets as u16);
+        let question_shift = (position.question_octets as u16).wrapping_sub(base_octets as u16);
         let template_shift = (start as u16).wrapping_sub((HEADER + base_octets + 4) as u16);
         let mut shift_pointer = |at: usize, patch: Patch| {
             let shift = if patch.is_in_template() { template_shift } else { question_shift };
@@ -275,7 +276,7 @@ impl Template<'_> {
         // Glue points into the NS RRset, which precedes it in a referral.
         let ns_template = if is_glue(parts.role) { self.node().template(Rtype::NS) } else { None };
         let base_name = if parts.role == Role::Chain { self.image.apex() } else { self.node().name() };
-        let position = Position { question: base_name.len(), owner: OwnerForm::AsRendered };
+        let position = Position { question_octets: base_name.len(), owner: OwnerForm::AsRendered };
         let mut message = vec![0; HEADER];
         message.extend_from_slice(base_name.wire());
         message.extend_from_slice(&[0; 4]);

@@ -60,7 +60,7 @@ fn lookup_results(image: &Image) -> Vec<Vec<u8>> {
             found.extend(template.expand().into_iter().map(|record| record.rdata));
             for owner in [OwnerForm::AsRendered, OwnerForm::At(0xc00c), OwnerForm::WrittenOut] {
                 let mut out = vec![0; 40];
-                let position = Position { question: name.wire().len(), owner };
+                let position = Position { question_octets: name.wire().len(), owner };
                 template.append(position, true, usize::MAX, &mut out);
                 template.append_signatures(position, usize::MAX, &mut out);
                 found.push(out);

@@ -111,7 +111,7 @@ fn push_match_and_cover<'i>(
 ) {
     let matches = match wildcard.kind() {
         NodeKind::Delegation => Wildcard::None,
-        NodeKind::Authoritative | NodeKind::Hash => Wildcard::Matches,
+        NodeKind::Authoritative | NodeKind::HashChainOwner => Wildcard::Matches,
     };
     proof.push(ProofPiece::Generated(record_at(image, wildcard)));
     proof.push(ProofPiece::Generated(record_over(image, next_closer, matches)));
