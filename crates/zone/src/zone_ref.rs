@@ -173,7 +173,8 @@ impl<'a> ZoneRef<'a> {
     /// Checks that all parts of the zone that were accessed could be loaded.
     ///
     /// # Errors
-    /// The reason why a part could not be loaded.
+    /// The first reason why a part could not be loaded. The call clears the reason
+    /// ([`StoredZone::take_failure`]).
     pub fn check_loaded(self) -> Result<(), CompiledError> {
         match self {
             Self::Contents(_) => Ok(()),
