@@ -194,7 +194,7 @@ fn signatures_and_chains_are_not_checked() {
 #[test]
 fn findings_of_each_kind_are_limited_and_counted() {
     let mut rest = String::new();
-    for number in 0..PIECE + 100 {
+    for number in 0..NODES_PER_PIECE + 100 {
         let _ = writeln!(rest, "d{number:06} NS ns.d{number:06}");
     }
     rest.push_str("zz MX 1 gone\n");
@@ -202,10 +202,10 @@ fn findings_of_each_kind_are_limited_and_counted() {
     let few = check(&contents, 3);
     let owners: Vec<String> = few.list().iter().map(|finding| finding.owner.to_string()).collect();
     assert_eq!(owners, ["d000000.example.", "d000001.example.", "d000002.example.", "zz.example."]);
-    assert_eq!(few.total(), PIECE + 101);
-    assert_eq!(few.counts()["missing-glue"], PIECE + 100);
+    assert_eq!(few.total(), NODES_PER_PIECE + 101);
+    assert_eq!(few.counts()["missing-glue"], NODES_PER_PIECE + 100);
     let all = check(&contents, usize::MAX);
-    assert_eq!(all.list().len(), PIECE + 101);
+    assert_eq!(all.list().len(), NODES_PER_PIECE + 101);
     assert_eq!(check(&contents, 0).list(), []);
 }
 
