@@ -10,7 +10,7 @@ use nonesuch_authoritative::{Published, Responder, ServerContext};
 use nonesuch_crypto::PrivateKey;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
-use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
+use nonesuch_dnssec::keys::{CdsSchedule, KeyRecord};
 use nonesuch_dnssec::online::{DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, OnlineSigner, prepare};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, Handler as _};
@@ -104,7 +104,7 @@ fn publish(contents: Contents) -> Published {
 
 fn online(contents: Contents, mechanism: Mechanism) -> Published {
     let pair = pair(contents.apex(), false);
-    let (records, sync) = (vec![KeyRecord::of(&pair)], SyncKeys::default());
+    let (records, sync) = (vec![KeyRecord::of(&pair)], CdsSchedule::default());
     let options = OnlineOptions { mechanism, records, pairs: vec![pair], validity: DEFAULT_VALIDITY, sync };
     let prepared = prepare(contents, options, &verification()).unwrap_or_else(|error| panic!("{error}"));
     Published::online(prepared).unwrap_or_else(|error| panic!("{error}"))
@@ -116,7 +116,7 @@ fn nsec5(mechanism: Mechanism) -> Published {
     let plain = plain();
     let proofs =
         prove_chain(&plain, &vrf, &ProveOptions::new(mechanism)).unwrap_or_else(|error| panic!("{error}")).0;
-    let signed = sign_with(&plain, mechanism, Some(Nsec5Chain { proofs: &proofs, keep_keys: false }));
+    let signed = sign_with(&plain, mechanism, Some(Nsec5Chain { proofs: &proofs, keep_other_keys: false }));
     let prover = Nsec5Prover::new(&signed, vrf, Some(proofs)).unwrap_or_else(|error| panic!("{error}"));
     let verified =
         into_verified(signed, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.report.faults));

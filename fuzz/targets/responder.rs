@@ -42,7 +42,7 @@ static SHARED: LazyLock<ServerContext> = LazyLock::new(|| {
     let limits = Limits::new(&limits).unwrap_or_else(|error| panic!("{error}"));
     let report = Some(name("agent.example."));
     shared.settings.store(Arc::new(AnswerSettings {
-        keys: TsigKeys::new([key(1)]).unwrap_or_else(|error| panic!("{error}")),
+        tsig_keys: TsigKeys::new([key(1)]).unwrap_or_else(|error| panic!("{error}")),
         cookies: Cookies::new(&[[7; 16]]),
         limits: Some(Arc::new(limits)),
         reply: ReplySettings { nsid: b"ns1".to_vec(), report_channel: report, ..ReplySettings::default() },
@@ -77,7 +77,12 @@ fn key(secret: u8) -> TsigKey {
 
 fn policy() -> ZonePolicy {
     let anybody = AccessList::anybody;
-    ZonePolicy { transfer: anybody(), notify_from: anybody(), is_secondary: true, ..ZonePolicy::default() }
+    ZonePolicy {
+        transfer_access: anybody(),
+        notify_from: anybody(),
+        is_secondary: true,
+        ..ZonePolicy::default()
+    }
 }
 
 fn served() -> ZoneState {

@@ -86,7 +86,7 @@ fn nsec5_zone() -> Zone {
     let (proofs, _) = prove_chain(&contents, &vrf, &ProveOptions::new(Mechanism::Nsec5))
         .unwrap_or_else(|error| panic!("{error}"));
     let options = SignOptions {
-        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_keys: false }),
+        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_other_keys: false }),
         ..SignOptions::new(Mechanism::Nsec5, INCEPTION, INCEPTION + 100_000_000)
     };
     let signed = sign(&contents, &set, &options).unwrap_or_else(|error| panic!("{error}"));
@@ -227,7 +227,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let outcome = validate(question, &message, &zone.keys, NOW, &mut budget);
     let (work, limits) = (outcome.work, budget.limits());
-    assert!(work.signatures <= limits.signatures && work.failures <= limits.failures);
+    assert!(work.signatures <= limits.signatures && work.signature_failures <= limits.signature_failures);
     assert!(work.hash_blocks <= limits.hash_blocks && work.proofs <= limits.proofs_per_response);
     if outcome.status == SecurityStatus::Secure {
         check(zone, name, *rtype, &message, &outcome.proved);

@@ -33,8 +33,8 @@ fn ask(image: &Image, queries: &[Vec<u8>], count: usize) -> usize {
     let (mut out, mut octets) = (Vec::with_capacity(4096), 0);
     for message in queries.iter().cycle().take(count) {
         let Ok(query) = Query::parse(message) else { continue };
-        let mut room = [0; MAX_NAME];
-        let request = Request::new(&query, &mut room, Transport::Udp, &Trailer::PLAIN);
+        let mut name_buffer = [0; MAX_NAME];
+        let request = Request::new(&query, &mut name_buffer, Transport::Udp, &Trailer::PLAIN);
         answer(image, &request, &mut out);
         octets += out.len();
     }

@@ -13,7 +13,7 @@ use nonesuch_authoritative::{Published, Responder, ServerContext};
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
-use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
+use nonesuch_dnssec::keys::{CdsSchedule, KeyRecord};
 use nonesuch_dnssec::online::{
     DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, OnlineSigner, SignerCounters, prepare,
 };
@@ -38,7 +38,7 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
             records: vec![record],
             pairs: vec![pair],
             validity: DEFAULT_VALIDITY,
-            sync: SyncKeys::default(),
+            sync: CdsSchedule::default(),
         };
         return Ok(Published::online(prepare(contents, options, &VerifyOptions::default())?)?);
     };
@@ -47,7 +47,7 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
     let alias = algorithm.nsec5_alias().ok_or("the algorithm has no alias for NSEC5")?;
     let keys = KeySet::new(&zone, vec![common::key(&zone, alias)?])?;
     let options = SignOptions {
-        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_keys: false }),
+        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_other_keys: false }),
         ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)
     };
     let signed = sign(&contents, &keys, &options)?.into_contents();
@@ -58,14 +58,14 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
 }
 
 /// Returns the CPU time of this thread so far, in nanoseconds.
-fn cpu() -> Result<u64, Box<dyn Error>> {
+fn thread_cpu_nanoseconds() -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split_whitespace().next().ok_or("no CPU time")?.parse()?)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let argument = |place: usize, default: &str| arguments.get(place).map_or(default, |text| text).to_owned();
+    let argument = |index: usize, default: &str| arguments.get(index).map_or(default, |text| text).to_owned();
     let published = publish(&argument(0, "white-lies"), argument(1, "ecdsap256sha256").parse()?)?;
     let (count, batch): (usize, usize) = (argument(2, "20000").parse()?, argument(3, "64").parse()?);
     let queries = (0..count).map(|number| common::query(&format!("absent{number}.example."), 1));
@@ -75,10 +75,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let zone = ServedZone::new(published, Arc::default());
     zones.set(&"example.".parse()?, ZoneState::Serving(Arc::new(zone)));
     let address = SocketAddr::from(([127, 0, 0, 1], 53));
-    let workshop = OnlineSigner::new(64 << 20, Arc::clone(&counters));
-    let mut responder = Responder::new(&ServerContext::new(zones), Transport::Udp, address, workshop, 0);
+    let signer = OnlineSigner::new(64 << 20, Arc::clone(&counters));
+    let mut responder = Responder::new(&ServerContext::new(zones), Transport::Udp, address, signer, 0);
     let (mut out, mut deferred, mut octets) = (Vec::with_capacity(4096), Vec::new(), 0);
-    let begun = cpu()?;
+    let started_at = thread_cpu_nanoseconds()?;
     for batch in queries.chunks(batch.max(1)) {
         responder.begin();
         for query in batch {
@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         responder.end();
     }
-    let micros = (cpu()? - begun) as f64 / 1000.0 / count.max(1) as f64;
+    let micros = (thread_cpu_nanoseconds()? - started_at) as f64 / 1000.0 / count.max(1) as f64;
     println!(
         "{micros:.2} µs of CPU an answer, {} octets each, {:?}",
         octets / count.max(1),

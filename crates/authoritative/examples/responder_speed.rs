@@ -46,8 +46,8 @@ fn publish() -> Result<Published, Box<dyn Error>> {
     Ok(Published::new(&verified)?)
 }
 
-fn settings(what: &str) -> Result<AnswerSettings, Box<dyn Error>> {
-    if what == "bare" {
+fn settings(kind: &str) -> Result<AnswerSettings, Box<dyn Error>> {
+    if kind == "bare" {
         return Ok(AnswerSettings::default());
     }
     let limits = LimitSettings { responses: Some(RateSettings::default()), ..LimitSettings::default() };
@@ -56,8 +56,8 @@ fn settings(what: &str) -> Result<AnswerSettings, Box<dyn Error>> {
 }
 
 /// Returns the source address of query `number`.
-fn client(what: &str, number: usize) -> SocketAddr {
-    let address = match what {
+fn client(kind: &str, number: usize) -> SocketAddr {
+    let address = match kind {
         "exempt" => IpAddr::from([127, 0, 0, 1]),
         "limited" | "cookie" => IpAddr::from([192, 0, 2, 1]),
         _ => IpAddr::from((0x0a00_0000 + (number as u32 % 100_000) * 256).to_be_bytes()),
@@ -66,16 +66,16 @@ fn client(what: &str, number: usize) -> SocketAddr {
 }
 
 /// Returns a query. A query with a cookie has the cookie of its client.
-fn query(what: &str, number: u16) -> Result<Vec<u8>, Box<dyn Error>> {
-    let name = match what {
+fn query(kind: &str, number: u16) -> Result<Vec<u8>, Box<dyn Error>> {
+    let name = match kind {
         "referral" => format!("www.d{number}.example."),
         "nxdomain" => format!("none{number}.example."),
         _ => format!("n{number}.example."),
     };
     let mut query = common::query(&name, number)?;
-    if what == "cookie" {
+    if kind == "cookie" {
         let cookies = Cookies::new(&[SECRET]).ok_or("no secret")?;
-        let checked = cookies.check(Some(&[7; 8]), client(what, 0).ip(), seconds_now() as u32);
+        let checked = cookies.check(Some(&[7; 8]), client(kind, 0).ip(), seconds_now() as u32);
         let start = query.len() - edns::OPT_OCTETS;
         edns::push_option(edns::COOKIE, &[&checked.reply.ok_or("no cookie")?], &mut query);
         edns::set_options_length(start, &mut query);
@@ -86,7 +86,7 @@ fn query(what: &str, number: u16) -> Result<Vec<u8>, Box<dyn Error>> {
 /// Answers `count` queries in batches. Returns the number of responses and their total size in
 /// octets.
 #[inline(never)]
-fn ask(responder: &mut Responder, what: &str, queries: &[Vec<u8>], count: usize) -> (usize, usize) {
+fn ask(responder: &mut Responder, kind: &str, queries: &[Vec<u8>], count: usize) -> (usize, usize) {
     let numbers: Vec<usize> = (0..count).collect();
     let (mut out, mut answers, mut octets) = (Vec::with_capacity(4096), 0, 0);
     for batch in numbers.chunks(BATCH) {
@@ -94,7 +94,7 @@ fn ask(responder: &mut Responder, what: &str, queries: &[Vec<u8>], count: usize)
         for &number in batch {
             out.clear();
             let query = &queries[number % queries.len()];
-            if responder.answer(query, client(what, number), &mut out) == Answer::Ready {
+            if responder.answer(query, client(kind, number), &mut out) == Answer::Ready {
                 (answers, octets) = (answers + 1, octets + out.len());
             }
         }
@@ -104,23 +104,23 @@ fn ask(responder: &mut Responder, what: &str, queries: &[Vec<u8>], count: usize)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    const CASES: [&str; 7] = ["bare", "positive", "referral", "nxdomain", "cookie", "exempt", "limited"];
+    const KINDS: [&str; 7] = ["bare", "positive", "referral", "nxdomain", "cookie", "exempt", "limited"];
     let mut arguments = std::env::args().skip(1);
-    let what = arguments.next().unwrap_or_else(|| "positive".to_owned());
-    if !CASES.contains(&what.as_str()) {
-        return Err(format!("{what}: one of {}", CASES.join(", ")).into());
+    let kind = arguments.next().unwrap_or_else(|| "positive".to_owned());
+    if !KINDS.contains(&kind.as_str()) {
+        return Err(format!("{kind}: one of {}", KINDS.join(", ")).into());
     }
     let count: usize = arguments.next().map_or(Ok(100_000), |text| text.parse())?;
     let zones = Arc::new(Zones::new());
     let zone = ServedZone::new(publish()?, Arc::default());
     zones.set(&"example.".parse()?, ZoneState::Serving(Arc::new(zone)));
     let shared = ServerContext::new(zones);
-    shared.settings.store(Arc::new(settings(&what)?));
+    shared.settings.store(Arc::new(settings(&kind)?));
     let local = SocketAddr::from(([127, 0, 0, 1], 53));
     let mut responder =
         Responder::new(&shared, Transport::Udp, local, OnlineSigner::new(1 << 20, Arc::default()), 0);
-    let queries = (0..1000).map(|number| query(&what, number)).collect::<Result<Vec<_>, _>>()?;
-    let (answers, octets) = ask(&mut responder, &what, &queries, count);
+    let queries = (0..1000).map(|number| query(&kind, number)).collect::<Result<Vec<_>, _>>()?;
+    let (answers, octets) = ask(&mut responder, &kind, &queries, count);
     println!("{count} queries, {answers} answers of {octets} octets");
     Ok(())
 }

@@ -32,10 +32,10 @@ pub(crate) fn begins_as_image(path: &Path) -> Result<bool, OpenImageError> {
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Ok(false);
     }
-    let mut page = Vec::with_capacity(PAGE);
+    let mut first_page = Vec::with_capacity(PAGE);
     let file = open_regular(path).map_err(unreadable)?;
-    file.take(PAGE as u64).read_to_end(&mut page).map_err(unreadable)?;
-    Ok(is_image(&page))
+    file.take(PAGE as u64).read_to_end(&mut first_page).map_err(unreadable)?;
+    Ok(is_image(&first_page))
 }
 
 /// Maps the image at the start of the file at `path`. Returns `None` if the path is not a regular
@@ -55,12 +55,12 @@ pub fn open_image(path: &Path) -> Result<Option<ImageFile>, OpenImageError> {
     }
     // Another file may have replaced it since the check above.
     let file = open_regular(path).map_err(unreadable)?;
-    let mut page = Vec::with_capacity(PAGE);
-    (&file).take(PAGE as u64).read_to_end(&mut page).map_err(unreadable)?;
-    if !is_image(&page) {
+    let mut first_page = Vec::with_capacity(PAGE);
+    (&file).take(PAGE as u64).read_to_end(&mut first_page).map_err(unreadable)?;
+    if !is_image(&first_page) {
         return Ok(None);
     }
-    let contents = contents_range(&page).map_err(unusable)?;
+    let contents = contents_range(&first_page).map_err(unusable)?;
     let found = file.metadata().map_err(unreadable)?.len();
     if found < contents.end {
         return Err(unusable(ImageFileError::Truncated { expected: contents.end, found }).into());
@@ -79,7 +79,7 @@ mod tests {
     use nonesuch_zone::{Image, Verification, image, read};
 
     #[test]
-    fn a_file_that_was_cut_off_behind_its_image_is_refused() {
+    fn a_file_that_is_truncated_after_its_image_is_rejected() {
         let text = "$ORIGIN example.\n@ 60 SOA . . 7 1 1 1 1\n@ 60 NS ns.other.\n";
         let contents = read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
         let compiled = Image::compile(&contents).unwrap();

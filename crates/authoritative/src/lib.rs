@@ -22,8 +22,8 @@
 //! let (mut octets, mut response) = (Vec::new(), Vec::new());
 //! push_query(&"ns.example.".parse()?, Rtype::A, 1, flags::RD, &mut octets);
 //! let query = Query::parse(&octets).expect("a query");
-//! let mut room = [0; MAX_NAME];
-//! let request = Request::new(&query, &mut room, Transport::Udp, &Trailer::PLAIN);
+//! let mut name_buffer = [0; MAX_NAME];
+//! let request = Request::new(&query, &mut name_buffer, Transport::Udp, &Trailer::PLAIN);
 //! answer(&image, &request, &mut response);
 //! assert_eq!(Message::parse(&response)?.records[0].rdata, [192, 0, 2, 1]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -8,7 +8,7 @@
 use crate::Published;
 use crate::response::{Response, Section};
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::denial::proof_piece::{self, GeneratedRecord, ProofPiece};
 use nonesuch_dnssec::denial::prove::{DenialTarget, prove_nsec5, prove_online};
 use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, OnlineSigner, RrsetToSign};
@@ -16,20 +16,27 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{NodeKind, Template};
 
+/// First octet of the identity of an RRset in the zone, under which the signer caches its
+/// signatures.
+const IN_ZONE: u8 = 0;
+/// First octet of the identity of a generated RRset.
+const GENERATED: u8 = 1;
+
 /// Access to the [`OnlineSigner`] while one answer is built.
 pub(crate) struct OnlineContext<'i, 'w> {
     published: &'i Published,
     signer: &'w mut OnlineSigner,
+    /// Time of signing, in seconds since 1970 modulo 2^32.
     now: u32,
     /// Records and proofs for all denials in the answer, without duplicates.
-    pieces: Vec<ProofPiece<'i>>,
+    noted_pieces: Vec<ProofPiece<'i>>,
     /// Whether a signature, hash or proof was not available.
     pub(crate) is_deferred: bool,
 }
 
 impl<'i, 'w> OnlineContext<'i, 'w> {
     pub(crate) const fn new(published: &'i Published, signer: &'w mut OnlineSigner, now: u32) -> Self {
-        Self { published, signer, now, pieces: Vec::new(), is_deferred: false }
+        Self { published, signer, now, noted_pieces: Vec::new(), is_deferred: false }
     }
 
     const fn image(&self) -> &'i Image {
@@ -41,7 +48,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
     }
 
     fn prover(&self) -> Option<&'i Nsec5Prover> {
-        self.published.prover()
+        self.published.nsec5_prover()
     }
 
     /// Returns whether the zone uses compact denial (RFC 9824).
@@ -50,19 +57,19 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
     }
 
     /// Adds the signatures over the RRset of `template`, which begins at offset `start` of the
-    /// response, if the image does not contain them. `expanded` is the name in lower case to which
-    /// a wildcard was expanded.
-    pub(crate) fn sign(
+    /// response, if the image does not contain them. `expanded_name` is the name in lower case to
+    /// which a wildcard was expanded.
+    pub(crate) fn add_missing_signatures(
         &mut self,
         response: &mut Response<'_>,
         section: Section,
         start: usize,
         template: Template<'i>,
-        expanded: Option<NameRef<'_>>,
+        expanded_name: Option<NameRef<'_>>,
     ) {
-        match self.signatures(template, expanded) {
+        match self.signatures(template, expanded_name) {
             Some(signatures) => response.add_signatures_over(section, start, signatures),
-            None => self.is_deferred |= self.is_to_sign(template),
+            None => self.is_deferred |= self.is_signed_online(template),
         }
     }
 
@@ -74,29 +81,32 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
                 let (owner, ttl) = (owner.to_be_bytes(), template.ttl());
                 response.add_signature_records(Section::Answer, &owner, ttl, signatures);
             }
-            None => self.is_deferred |= self.is_to_sign(template),
+            None => self.is_deferred |= self.is_signed_online(template),
         }
     }
 
     /// Returns whether the RRset has no signatures in the image and is signed online.
-    pub(crate) fn is_to_sign(&self, template: Template<'_>) -> bool {
+    pub(crate) fn is_signed_online(&self, template: Template<'_>) -> bool {
         template.signature_count() == 0 && self.keys().is_some()
     }
 
-    fn signatures(&mut self, template: Template<'i>, expanded: Option<NameRef<'_>>) -> Option<&[u8]> {
+    /// Returns the signatures over the RRset of `template`, in the form of
+    /// [`OnlineSigner::signatures`]. Returns `None` if the RRset is not signed online, or if the
+    /// signer has only queued the signatures.
+    fn signatures(&mut self, template: Template<'i>, expanded_name: Option<NameRef<'_>>) -> Option<&[u8]> {
         let keys = self.keys().filter(|_| template.signature_count() == 0)?;
-        let template = self.as_in_zone(template);
+        let template = self.with_zone_ttl(template);
         // RFC 9824 §3.3: records expanded from a wildcard are signed with the query name as owner.
-        let owner = expanded.filter(|_| keys.mechanism() == Mechanism::Compact);
+        let owner = expanded_name.filter(|_| keys.mechanism() == Mechanism::Compact);
         let generation = self.published.generation().to_be_bytes();
         let index = template.id().to_be_bytes();
-        let identity = [&[0][..], &generation, &index, owner.map_or(&[], NameRef::wire)];
-        self.signer.signatures(keys, None, &identity, self.now, || rrset_of(template, owner))
+        let identity = [&[IN_ZONE][..], &generation, &index, owner.map_or(&[], NameRef::wire)];
+        self.signer.signatures(keys, None, &identity, self.now, || rrset_to_sign(template, owner))
     }
 
     /// Returns the RRset with its TTL in the zone. The SOA record of negative answers has a
     /// different TTL but the same signature.
-    fn as_in_zone(&self, template: Template<'i>) -> Template<'i> {
+    fn with_zone_ttl(&self, template: Template<'i>) -> Template<'i> {
         let image = self.image();
         if !template.is_same(image.negative_soa()) {
             return template;
@@ -106,20 +116,27 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
 
     /// Adds the signatures over addresses in a referral, which begin at offset `start`, if they are
     /// authoritative in this zone.
-    pub(crate) fn sign_glue(&mut self, response: &mut Response<'_>, start: usize, addresses: Template<'i>) {
-        if !self.is_to_sign(addresses) {
+    pub(crate) fn sign_referral_addresses(
+        &mut self,
+        response: &mut Response<'_>,
+        start: usize,
+        addresses: Template<'i>,
+    ) {
+        if !self.is_signed_online(addresses) {
             return;
         }
         let Some(address) = addresses.expand().into_iter().next() else { return };
         let host = address.owner.view().to_canonical();
-        let own = self.image().find_exact(host.view()).filter(|node| node.kind() == NodeKind::Authoritative);
-        if let Some(template) = own.and_then(|node| node.template(address.rtype)) {
-            self.sign(response, Section::Additional, start, template, None);
+        let own_node =
+            self.image().find_exact(host.view()).filter(|node| node.kind() == NodeKind::Authoritative);
+        if let Some(template) = own_node.and_then(|node| node.template(address.rtype)) {
+            self.add_missing_signatures(response, Section::Additional, start, template, None);
         }
     }
 
-    /// Notes the records and proofs for a denial.
-    pub(crate) fn prove(&mut self, denied: DenialTarget<'i, '_>) {
+    /// Notes the records and proofs for a denial. [`add_noted_pieces`](Self::add_noted_pieces) adds
+    /// them to the response.
+    pub(crate) fn note_denial(&mut self, denied: DenialTarget<'i, '_>) {
         let image = self.image();
         let proof = if let Some(keys) = self.keys() {
             prove_online(image, keys.mechanism(), denied)
@@ -134,13 +151,13 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
             return;
         };
         for piece in proof.into_pieces() {
-            proof_piece::push(&mut self.pieces, piece);
+            proof_piece::add_or_merge(&mut self.noted_pieces, piece);
         }
     }
 
     /// Adds the noted records and proofs to the authority section.
-    pub(crate) fn add_pieces(&mut self, response: &mut Response<'_>) {
-        for piece in std::mem::take(&mut self.pieces) {
+    pub(crate) fn add_noted_pieces(&mut self, response: &mut Response<'_>) {
+        for piece in std::mem::take(&mut self.noted_pieces) {
             match piece {
                 ProofPiece::Stored(template) => {
                     response.add(Section::Authority, template, nonesuch_zone::image::OwnerForm::AsRendered);
@@ -148,7 +165,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
                 ProofPiece::Generated(record) => {
                     self.add_generated(response, Section::Authority, &record, None)
                 }
-                ProofPiece::Proven { name, ttl } => self.add_proof(response, name.view(), ttl),
+                ProofPiece::Proven { name, ttl } => self.add_nsec5_proof(response, name.view(), ttl),
             }
         }
     }
@@ -169,7 +186,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         let Some(keys) = self.keys().filter(|_| response.dnssec_ok) else { return };
         let generated_for = Some(keys.mechanism());
         let (rtype, ttl) = (record.rtype.0.to_be_bytes(), record.ttl.to_be_bytes());
-        let identity = [&[1][..], record.owner.wire(), &rtype, &ttl, &record.rdata];
+        let identity = [&[GENERATED][..], record.owner.wire(), &rtype, &ttl, &record.rdata];
         let rrset = || RrsetToSign {
             owner: record.owner.clone(),
             rtype: record.rtype,
@@ -183,7 +200,8 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         }
     }
 
-    fn add_proof(&mut self, response: &mut Response<'_>, name: NameRef<'_>, ttl: u32) {
+    /// Adds the NSEC5PROOF record of a name to the authority section.
+    fn add_nsec5_proof(&mut self, response: &mut Response<'_>, name: NameRef<'_>, ttl: u32) {
         let Some(prover) = self.prover() else { return };
         match self.signer.proof_of(prover, name) {
             Some(proof) => {
@@ -196,16 +214,17 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
     }
 
     /// Returns the NSEC record that answers a query for NSEC, or `None` if the mechanism does not
-    /// generate NSEC records. `denied` is the denial for a query of another type; `owner` is the
-    /// owner of the record. If a record with the same owner is already noted, the two are merged:
-    /// records with the same owner and type are one RRset in all sections (RFC 2181 §5).
+    /// generate NSEC records. `denied` is the denial that a query for a type other than NSEC would
+    /// need; `owner` is the owner of the record. If a record with the same owner is already noted,
+    /// the two are merged: records with the same owner and type are one RRset in all sections (RFC
+    /// 2181 §5).
     pub(crate) fn nsec_record(
         &mut self,
         denied: DenialTarget<'i, '_>,
         owner: NameRef<'_>,
     ) -> Option<GeneratedRecord> {
         let mechanism = self.keys()?.mechanism();
-        if mechanism.mapping() != Mapping::Itself {
+        if mechanism.name_hash() != NameHash::Unhashed {
             return None;
         }
         let pieces = prove_online(self.image(), mechanism, denied).into_pieces();
@@ -215,7 +234,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
             }
             _ => None,
         })?;
-        for piece in &mut self.pieces {
+        for piece in &mut self.noted_pieces {
             if let ProofPiece::Generated(present) = piece
                 && present.merge(&record)
             {
@@ -226,9 +245,9 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
     }
 }
 
-/// Returns the RRset of a template for signing. `owner` replaces the owner name in the zone, if it
-/// differs.
-fn rrset_of(template: Template<'_>, owner: Option<NameRef<'_>>) -> RrsetToSign {
+/// Returns the RRset of a template for signing. `owner` replaces the owner name in the zone, unless
+/// it is `None`.
+fn rrset_to_sign(template: Template<'_>, owner: Option<NameRef<'_>>) -> RrsetToSign {
     let records = template.expand();
     let in_zone = records.first().map(|record| record.owner.view());
     RrsetToSign {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// It is built from a verified zone, or from an image file whose header records that the zone was
 /// verified before its image was compiled. There are three exceptions without verification:
 /// [`Published::unverified`], [`Published::nsec5_unverified`], and the functions for image files
-/// with `None` as the mode.
+/// without a required mode.
 #[derive(Clone, Debug)]
 pub struct Published {
     image: Image,
@@ -42,14 +42,14 @@ pub(crate) enum Denial {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnusableImage {
-    /// The zone was verified less than the caller requires, according to the file.
+    /// According to the file, less of the zone was verified than the caller requires.
     #[error("{}", match .found {
         Verification::Nothing => "nothing was verified when the image was created",
         Verification::Structural { .. } => "signatures were not verified when the image was created",
         Verification::Full { .. } => "everything was verified when the image was created",
         Verification::OtherTables { .. } => "the image was verified with other algorithm tables, or does not record them",
     })]
-    Record {
+    InsufficientVerification {
         /// The verification that the file records.
         found: Verification,
     },
@@ -57,12 +57,12 @@ pub enum UnusableImage {
     /// of the zone.
     #[error("the zone has NSEC5, and denial of existence needs its VRF key")]
     Nsec5,
-    /// Not all signatures are valid at this time.
+    /// Not all signatures are valid at the current time.
     #[error(
         "signatures are valid from {} to {}, and the current time is {}",
         Rfc3339(u64::from(*inception)), Rfc3339(u64::from(*expiration)), Rfc3339(u64::from(*now))
     )]
-    Time {
+    SignatureTimes {
         /// The current time, in seconds since 1970 modulo 2^32.
         now: u32,
         /// The latest inception of a signature.
@@ -78,7 +78,7 @@ impl Published {
     /// # Errors
     /// Returns an error if the zone does not fit into an image.
     pub fn new(zone: &Verified) -> Result<Self, CompileError> {
-        Ok(Self::of(Image::compile(zone.contents())?.with_verified_chain(), Denial::Image))
+        Ok(Self::from_parts(Image::compile(zone.contents())?.with_verified_chain(), Denial::Image))
     }
 
     /// Compiles a zone that was not verified, or that has faults and must be served nevertheless.
@@ -88,7 +88,7 @@ impl Published {
     /// # Errors
     /// Returns an error if the zone does not fit into an image.
     pub fn unverified(contents: &Contents) -> Result<Self, CompileError> {
-        Ok(Self::of(Image::compile(contents)?, Denial::Image))
+        Ok(Self::from_parts(Image::compile(contents)?, Denial::Image))
     }
 
     /// Compiles a zone whose denials are generated online. The server also signs online all RRsets
@@ -98,7 +98,7 @@ impl Published {
     /// Returns an error if the zone does not fit into an image.
     pub fn online(zone: PreparedZone) -> Result<Self, CompileError> {
         let (contents, keys) = zone.into_parts();
-        Ok(Self::of(Image::compile(&contents)?, Denial::Online(Arc::new(keys))))
+        Ok(Self::from_parts(Image::compile(&contents)?, Denial::Online(Arc::new(keys))))
     }
 
     /// Compiles a verified zone with NSEC5. `prover` must belong to this zone.
@@ -115,31 +115,32 @@ impl Published {
     /// # Errors
     /// Returns an error if the zone does not fit into an image.
     pub fn nsec5_unverified(contents: &Contents, prover: Nsec5Prover) -> Result<Self, CompileError> {
-        Ok(Self::of(Image::compile(contents)?, Denial::Nsec5(Arc::new(prover))))
+        Ok(Self::from_parts(Image::compile(contents)?, Denial::Nsec5(Arc::new(prover))))
     }
 
-    pub(crate) fn of(image: Image, denial: Denial) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self { image, denial, generation: NEXT.fetch_add(1, Relaxed) }
+    /// Publishes an image, under the next generation number.
+    pub(crate) fn from_parts(image: Image, denial: Denial) -> Self {
+        static NEXT_GENERATION: AtomicU64 = AtomicU64::new(0);
+        Self { image, denial, generation: NEXT_GENERATION.fetch_add(1, Relaxed) }
     }
 
     /// Publishes the image of a file. The file must record that its zone was verified at least in
-    /// `mode`, and the signatures must be valid at `now`, in seconds since 1970 modulo 2^32. If
-    /// `mode` is `None`, neither is required.
+    /// `required_mode`, and the signatures must be valid at `now`, in seconds since 1970 modulo
+    /// 2^32. If `required_mode` is `None`, neither is required.
     ///
     /// # Errors
     /// Returns the reason why the zone must be verified first. Returns [`UnusableImage::Nsec5`] for
     /// a zone with NSEC5, which needs [`Published::nsec5_from_file`].
-    pub fn from_file(file: ImageFile, mode: Option<Mode>, now: u32) -> Result<Self, UnusableImage> {
+    pub fn from_file(file: ImageFile, required_mode: Option<Mode>, now: u32) -> Result<Self, UnusableImage> {
         if file.image().nsec5_key().is_some() {
             return Err(UnusableImage::Nsec5);
         }
-        check_file(&file, mode, now)?;
+        check_file(&file, required_mode, now)?;
         let is_verified =
             matches!(file.record().verification, Verification::Full { .. } | Verification::Structural { .. });
         let image = file.into_image();
         let image = if is_verified { image.with_verified_chain() } else { image };
-        Ok(Self::of(image, Denial::Image))
+        Ok(Self::from_parts(image, Denial::Image))
     }
 
     /// Publishes the image of a zone with NSEC5, as [`Published::from_file`] does. `prover` must
@@ -150,11 +151,11 @@ impl Published {
     pub fn nsec5_from_file(
         file: ImageFile,
         prover: Nsec5Prover,
-        mode: Option<Mode>,
+        required_mode: Option<Mode>,
         now: u32,
     ) -> Result<Self, UnusableImage> {
-        check_file(&file, mode, now)?;
-        Ok(Self::of(file.into_image(), Denial::Nsec5(Arc::new(prover))))
+        check_file(&file, required_mode, now)?;
+        Ok(Self::from_parts(file.into_image(), Denial::Nsec5(Arc::new(prover))))
     }
 
     /// Publishes the image of a zone that [`Published::online`] published before, as
@@ -168,15 +169,15 @@ impl Published {
         file: ImageFile,
         verification: Verification,
         keys: OnlineKeys,
-        mode: Option<Mode>,
+        required_mode: Option<Mode>,
         now: u32,
     ) -> Result<Self, UnusableImage> {
-        match (verification, mode) {
+        match (verification, required_mode) {
             // A zone without signatures has nothing to verify.
             (Verification::Nothing, Some(_)) => check_signature_times(&file, now)?,
             (found, mode) => check_verification(&file, found, mode, now)?,
         }
-        Ok(Self::of(file.into_image(), Denial::Online(Arc::new(keys))))
+        Ok(Self::from_parts(file.into_image(), Denial::Online(Arc::new(keys))))
     }
 
     /// Returns the zone image.
@@ -189,11 +190,12 @@ impl Published {
     /// need. `now` is the time of signing, in seconds since 1970 modulo 2^32. Does nothing if the
     /// zone needs no online work.
     pub fn generate_deferred(&self, signer: &mut OnlineSigner, now: u32) {
-        if self.is_online() {
-            signer.make_pending(self.online_keys(), self.prover(), now);
+        if self.needs_online_work() {
+            signer.generate_pending(self.online_keys(), self.nsec5_prover(), now);
         }
     }
 
+    /// Returns the number of this image, unique in the process.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
     }
@@ -225,35 +227,35 @@ impl Published {
     }
 
     /// Returns the prover for denials of a zone with NSEC5; `None` for another zone.
-    pub(crate) fn prover(&self) -> Option<&Nsec5Prover> {
+    pub(crate) fn nsec5_prover(&self) -> Option<&Nsec5Prover> {
         if let Denial::Nsec5(prover) = &self.denial { Some(prover) } else { None }
     }
 
     /// Returns whether answers may need signatures or proofs that are generated online: the zone is
     /// signed online, or has NSEC5.
     #[must_use]
-    pub const fn is_online(&self) -> bool {
+    pub const fn needs_online_work(&self) -> bool {
         !matches!(self.denial, Denial::Image)
     }
 }
 
 /// Does the same as [`check_verification`] with the verification that the file records.
-fn check_file(file: &ImageFile, mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
-    check_verification(file, file.record().verification, mode, now)
+fn check_file(file: &ImageFile, required_mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
+    check_verification(file, file.record().verification, required_mode, now)
 }
 
-/// Checks that the verification `found` is at least that of `mode`, and that the signatures are
-/// valid at `now`. If `mode` is `None`, checks nothing.
+/// Checks that the verification `found` is at least that of `required_mode`, and that the
+/// signatures are valid at `now`. If `required_mode` is `None`, checks nothing.
 fn check_verification(
     file: &ImageFile,
     found: Verification,
-    mode: Option<Mode>,
+    required_mode: Option<Mode>,
     now: u32,
 ) -> Result<(), UnusableImage> {
-    let Some(mode) = mode else { return Ok(()) };
+    let Some(mode) = required_mode else { return Ok(()) };
     match (found, mode) {
         (Verification::Full { .. }, _) | (Verification::Structural { .. }, Mode::Structural) => {}
-        _ => return Err(UnusableImage::Record { found }),
+        _ => return Err(UnusableImage::InsufficientVerification { found }),
     }
     check_signature_times(file, now)
 }
@@ -264,7 +266,7 @@ fn check_signature_times(file: &ImageFile, now: u32) -> Result<(), UnusableImage
         && (serial::is_before(now, period.inception) || serial::is_before(period.expiration, now))
     {
         let (inception, expiration) = (period.inception, period.expiration);
-        return Err(UnusableImage::Time { now, inception, expiration });
+        return Err(UnusableImage::SignatureTimes { now, inception, expiration });
     }
     Ok(())
 }
@@ -308,7 +310,9 @@ mod tests {
         for (found, mode, is_published) in cases {
             let outcome = Published::from_file(file(found, true), Some(mode), NOW);
             assert_eq!(outcome.is_ok(), is_published, "{found:?} {mode:?}");
-            assert!(is_published || outcome.unwrap_err() == UnusableImage::Record { found });
+            assert!(
+                is_published || outcome.unwrap_err() == UnusableImage::InsufficientVerification { found }
+            );
             assert!(Published::from_file(file(found, true), None, NOW).is_ok(), "nothing is required");
         }
     }
@@ -322,7 +326,7 @@ mod tests {
         }
         for now in [NOW - 3601, NOW + 3601] {
             let (inception, expiration) = (NOW - 3600, NOW + 3600);
-            assert_eq!(at(now).unwrap_err(), UnusableImage::Time { now, inception, expiration });
+            assert_eq!(at(now).unwrap_err(), UnusableImage::SignatureTimes { now, inception, expiration });
         }
         assert!(Published::from_file(file(full, true), None, NOW + 3601).is_ok());
         let unsigned = file(full, false);

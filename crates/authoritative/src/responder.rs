@@ -11,8 +11,8 @@
 //!    only with TLS 1.3 and ALPN `dot` (RFC 9103).
 //! 5. `chaos` answers class CH. For other queries, the zone database finds the closest enclosing
 //!    zone. The server answers SERVFAIL with an extended error if the zone is not loaded or has
-//!    expired, and REFUSED if `allow-query` denies the client. The flag `is_plain` marks zones that
-//!    need no access check and are not signed online.
+//!    expired, and REFUSED if `allow-query` denies the client. The flag `has_fast_path` marks zones
+//!    that need no access check and no online work.
 //! 6. `answer` builds the response from the zone image. Before the server generates signatures and
 //!    proofs, `limits` charges them to the client's prefix. The worker's online share is charged
 //!    with the time until the responses are sent (`online`).
@@ -20,7 +20,7 @@
 //! 8. `count` counts, `logging` logs with a rate limit, and `dnstap` receives copies. None of them
 //!    delays a response.
 //!
-//! A query without TSIG, transfer or online work takes a direct path from [`Responder::answer`] to
+//! A query without TSIG, transfer or online work takes the fast path from [`Responder::answer`] to
 //! the image and back. All other cases are handled in separate functions with the attribute `cold`.
 //!
 //! Only the zone database and [`AnswerSettings`] (keys, cookies, limits, options) change while the
@@ -37,16 +37,18 @@ mod tsig_and_opcodes;
 
 pub use context::{NotifySink, ServerContext};
 
-use crate::answer::{ErrorResponse, Request, answer, answer_from, check_answerable, error_response};
+use crate::answer::{
+    ErrorResponse, Request, answer, answer_with_online, error_response, reject_unanswerable,
+};
 use crate::online::OnlineContext;
 use crate::settings::AnswerSettings;
 use crate::transfer::outbound::OutgoingTransfers;
-use crate::zones::{ServedZone, View, ZoneDatabase, ZoneEntry, ZoneState};
+use crate::zones::{DatabaseCache, ServedZone, ZoneDatabase, ZoneEntry, ZoneState};
 use arc_swap::{ArcSwap, Cache};
 use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_net::{Answer, BATCH, Handler, ResponseStream, TlsSession};
 use nonesuch_proto::message::Rcode;
-use nonesuch_proto::{Class as DnsClass, MAX_NAME, NameRef, Rtype};
+use nonesuch_proto::{Class, MAX_NAME, NameRef, Rtype};
 use nonesuch_secondary::notify::Secondaries;
 use nonesuch_server::clock::seconds_now;
 use nonesuch_server::cookies::CookieStatus;
@@ -67,23 +69,23 @@ use tsig_and_opcodes::push_opt_if_requested;
 
 /// Answers the messages that one thread receives on one address.
 pub struct Responder {
-    view: View,
+    database_cache: DatabaseCache,
     settings: Cache<Arc<ArcSwap<AnswerSettings>>, Arc<AnswerSettings>>,
     /// Zones and settings for all messages of the current batch.
     batch: Batch,
-    thread: Thread,
+    thread: ThreadState,
 }
 
 /// Data that is the same for all messages of a batch.
 struct Batch {
     database: Arc<ZoneDatabase>,
     settings: Arc<AnswerSettings>,
-    /// Options of responses, with the current idle timeout of connections.
-    reply: ReplySettings,
+    /// Settings for the EDNS options of responses, with the current idle timeout of connections.
+    reply_settings: ReplySettings,
     /// The current time, in seconds since 1970.
     now: u64,
-    /// Milliseconds since the start of the thread.
-    milliseconds: u64,
+    /// Milliseconds from the start of the thread to the start of the batch.
+    elapsed_ms: u64,
     /// Seconds added to the clock for the times of online signatures, modulo 2^32.
     clock_shift: u32,
 }
@@ -96,45 +98,49 @@ impl Batch {
 }
 
 /// State of one thread.
-struct Thread {
+struct ThreadState {
     transport: Transport,
-    begun: Instant,
+    started_at: Instant,
     online_signer: OnlineSigner,
-    share: WorkerShare,
+    /// Part of the thread's time that online work may use.
+    online_share: WorkerShare,
     statistics: ThreadStatistics,
-    tap: Option<DnstapSender>,
-    outgoing: Arc<OutgoingTransfers>,
+    dnstap: Option<DnstapSender>,
+    outgoing_transfers: Arc<OutgoingTransfers>,
     notify_sink: Option<NotifySink>,
     secondaries: Arc<Secondaries>,
-    /// Zones with deferred answers in the batch.
+    /// Zones with deferred answers in the batch, without duplicates.
     deferred_zones: Vec<Arc<ServedZone>>,
-    stream: Option<Box<dyn ResponseStream>>,
+    /// The response to the last message, if it is a stream that the connection has not taken yet.
+    response_stream: Option<Box<dyn ResponseStream>>,
+    /// Idle timeout of TCP and TLS connections; `None` for UDP.
     idle_timeout: Option<Duration>,
     /// TLS parameters of the connection that the batch comes from.
-    session: Option<TlsSession>,
+    tls_session: Option<TlsSession>,
     /// Number of messages in the batch so far.
-    messages: usize,
+    message_count: usize,
     /// Whether messages are answered for the second time; they are counted only the first time.
     is_second_pass: bool,
-    /// Work on deferred answers of the batch.
-    deferred: Option<DeferredWork>,
+    /// Work on deferred answers of the batch; `None` if the batch has none.
+    deferred_work: Option<DeferredWork>,
 }
 
 /// Work on signatures and proofs for the deferred answers of a batch.
 struct DeferredWork {
-    begun: Instant,
+    started_at: Instant,
+    /// Number of signatures, hashes and proofs.
     operations: usize,
 }
 
 /// Category and name under which rate limiting counts a response.
-struct Limited {
-    class: ResponseCategory,
-    /// Hash of the name in the zone that the response comes from.
-    name: u64,
+struct RateLimitKey {
+    category: ResponseCategory,
+    /// Hash of the name in the zone that the response comes from; 0 for errors.
+    name_hash: u64,
 }
 
-impl Limited {
-    const ERROR: Self = Self { class: ResponseCategory::Error, name: 0 };
+impl RateLimitKey {
+    const ERROR: Self = Self { category: ResponseCategory::Error, name_hash: 0 };
 }
 
 /// How a message is answered.
@@ -145,56 +151,58 @@ enum AnswerKind {
     Nothing,
     /// The response lacks signatures or proofs, and is built again after they are generated.
     Deferred,
-    /// The response is the stream in [`Thread::stream`].
+    /// The response is the stream in [`ThreadState::response_stream`].
     Stream,
 }
 
 impl Responder {
-    /// Takes the current zones and settings for the next batch. Clones an `Arc` only if the zones
-    /// or settings were replaced. Otherwise the threads would contend for its reference count.
+    /// Uses the current zones and settings for the next batch. Clones an `Arc` only if the zones or
+    /// settings were replaced: if every batch cloned it, the threads would contend for its
+    /// reference count.
     fn refresh_batch(&mut self) {
-        let database = self.view.database();
+        let database = self.database_cache.database();
         if !Arc::ptr_eq(database, &self.batch.database) {
             self.batch.database = Arc::clone(database);
         }
         let settings = self.settings.load();
         if !Arc::ptr_eq(settings, &self.batch.settings) {
             self.batch.settings = Arc::clone(settings);
-            self.refresh_reply();
+            self.refresh_reply_settings();
             if let Some(limits) = &self.batch.settings.limits {
-                self.thread.share = limits.worker_share();
+                self.thread.online_share = limits.worker_share();
             }
         }
     }
 
-    /// Begins a batch at `instant`; `now` is the time in seconds since 1970. `busy` returns the CPU
-    /// time of the thread in nanoseconds, and is called only if the online share needs it.
-    pub(crate) fn begin_at(&mut self, instant: Instant, now: u64, busy: impl FnOnce() -> Option<u64>) {
+    /// Begins a batch at `instant`; `now` is the time in seconds since 1970. `cpu_time` returns the
+    /// CPU time of the thread in nanoseconds, and is called only if the online share needs it.
+    pub(crate) fn begin_at(&mut self, instant: Instant, now: u64, cpu_time: impl FnOnce() -> Option<u64>) {
         self.refresh_batch();
         let thread = &mut self.thread;
-        let elapsed = instant.duration_since(thread.begun);
-        self.batch.milliseconds = elapsed.as_millis() as u64;
+        let elapsed = instant.duration_since(thread.started_at);
+        self.batch.elapsed_ms = elapsed.as_millis() as u64;
         self.batch.now = now;
         thread.statistics.begin(instant);
-        if let Some(tap) = &mut thread.tap {
-            tap.begin();
+        if let Some(dnstap) = &mut thread.dnstap {
+            dnstap.begin();
         }
-        thread.online_signer.begin();
+        thread.online_signer.begin_batch();
         thread.deferred_zones.clear();
         // A full batch means that more messages may be waiting.
-        thread.share.begin(elapsed.as_nanos() as u64, thread.messages >= BATCH, busy);
-        thread.messages = 0;
+        thread.online_share.begin(elapsed.as_nanos() as u64, thread.message_count >= BATCH, cpu_time);
+        thread.message_count = 0;
         thread.is_second_pass = false;
     }
 
     /// Ends a batch at `instant`.
     pub(crate) fn end_at(&mut self, instant: Instant) {
         self.thread.statistics.sent(instant);
-        if let Some(DeferredWork { begun, operations }) = self.thread.deferred.take() {
-            self.thread.share.spent(instant.saturating_duration_since(begun).as_nanos() as u64, operations);
+        if let Some(DeferredWork { started_at, operations }) = self.thread.deferred_work.take() {
+            let nanoseconds = instant.saturating_duration_since(started_at).as_nanos() as u64;
+            self.thread.online_share.spent(nanoseconds, operations);
         }
-        if let Some(tap) = &mut self.thread.tap {
-            tap.end();
+        if let Some(dnstap) = &mut self.thread.dnstap {
+            dnstap.end();
         }
     }
 
@@ -204,11 +212,13 @@ impl Responder {
         self.thread.generate_deferred(self.batch.signing_time(), instant);
     }
 
-    fn refresh_reply(&mut self) {
-        self.batch.reply = self.batch.settings.reply.clone();
+    /// Sets the settings for EDNS options from the settings of the server and the idle timeout.
+    fn refresh_reply_settings(&mut self) {
+        self.batch.reply_settings = self.batch.settings.reply.clone();
         if let Some(timeout) = self.thread.idle_timeout {
             // RFC 7828 §3.1: in units of 100 milliseconds.
-            self.batch.reply.keepalive = u16::try_from(timeout.as_millis() / 100).unwrap_or(u16::MAX);
+            self.batch.reply_settings.keepalive =
+                u16::try_from(timeout.as_millis() / 100).unwrap_or(u16::MAX);
         }
     }
 }
@@ -219,13 +229,13 @@ impl Handler for Responder {
     }
 
     fn answer(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> Answer {
-        self.thread.messages += 1;
-        if let Some(tap) = &mut self.thread.tap {
-            tap.query(sender, message);
+        self.thread.message_count += 1;
+        if let Some(dnstap) = &mut self.thread.dnstap {
+            dnstap.query(sender, message);
         }
         match self.thread.answer(&self.batch, message, sender, out) {
             AnswerKind::Ready => {
-                self.thread.tap_response(sender, message, out);
+                self.thread.send_to_dnstap(sender, message, out);
                 Answer::Ready
             }
             AnswerKind::Nothing => Answer::Nothing,
@@ -238,10 +248,10 @@ impl Handler for Responder {
         self.generate_at(Instant::now());
     }
 
-    /// Builds a deferred answer again. A signature or proof can still be missing if the batch was
-    /// full, the zone was replaced in the meantime or the cryptographic library failed. Then the
-    /// server generates once more; if that does not suffice, it answers SERVFAIL. This bounds the
-    /// time of a batch.
+    /// Builds a deferred answer again. Returns whether a response is sent. A signature or proof can
+    /// still be missing if the batch was full, the zone was replaced in the meantime or the
+    /// cryptographic library failed. Then the server generates once more; if that does not suffice,
+    /// it answers SERVFAIL. Two attempts at most limit the duration of a batch.
     fn answer_again(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> bool {
         let mut outcome = self.thread.answer(&self.batch, message, sender, out);
         if matches!(outcome, AnswerKind::Deferred) {
@@ -255,22 +265,22 @@ impl Handler for Responder {
             AnswerKind::Deferred => self.thread.answer_servfail(&self.batch, message, out),
         };
         if is_answered {
-            self.thread.tap_response(sender, message, out);
+            self.thread.send_to_dnstap(sender, message, out);
         }
         is_answered
     }
 
     fn stream(&mut self) -> Option<Box<dyn ResponseStream>> {
-        self.thread.stream.take()
+        self.thread.response_stream.take()
     }
 
     fn set_idle_timeout(&mut self, timeout: Duration) {
         self.thread.idle_timeout = Some(timeout);
-        self.refresh_reply();
+        self.refresh_reply_settings();
     }
 
     fn set_session(&mut self, session: TlsSession) {
-        self.thread.session = Some(session);
+        self.thread.tls_session = Some(session);
     }
 
     fn end(&mut self) {
@@ -278,7 +288,8 @@ impl Handler for Responder {
     }
 }
 
-impl Thread {
+impl ThreadState {
+    /// Answers one message. Writes the response to `out`.
     fn answer(&mut self, batch: &Batch, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> AnswerKind {
         match &Query::parse(message) {
             Ok(query) if query.tsig.is_none() => self.answer_query(batch, message, query, None, sender, out),
@@ -292,6 +303,7 @@ impl Thread {
         }
     }
 
+    /// Answers a query whose TSIG record, if it has one, is verified (`verified`).
     fn answer_query(
         &mut self,
         batch: &Batch,
@@ -311,31 +323,32 @@ impl Thread {
         };
         let mut signer = verified.map(VerifiedRequest::signer);
         let tsig = signer.as_ref().map_or(0, ResponseSigner::octets);
-        let mut room = [0; MAX_NAME];
-        let trailer = Trailer { reply, settings: &batch.reply, tsig };
-        let request = Request::new(query, &mut room, self.transport, &trailer);
-        let is_known_edns = query.opt.is_none_or(|opt| opt.version == 0);
-        if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) && is_known_edns {
+        let mut name_buffer = [0; MAX_NAME];
+        let trailer = Trailer { reply, settings: &batch.reply_settings, tsig };
+        let request = Request::new(query, &mut name_buffer, self.transport, &trailer);
+        let is_known_edns_version = query.opt.is_none_or(|opt| opt.version == 0);
+        if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) && is_known_edns_version {
             return self.transfer(batch, message, &request, verified, sender, out);
         }
-        let limited = match self.answer_from_zone(batch, &request, verified, sender, out) {
-            Ok(limited) => limited,
+        let limit_key = match self.answer_from_zone(batch, &request, verified, sender, out) {
+            Ok(limit_key) => limit_key,
             Err(outcome) => return outcome,
         };
         if self.transport == Transport::Udp
             && verified.is_none()
-            && !self.apply_rate_limit(batch, &request, limited, sender, out)
+            && !self.apply_rate_limit(batch, &request, limit_key, sender, out)
         {
             return AnswerKind::Nothing;
         }
         if let Some(signer) = &mut signer {
             signer.sign(out, batch.now);
         }
-        self.count(query, message, out);
+        self.count_response(query, message, out);
         AnswerKind::Ready
     }
 
-    /// Reads the EDNS options of a query.
+    /// Reads the EDNS options of a query, and counts its cookie. Returns an error if an option is
+    /// malformed; the server then answers FORMERR.
     fn read_options(
         &mut self,
         batch: &Batch,
@@ -343,9 +356,9 @@ impl Thread {
         sender: SocketAddr,
     ) -> Result<ReplyOptions, MalformedOption> {
         let Some(opt) = &query.opt else { return Ok(ReplyOptions::NONE) };
-        let cookies = batch.settings.cookies.as_ref();
-        let reply =
-            ReplyOptions::read(opt, self.transport, &batch.reply, cookies, sender.ip(), batch.now as u32);
+        let (settings, cookies) = (&batch.reply_settings, batch.settings.cookies.as_ref());
+        let now = batch.now as u32;
+        let reply = ReplyOptions::read(opt, self.transport, settings, cookies, sender.ip(), now);
         let status = reply.as_ref().map_or(CookieStatus::Malformed, ReplyOptions::cookie);
         if status != CookieStatus::Absent && !self.is_second_pass {
             self.count_cookie(status);
@@ -353,7 +366,9 @@ impl Thread {
         reply
     }
 
-    /// Answers from the closest enclosing zone. Returns the category and name for rate limiting.
+    /// Answers from the closest enclosing zone, or with an error. Returns the key for rate
+    /// limiting, or `Err(AnswerKind::Deferred)` if the response is deferred; rate limiting then
+    /// applies in the second pass.
     fn answer_from_zone(
         &mut self,
         batch: &Batch,
@@ -361,19 +376,19 @@ impl Thread {
         verified: Option<&VerifiedRequest>,
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Result<Limited, AnswerKind> {
-        if let Some(ErrorResponse { rcode, error }) = check_answerable(request.query) {
-            if rcode == Rcode::REFUSED && request.query.class == DnsClass::CH {
+    ) -> Result<RateLimitKey, AnswerKind> {
+        if let Some(ErrorResponse { rcode, error }) = reject_unanswerable(request.query) {
+            if rcode == Rcode::REFUSED && request.query.class == Class::CH {
                 let is_answered = batch.settings.chaos.answer(request, out);
-                let limited = self.limited(batch, ResponseCategory::Positive, request.name);
-                return Ok(if is_answered { limited } else { Limited::ERROR });
+                let limit_key = self.rate_limit_key(batch, ResponseCategory::Positive, request.name);
+                return Ok(if is_answered { limit_key } else { RateLimitKey::ERROR });
             }
             error_response(request, rcode, error, false, out);
-            return Ok(Limited::ERROR);
+            return Ok(RateLimitKey::ERROR);
         }
         let Some(entry) = find_entry(&batch.database, request) else {
             error_response(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
-            return Ok(Limited::ERROR);
+            return Ok(RateLimitKey::ERROR);
         };
         if batch.settings.counts_zone_queries {
             self.count_zone_query(entry);
@@ -382,44 +397,44 @@ impl Thread {
         let zone = match &**state {
             ZoneState::Serving(zone) => zone,
             other if !self.is_query_allowed(other.policy(), request, verified, sender.ip(), out) => {
-                return Ok(Limited::ERROR);
+                return Ok(RateLimitKey::ERROR);
             }
             ZoneState::NotReady(_) => {
                 error_response(request, Rcode::SERVFAIL, Some(ExtendedError::NOT_READY), false, out);
-                return Ok(Limited::ERROR);
+                return Ok(RateLimitKey::ERROR);
             }
             ZoneState::Failed(_) | ZoneState::Expired(_) => {
                 error_response(request, Rcode::SERVFAIL, Some(ExtendedError::INVALID_DATA), false, out);
-                return Ok(Limited::ERROR);
+                return Ok(RateLimitKey::ERROR);
             }
         };
-        let (published, is_plain) = (zone.published(), zone.is_plain());
-        if !is_plain && !self.is_query_allowed(zone.policy(), request, verified, sender.ip(), out) {
-            return Ok(Limited::ERROR);
+        let (published, has_fast_path) = (zone.published(), zone.has_fast_path());
+        if !has_fast_path && !self.is_query_allowed(zone.policy(), request, verified, sender.ip(), out) {
+            return Ok(RateLimitKey::ERROR);
         }
         if request.query.qtype == Rtype::SOA {
-            self.note_secondary(batch, entry, zone.policy(), request, sender.ip(), None);
+            self.note_secondary_query(batch, entry, zone.policy(), request, sender.ip(), None);
         }
         let trailer;
-        let with_expiry;
+        let request_with_expiry;
         let mut request = request;
         if request.trailer.reply.wants_expire() {
             trailer = trailer_with_expiry(entry, request);
-            with_expiry = Request { trailer: &trailer, ..*request };
-            request = &with_expiry;
+            request_with_expiry = Request { trailer: &trailer, ..*request };
+            request = &request_with_expiry;
         }
-        if is_plain || !published.is_online() {
+        if has_fast_path || !published.needs_online_work() {
             let answered = answer(published.image(), request, out);
-            return Ok(self.limited(batch, answered.class, answered.source));
+            return Ok(self.rate_limit_key(batch, answered.category, answered.source_name));
         }
-        let before = self.online_signer.mark();
+        let checkpoint = self.online_signer.checkpoint();
         let mut online = OnlineContext::new(published, &mut self.online_signer, batch.signing_time());
-        let answered = answer_from(published.image(), Some(&mut online), request, out);
+        let answered = answer_with_online(published.image(), Some(&mut online), request, out);
         if !answered.is_deferred {
-            return Ok(self.limited(batch, answered.class, answered.source));
+            return Ok(self.rate_limit_key(batch, answered.category, answered.source_name));
         }
-        if !self.may_generate(batch, request, sender.ip(), before, out) {
-            return Ok(Limited::ERROR);
+        if !self.may_generate(batch, request, sender.ip(), checkpoint, out) {
+            return Ok(RateLimitKey::ERROR);
         }
         if !self.deferred_zones.iter().any(|other| Arc::ptr_eq(other, zone)) {
             self.deferred_zones.push(Arc::clone(zone));
@@ -427,29 +442,29 @@ impl Thread {
         Err(AnswerKind::Deferred)
     }
 
-    /// Returns the category and the hashed name of a response for rate limiting. Computes no hash
-    /// if there are no rate limits.
-    fn limited(&self, batch: &Batch, class: ResponseCategory, name: NameRef<'_>) -> Limited {
+    /// Returns the key for the rate limiting of a response. Computes no hash if there are no rate
+    /// limits.
+    fn rate_limit_key(&self, batch: &Batch, category: ResponseCategory, name: NameRef<'_>) -> RateLimitKey {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
-        let name = if limits.is_some_and(|limits| limits.has_rates()) { hash_name(name) } else { 0 };
-        Limited { class, name }
+        let name_hash = if limits.is_some_and(|limits| limits.has_rates()) { hash_name(name) } else { 0 };
+        RateLimitKey { category, name_hash }
     }
 
-    /// Applies response rate limiting. Returns whether a response is sent; it may replace the
-    /// response.
+    /// Applies response rate limiting: keeps the response, replaces it or drops it. Returns whether
+    /// a response is sent.
     fn apply_rate_limit(
         &mut self,
         batch: &Batch,
         request: &Request<'_>,
-        Limited { class, name }: Limited,
+        RateLimitKey { category, name_hash }: RateLimitKey,
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(limits) = &batch.settings.limits else { return true };
         let cookie = request.trailer.reply.cookie();
-        let action = limits.response(batch.milliseconds, sender.ip(), class, name, cookie);
+        let action = limits.response(batch.elapsed_ms, sender.ip(), category, name_hash, cookie);
         if action != LimitAction::Send {
-            self.log_limited(batch, limits, class, sender);
+            self.log_rate_limiting(batch, limits, category, sender);
         }
         match action {
             LimitAction::Send => return true,
@@ -466,18 +481,20 @@ impl Thread {
         true
     }
 
-    fn tap_response(&mut self, sender: SocketAddr, message: &[u8], response: &[u8]) {
-        if let Some(tap) = &mut self.tap {
-            tap.response(sender, message, response);
+    /// Sends a copy of the response to dnstap.
+    fn send_to_dnstap(&mut self, sender: SocketAddr, message: &[u8], response: &[u8]) {
+        if let Some(dnstap) = &mut self.dnstap {
+            dnstap.response(sender, message, response);
         }
     }
 }
 
-/// Returns the zone that answers a query. DS records belong to the parent zone (RFC 4035 §3.1.4.1).
-fn find_entry<'t>(database: &'t ZoneDatabase, request: &Request<'_>) -> Option<&'t Arc<ZoneEntry>> {
-    let entry = database.find(request.name)?;
+/// Returns the zone that answers a query; `None` if the server has no such zone. DS records belong
+/// to the parent zone (RFC 4035 §3.1.4.1), if this server has it.
+fn find_entry<'d>(database: &'d ZoneDatabase, request: &Request<'_>) -> Option<&'d Arc<ZoneEntry>> {
+    let entry = database.find_enclosing(request.name)?;
     if request.query.qtype != Rtype::DS || entry.apex().view() != request.name {
         return Some(entry);
     }
-    request.name.parent().and_then(|parent| database.find(parent)).or(Some(entry))
+    request.name.parent().and_then(|parent| database.find_enclosing(parent)).or(Some(entry))
 }

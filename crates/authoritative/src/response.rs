@@ -8,9 +8,10 @@ use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::image::{OwnerForm, Position, QUESTION_POINTER, Template, push_record_fields};
 
-/// A position in a response to which [`Response::rewind`] returns.
+/// The state of a response to which [`Response::rewind`] returns.
 #[derive(Clone, Copy)]
 pub(crate) struct Checkpoint {
+    /// Length of the message, in octets.
     pub(crate) end: usize,
     counts: [u16; 3],
 }
@@ -21,12 +22,13 @@ pub(crate) struct Response<'o> {
     /// Number of answer, authority and additional records so far.
     counts: [u16; 3],
     /// Length of the query name in octets.
-    question: usize,
+    name_length: usize,
     /// Maximum length of the message up to the end of the records, in octets, without OPT and TSIG.
     /// It becomes 0 when a required RRset does not fit; the response is then truncated.
-    limit: usize,
+    records_limit: usize,
     /// Maximum length of the message, in octets.
-    size: usize,
+    max_octets: usize,
+    /// The OPT and TSIG records at the end of the message.
     trailer: &'o Trailer<'o>,
     has_opt: bool,
     /// Flags of the OPT record.
@@ -56,13 +58,13 @@ impl<'o> Response<'o> {
         out.clear();
         out.extend_from_slice(&[0; HEADER]);
         out.extend_from_slice(query.question);
-        let size = trailer.message_octets(query, transport);
+        let max_octets = trailer.message_octets(query, transport);
         Self {
             out,
             counts: [0; 3],
-            question: query.name_length,
-            limit: size.saturating_sub(trailer.room(query)),
-            size,
+            name_length: query.name_length,
+            records_limit: max_octets.saturating_sub(trailer.room(query)),
+            max_octets,
             trailer,
             has_opt: query.opt.is_some(),
             // RFC 3225 §3: DO is copied. All flags without a definition are zero (RFC 6891 §6.1.4).
@@ -74,8 +76,8 @@ impl<'o> Response<'o> {
         }
     }
 
-    /// Returns the offset of the next record.
-    pub(crate) const fn end(&self) -> usize {
+    /// Returns the offset at which the next record will begin.
+    pub(crate) const fn next_offset(&self) -> usize {
         self.out.len()
     }
 
@@ -101,19 +103,19 @@ impl<'o> Response<'o> {
 
     /// Returns a pointer to the last `octets` octets of the query name.
     pub(crate) const fn suffix_pointer(&self, octets: usize) -> OwnerForm {
-        OwnerForm::At(QUESTION_POINTER + (self.question - octets) as u16)
+        OwnerForm::At(QUESTION_POINTER + (self.name_length - octets) as u16)
     }
 
-    /// Octets that further records may occupy.
-    const fn room(&self) -> usize {
-        self.limit.saturating_sub(self.out.len())
+    /// Returns the number of octets that further records may occupy.
+    const fn remaining_octets(&self) -> usize {
+        self.records_limit.saturating_sub(self.out.len())
     }
 
     /// Adds an RRset. If the query has the DO flag, also adds its signatures. If the RRset does not
     /// fit, it is omitted together with all later ones, and the response is truncated.
     pub(crate) fn add(&mut self, section: Section, template: Template<'_>, owner: OwnerForm) {
         if !self.append(section, template, owner) {
-            self.limit = 0;
+            self.records_limit = 0;
         }
     }
 
@@ -121,8 +123,8 @@ impl<'o> Response<'o> {
     /// appended. The RRset may end beyond the limit. This function is the only place that copies
     /// templates, so that the compiler inlines the copy.
     fn append(&mut self, section: Section, template: Template<'_>, owner: OwnerForm) -> bool {
-        let position = Position { question_octets: self.question, owner };
-        let Some(count) = template.append(position, self.dnssec_ok, self.room(), self.out) else {
+        let position = Position { question_octets: self.name_length, owner };
+        let Some(count) = template.append(position, self.dnssec_ok, self.remaining_octets(), self.out) else {
             return false;
         };
         self.counts[section as usize] += count;
@@ -131,10 +133,10 @@ impl<'o> Response<'o> {
 
     /// Adds only the signatures of an RRset, with the same limits as [`add`](Self::add).
     pub(crate) fn add_signatures(&mut self, template: Template<'_>, owner: OwnerForm) {
-        let position = Position { question_octets: self.question, owner };
-        match template.append_signatures(position, self.room(), self.out) {
+        let position = Position { question_octets: self.name_length, owner };
+        match template.append_signatures(position, self.remaining_octets(), self.out) {
             Some(count) => self.counts[0] += count,
-            None => self.limit = 0,
+            None => self.records_limit = 0,
         }
     }
 
@@ -151,7 +153,8 @@ impl<'o> Response<'o> {
         self.add_signature_records(section, &owner, ttl, signatures);
     }
 
-    /// Adds RRSIG records with `owner` as the encoded owner name.
+    /// Adds RRSIG records with `owner` as the encoded owner name. `signatures` has the form that
+    /// [`add_signatures_over`](Self::add_signatures_over) describes.
     pub(crate) fn add_signature_records(
         &mut self,
         section: Section,
@@ -160,15 +163,14 @@ impl<'o> Response<'o> {
         signatures: &[u8],
     ) {
         let mut rest = signatures;
-        while let Some((length, tail)) = rest.split_first_chunk() {
-            let Some((rdata, tail)) = tail.split_at_checked(usize::from(u16::from_be_bytes(*length))) else {
-                return;
-            };
+        while let Some((length, after_length)) = rest.split_first_chunk() {
+            let length = usize::from(u16::from_be_bytes(*length));
+            let Some((rdata, after_rdata)) = after_length.split_at_checked(length) else { return };
             self.out.extend_from_slice(owner);
             push_record_fields(Rtype::RRSIG, ttl, rdata.len() as u16, self.out);
             self.out.extend_from_slice(rdata);
             self.counts[section as usize] += 1;
-            rest = tail;
+            rest = after_rdata;
         }
     }
 
@@ -197,15 +199,15 @@ impl<'o> Response<'o> {
     /// Appends `name`, compressed with a pointer to the longest suffix that it shares with the
     /// query name.
     fn push_name(&mut self, name: NameRef<'_>) {
-        let question = self.out[HEADER..HEADER + self.question].to_vec();
-        let question = NameRef::from_checked(&question);
+        let query_name = self.out[HEADER..HEADER + self.name_length].to_vec();
+        let query_name = NameRef::from_checked(&query_name);
         let mut suffix = name;
         while !suffix.is_root() {
-            if question.is_at_or_below(suffix) {
-                let front = name.len() - suffix.len();
-                let at = QUESTION_POINTER + (self.question - suffix.len()) as u16;
-                self.out.extend_from_slice(&name.wire()[..front]);
-                self.out.extend_from_slice(&at.to_be_bytes());
+            if query_name.is_at_or_below(suffix) {
+                let prefix_length = name.len() - suffix.len();
+                let pointer = QUESTION_POINTER + (self.name_length - suffix.len()) as u16;
+                self.out.extend_from_slice(&name.wire()[..prefix_length]);
+                self.out.extend_from_slice(&pointer.to_be_bytes());
                 return;
             }
             suffix = suffix.parent().unwrap_or(NameRef::ROOT);
@@ -213,15 +215,15 @@ impl<'o> Response<'o> {
         self.out.extend_from_slice(name.wire());
     }
 
-    /// Returns the current position, for [`rewind`](Self::rewind).
-    pub(crate) const fn mark(&self) -> Checkpoint {
+    /// Returns the current state, for [`rewind`](Self::rewind).
+    pub(crate) const fn checkpoint(&self) -> Checkpoint {
         Checkpoint { end: self.out.len(), counts: self.counts }
     }
 
-    /// Removes all records added since `mark`.
-    pub(crate) fn rewind(&mut self, mark: Checkpoint) {
-        self.out.truncate(mark.end);
-        self.counts = mark.counts;
+    /// Removes all records added since `checkpoint`.
+    pub(crate) fn rewind(&mut self, checkpoint: Checkpoint) {
+        self.out.truncate(checkpoint.end);
+        self.counts = checkpoint.counts;
     }
 
     /// Adds to the answer section one record that `write` appends.
@@ -230,7 +232,7 @@ impl<'o> Response<'o> {
         self.counts[0] += 1;
     }
 
-    /// Adds an RRset to the additional section if it fits. Returns whether it did. With
+    /// Adds an RRset to the additional section if it fits. Returns whether it was added. With
     /// `written_out`, all names are written in full; this is necessary if the query name does not
     /// end with the names in the template.
     pub(crate) fn add_if_fits(&mut self, template: Template<'_>, written_out: bool) -> bool {
@@ -239,7 +241,7 @@ impl<'o> Response<'o> {
         if !self.append(Section::Additional, template, owner) {
             return false;
         }
-        if self.out.len() <= self.limit {
+        if self.out.len() <= self.records_limit {
             return true;
         }
         self.out.truncate(end);
@@ -250,32 +252,33 @@ impl<'o> Response<'o> {
     /// Returns whether the response must be truncated, because its required records exceed the
     /// limit.
     pub(crate) const fn is_too_large(&self) -> bool {
-        self.out.len() > self.limit
+        self.out.len() > self.records_limit
     }
 
     /// Completes the response: truncates it if necessary, appends the OPT record and writes the
     /// header.
     pub(crate) fn finish(&mut self, query: &Query<'_>, truncate: bool) {
-        let mut word = flags::QR | (query.header.flags & (flags::RD | flags::CD));
+        let mut header_flags = flags::QR | (query.header.flags & (flags::RD | flags::CD));
         if truncate || self.is_too_large() {
             // RFC 2181 §9, RFC 6891 §7: a truncated response contains the question and OPT.
-            word |= flags::TC;
+            header_flags |= flags::TC;
             self.out.truncate(HEADER + query.question.len());
             self.counts = [0; 3];
         }
         if self.authoritative {
-            word |= flags::AA;
+            header_flags |= flags::AA;
         }
         if self.has_opt {
             self.counts[2] += 1;
-            self.trailer.push_opt(self.rcode, self.opt_flags, self.extended_error, self.size, self.out);
+            self.trailer.push_opt(self.rcode, self.opt_flags, self.extended_error, self.max_octets, self.out);
         }
-        word |= self.rcode.0 & 0x0f;
+        // The upper bits of the response code are in the OPT record (RFC 6891 §6.1.3).
+        header_flags |= self.rcode.0 & 0x0f;
         let [answers, authorities, additional] = self.counts;
         let counts = [1, answers, authorities, additional];
-        let header = Header { id: query.header.id, flags: word, counts };
-        if let Some(front) = self.out.first_chunk_mut() {
-            *front = header.to_octets();
+        let header = Header { id: query.header.id, flags: header_flags, counts };
+        if let Some(header_octets) = self.out.first_chunk_mut() {
+            *header_octets = header.to_octets();
         }
     }
 }

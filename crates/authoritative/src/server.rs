@@ -11,17 +11,17 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 /// Default size of the caches of signatures and proofs, in bytes, for all threads together: 64 MiB.
-pub const DEFAULT_SIGNATURE_CACHE: usize = 64 << 20;
+pub const DEFAULT_SIGNATURE_CACHE_OCTETS: usize = 64 << 20;
 
 /// Options of the sockets and threads of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Addresses and ports for UDP and TCP. Port 0 selects a free port.
     pub listen: Vec<SocketAddr>,
-    /// Addresses and ports for DNS over TLS. They are ignored without an `identity`.
+    /// Addresses and ports for DNS over TLS. They are ignored without a `tls_identity`.
     pub listen_tls: Vec<SocketAddr>,
-    /// The certificate for [`ServerOptions::listen_tls`].
-    pub identity: Option<IdentitySlot>,
+    /// The certificate and private key for [`ServerOptions::listen_tls`].
+    pub tls_identity: Option<IdentitySlot>,
     /// UDP threads for each address; at least 1.
     pub workers: usize,
     /// CPUs to which the workers are bound in turn. If empty, workers are not bound.
@@ -30,7 +30,7 @@ pub struct ServerOptions {
     pub tcp: TcpOptions,
     /// Size of the caches of signatures and proofs, in bytes, for all threads together. The memory
     /// is used only for zones with online signatures or proofs.
-    pub signature_cache: usize,
+    pub signature_cache_octets: usize,
     /// Seconds added to the clock for the times of online signatures, modulo 2^32. It is 0 except
     /// in experiments.
     pub clock_shift: u32,
@@ -39,7 +39,8 @@ pub struct ServerOptions {
 /// Bound sockets that do not answer yet. Binding may need privileges; answering does not.
 #[derive(Debug)]
 pub struct BoundSockets {
-    plain: Vec<Listeners>,
+    /// Sockets for UDP and TCP, for each address.
+    udp_and_tcp: Vec<Listeners>,
     tls: Vec<TlsListener>,
     options: ServerOptions,
 }
@@ -56,30 +57,31 @@ impl BoundSockets {
     /// Binds the sockets.
     ///
     /// # Errors
-    /// Returns an error that names the address to which no socket can be bound.
+    /// Returns an error that names the address to which no socket can be bound. An address that no
+    /// interface has is not an error; it is logged.
     pub fn bind(options: &ServerOptions) -> Result<Self, NetError> {
         for address in options.listen.iter().chain(&options.listen_tls) {
             if !has_address(address.ip()) {
                 tracing::warn!(name: "address-missing", %address, "{address}: no interface has this address: the server starts answering once an interface has it");
             }
         }
-        let plain = options.listen.iter().map(|address| bind(*address, options.workers));
-        let plain = plain.collect::<Result<Vec<_>, _>>()?;
+        let udp_and_tcp = options.listen.iter().map(|address| bind(*address, options.workers));
+        let udp_and_tcp = udp_and_tcp.collect::<Result<Vec<_>, _>>()?;
         let mut tls = Vec::new();
-        if let Some(identity) = &options.identity {
+        if let Some(identity) = &options.tls_identity {
             for address in &options.listen_tls {
                 let socket = bind_tcp(*address)?;
                 let local_addr = socket.local_addr().unwrap_or(*address);
                 tls.push(TlsListener { socket, local_addr, identity: identity.clone() });
             }
         }
-        Ok(Self { plain, tls, options: options.clone() })
+        Ok(Self { udp_and_tcp, tls, options: options.clone() })
     }
 
     /// Returns the addresses for UDP and TCP.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.plain.iter().map(|listeners| listeners.local_addr).collect()
+        self.udp_and_tcp.iter().map(|listeners| listeners.local_addr).collect()
     }
 
     /// Returns the addresses for TLS.
@@ -92,35 +94,35 @@ impl BoundSockets {
     ///
     /// # Errors
     /// Returns an error if a thread cannot be started.
-    pub fn start(self, shared: &ServerContext) -> Result<Server, NetError> {
+    pub fn start(self, context: &ServerContext) -> Result<Server, NetError> {
         let (addresses, tls_addresses) = (self.addresses(), self.tls_addresses());
         let workers = self.options.workers;
         // Each UDP worker and each TCP or TLS listener has an online signer.
-        let signer_count = self.plain.len() * (workers + 1) + self.tls.len();
+        let signer_count = self.udp_and_tcp.len() * (workers + 1) + self.tls.len();
         let counters: Vec<Arc<SignerCounters>> = (0..signer_count).map(|_| Arc::default()).collect();
         let mut factory = ResponderFactory {
-            shared: shared.clone(),
-            cache_octets: self.options.signature_cache / signer_count.max(1),
+            context: context.clone(),
+            cache_octets: self.options.signature_cache_octets / signer_count.max(1),
             clock_shift: self.options.clock_shift,
             counters: counters.clone(),
         };
         let udp_options =
-            UdpOptions { cpus: self.options.cpus.clone(), heartbeats: shared.heartbeats.clone() };
-        let tcp_options = TcpOptions { heartbeats: shared.heartbeats.clone(), ..self.options.tcp.clone() };
+            UdpOptions { cpus: self.options.cpus.clone(), heartbeats: context.heartbeats.clone() };
+        let tcp_options = TcpOptions { heartbeats: context.heartbeats.clone(), ..self.options.tcp.clone() };
         let mut server =
             Server { addresses, tls_addresses, counters, udp: Vec::new(), tcp: Vec::new(), tls: Vec::new() };
-        for listeners in self.plain {
+        for listeners in self.udp_and_tcp {
             let local = listeners.local_addr;
             let (for_udp, for_tcp) = (factory.split_off(workers), factory.split_off(1));
-            let make = move |worker| for_udp.create_responder(Transport::Udp, local, worker);
-            server.udp.push(udp::serve(listeners.udp, &udp_options, make)?);
-            let make = move || for_tcp.create_responder(Transport::Tcp, local, 0);
-            server.tcp.push(tcp::serve(listeners.tcp, &tcp_options, make)?);
+            let create = move |worker| for_udp.create_responder(Transport::Udp, local, worker);
+            server.udp.push(udp::serve(listeners.udp, &udp_options, create)?);
+            let create = move || for_tcp.create_responder(Transport::Tcp, local, 0);
+            server.tcp.push(tcp::serve(listeners.tcp, &tcp_options, create)?);
         }
         for TlsListener { socket, local_addr, identity } in self.tls {
             let for_tls = factory.split_off(1);
-            let make = move || for_tls.create_responder(Transport::Tls, local_addr, 0);
-            server.tls.push(tcp::serve_tls(socket, &identity, &tcp_options, make)?);
+            let create = move || for_tls.create_responder(Transport::Tls, local_addr, 0);
+            server.tls.push(tcp::serve_tls(socket, &identity, &tcp_options, create)?);
         }
         Ok(server)
     }
@@ -195,7 +197,7 @@ impl Server {
 /// Creates the responders of all threads.
 #[derive(Clone)]
 struct ResponderFactory {
-    shared: ServerContext,
+    context: ServerContext,
     /// Size of each cache, in bytes.
     cache_octets: usize,
     clock_shift: u32,
@@ -204,15 +206,15 @@ struct ResponderFactory {
 }
 
 impl ResponderFactory {
-    /// Returns a factory for `responders` responders, with the next counters.
-    fn split_off(&mut self, responders: usize) -> Self {
-        let rest = self.counters.split_off(responders.min(self.counters.len()));
+    /// Returns a factory for `responder_count` responders, with the next counters.
+    fn split_off(&mut self, responder_count: usize) -> Self {
+        let rest = self.counters.split_off(responder_count.min(self.counters.len()));
         let counters = std::mem::replace(&mut self.counters, rest);
         Self { counters, ..self.clone() }
     }
 
     fn create_responder(&self, transport: Transport, local: SocketAddr, index: usize) -> Responder {
         let signer = OnlineSigner::new(self.cache_octets, Arc::clone(&self.counters[index]));
-        Responder::new(&self.shared, transport, local, signer, self.clock_shift)
+        Responder::new(&self.context, transport, local, signer, self.clock_shift)
     }
 }

@@ -10,14 +10,14 @@
 //! Catalogs are loaded first, so that their stored members are served before the server contacts a
 //! primary. The thread that handles zone events (`zone_events`) does not wait for verification:
 //! another thread loads members. If a zone is removed during its verification, the verifying thread
-//! cleans up when it ends (`zone_lock`). A transferred version is published only if the zone's
-//! settings still name that primary.
+//! deletes the stored files when it ends (`zone_lock`). A transferred version is published only if
+//! the zone's settings still name that primary.
 //!
 //! If a zone is removed from the configuration, its stored version remains until `ctl purge`. If a
 //! member is removed from its catalog, its stored version is deleted immediately.
 //!
 //! A thread that changes the runtime state of a zone holds the lock of this state until the change
-//! is visible to workers. A thread that adds or removes zones holds `changing`.
+//! is visible to workers. A thread that adds or removes zones holds `zone_set_lock`.
 
 mod activity;
 mod build;
@@ -48,11 +48,12 @@ pub use activity::{Activities, Activity, ActivityKind, ActivityStatus};
 pub use compare::serial_warning;
 pub use event::{StartupSummary, ZoneEvent};
 pub use preloaded::PreloadedZone;
-pub use publish::{SEMANTIC_KIND, SEMANTIC_LINES};
+pub use publish::{MAX_FINDINGS, MAX_FINDINGS_PER_KIND};
 pub use purge::PurgeError;
 pub use settings::{
-    CatalogSettings, FULL_VERIFICATION_LIMIT, NSEC5_FOLDER, OnFault, OnlineSigning, RecordLimits, Settings,
-    SigningMode, TransferSettings, VerifyChoice, WARNING_LIMIT, ZoneSettings, ZoneSource, ZoneTemplate,
+    CatalogSettings, FULL_VERIFICATION_LIMIT, NSEC5_DIRECTORY, OnFault, OnlineSigning, RecordLimits,
+    Settings, SigningMode, TransferSettings, VerifyChoice, WARNING_LIMIT, ZoneSettings, ZoneSource,
+    ZoneTemplate,
 };
 pub use state::{StateDirectory, StateError};
 pub use status::{ReloadReport, ServiceStatus, ServingState, ZoneStatus};
@@ -64,7 +65,7 @@ use crate::zones::{ZoneState, Zones};
 use activity::lock;
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::directory::{KeyDirectoryError, ZoneKeys};
-use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
+use nonesuch_dnssec::keys::{CdsSchedule, KeyRecord};
 use nonesuch_dnssec::online::{LoadProverError, Nsec5Prover, Nsec5Zone};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_secondary::notify::SoaRecord;
@@ -81,9 +82,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use zone::{Zone, ZoneRuntime};
 use zone_lock::ZoneLock;
 
-/// Default for the number of zones that are loaded concurrently, if the machine has at least as
-/// many CPU cores. Each load needs memory for two versions of the zone.
-const DEFAULT_JOBS: usize = 4;
+/// Default for the maximum number of zones that are loaded concurrently; on a machine with fewer
+/// CPU cores, the default is the number of cores. Each load needs memory for two versions of the
+/// zone.
+const DEFAULT_LOAD_JOBS: usize = 4;
 
 /// The keys of a zone that is signed online.
 #[derive(Debug, Default)]
@@ -93,62 +95,67 @@ pub struct SigningKeys {
     /// Key pairs that sign.
     pub pairs: Vec<KeyPair>,
     /// Keys whose CDS and CDNSKEY records are published or withdrawn.
-    pub sync: SyncKeys,
+    pub sync: CdsSchedule,
 }
 
 impl From<ZoneKeys> for SigningKeys {
     fn from(keys: ZoneKeys) -> Self {
-        Self { records: keys.published(), pairs: keys.pairs, sync: keys.timing.sync }
+        Self { records: keys.published(), pairs: keys.pairs, sync: keys.timing.cds }
     }
 }
 
-/// Functions that read key files. The program that creates the service supplies them.
+/// Functions that load keys from key files. The program that creates the service supplies them.
 #[derive(Clone, Copy, Debug)]
-pub struct KeyFiles {
+pub struct KeyLoader {
     /// Returns the keys of a zone in a directory, selected by the timing metadata in their files at
     /// a time in seconds since 1970. With `None` as the time, ignores the timing metadata.
-    pub signing: fn(&Path, &Name, Option<u32>) -> Result<SigningKeys, KeyDirectoryError>,
+    pub load_signing_keys: fn(&Path, &Name, Option<u32>) -> Result<SigningKeys, KeyDirectoryError>,
     /// Returns the first time after the given time at which the timing metadata in a directory
     /// changes the role of a key of the zone; `None` if there is none. Times are in seconds since
     /// 1970.
-    pub next_event: fn(&Path, &Name, u32) -> Option<u32>,
+    pub next_key_event: fn(&Path, &Name, u32) -> Option<u32>,
     /// Returns the VRF key and the stored proofs of a zone from a directory. The second parameter
     /// is the path of the zone file, if the zone has one. Fails if the directory, or the directory
     /// of the zone file, contains a signing key.
-    pub prover: fn(&Path, Option<&Path>, &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError>,
+    pub load_prover: fn(&Path, Option<&Path>, &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError>,
 }
 
 /// The zones of a server, and the tasks that keep them up to date.
 #[derive(Debug)]
 pub struct Service {
     zones: Arc<Zones>,
-    key_files: KeyFiles,
-    state: Option<StateDirectory>,
+    key_loader: KeyLoader,
+    state_directory: Option<StateDirectory>,
     /// The configured zones and the members of catalogs.
     zone_map: Mutex<BTreeMap<Name, Arc<Zone>>>,
-    /// Held while zones are added or removed. A thread that checks whether a zone exists holds it
+    /// Held while the set of zones changes. A thread that checks whether a zone exists holds it
     /// until it has acted on the result.
-    changing: Mutex<()>,
-    /// Locks of removed zones with a publication in progress.
-    abandoned: Mutex<BTreeMap<Name, Arc<ZoneLock>>>,
+    zone_set_lock: Mutex<()>,
+    /// Locks of removed zones with a publication in progress. A new zone with the same name shares
+    /// the lock.
+    removed_zone_locks: Mutex<BTreeMap<Name, Arc<ZoneLock>>>,
+    /// Templates for members of catalogs, by name.
     templates: Mutex<BTreeMap<String, ZoneTemplate>>,
     /// Maximum number of zones that are loaded concurrently.
-    jobs: usize,
+    load_jobs: usize,
     /// Seconds added to the clock, modulo 2^32 ([`Settings::clock_shift`]).
     clock_shift: u32,
-    /// Time of the next key event of any zone, in seconds since 1970.
+    /// Time of the next key event of any zone, in seconds since 1970; `key_times::NEVER` if there
+    /// is none.
     next_key_event: AtomicU32,
-    /// Latest time at which keys were read. A current time before this shows that the clock was set
-    /// back.
-    keys_seen_at: AtomicU32,
+    /// Latest time at which keys were read, in seconds since 1970. A current time before this shows
+    /// that the clock was set back.
+    keys_read_at: AtomicU32,
     activities: Activities,
+    /// Receivers of zone events.
     listeners: Mutex<Vec<UnboundedSender<ZoneEvent>>>,
     /// Held during a reload.
     reloading: Mutex<()>,
     last_reload: Mutex<Option<ReloadReport>>,
     /// Number of tasks that load zones before the service is ready.
-    loading: Mutex<usize>,
-    loading_ended: Condvar,
+    loading_tasks: Mutex<usize>,
+    /// Notified when a loading task ends.
+    loading_task_ended: Condvar,
 }
 
 impl Service {
@@ -157,14 +164,18 @@ impl Service {
     ///
     /// # Errors
     /// Returns an error if the state directory cannot be opened, or if another process uses it.
-    pub fn open(settings: Settings, key_files: KeyFiles, zones: Arc<Zones>) -> Result<Arc<Self>, StateError> {
-        let service = Self::new(&settings, key_files, zones)?;
+    pub fn open(
+        settings: Settings,
+        key_loader: KeyLoader,
+        zones: Arc<Zones>,
+    ) -> Result<Arc<Self>, StateError> {
+        let service = Self::new(&settings, key_loader, zones)?;
         let new: Vec<Arc<Zone>> = settings
             .zones
             .into_iter()
             .map(|settings| Arc::new(Zone::new(settings, Arc::default())))
             .collect();
-        service.insert(&new);
+        service.insert_zones(&new);
         Ok(Arc::new(service))
     }
 
@@ -183,60 +194,66 @@ impl Service {
             loader.send_event(&ZoneEvent::CatalogsLoaded);
             loader.load_all(&others);
             loader.send_event(&ZoneEvent::Loaded);
-            loader.end_loading();
+            loader.end_loading_task();
         };
         std::thread::Builder::new().name("load".to_owned()).spawn(load).map(drop)
     }
 
-    /// Makes [`wait`](Self::wait) wait for one more loading task, until the task calls
-    /// [`end_loading`](Self::end_loading).
-    fn begin_loading(&self) {
-        *lock(&self.loading) += 1;
+    /// Makes [`wait_until_loaded`](Self::wait_until_loaded) wait for one more loading task, until
+    /// the task calls [`end_loading_task`](Self::end_loading_task).
+    fn add_loading_task(&self) {
+        *lock(&self.loading_tasks) += 1;
     }
 
-    fn end_loading(&self) {
-        *lock(&self.loading) -= 1;
-        self.loading_ended.notify_all();
+    /// Ends a loading task.
+    fn end_loading_task(&self) {
+        *lock(&self.loading_tasks) -= 1;
+        self.loading_task_ended.notify_all();
     }
 
     /// Returns whether all loading tasks have ended.
     fn has_finished_loading(&self) -> bool {
-        *lock(&self.loading) == 0
+        *lock(&self.loading_tasks) == 0
     }
 
-    fn new(settings: &Settings, key_files: KeyFiles, zones: Arc<Zones>) -> Result<Self, StateError> {
+    fn new(settings: &Settings, key_loader: KeyLoader, zones: Arc<Zones>) -> Result<Self, StateError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             zones,
-            key_files,
-            state: settings.state_dir.as_deref().map(StateDirectory::open).transpose()?,
+            key_loader,
+            state_directory: settings.state_dir.as_deref().map(StateDirectory::open).transpose()?,
             zone_map: Mutex::default(),
-            changing: Mutex::default(),
-            abandoned: Mutex::default(),
+            zone_set_lock: Mutex::default(),
+            removed_zone_locks: Mutex::default(),
             templates: Mutex::new(settings.templates.clone()),
-            jobs: if settings.jobs == 0 { cores.min(DEFAULT_JOBS) } else { settings.jobs },
+            load_jobs: if settings.load_jobs == 0 {
+                cores.min(DEFAULT_LOAD_JOBS)
+            } else {
+                settings.load_jobs
+            },
             clock_shift: settings.clock_shift,
             next_key_event: AtomicU32::new(key_times::NEVER),
-            keys_seen_at: AtomicU32::new(0),
+            keys_read_at: AtomicU32::new(0),
             activities: Activities::default(),
             listeners: Mutex::default(),
             reloading: Mutex::default(),
             last_reload: Mutex::default(),
             // Counts the thread that `begin` starts.
-            loading: Mutex::new(1),
-            loading_ended: Condvar::new(),
+            loading_tasks: Mutex::new(1),
+            loading_task_ended: Condvar::new(),
         })
     }
 
     /// Waits until every zone of the settings and every member of a stored catalog is served, waits
     /// for a transfer, or has failed to load. Returns the numbers of zones in these states.
     #[must_use]
-    pub fn wait(&self) -> StartupSummary {
-        let mut loading = lock(&self.loading);
-        while *loading > 0 {
-            loading = self.loading_ended.wait(loading).unwrap_or_else(std::sync::PoisonError::into_inner);
+    pub fn wait_until_loaded(&self) -> StartupSummary {
+        let mut task_count = lock(&self.loading_tasks);
+        while *task_count > 0 {
+            task_count =
+                self.loading_task_ended.wait(task_count).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
-        drop(loading);
+        drop(task_count);
         let mut summary = StartupSummary::default();
         for zone in self.all_zones() {
             match zone.serving_state() {
@@ -248,16 +265,16 @@ impl Service {
         summary
     }
 
-    /// Calls `work` for all zones in `list`, concurrently in up to `jobs` threads.
-    fn for_each(&self, list: &[Arc<Zone>], work: impl Fn(&Arc<Zone>) + Sync) {
-        let next = AtomicUsize::new(0);
+    /// Calls `work` for all zones in `list`, concurrently in up to `load_jobs` threads.
+    fn for_each_zone(&self, list: &[Arc<Zone>], work: impl Fn(&Arc<Zone>) + Sync) {
+        let next_index = AtomicUsize::new(0);
         let run = || {
-            while let Some(zone) = list.get(next.fetch_add(1, Relaxed)) {
+            while let Some(zone) = list.get(next_index.fetch_add(1, Relaxed)) {
                 work(zone);
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..self.jobs.min(list.len()) {
+            for _ in 1..self.load_jobs.min(list.len()) {
                 // If no thread can be started, the other threads do the work.
                 let _ = std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, run);
             }
@@ -270,9 +287,10 @@ impl Service {
     /// difference. Returns the serial of the version, which is then served, and stored if possible.
     ///
     /// # Errors
-    /// Returns the reason why the version is rejected; the previous version remains.
+    /// Returns the reason why the version is rejected, also if no zone has this name; the previous
+    /// version remains.
     pub fn publish(&self, apex: &Name, contents: Contents, steps: &[ChangeSet]) -> Result<u32, VersionError> {
-        self.publish_where(apex, contents, steps, |_| true)
+        self.publish_if(apex, contents, steps, |_| true)
     }
 
     /// Publishes a version transferred from `primary`, as [`publish`](Self::publish) does.
@@ -287,30 +305,30 @@ impl Service {
         contents: Contents,
         steps: &[ChangeSet],
     ) -> Result<u32, VersionError> {
-        self.publish_where(apex, contents, steps, |settings| {
+        self.publish_if(apex, contents, steps, |settings| {
             settings.source == ZoneSource::Primaries && settings.transfers.primaries.contains(primary)
         })
     }
 
     /// Publishes a version if the current settings of the zone satisfy `is_wanted`. A reload or a
     /// catalog may have changed the settings since the transfer began.
-    fn publish_where(
+    fn publish_if(
         &self,
         apex: &Name,
         contents: Contents,
         steps: &[ChangeSet],
         is_wanted: impl FnOnce(&ZoneSettings) -> bool,
     ) -> Result<u32, VersionError> {
-        let zone = self.zone(apex).ok_or(VersionError::Unknown)?;
+        let zone = self.zone(apex).ok_or(VersionError::UnknownZone)?;
         if contents.apex() != zone.apex() {
             return Err(VersionError::OtherZone(contents.apex().clone()));
         }
         let _lock = self.lock_zone(&zone);
         if !self.contains(&zone) {
-            return Err(VersionError::Unknown);
+            return Err(VersionError::UnknownZone);
         }
         if !is_wanted(&zone.settings()) {
-            return Err(VersionError::OtherSource);
+            return Err(VersionError::PrimaryRemoved);
         }
         let activity = self.activities.begin(ActivityKind::Publish, Some(apex.to_string()));
         let is_key_event = self.note_key_event(&zone);
@@ -346,8 +364,11 @@ impl Service {
     /// # Errors
     /// Returns an error if the stored version cannot be opened.
     pub fn stored_zone(&self, apex: &Name) -> Result<Option<StoredZone>, LoadError> {
-        let state = self.state.as_ref().filter(|state| state.has_file(apex, state::ZONE_SUFFIX));
-        state.map_or(Ok(None), |state| open_compiled(&state.path(apex, state::ZONE_SUFFIX), Some(apex)))
+        let Some(directory) = &self.state_directory else { return Ok(None) };
+        if !directory.has_file(apex, state::ZONE_SUFFIX) {
+            return Ok(None);
+        }
+        open_compiled(&directory.path(apex, state::ZONE_SUFFIX), Some(apex))
     }
 
     /// Sets whether a zone of primaries has expired. The server answers SERVFAIL for an expired
@@ -400,13 +421,13 @@ impl Service {
 
     /// Returns the names of the zones in the settings, without members of catalogs.
     #[must_use]
-    pub fn configured(&self) -> Vec<Name> {
+    pub fn configured_zones(&self) -> Vec<Name> {
         self.all_zones().iter().filter(|zone| !zone.is_member()).map(|zone| zone.apex().clone()).collect()
     }
 
     /// Returns a receiver for all events from now on.
     #[must_use]
-    pub fn events(&self) -> UnboundedReceiver<ZoneEvent> {
+    pub fn subscribe(&self) -> UnboundedReceiver<ZoneEvent> {
         let (sender, receiver) = unbounded_channel();
         lock(&self.listeners).push(sender);
         receiver
@@ -424,8 +445,8 @@ impl Service {
 
     /// Returns the state directory, if one is configured.
     #[must_use]
-    pub const fn state(&self) -> Option<&StateDirectory> {
-        self.state.as_ref()
+    pub const fn state_directory(&self) -> Option<&StateDirectory> {
+        self.state_directory.as_ref()
     }
 
     /// Returns the activities in progress.
@@ -434,13 +455,13 @@ impl Service {
         &self.activities
     }
 
-    /// Returns the settings of a zone.
+    /// Returns the settings of a zone, if it exists.
     #[must_use]
     pub fn settings_of(&self, apex: &Name) -> Option<Arc<ZoneSettings>> {
         Some(self.zone(apex)?.settings())
     }
 
-    /// Returns the template with this name.
+    /// Returns the template with this name, if it exists.
     #[must_use]
     pub fn template(&self, name: &str) -> Option<ZoneTemplate> {
         lock(&self.templates).get(name).cloned()
@@ -452,8 +473,9 @@ impl Service {
         self.all_zones().iter().map(|zone| zone.settings()).collect()
     }
 
-    /// Returns the time for signatures, in seconds since 1970 modulo 2^32.
-    fn now(&self) -> u32 {
+    /// Returns the time at which signatures and keys are valid: the current time plus
+    /// [`Settings::clock_shift`], in seconds since 1970 modulo 2^32.
+    fn shifted_now(&self) -> u32 {
         (seconds_now() as u32).wrapping_add(self.clock_shift)
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct AnswerSettings {
     /// TSIG keys of clients and servers (RFC 8945).
-    pub keys: TsigKeys,
+    pub tsig_keys: TsigKeys,
     /// Secrets for server cookies (RFC 7873). With `None`, the server ignores cookies.
     pub cookies: Option<Cookies>,
     /// Rate limits for each client network. With `None`, there are no limits.

@@ -28,8 +28,8 @@ use checker::{Chain, Mismatch, require};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey, VrfPublicKey};
 use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey, key_tag};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
-use nonesuch_dnssec::denial::{DenialGeneration, Mapping};
-use nonesuch_dnssec::keys::{KeyRecord, Nsec5Key, SyncKeys};
+use nonesuch_dnssec::denial::{DenialGeneration, NameHash};
+use nonesuch_dnssec::keys::{CdsSchedule, KeyRecord, Nsec5Key};
 use nonesuch_dnssec::online::{
     DEFAULT_VALIDITY, Nsec5Prover, Nsec5Zone, OnlineCounters, OnlineOptions, OnlineSigner, SignerCounters,
     prepare,
@@ -70,7 +70,7 @@ fn key(zone: &Name, flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
 
 /// Returns a combined signing key, with the algorithm number for the mechanism.
 fn csk(zone: &Name, algorithm: Algorithm, mechanism: Mechanism) -> KeyPair {
-    let alias = mechanism.mapping() == Mapping::Vrf;
+    let alias = mechanism.name_hash() == NameHash::Vrf;
     key(zone, 257, algorithm.nsec5_alias().filter(|_| alias).unwrap_or(algorithm), 7)
 }
 
@@ -90,10 +90,10 @@ impl Server {
         let zone = Arc::new(ServedZone::new(published, Arc::default()));
         let zones = Arc::new(Zones::new());
         zones.set(apex, ZoneState::Serving(Arc::clone(&zone)));
-        let (shared, counters) = (ServerContext::new(zones), Arc::new(SignerCounters::default()));
+        let (context, counters) = (ServerContext::new(zones), Arc::new(SignerCounters::default()));
         let responder = |transport| {
             let signer = OnlineSigner::new(1 << 20, Arc::clone(&counters));
-            Responder::new(&shared, transport, ADDRESS, signer, 0)
+            Responder::new(&context, transport, ADDRESS, signer, 0)
         };
         let responders = Mutex::new([Transport::Udp, Transport::Tcp, Transport::Tls].map(responder));
         Self { zone, counters, responders }
@@ -156,24 +156,24 @@ struct Zone {
 
 /// How a zone is signed and served.
 #[derive(Clone, Debug)]
-struct Way {
+struct SigningSetup {
     signing: Option<Mechanism>,
     algorithm: Algorithm,
     nsec3: Nsec3Params,
     /// With an online mechanism: how the zone is presigned.
-    beneath: Option<Mechanism>,
+    presigned_with: Option<Mechanism>,
     vrf: VrfAlgorithm,
     /// With NSEC5: whether proofs are stored.
     stored: bool,
 }
 
-impl Way {
+impl SigningSetup {
     fn new(signing: Option<Mechanism>) -> Self {
         Self {
             signing,
             algorithm: Algorithm::ED25519,
             nsec3: Nsec3Params::default(),
-            beneath: None,
+            presigned_with: None,
             vrf: VrfAlgorithm::P256_SHA256_TAI,
             stored: true,
         }
@@ -181,28 +181,28 @@ impl Way {
 
     /// Returns all variants that generate records online, with two algorithms.
     fn all_online() -> Vec<Self> {
-        let mut ways = Vec::new();
-        let made = [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies];
-        for mechanism in made {
-            let way = Self::new(Some(mechanism));
-            ways.push(Self { algorithm: Algorithm::ECDSAP256SHA256, ..way.clone() });
-            for beneath in SIGNINGS {
-                ways.push(Self { beneath, ..way.clone() });
+        let mut setups = Vec::new();
+        let mechanisms = [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies];
+        for mechanism in mechanisms {
+            let setup = Self::new(Some(mechanism));
+            setups.push(Self { algorithm: Algorithm::ECDSAP256SHA256, ..setup.clone() });
+            for presigned_with in SIGNINGS {
+                setups.push(Self { presigned_with, ..setup.clone() });
             }
         }
         for mechanism in [Mechanism::Nsec5, Mechanism::Nsec5OptOut] {
-            let way = Self::new(Some(mechanism));
-            ways.push(Self { vrf: VrfAlgorithm::EDWARDS25519_SHA512_ELL2, stored: false, ..way.clone() });
-            ways.push(way);
+            let setup = Self::new(Some(mechanism));
+            setups.push(Self { vrf: VrfAlgorithm::EDWARDS25519_SHA512_ELL2, stored: false, ..setup.clone() });
+            setups.push(setup);
         }
-        ways
+        setups
     }
 
     fn sign(&self, plain: &Contents, mechanism: Mechanism, proofs: Option<&Proofs>) -> Contents {
         let options = SignOptions {
             nsec3: self.nsec3.clone(),
             drop_foreign_dnskeys: true,
-            nsec5: proofs.map(|proofs| Nsec5Chain { proofs, keep_keys: false }),
+            nsec5: proofs.map(|proofs| Nsec5Chain { proofs, keep_other_keys: false }),
             ..SignOptions::new(mechanism, INCEPTION, INCEPTION + 86_400)
         };
         let keys = KeySet::new(plain.apex(), vec![csk(plain.apex(), self.algorithm, mechanism)]).unwrap();
@@ -210,9 +210,10 @@ impl Way {
     }
 
     fn publish(&self, plain: &Contents) -> Published {
-        let of_image = |contents: &Contents, denial| Published::of(Image::compile(contents).unwrap(), denial);
+        let of_image =
+            |contents: &Contents, denial| Published::from_parts(Image::compile(contents).unwrap(), denial);
         let Some(mechanism) = self.signing else { return of_image(plain, Denial::Image) };
-        if mechanism.mapping() == Mapping::Vrf {
+        if mechanism.name_hash() == NameHash::Vrf {
             let options = ProveOptions::new(mechanism);
             let proofs = prove_chain(plain, &vrf(self.vrf), &options).unwrap().0;
             let signed = self.sign(plain, mechanism, Some(&proofs));
@@ -220,8 +221,8 @@ impl Way {
             if self.stored {
                 // As in a server that maps an image and does not read the records.
                 let image = reopen(&Image::compile(&signed).unwrap());
-                let prover = Nsec5Prover::of(&Nsec5Zone::of_image(&image), key, Some(proofs)).unwrap();
-                return Published::of(image, Denial::Nsec5(prover.into()));
+                let prover = Nsec5Prover::for_zone(&Nsec5Zone::of_image(&image), key, Some(proofs)).unwrap();
+                return Published::from_parts(image, Denial::Nsec5(prover.into()));
             }
             let prover = Nsec5Prover::new(&signed, key, None).unwrap();
             return of_image(&signed, Denial::Nsec5(prover.into()));
@@ -229,14 +230,16 @@ impl Way {
         if mechanism.generation() == DenialGeneration::Offline {
             return of_image(&self.sign(plain, mechanism, None), Denial::Image);
         }
-        let contents = self.beneath.map_or_else(|| plain.clone(), |beneath| self.sign(plain, beneath, None));
+        let contents = self
+            .presigned_with
+            .map_or_else(|| plain.clone(), |presigned_with| self.sign(plain, presigned_with, None));
         let pair = csk(plain.apex(), self.algorithm, mechanism);
         let options = OnlineOptions {
             mechanism,
             records: vec![KeyRecord::of(&pair)],
             pairs: vec![pair],
             validity: DEFAULT_VALIDITY,
-            sync: SyncKeys::default(),
+            sync: CdsSchedule::default(),
         };
         let verify = VerifyOptions { now: Some(NOW), ..VerifyOptions::default() };
         Published::online(prepare(contents, options, &verify).unwrap()).unwrap()
@@ -245,23 +248,23 @@ impl Way {
 
 impl Zone {
     fn new(text: &str, apex: &str, signing: Option<Mechanism>) -> Self {
-        Self::read(text, apex, &Way::new(signing))
+        Self::read(text, apex, &SigningSetup::new(signing))
     }
 
-    fn read(text: &str, apex: &str, way: &Way) -> Self {
+    fn read(text: &str, apex: &str, setup: &SigningSetup) -> Self {
         let read = read::read_text(text.as_bytes(), Path::new("test"), Some(&name(apex)));
         let plain = read.unwrap_or_else(|error| panic!("{error}\n{text}")).contents;
-        Self::from_contents(plain, way)
+        Self::from_contents(plain, setup)
     }
 
-    fn from_contents(plain: Contents, way: &Way) -> Self {
-        let published = way.publish(&plain);
-        let from_file = (!published.is_online()).then(|| {
+    fn from_contents(plain: Contents, setup: &SigningSetup) -> Self {
+        let published = setup.publish(&plain);
+        let from_file = (!published.needs_online_work()).then(|| {
             let image = reopen(published.image());
-            Server::new(plain.apex(), Published::of(image, Denial::Image))
+            Server::new(plain.apex(), Published::from_parts(image, Denial::Image))
         });
         let server = Server::new(plain.apex(), published);
-        Self { plain, server, from_file, signing: way.signing }
+        Self { plain, server, from_file, signing: setup.signing }
     }
 
     fn image(&self) -> &Image {
@@ -277,7 +280,7 @@ impl Zone {
     }
 
     /// Returns the response over TCP.
-    fn ask(&self, qname: &Name, qtype: Rtype, dnssec_ok: bool) -> Message {
+    fn query_over_tcp(&self, qname: &Name, qtype: Rtype, dnssec_ok: bool) -> Message {
         let octets = self.send(&query(qname, qtype, Some((1232, dnssec_ok))), Transport::Tcp).unwrap();
         let message = Message::parse(&octets).unwrap_or_else(|error| panic!("{qname} {qtype}: {error}"));
         assert_eq!(message.header.id, ID);
@@ -298,8 +301,8 @@ impl Zone {
     }
 
     /// Sends a query, and checks the response with the oracle and the checker.
-    fn judge(&self, qname: &Name, qtype: Rtype, dnssec_ok: bool) -> Result<Message, Mismatch> {
-        let message = self.ask(qname, qtype, dnssec_ok);
+    fn check_response(&self, qname: &Name, qtype: Rtype, dnssec_ok: bool) -> Result<Message, Mismatch> {
+        let message = self.query_over_tcp(qname, qtype, dnssec_ok);
         let expected = Oracle::new(&self.plain).resolve(qname, qtype);
         let outcome = self.check_sections(&message, &expected, dnssec_ok).and_then(|()| {
             let is_signed = self.signing.is_some() && dnssec_ok;
@@ -307,7 +310,7 @@ impl Zone {
             if is_signed { self.check_proofs((qname, qtype), &message, &expected) } else { Ok(()) }
         });
         outcome.map_err(|what| {
-            let (signing, message) = (self.signing, shown(&message));
+            let (signing, message) = (self.signing, display_message(&message));
             format!("{qname} {qtype} {signing:?} DO {dnssec_ok}: {what}\nexpected {expected:#?}\n{message}")
         })?;
         Ok(message)
@@ -331,9 +334,9 @@ impl Zone {
         for section in [Section::Answer, Section::Authority, Section::Additional] {
             let lines: Vec<String> = message.section(section).map(whole_line).collect();
             let distinct = lines.iter().collect::<BTreeSet<_>>().len();
-            require(lines.len() == distinct, "a record stands twice in a section")?;
+            require(lines.len() == distinct, "a section contains a record twice")?;
         }
-        require(has_one_denial_for_each_owner(message), "two records of denial at one owner")?;
+        require(has_one_denial_for_each_owner(message), "two denial records at one owner")?;
         require(expected.accepts_answer(data(Section::Answer)), "answer")?;
         let mut authority = expected.authority.clone();
         if dnssec_ok {
@@ -354,7 +357,7 @@ impl Zone {
         let verify = |owner: &Name, rdata: &[u8]| self.verify_proof(owner, rdata);
         let chain = Chain::of(message, self.plain.apex(), self.is_compact(), verify);
         expected.needs.iter().try_for_each(|need| chain.prove(need, expected))?;
-        require(!expected.needs.is_empty() || chain.is_empty(), "a proof that nothing needs")?;
+        require(!expected.needs.is_empty() || chain.is_empty(), "an unnecessary proof")?;
         validated::check(self, (qname, qtype), message, expected)
     }
 
@@ -383,10 +386,10 @@ impl Zone {
             let signer =
                 keys.iter().find(|(tag, key)| *tag == fields.tag && key.algorithm() == fields.algorithm);
             let verified = signer.is_some_and(|(_, key)| key.verify(&data, fields.signature).is_ok());
-            let in_time =
+            let is_valid_now =
                 fields.inception <= NOW && NOW < fields.expiration - record.ttl.min(86_400 - 3600 - 1);
-            if !verified || !in_time {
-                return Err(format!("a signature that is not good: {}", line(record)).into());
+            if !verified || !is_valid_now {
+                return Err(format!("an invalid signature: {}", line(record)).into());
             }
         }
         Ok(())
@@ -402,8 +405,8 @@ impl Zone {
     }
 
     #[track_caller]
-    fn judged(&self, qname: &str, qtype: Rtype, dnssec_ok: bool) -> Message {
-        self.judge(&name(qname), qtype, dnssec_ok).unwrap_or_else(|what| panic!("{what}"))
+    fn checked_response(&self, qname: &str, qtype: Rtype, dnssec_ok: bool) -> Message {
+        self.check_response(&name(qname), qtype, dnssec_ok).unwrap_or_else(|what| panic!("{what}"))
     }
 }
 
@@ -442,7 +445,7 @@ fn has_one_denial_for_each_owner(message: &Message) -> bool {
 }
 
 /// Returns type covered and labels of an RRSIG record.
-fn covered(record: &Record) -> (Rtype, u8) {
+fn signed_type_and_labels(record: &Record) -> (Rtype, u8) {
     (Rtype(u16::from_be_bytes([record.rdata[0], record.rdata[1]])), record.rdata[3])
 }
 
@@ -451,7 +454,7 @@ fn covered(record: &Record) -> (Rtype, u8) {
 fn line(record: &Record) -> String {
     let (owner, ttl, rtype) = (&record.owner, record.ttl, record.rtype);
     if rtype == Rtype::RRSIG {
-        let (covered, labels) = covered(record);
+        let (covered, labels) = signed_type_and_labels(record);
         return format!("{owner} {ttl} {rtype} {covered} {labels}").to_lowercase();
     }
     whole_line(record)
@@ -476,7 +479,7 @@ fn set(lines: &[&str]) -> BTreeSet<String> {
 }
 
 /// Returns the whole response as text for failure messages.
-fn shown(message: &Message) -> String {
+fn display_message(message: &Message) -> String {
     let mut text = format!("{} flags {:04x}\n", message.rcode(), message.header.flags);
     for record in &message.records {
         let rest = if record.rtype == Rtype::OPT { String::from("OPT") } else { line(record) };
@@ -487,10 +490,11 @@ fn shown(message: &Message) -> String {
 
 /// RFC 4035 §3.1.1: with DO, every signed RRset has its signatures in the response, with the same
 /// TTL. Without DO, the response contains no DNSSEC record.
-fn check_signatures(message: &Message, expected: &Expected, wanted: bool) -> Result<(), Mismatch> {
-    if !wanted {
+fn check_signatures(message: &Message, expected: &Expected, is_expected: bool) -> Result<(), Mismatch> {
+    if !is_expected {
         let stray = message.records.iter().find(|record| is_dnssec(record.rtype));
-        return stray.map_or(Ok(()), |record| Err(format!("not asked for: {}", line(record)).into()));
+        return stray
+            .map_or(Ok(()), |record| Err(format!("DNSSEC record without DO: {}", line(record)).into()));
     }
     for record in message.records.iter().filter(|r| r.rtype != Rtype::OPT) {
         let signatures = |rtype: Rtype| {
@@ -498,16 +502,16 @@ fn check_signatures(message: &Message, expected: &Expected, wanted: bool) -> Res
                 other.rtype == Rtype::RRSIG
                     && other.section == record.section
                     && other.owner == record.owner
-                    && covered(other).0 == rtype
+                    && signed_type_and_labels(other).0 == rtype
             })
         };
         if record.rtype == Rtype::RRSIG {
-            let rtype = covered(record).0;
+            let rtype = signed_type_and_labels(record).0;
             let same = |other: &&Record| {
                 other.rtype == rtype && other.owner == record.owner && other.section == record.section
             };
             if !message.records.iter().any(|other| same(&other)) {
-                return Err(format!("nothing that it covers: {}", line(record)).into());
+                return Err(format!("signature without its RRset: {}", line(record)).into());
             }
             continue;
         }

@@ -22,9 +22,9 @@ use std::time::Instant;
 #[derive(Clone, Debug, Default)]
 pub struct ZonePolicy {
     /// Clients that may query the zone; `None` permits all clients. Does not apply to transfers.
-    pub query: Option<AccessList>,
+    pub query_access: Option<AccessList>,
     /// Clients that may transfer the zone from this server.
-    pub transfer: AccessList,
+    pub transfer_access: AccessList,
     /// Servers that may send NOTIFY for the zone, in addition to its primaries.
     pub notify_from: AccessList,
     /// Servers that receive a NOTIFY when the zone changes.
@@ -36,15 +36,15 @@ pub struct ZonePolicy {
 impl ZonePolicy {
     /// Returns the prefix of the first permitting entry for `address` in the access lists for
     /// transfers and NOTIFY. Without such an entry, returns a prefix of `address` alone if
-    /// `also_notify` contains it. Ignores TSIG keys.
+    /// `also_notify` contains it, otherwise `None`. Ignores TSIG keys.
     #[must_use]
-    pub fn entry_of(&self, address: IpAddr) -> Option<Prefix> {
-        let entries = self.transfer.entries().iter().chain(self.notify_from.entries());
+    pub fn matching_prefix(&self, address: IpAddr) -> Option<Prefix> {
+        let entries = self.transfer_access.entries().iter().chain(self.notify_from.entries());
         let prefixes = entries.filter(|entry| !entry.is_denied).filter_map(|entry| entry.prefix);
         let address = address.to_canonical();
         let notified = || {
-            let is_its = |remote: &&Remote| remote.address.ip().to_canonical() == address;
-            self.also_notify.iter().find(is_its).and_then(|_| Prefix::of_host(address))
+            let has_address = |remote: &&Remote| remote.address.ip().to_canonical() == address;
+            self.also_notify.iter().find(has_address).and_then(|_| Prefix::of_host(address))
         };
         prefixes.into_iter().find(|prefix| prefix.contains(address)).or_else(notified)
     }
@@ -57,17 +57,17 @@ pub struct ServedZone {
     policy: Arc<ZonePolicy>,
     contents: Option<Arc<Contents>>,
     journal: Option<Arc<Journal>>,
-    /// As returned by [`is_plain`](Self::is_plain). A single flag, so that a worker tests only one
-    /// condition for most zones.
-    is_plain: bool,
+    /// As returned by [`has_fast_path`](Self::has_fast_path). A single flag, so that a worker tests
+    /// only one condition for most zones.
+    has_fast_path: bool,
 }
 
 impl ServedZone {
     /// Creates a zone that the server answers queries from. It cannot be transferred.
     #[must_use]
     pub fn new(published: Published, policy: Arc<ZonePolicy>) -> Self {
-        let is_plain = policy.query.is_none() && !published.is_online();
-        Self { published, policy, contents: None, journal: None, is_plain }
+        let has_fast_path = policy.query_access.is_none() && !published.needs_online_work();
+        Self { published, policy, contents: None, journal: None, has_fast_path }
     }
 
     /// Returns the same zone with another policy.
@@ -95,12 +95,12 @@ impl ServedZone {
         &self.published
     }
 
-    /// Returns whether all clients may query the zone and all answers come from the image
-    /// unchanged.
+    /// Returns whether a worker can answer from the image without further checks: all clients may
+    /// query the zone, and no answer needs online signatures or proofs.
     #[inline]
     #[must_use]
-    pub const fn is_plain(&self) -> bool {
-        self.is_plain
+    pub const fn has_fast_path(&self) -> bool {
+        self.has_fast_path
     }
 
     /// Returns the access lists of the zone.
@@ -166,20 +166,20 @@ pub struct ZoneEntry {
     /// The time at which a zone transferred from a primary expires, if it is known.
     expires: ArcSwapOption<Instant>,
     /// Number of queries for names in the zone, if they are counted.
-    queries: AtomicU64,
+    query_count: AtomicU64,
 }
 
 impl ZoneEntry {
     /// Counts a query for a name in the zone.
     pub fn count_query(&self) {
-        self.queries.fetch_add(1, Relaxed);
+        self.query_count.fetch_add(1, Relaxed);
     }
 
     /// Returns the number of counted queries for names in the zone, since the zone was added or the
     /// server started.
     #[must_use]
-    pub fn queries(&self) -> u64 {
-        self.queries.load(Relaxed)
+    pub fn query_count(&self) -> u64 {
+        self.query_count.load(Relaxed)
     }
 
     /// Returns the name of the zone in lower case.
@@ -194,21 +194,23 @@ impl ZoneEntry {
         self.state.load()
     }
 
-    /// Returns the seconds until the zone expires (RFC 7314 §3). For a primary zone, this is the
-    /// expire field of its SOA record; for a zone transferred from a primary, the remaining time.
+    /// Returns the seconds until the zone expires (RFC 7314 §3). For a zone that is not transferred
+    /// from a primary, this is the expire field of its SOA record; for a transferred zone, the
+    /// remaining time.
     /// Returns `None` if the server does not answer from the zone or the time is not known.
     #[must_use]
-    pub fn seconds_left(&self) -> Option<u32> {
+    pub fn seconds_until_expiry(&self) -> Option<u32> {
         let state = self.state.load();
         let zone = state.serving()?;
         if zone.policy().is_secondary {
-            let left = self.expires.load().as_deref()?.saturating_duration_since(Instant::now());
-            return Some(u32::try_from(left.as_secs()).unwrap_or(u32::MAX));
+            let remaining = self.expires.load().as_deref()?.saturating_duration_since(Instant::now());
+            return Some(u32::try_from(remaining.as_secs()).unwrap_or(u32::MAX));
         }
         let mut soa = Vec::new();
         let apex = zone.published().image().find_exact(self.apex.view())?;
         apex.template(Rtype::SOA)?.append_uncompressed(OwnerForm::WrittenOut, false, usize::MAX, &mut soa)?;
-        // The last five numbers are serial, refresh, retry, expire, minimum (RFC 1035 §3.3.13).
+        // The record ends with the numbers serial, refresh, retry, expire and minimum (RFC 1035
+        // §3.3.13), of four octets each.
         soa.last_chunk::<8>()?.first_chunk().map(|octets| u32::from_be_bytes(*octets))
     }
 }
@@ -220,26 +222,27 @@ impl ZoneEntry {
 #[derive(Clone, Debug)]
 pub struct ZoneDatabase {
     entries: HashMap<Arc<[u8]>, Arc<ZoneEntry>>,
-    /// Number of zones whose names have n labels, without the root label. A name has at most 127
-    /// labels.
-    at_depth: [u32; 128],
+    /// Number of zones at each label count; the index is the number of labels in the name without
+    /// the root label, at most 127. A search skips label counts without zones.
+    zones_by_label_count: [u32; 128],
 }
 
 impl Default for ZoneDatabase {
     fn default() -> Self {
-        Self { entries: HashMap::new(), at_depth: [0; 128] }
+        Self { entries: HashMap::new(), zones_by_label_count: [0; 128] }
     }
 }
 
 impl ZoneDatabase {
-    /// Returns the closest zone at or above `name`, which must be in lower case.
+    /// Returns the closest zone at or above `name`, which must be in lower case. Returns `None` if
+    /// there is no such zone.
     #[must_use]
-    pub fn find(&self, name: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
-        debug_assert!(is_lower(name));
+    pub fn find_enclosing(&self, name: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
+        debug_assert!(is_lower_case(name));
         let mut suffix = name;
         let mut labels = name.label_count();
         loop {
-            if self.at_depth[labels] > 0
+            if self.zones_by_label_count[labels] > 0
                 && let Some(entry) = self.entries.get(suffix.wire())
             {
                 return Some(entry);
@@ -251,14 +254,14 @@ impl ZoneDatabase {
 
     /// Returns the zone named `apex`, which must be in lower case.
     #[must_use]
-    pub fn entry(&self, apex: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
-        debug_assert!(is_lower(apex));
+    pub fn find_exact(&self, apex: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
+        debug_assert!(is_lower_case(apex));
         self.entries.get(apex.wire())
     }
 
     /// Adds a zone that the database does not contain.
     fn insert(&mut self, apex: Name, state: ZoneState) {
-        self.at_depth[apex.view().label_count()] += 1;
+        self.zones_by_label_count[apex.view().label_count()] += 1;
         let key = apex.wire().into();
         self.entries.insert(
             key,
@@ -266,25 +269,26 @@ impl ZoneDatabase {
                 apex,
                 state: ArcSwap::from_pointee(state),
                 expires: ArcSwapOption::empty(),
-                queries: AtomicU64::new(0),
+                query_count: AtomicU64::new(0),
             }),
         );
     }
 
+    /// Removes the zone named `apex`, which must be in lower case. Returns whether it existed.
     fn remove(&mut self, apex: NameRef<'_>) -> bool {
         let removed = self.entries.remove(apex.wire());
         if let Some(entry) = &removed {
             // A thread that receives no queries retains its copy of the database. Releasing the
             // state here frees the memory of the zone without waiting for that thread.
             entry.state.store(Arc::new(ZoneState::NotReady(Arc::default())));
-            self.at_depth[apex.label_count()] -= 1;
+            self.zones_by_label_count[apex.label_count()] -= 1;
         }
         removed.is_some()
     }
 }
 
 /// Returns whether a name is in lower case, as all names in the database are (RFC 4343 §3).
-fn is_lower(name: NameRef<'_>) -> bool {
+fn is_lower_case(name: NameRef<'_>) -> bool {
     !name.wire().iter().any(u8::is_ascii_uppercase)
 }
 
@@ -293,7 +297,7 @@ fn is_lower(name: NameRef<'_>) -> bool {
 pub struct Zones {
     database: ArcSwap<ZoneDatabase>,
     /// Held while the database is replaced. Threads that answer queries do not take it.
-    changing: Mutex<()>,
+    replacing: Mutex<()>,
 }
 
 impl Zones {
@@ -312,12 +316,12 @@ impl Zones {
     /// Sets the states of several zones. Replaces the database at most once, for all new zones
     /// together.
     pub fn set_all(&self, zones: Vec<(Name, ZoneState)>) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let database = self.database.load();
         let mut new = Vec::new();
         for (apex, state) in zones {
             let apex = apex.view().to_canonical();
-            match database.entry(apex.view()) {
+            match database.find_exact(apex.view()) {
                 Some(entry) => entry.state.store(Arc::new(state)),
                 None => new.push((apex, state)),
             }
@@ -325,7 +329,7 @@ impl Zones {
         if !new.is_empty() {
             let mut database = ZoneDatabase::clone(&database);
             for (apex, state) in new {
-                match database.entry(apex.view()) {
+                match database.find_exact(apex.view()) {
                     // `zones` contains the name twice.
                     Some(entry) => entry.state.store(Arc::new(state)),
                     None => database.insert(apex, state),
@@ -335,9 +339,10 @@ impl Zones {
         }
     }
 
-    /// Sets the time at which a zone transferred from a primary expires.
+    /// Sets the time at which a zone transferred from a primary expires; `None` if it is not known.
+    /// Does nothing if the database does not contain the zone.
     pub fn set_expiry(&self, apex: &Name, expires: Option<Instant>) {
-        if let Some(entry) = self.database.load().entry(apex.view().to_canonical().view()) {
+        if let Some(entry) = self.database.load().find_exact(apex.view().to_canonical().view()) {
             entry.expires.store(expires.map(Arc::new));
         }
     }
@@ -345,7 +350,7 @@ impl Zones {
     /// Removes zones, with one replacement of the database. Returns the number of zones that it
     /// contained.
     pub fn remove_all(&self, zones: &[Name]) -> usize {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut database = ZoneDatabase::clone(&self.database.load());
         let removed = zones.iter().filter(|apex| database.remove(apex.view().to_canonical().view())).count();
         if removed > 0 {
@@ -361,11 +366,11 @@ impl Zones {
     }
 }
 
-/// A thread's cached pointer to the zone database; one atomic load shows whether the database was
-/// replaced.
+/// A thread's cached pointer to the zone database. Before each use, one atomic load shows whether
+/// the database was replaced.
 #[derive(Debug)]
-pub(crate) struct View {
-    zones: Cache<ZonesPointer, Arc<ZoneDatabase>>,
+pub(crate) struct DatabaseCache {
+    pointer: Cache<ZonesPointer, Arc<ZoneDatabase>>,
 }
 
 /// Lets [`Cache`] dereference to the pointer of the database.
@@ -380,12 +385,13 @@ impl std::ops::Deref for ZonesPointer {
     }
 }
 
-impl View {
+impl DatabaseCache {
     pub(crate) fn new(zones: Arc<Zones>) -> Self {
-        Self { zones: Cache::new(ZonesPointer(zones)) }
+        Self { pointer: Cache::new(ZonesPointer(zones)) }
     }
 
+    /// Returns the current database.
     pub(crate) fn database(&mut self) -> &Arc<ZoneDatabase> {
-        self.zones.load()
+        self.pointer.load()
     }
 }

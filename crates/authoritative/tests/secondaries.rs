@@ -91,9 +91,9 @@ fn follow(program: Program, algorithm: &str, mechanism: Option<Mechanism>, last:
         Some(mechanism) => signed(&version(serial), inception, mechanism),
         None => version(serial),
     };
-    let folder = tempfile::tempdir().expect("a directory");
-    let primary = Primary::start(make(1), folder.path(), algorithm, SECRET);
-    let Some(secondary) = Secondary::start(program, primary.address, folder.path(), algorithm) else {
+    let directory = tempfile::tempdir().expect("a directory");
+    let primary = Primary::start(make(1), directory.path(), algorithm, SECRET);
+    let Some(secondary) = Secondary::start(program, primary.address, directory.path(), algorithm) else {
         return;
     };
     for serial in 1..=last {
@@ -101,7 +101,7 @@ fn follow(program: Program, algorithm: &str, mechanism: Option<Mechanism>, last:
             primary.publish(make(serial));
             secondary.notify();
         }
-        secondary.wait_for(serial, folder.path());
+        secondary.wait_for(serial, directory.path());
         assert_eq!(
             secondary.records(serial),
             records_of(&primary.contents()),
@@ -174,9 +174,10 @@ fn all_take_a_hundred_thousand_delegations() {
     let inception = primary::now() as u32 - 3600;
     let versions = [registry(1, 0, inception), registry(2, 50, inception)];
     for program in Program::ALL {
-        let folder = tempfile::tempdir().expect("a directory");
-        let primary = Primary::start(versions[0].clone(), folder.path(), "hmac-sha256", SECRET);
-        let Some(secondary) = Secondary::start(program, primary.address, folder.path(), "hmac-sha256") else {
+        let directory = tempfile::tempdir().expect("a directory");
+        let primary = Primary::start(versions[0].clone(), directory.path(), "hmac-sha256", SECRET);
+        let Some(secondary) = Secondary::start(program, primary.address, directory.path(), "hmac-sha256")
+        else {
             continue;
         };
         for serial in [1, 2] {
@@ -184,7 +185,7 @@ fn all_take_a_hundred_thousand_delegations() {
                 primary.publish(versions[1].clone());
                 secondary.notify();
             }
-            secondary.wait_for(serial, folder.path());
+            secondary.wait_for(serial, directory.path());
             assert!(
                 secondary.records(serial) == records_of(&primary.contents()),
                 "{program:?}: version {serial}"
@@ -207,14 +208,15 @@ fn all_take_a_hundred_thousand_delegations() {
 fn another_secret_gets_nothing() {
     let other = data_encoding::BASE64.encode(b"another secret of thirty-two oct");
     for program in Program::ALL {
-        let folder = tempfile::tempdir().expect("a directory");
-        let primary = Primary::start(version(1), folder.path(), "hmac-sha256", &other);
-        let Some(secondary) = Secondary::start(program, primary.address, folder.path(), "hmac-sha256") else {
+        let directory = tempfile::tempdir().expect("a directory");
+        let primary = Primary::start(version(1), directory.path(), "hmac-sha256", &other);
+        let Some(secondary) = Secondary::start(program, primary.address, directory.path(), "hmac-sha256")
+        else {
             continue;
         };
-        let begun = std::time::Instant::now();
+        let started_at = std::time::Instant::now();
         while primary.refused().is_empty() {
-            assert!(begun.elapsed().as_secs() < 60, "{program:?} does not ask");
+            assert!(started_at.elapsed().as_secs() < 60, "{program:?} does not ask");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         assert!(primary.refused().iter().all(|error| *error == tsig::TsigError::BadSig), "{program:?}");

@@ -90,7 +90,7 @@ impl Configuration {
             state_dir: self.server.state_dir.clone(),
             zones: self.zones.clone(),
             templates: self.templates.clone(),
-            jobs: self.server.load_jobs.unwrap_or(0),
+            load_jobs: self.server.load_jobs.unwrap_or(0),
             clock_shift: 0,
         }
     }

@@ -8,7 +8,8 @@ use crate::files::{FileError, KEY_MODE, read_key_file, read_key_text, write_fail
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::directory::{
-    KeyDirectory, KeyDirectoryError, KeyFiles, SUFFIXES, file_paths, is_of_zone, owner_of,
+    KEY_FILE_SUFFIXES, KeyDirectory, KeyDirectoryError, KeyFiles, is_key_file_of, key_file_paths,
+    owner_in_base_name,
 };
 use nonesuch_dnssec::keys::{KeyFileError, KeyRecord, KeyTimes};
 use nonesuch_proto::Name;
@@ -43,9 +44,9 @@ impl fmt::Display for ReasonOnly<'_> {
 /// Reads the key files of `zone` in `dir`.
 pub(crate) fn read_directory(dir: &Path, zone: &Name) -> Result<KeyDirectory, KeyDirectoryError> {
     let mut bases = list(dir)?;
-    bases.retain(|base, _| is_of_zone(base, zone));
+    bases.retain(|base, _| is_key_file_of(base, zone));
     let read = |(base, has_public): (String, bool)| {
-        let [key_path, private_path] = file_paths(dir, &base);
+        let [key_path, private_path] = key_file_paths(dir, &base);
         let public = has_public.then(|| read_key_text(&key_path));
         KeyFiles { public, private: private_path.exists().then(|| read_key_text(&private_path)), base }
     };
@@ -54,12 +55,12 @@ pub(crate) fn read_directory(dir: &Path, zone: &Name) -> Result<KeyDirectory, Ke
 
 /// The timing metadata in a private key file.
 pub(crate) fn load_times(path: &Path) -> Result<Option<KeyTimes>, ReadKeyError> {
-    KeyTimes::of_file(&read_key_file(path)?).map_err(key_file(path))
+    KeyTimes::parse(&read_key_file(path)?).map_err(key_file(path))
 }
 
 /// Base names of the `.key` files of `zone` in `dir`, sorted. Fails if no such file exists.
 pub(crate) fn key_names_of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, KeyDirectoryError> {
-    let bases = list(dir)?.into_iter().filter(|(base, has_public)| *has_public && is_of_zone(base, zone));
+    let bases = list(dir)?.into_iter().filter(|(base, has_public)| *has_public && is_key_file_of(base, zone));
     let bases: Vec<String> = bases.map(|(base, _)| base).collect();
     if bases.is_empty() {
         return Err(KeyDirectoryError::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() });
@@ -71,7 +72,7 @@ pub(crate) fn key_names_of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, 
 /// file exists.
 pub(crate) fn list(dir: &Path) -> Result<BTreeMap<String, bool>, KeyDirectoryError> {
     let unreadable = |source| KeyDirectoryError::Read { path: dir.to_path_buf(), source };
-    let [public, private] = SUFFIXES;
+    let [public, private] = KEY_FILE_SUFFIXES;
     let mut bases = BTreeMap::new();
     for entry in fs::read_dir(dir).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
@@ -86,7 +87,7 @@ pub(crate) fn list(dir: &Path) -> Result<BTreeMap<String, bool>, KeyDirectoryErr
 
 /// Whether the base name of a file is that of a key.
 pub(crate) fn is_key_name(base: &str) -> bool {
-    owner_of(base, 'K').is_some()
+    owner_in_base_name(base, 'K').is_some()
 }
 
 /// Reads the public half of a key and checks that it can be used.
@@ -104,7 +105,7 @@ pub(crate) fn parse_record(path: &Path) -> Result<KeyRecord, ReadKeyError> {
 /// Reads the private half of the key of `record`.
 pub(crate) fn join_private(record: KeyRecord, path: &Path) -> Result<KeyPair, ReadKeyError> {
     let private = PrivateKey::from_bind(&read_key_file(path)?);
-    let pair = private.map_err(KeyFileError::Private).and_then(|private| record.join(private));
+    let pair = private.map_err(KeyFileError::Private).and_then(|private| record.into_key_pair(private));
     pair.map_err(key_file(path))
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn key_file(path: &Path) -> impl FnOnce(KeyFileError) -> ReadKeyError
 /// Writes the two files of `key` to `dir`. Only the owner can read the private file.
 pub(crate) fn store(dir: &Path, key: &KeyPair, times: &KeyTimes) -> Result<(), FileError> {
     fs::create_dir_all(dir).map_err(|source| FileError::Write { path: dir.to_path_buf(), source })?;
-    let [key_path, private_path] = file_paths(dir, &key.base_name());
+    let [key_path, private_path] = key_file_paths(dir, &key.base_name());
     let private = key.private_file_text(times);
     write_output(&private_path, KEY_MODE, |out| {
         out.write_all(private.as_bytes()).map_err(write_failure(&private_path))

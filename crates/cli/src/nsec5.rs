@@ -4,7 +4,7 @@
 //! can enumerate the zone but cannot forge data.
 
 use crate::files::{is_world_readable, read_key_text};
-use nonesuch_authoritative::service::NSEC5_FOLDER;
+use nonesuch_authoritative::service::NSEC5_DIRECTORY;
 use nonesuch_crypto::vrf::VrfPrivateKey;
 use nonesuch_dnssec::denial::nsec5::{
     Nsec5DirectoryError, Nsec5Evidence, Proofs, StoredVrfKey, is_vrf_key_of, parse_proofs,
@@ -79,7 +79,7 @@ pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, L
     let proofs = read_proofs(&dir.join(proofs_file_name(zone.apex())))?;
     let keys = vrf_keys(dir, zone.apex())?;
     let has_proofs = proofs.is_some();
-    let prover = Nsec5Prover::of_directory(zone, dir, keys, proofs)?;
+    let prover = Nsec5Prover::from_directory(zone, dir, keys, proofs)?;
     if !has_proofs {
         tracing::warn!(
             name: "proofs-missing",
@@ -93,7 +93,7 @@ pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, L
 
 /// The default directory for the file of a zone; for standard output, in the working directory.
 pub(crate) fn default_directory(file: &Path) -> PathBuf {
-    file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER)
+    file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_DIRECTORY)
 }
 
 /// Reads a file of proofs. Returns `None` if it does not exist.

@@ -1,5 +1,5 @@
-//! Validates responses for checkers in other languages. It reads one JSON object per line on
-//! standard input and writes one line for each.
+//! Validates responses for test programs in other languages. It reads one JSON object per line from
+//! standard input, and writes one JSON object per line to standard output.
 //!
 //! Input:
 //! `{"zone": "example.", "dnskey": ["<Base64 of RDATA>", …], "nsec5key": […], "now": 1750000000,
@@ -23,12 +23,12 @@ use std::io::{BufRead, BufWriter, Write};
 
 fn main() -> std::io::Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    // Responses of one zone follow one another. Its keys are parsed and validated only once.
-    let mut known: Option<(Value, TrustedKeys)> = None;
+    // Consecutive lines usually have the same keys, which are then parsed and validated only once.
+    let mut previous_keys: Option<(Value, TrustedKeys)> = None;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let value: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
-        let mut outcome = judge(&value, &mut known)
+        let mut outcome = validate_line(&value, &mut previous_keys)
             .unwrap_or_else(|error| json!({ "status": "error", "error": error.to_string() }));
         if let (Some(id), Some(object)) = (value.get("id"), outcome.as_object_mut()) {
             object.insert(String::from("id"), id.clone());
@@ -38,28 +38,32 @@ fn main() -> std::io::Result<()> {
     out.flush()
 }
 
-fn judge(value: &Value, known: &mut Option<(Value, TrustedKeys)>) -> Result<Value, Box<dyn Error>> {
+/// Validates the response of one input line; returns the output without `id`.
+fn validate_line(
+    value: &Value,
+    previous_keys: &mut Option<(Value, TrustedKeys)>,
+) -> Result<Value, Box<dyn Error>> {
     let question = value.get("question").ok_or("no question")?;
     let name = name_of(question.get("name"))?;
     let rtype = type_of(question.get("type"))?;
     let response = octets_of(value.get("response").ok_or("no response")?)?;
     let now = value.get("now").and_then(Value::as_u64).ok_or("no time")?;
-    let keys = keys_of(value, known)?;
+    let keys = keys_of(value, previous_keys)?;
     let question = Question { name: name.view(), rtype };
     // Times are modulo 2^32 (RFC 4034 §3.1.5).
     let validation = validate_octets(question, &response, keys, now as u32, &mut Budget::default());
     Ok(render(&validation))
 }
 
-/// Returns the trusted keys of a line. If they are the same as in the previous line, they are
-/// reused.
+/// Returns the trusted keys of a line. Reuses `previous_keys`, those of the previous line, if they
+/// are the same; otherwise replaces them.
 fn keys_of<'k>(
     value: &Value,
-    known: &'k mut Option<(Value, TrustedKeys)>,
+    previous_keys: &'k mut Option<(Value, TrustedKeys)>,
 ) -> Result<&'k TrustedKeys, Box<dyn Error>> {
-    let fingerprint = json!([value.get("zone"), value.get("dnskey"), value.get("nsec5key")]);
-    let keys = match known.take() {
-        Some((before, keys)) if before == fingerprint => keys,
+    let key_fields = json!([value.get("zone"), value.get("dnskey"), value.get("nsec5key")]);
+    let keys = match previous_keys.take() {
+        Some((previous, keys)) if previous == key_fields => keys,
         _ => {
             let apex = name_of(value.get("zone"))?;
             let (dnskeys, nsec5_keys) = (list_of(value.get("dnskey"))?, list_of(value.get("nsec5key"))?);
@@ -69,7 +73,7 @@ fn keys_of<'k>(
             keys
         }
     };
-    Ok(&known.insert((fingerprint, keys)).1)
+    Ok(&previous_keys.insert((key_fields, keys)).1)
 }
 
 fn name_of(value: Option<&Value>) -> Result<Name, Box<dyn Error>> {
@@ -94,12 +98,13 @@ fn list_of(value: Option<&Value>) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     list.iter().map(octets_of).collect()
 }
 
+/// The output for a validation, without `id`.
 fn render(validation: &Validation) -> Value {
     let work = validation.work;
     json!({
-        "status": validation.status.word(),
+        "status": validation.status.name(),
         "reason": reason(&validation.status),
-        "proved": validation.proved.as_ref().map(word),
+        "proved": validation.proved.as_ref().map(proved_name),
         "rcode": validation.rcode.to_string(),
         "signatures": work.signatures,
         "hashes": work.hashes,
@@ -125,15 +130,16 @@ fn reason(status: &SecurityStatus) -> Option<String> {
     Some(format!("{code}: {text}"))
 }
 
-const fn word(proved: &ProvedAnswer) -> &'static str {
+/// The value of `proved` in the output.
+const fn proved_name(proved: &ProvedAnswer) -> &'static str {
     match proved {
         ProvedAnswer::Answer => "answer",
         ProvedAnswer::WildcardAnswer => "wildcard-answer",
         ProvedAnswer::NoData => "nodata",
         ProvedAnswer::WildcardNoData => "wildcard-nodata",
         ProvedAnswer::NxDomain => "nxdomain",
-        ProvedAnswer::Referral { signed: true, .. } => "referral-signed",
-        ProvedAnswer::Referral { signed: false, .. } => "referral-unsigned",
+        ProvedAnswer::Referral { has_ds: true, .. } => "referral-signed",
+        ProvedAnswer::Referral { has_ds: false, .. } => "referral-unsigned",
         ProvedAnswer::Alias { .. } => "alias",
         ProvedAnswer::DnameTooLong => "overlong",
     }

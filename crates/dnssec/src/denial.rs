@@ -2,7 +2,7 @@
 //! The records of [`minimal_nsec`], [`compact`] and [`white_lies`] are generated online.
 //!
 //! Two properties distinguish the mechanisms: the value that represents a name in a record
-//! ([`Mapping`]), and whether the signer or the server generates the records
+//! ([`NameHash`]), and whether the signer or the server generates the records
 //! ([`DenialGeneration`]). The table [`MECHANISMS`] lists both. Each mechanism has a directory with
 //! a file for each caller:
 //!
@@ -82,9 +82,9 @@ pub enum DenialGeneration {
 
 /// The value that represents a name in the records of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mapping {
+pub enum NameHash {
     /// The name itself, not hashed.
-    Itself,
+    Unhashed,
     /// The salted SHA-1 hash of the name (RFC 5155 §5).
     Sha1,
     /// The output of a verifiable random function (RFC 9381) for the name.
@@ -103,7 +103,7 @@ pub struct MechanismEntry {
     /// The name in tables and reports.
     pub title: &'static str,
     /// The value that represents a name in its records.
-    pub mapping: Mapping,
+    pub name_hash: NameHash,
     /// Whether the signer or the server generates its records.
     pub generation: DenialGeneration,
     /// Whether its chain omits insecure delegations.
@@ -117,7 +117,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "nsec",
         aliases: &[],
         title: "NSEC",
-        mapping: Mapping::Itself,
+        name_hash: NameHash::Unhashed,
         generation: DenialGeneration::Offline,
         opt_out: false,
     },
@@ -126,7 +126,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "nsec3",
         aliases: &[],
         title: "NSEC3",
-        mapping: Mapping::Sha1,
+        name_hash: NameHash::Sha1,
         generation: DenialGeneration::Offline,
         opt_out: false,
     },
@@ -135,7 +135,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "nsec3-opt-out",
         aliases: &["nsec3-optout"],
         title: "NSEC3 opt-out",
-        mapping: Mapping::Sha1,
+        name_hash: NameHash::Sha1,
         generation: DenialGeneration::Offline,
         opt_out: true,
     },
@@ -144,7 +144,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "nsec5",
         aliases: &[],
         title: "NSEC5",
-        mapping: Mapping::Vrf,
+        name_hash: NameHash::Vrf,
         generation: DenialGeneration::Offline,
         opt_out: false,
     },
@@ -153,7 +153,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "nsec5-opt-out",
         aliases: &["nsec5-optout"],
         title: "NSEC5 opt-out",
-        mapping: Mapping::Vrf,
+        name_hash: NameHash::Vrf,
         generation: DenialGeneration::Offline,
         opt_out: true,
     },
@@ -162,7 +162,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "minimal-nsec",
         aliases: &["minimally-covering-nsec"],
         title: "Minimal NSEC",
-        mapping: Mapping::Itself,
+        name_hash: NameHash::Unhashed,
         generation: DenialGeneration::Online,
         opt_out: false,
     },
@@ -171,7 +171,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "compact",
         aliases: &["compact-denial", "black-lies"],
         title: "Compact denial",
-        mapping: Mapping::Itself,
+        name_hash: NameHash::Unhashed,
         generation: DenialGeneration::Online,
         opt_out: false,
     },
@@ -180,7 +180,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "white-lies",
         aliases: &["nsec3-white-lies"],
         title: "NSEC3 white lies",
-        mapping: Mapping::Sha1,
+        name_hash: NameHash::Sha1,
         generation: DenialGeneration::Online,
         opt_out: false,
     },
@@ -191,7 +191,7 @@ impl MechanismEntry {
     /// proofs.
     #[must_use]
     pub const fn is_served_without_keys(&self) -> bool {
-        matches!(self.generation, DenialGeneration::Offline) && !matches!(self.mapping, Mapping::Vrf)
+        matches!(self.generation, DenialGeneration::Offline) && !matches!(self.name_hash, NameHash::Vrf)
     }
 }
 
@@ -217,8 +217,8 @@ impl Mechanism {
 
     /// The value that represents a name in the records.
     #[must_use]
-    pub fn mapping(self) -> Mapping {
-        self.entry().mapping
+    pub fn name_hash(self) -> NameHash {
+        self.entry().name_hash
     }
 }
 
@@ -298,8 +298,8 @@ pub(crate) fn push_bitmap_types(
 
 /// Adds `rtype` to `types`, which is and remains in ascending order.
 pub(crate) fn insert_type(types: &mut Vec<Rtype>, rtype: Rtype) {
-    if let Err(place) = types.binary_search(&rtype) {
-        types.insert(place, rtype);
+    if let Err(index) = types.binary_search(&rtype) {
+        types.insert(index, rtype);
     }
 }
 

@@ -8,7 +8,8 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::change::{ChangeSet, node_pairs};
 use nonesuch_zone::{Contents, Node, Rrset};
 
-/// The differences in signatures, chain and keys.
+/// The differences in signatures, chain and keys between an old and a new version. In arrays, the
+/// old version is first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Serials of the old and the new version; `None` for a version without an SOA record.
@@ -21,24 +22,24 @@ pub struct Difference {
     pub keys_added: Vec<KeyInfo>,
     /// The denial mechanism of the old and the new version.
     pub denial: [Option<DenialInfo>; 2],
-    /// Numbers of RRsets of the chain.
-    pub chain: Counts,
+    /// Numbers of RRsets of the denial chain, including NSEC3PARAM.
+    pub chain: RrsetCounts,
     /// Numbers of RRSIG records.
     pub signatures: SignatureCounts,
-    /// Those of the types CDS, CDNSKEY, ZONEMD and NSEC5KEY whose RRsets differ.
+    /// Those of the types CDS, CDNSKEY, ZONEMD and NSEC5KEY whose RRsets at the apex differ.
     pub apex_types: Vec<Rtype>,
-    /// The faults of the transition for validators that have the keys of the old version.
+    /// The faults of the transition for validators that have cached data of the old version.
     pub unsafe_transition: Vec<TransitionFault>,
 }
 
 /// Numbers of RRsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Only in the old version.
+pub struct RrsetCounts {
+    /// RRsets that only the old version has.
     pub removed: u64,
-    /// Only in the new version.
+    /// RRsets that only the new version has.
     pub added: u64,
-    /// In both versions, but not identical.
+    /// RRsets that differ in records or TTL.
     pub changed: u64,
 }
 
@@ -53,9 +54,9 @@ pub struct SignatureCounts {
     /// Replaced by a signature of the same key over other records.
     pub changed: u64,
     /// Number of replaced signatures with a later expiration.
-    pub later: u64,
+    pub expires_later: u64,
     /// Number of replaced signatures with an earlier expiration.
-    pub earlier: u64,
+    pub expires_earlier: u64,
     /// Removed without a replacement.
     pub removed: u64,
     /// Added, and replaces no signature.
@@ -70,7 +71,7 @@ impl Difference {
         self.signed[0] == self.signed[1]
             && self.keys_removed.is_empty()
             && self.keys_added.is_empty()
-            && self.chain == Counts::default()
+            && self.chain == RrsetCounts::default()
             && self.apex_types.is_empty()
             && renewed + changed + removed + added == 0
     }
@@ -80,49 +81,52 @@ impl Difference {
 #[must_use]
 pub fn difference(old: &Contents, new: &Contents) -> Difference {
     let (old_keys, new_keys) = (inspect::keys(old), inspect::keys(new));
-    let lacking = |keys: &[KeyInfo], others: &[KeyInfo]| {
+    let missing_in = |keys: &[KeyInfo], others: &[KeyInfo]| {
         keys.iter().filter(|key| !others.contains(key)).cloned().collect::<Vec<_>>()
     };
-    let mut found = Difference {
+    let mut difference = Difference {
         serials: [old, new].map(|zone| zone.soa().map(|soa| soa.serial)),
         signed: [old, new].map(inspect::is_signed),
-        keys_removed: lacking(&old_keys, &new_keys),
-        keys_added: lacking(&new_keys, &old_keys),
+        keys_removed: missing_in(&old_keys, &new_keys),
+        keys_added: missing_in(&new_keys, &old_keys),
         denial: [old, new].map(inspect::denial),
         unsafe_transition: transition_between(old, new),
         ..Difference::default()
     };
     let apex = |zone| Contents::nodes(zone).next();
-    let of_parent = KEPT_BY_SIGNER.into_iter().filter(|rtype| *rtype != Rtype::DNSKEY);
+    let other_types = KEPT_BY_SIGNER.into_iter().filter(|rtype| *rtype != Rtype::DNSKEY);
     // Records of these types that the signer did not generate are compared with the data.
-    let of_signer = |zone, rtype| {
+    let signer_rrset = |zone, rtype| {
         let node = apex(zone)?;
-        node.rrset(rtype).filter(|rrset| inspect::is_of_signer(node, *rrset, old.apex().view(), true))
+        node.rrset(rtype).filter(|rrset| inspect::belongs_to_signer(node, *rrset, old.apex().view(), true))
     };
-    found.apex_types =
-        of_parent.filter(|rtype| !same(of_signer(old, *rtype), of_signer(new, *rtype))).collect();
+    difference.apex_types =
+        other_types.filter(|rtype| !is_same(signer_rrset(old, *rtype), signer_rrset(new, *rtype))).collect();
     for (a, b) in node_pairs(old, new) {
-        compare_chain(a, b, old.apex().view(), &mut found.chain);
-        compare_signatures(a, b, &mut found.signatures);
+        compare_chain(a, b, old.apex().view(), &mut difference.chain);
+        compare_signatures(a, b, &mut difference.signatures);
     }
-    found
+    difference
 }
 
-/// The differences of the data: without the RRsets that the signer generates, and, if either
-/// version is signed, without the types at the apex that the signer keeps.
+/// The differences of the data: without the RRsets that the signer generates. If either version is
+/// signed, also without the types of [`KEPT_BY_SIGNER`] at the apex.
 #[must_use]
 pub fn data_changes(old: &Contents, new: &Contents) -> ChangeSet {
     let is_signed = inspect::is_signed(old) || inspect::is_signed(new);
     let apex = old.apex().view();
-    ChangeSet::between_nodes(old, new, |node, rrset| !inspect::is_of_signer(node, rrset, apex, is_signed))
+    ChangeSet::between_nodes(old, new, |node, rrset| {
+        !inspect::belongs_to_signer(node, rrset, apex, is_signed)
+    })
 }
 
+/// The RRset of `rtype` at the node; `None` without a node.
 fn find(node: Option<Node<'_>>, rtype: Rtype) -> Option<Rrset<'_>> {
     node.and_then(|node| node.rrset(rtype))
 }
 
 /// Whether two RRsets have the same records and TTL.
-fn same(a: Option<Rrset<'_>>, b: Option<Rrset<'_>>) -> bool {
+fn is_same(a: Option<Rrset<'_>>, b: Option<Rrset<'_>>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a.ttl() == b.ttl() && a.rdatas().eq(b.rdatas()),
         (None, None) => true,
@@ -130,7 +134,7 @@ fn same(a: Option<Rrset<'_>>, b: Option<Rrset<'_>>) -> bool {
     }
 }
 
-fn compare_chain(old: Option<Node<'_>>, new: Option<Node<'_>>, apex: NameRef<'_>, counts: &mut Counts) {
+fn compare_chain(old: Option<Node<'_>>, new: Option<Node<'_>>, apex: NameRef<'_>, counts: &mut RrsetCounts) {
     let chain = |node: &Option<Node<'_>>| {
         let rtypes = node.iter().flat_map(|node| node.rrsets().map(|rrset| (node.name(), rrset.rtype())));
         let of_chain = rtypes.filter(|(owner, rtype)| inspect::is_chain(*rtype, *owner, apex));
@@ -139,13 +143,14 @@ fn compare_chain(old: Option<Node<'_>>, new: Option<Node<'_>>, apex: NameRef<'_>
     for rtype in chain(&old) {
         match find(new, rtype) {
             None => counts.removed += 1,
-            Some(other) if !same(find(old, rtype), Some(other)) => counts.changed += 1,
+            Some(other) if !is_same(find(old, rtype), Some(other)) => counts.changed += 1,
             Some(_) => {}
         }
     }
     counts.added += chain(&new).iter().filter(|rtype| find(old, **rtype).is_none()).count() as u64;
 }
 
+/// The RRSIG RRsets at the node, one for each type covered.
 fn signature_sets(node: Option<Node<'_>>) -> impl Iterator<Item = Rrset<'_>> {
     node.into_iter().flat_map(|node| node.rrsets()).filter(|rrset| rrset.rtype() == Rtype::RRSIG)
 }
@@ -157,7 +162,7 @@ fn compare_signatures(old: Option<Node<'_>>, new: Option<Node<'_>>, counts: &mut
             counts.removed += set.count() as u64;
             continue;
         };
-        let same_data = same(find(old, set.covered()), find(new, set.covered()));
+        let same_data = is_same(find(old, set.covered()), find(new, set.covered()));
         compare_signature_sets(set, others, same_data, counts);
     }
     for set in signature_sets(new) {
@@ -167,23 +172,28 @@ fn compare_signatures(old: Option<Node<'_>>, new: Option<Node<'_>>, counts: &mut
     }
 }
 
+/// Compares the signatures over one RRset. `same_data` tells whether its records are the same in
+/// both versions.
 fn compare_signature_sets(old: Rrset<'_>, new: Rrset<'_>, same_data: bool, counts: &mut SignatureCounts) {
-    let mut left: Vec<&[u8]> = new.rdatas().collect();
-    let mut gone: Vec<&[u8]> = Vec::new();
+    let mut unmatched_new: Vec<&[u8]> = new.rdatas().collect();
+    let mut unmatched_old: Vec<&[u8]> = Vec::new();
     for rdata in old.rdatas() {
-        match left.iter().position(|other| *other == rdata) {
+        match unmatched_new.iter().position(|other| *other == rdata) {
             Some(at) => {
-                left.remove(at);
+                unmatched_new.remove(at);
                 counts.kept += 1;
             }
-            None => gone.push(rdata),
+            None => unmatched_old.push(rdata),
         }
     }
-    for rdata in gone {
+    for rdata in unmatched_old {
         let Some(before) = Rrsig::parse(rdata) else { continue };
-        let is_successor = |other: &Rrsig<'_>| (other.tag, other.algorithm) == (before.tag, before.algorithm);
-        let at = left.iter().position(|other| Rrsig::parse(other).is_some_and(|other| is_successor(&other)));
-        let Some(after) = at.and_then(|at| Rrsig::parse(left.remove(at))) else {
+        let is_replacement =
+            |other: &Rrsig<'_>| (other.tag, other.algorithm) == (before.tag, before.algorithm);
+        let at = unmatched_new
+            .iter()
+            .position(|other| Rrsig::parse(other).is_some_and(|other| is_replacement(&other)));
+        let Some(after) = at.and_then(|at| Rrsig::parse(unmatched_new.remove(at))) else {
             counts.removed += 1;
             continue;
         };
@@ -191,11 +201,11 @@ fn compare_signature_sets(old: Rrset<'_>, new: Rrset<'_>, same_data: bool, count
         // RFC 4034 §3.1.5: times are compared in serial number arithmetic.
         match after.expiration.wrapping_sub(before.expiration).cast_signed() {
             0 => {}
-            1.. => counts.later += 1,
-            _ => counts.earlier += 1,
+            1.. => counts.expires_later += 1,
+            _ => counts.expires_earlier += 1,
         }
     }
-    counts.added += left.len() as u64;
+    counts.added += unmatched_new.len() as u64;
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Reads the properties of a zone without verification: its keys, its denial mechanism, and the
-//! fields of its signatures.
+//! Reads properties of a zone from its records without verification: its keys, its denial
+//! mechanism, whether it is signed, and when its signatures expire.
 
 mod expiry;
 
 pub use expiry::{Expiry, ExpiryWatch};
 
-use crate::denial::nsec3::{Nsec3, OPT_OUT};
+use crate::denial::nsec3::{Nsec3, OPT_OUT_FLAG};
 use crate::denial::nsec5::{self, Nsec5};
 use crate::denial::{Mechanism, Nsec3Params, is_generated_by_signing};
 use crate::keys::{Nsec5Key, REVOKE, SEP};
@@ -18,19 +18,19 @@ use std::fmt;
 
 /// The types of the key set, which KSKs and CSKs sign at the apex.
 pub(crate) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
-/// The types that inform the parent about keys (RFC 7344).
-pub(crate) const SYNC: [Rtype; 2] = [Rtype::CDS, Rtype::CDNSKEY];
+/// The types with which the zone informs its parent about keys (RFC 7344).
+pub(crate) const CDS_TYPES: [Rtype; 2] = [Rtype::CDS, Rtype::CDNSKEY];
 
-/// A DNSKEY record.
+/// The fields of a DNSKEY record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyInfo {
     /// Key tag (RFC 4034, appendix B).
     pub tag: u16,
     /// Algorithm number, which may be unknown.
     pub algorithm: Algorithm,
-    /// Flags.
+    /// DNSKEY flags.
     pub flags: u16,
-    /// Length in bits; `None` if the key is malformed or its algorithm is not supported.
+    /// Length of the key in bits; `None` if the key is malformed or its algorithm is not supported.
     pub bits: Option<u32>,
     /// RDATA.
     pub rdata: Vec<u8>,
@@ -51,8 +51,8 @@ impl KeyInfo {
         })
     }
 
-    /// `KSK` for a key with the SEP flag, otherwise `ZSK`; `revoked` follows for a revoked key
-    /// (RFC 5011 §2.1).
+    /// The role according to the flags only: `KSK` with the SEP flag, otherwise `ZSK`; `revoked`
+    /// follows for a revoked key (RFC 5011 §2.1). A CSK is also shown as `KSK` or `ZSK`.
     #[must_use]
     pub const fn role(&self) -> &'static str {
         match (self.flags & SEP != 0, self.flags & REVOKE != 0) {
@@ -71,7 +71,7 @@ impl fmt::Display for KeyInfo {
     }
 }
 
-/// The DNSKEY records at the apex, sorted by key tag.
+/// The DNSKEY records at the apex, sorted by key tag. Ignores truncated records.
 #[must_use]
 pub fn keys(contents: &Contents) -> Vec<KeyInfo> {
     let rrset = contents.apex_rrset(Rtype::DNSKEY);
@@ -81,14 +81,14 @@ pub fn keys(contents: &Contents) -> Vec<KeyInfo> {
     keys
 }
 
-/// An NSEC5KEY record.
+/// The fields of an NSEC5KEY record, and its use.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VrfKeyInfo {
     /// Key tag.
     pub tag: u16,
     /// The VRF algorithm number, which may be unknown.
     pub algorithm: VrfAlgorithm,
-    /// Number of NSEC5 records with this tag.
+    /// Number of NSEC5 records in the zone with this tag.
     pub records: u64,
 }
 
@@ -103,7 +103,8 @@ impl fmt::Display for VrfKeyInfo {
 pub struct DenialInfo {
     /// The mechanism, with opt-out if any record has the opt-out flag.
     pub mechanism: Mechanism,
-    /// Salt and iterations of an NSEC3 chain.
+    /// Salt and iterations of an NSEC3 chain; `None` for other mechanisms, or if they cannot be
+    /// parsed.
     pub parameters: Option<Nsec3Params>,
     /// The NSEC5KEY records at the apex of a zone with NSEC5, sorted by key tag.
     pub vrf_keys: Vec<VrfKeyInfo>,
@@ -116,6 +117,7 @@ pub struct DenialInfo {
 }
 
 impl DenialInfo {
+    /// A mechanism with `records` records in the chain, without parameters, keys and flags.
     const fn new(mechanism: Mechanism, records: u64) -> Self {
         let (opt_out_records, wildcard_records) = (0, 0);
         Self { mechanism, parameters: None, vrf_keys: Vec::new(), records, opt_out_records, wildcard_records }
@@ -148,13 +150,13 @@ impl fmt::Display for DenialInfo {
 #[must_use]
 pub fn denial(contents: &Contents) -> Option<DenialInfo> {
     let has_key = contents.apex_rrset(Rtype::NSEC5KEY).is_some();
-    let other = denial_without_vrf(contents);
-    if has_key || other.is_none() { nsec5_denial(contents).or(other) } else { other }
+    let nsec_or_nsec3 = nsec_or_nsec3_denial(contents);
+    if has_key || nsec_or_nsec3.is_none() { nsec5_denial(contents).or(nsec_or_nsec3) } else { nsec_or_nsec3 }
 }
 
-/// The denial mechanism of a compiled zone, if it is NSEC or NSEC3 with or without opt-out. Reads
-/// only the directory of the file and the apex. `None` if they do not determine the mechanism, if
-/// the zone has no denial records, or if the apex has an NSEC5 key.
+/// As [`denial`] for a compiled zone with NSEC or NSEC3. Reads only the directory of the file and
+/// the apex. `None` if they do not determine the mechanism, if the zone has no denial records, or
+/// if the apex has an NSEC5 key; [`denial`] then needs the whole zone.
 #[must_use]
 pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
     let apex = zone.head();
@@ -163,15 +165,16 @@ pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
     }
     let (mut nsec, mut nsec3, mut opt_out) = (0, 0, 0);
     for chunk in zone.chunks() {
-        // The octets are type and TTL and, for NSEC3, hash algorithm and flags.
+        // The pattern has the type (2 octets), the TTL (4) and, for NSEC3, hash algorithm and flags
+        // (1 each).
         match chunk.chain() {
             Uniformity::Absent => {}
             Uniformity::Uniform([high, low, tail @ ..])
                 if Rtype(u16::from_be_bytes([*high, *low])) == Rtype::NSEC3 =>
             {
                 nsec3 += chunk.chain_records();
-                let is_flagged = tail.get(5).is_some_and(|flags| flags & OPT_OUT != 0);
-                opt_out += if is_flagged { chunk.chain_records() } else { 0 };
+                let is_opt_out = tail.get(5).is_some_and(|flags| flags & OPT_OUT_FLAG != 0);
+                opt_out += if is_opt_out { chunk.chain_records() } else { 0 };
             }
             Uniformity::Uniform(_) => nsec += chunk.chain_records(),
             Uniformity::Mixed => return None,
@@ -191,6 +194,7 @@ pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
     }
 }
 
+/// The denial mechanism according to the NSEC5 records; `None` if there are none.
 fn nsec5_denial(contents: &Contents) -> Option<DenialInfo> {
     let apex = contents.apex().view();
     let keys = contents.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(Rrset::rdatas);
@@ -205,8 +209,8 @@ fn nsec5_denial(contents: &Contents) -> Option<DenialInfo> {
         }
         found.records += rrset.count() as u64;
         for Nsec5 { tag, flags, .. } in rrset.rdatas().filter_map(Nsec5::parse) {
-            found.opt_out_records += u64::from(flags & nsec5::OPT_OUT != 0);
-            found.wildcard_records += u64::from(flags & nsec5::WILDCARD != 0);
+            found.opt_out_records += u64::from(flags & nsec5::OPT_OUT_FLAG != 0);
+            found.wildcard_records += u64::from(flags & nsec5::WILDCARD_FLAG != 0);
             if let Some(key) = found.vrf_keys.iter_mut().find(|key| key.tag == tag) {
                 key.records += 1;
             }
@@ -218,34 +222,37 @@ fn nsec5_denial(contents: &Contents) -> Option<DenialInfo> {
     (found.records > 0).then_some(found)
 }
 
-fn denial_without_vrf(contents: &Contents) -> Option<DenialInfo> {
+/// The denial mechanism according to the NSEC and NSEC3 records. NSEC3 needs an NSEC3PARAM record
+/// if the zone has NSEC records too.
+fn nsec_or_nsec3_denial(contents: &Contents) -> Option<DenialInfo> {
     let (mut nsec, mut nsec3, mut opt_out) = (0u64, 0u64, 0u64);
-    let mut first = None;
+    let mut first_nsec3 = None;
     for rrset in contents.nodes().flat_map(|node| node.rrsets()) {
         match rrset.rtype() {
             Rtype::NSEC => nsec += rrset.count() as u64,
             Rtype::NSEC3 => {
                 nsec3 += rrset.count() as u64;
-                let flagged = |rdata: &&[u8]| rdata.get(1).is_some_and(|flags| flags & OPT_OUT != 0);
-                opt_out += rrset.rdatas().filter(flagged).count() as u64;
-                first = first.or_else(|| rrset.rdatas().next());
+                let is_opt_out = |rdata: &&[u8]| rdata.get(1).is_some_and(|flags| flags & OPT_OUT_FLAG != 0);
+                opt_out += rrset.rdatas().filter(is_opt_out).count() as u64;
+                first_nsec3 = first_nsec3.or_else(|| rrset.rdatas().next());
             }
             _ => {}
         }
     }
     let nsec3param = contents.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
     if nsec3 == 0 || nsec3param.is_none() && nsec > 0 {
-        return Some(DenialInfo::new(Mechanism::Nsec, nsec)).filter(|nsec| nsec.records > 0);
+        return (nsec > 0).then(|| DenialInfo::new(Mechanism::Nsec, nsec));
     }
-    let fields = nsec3param.or(first).and_then(Nsec3::parse_param).map(|(fields, _)| fields);
+    let fields = nsec3param.or(first_nsec3).and_then(Nsec3::parse_param).map(|(fields, _)| fields);
     let parameters =
         fields.map(|fields| Nsec3Params { salt: fields.salt.to_vec(), iterations: fields.iterations });
     let mechanism = if opt_out > 0 { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 };
     Some(DenialInfo { parameters, opt_out_records: opt_out, ..DenialInfo::new(mechanism, nsec3) })
 }
 
-/// Whether an RRset of `rtype` at `owner` is part of a denial chain of the zone at `apex`. The type
-/// number of NSEC5 is for private use: at an owner that cannot be in a chain, it is data.
+/// Whether an RRset of `rtype` at `owner` belongs to a denial chain of the zone at `apex`: NSEC,
+/// NSEC3, NSEC3PARAM and NSEC5. The type number of NSEC5 is for private use: at an owner that
+/// cannot be in a chain, the RRset is data.
 #[must_use]
 pub fn is_chain(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
     rtype != Rtype::RRSIG && is_generated_by_signing(rtype, owner, apex)
@@ -260,13 +267,13 @@ pub fn is_signed(contents: &Contents) -> bool {
 /// Whether the only DNSSEC records of the zone are the key set at its apex and its signatures, as
 /// [`sign_key_set`](crate::online::sign_key_set) generates them. A server signs such a zone online.
 #[must_use]
-pub fn is_key_set(contents: &Contents) -> bool {
+pub fn has_only_signed_key_set(contents: &Contents) -> bool {
     let is_signed = contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::DNSKEY).is_some());
     is_signed && has_only_key_set(contents)
 }
 
-/// Whether the zone has no DNSSEC records other than keys at its apex and signatures over them.
-/// True also for an unsigned zone.
+/// Whether the zone has no DNSSEC records other than the key set at its apex and signatures over
+/// it. `true` also for an unsigned zone.
 pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
     let apex = contents.apex().view();
     let is_other = |node: Node<'_>, rrset: Rrset<'_>| match rrset.rtype() {
@@ -276,28 +283,29 @@ pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
     !contents.nodes().any(|node| node.rrsets().any(|rrset| is_other(node, rrset)))
 }
 
-/// The zone keys in this DNSKEY RDATA that have an alias algorithm number. Validators without NSEC5
-/// treat a zone that has only such keys as insecure.
+/// The keys among these DNSKEY RDATA with an alias algorithm number. Validators without NSEC5 treat
+/// a zone that has only such keys as insecure.
 pub fn alias_keys<'r>(dnskeys: impl IntoIterator<Item = &'r [u8]>) -> Vec<KeyInfo> {
     let is_alias = |key: &KeyInfo| key.algorithm != key.algorithm.without_alias();
     dnskeys.into_iter().filter_map(KeyInfo::read).filter(is_alias).collect()
 }
 
-/// Types at the apex of a signed zone that its signer generates or keeps: keys, records for the
-/// parent (RFC 7344), the digest of the zone (RFC 8976), and NSEC5 keys.
+/// Types at the apex that a signer may add and that it keeps when it signs the zone again: keys,
+/// records for the parent (RFC 7344), the digest of the zone (RFC 8976), and NSEC5 keys.
 pub const KEPT_BY_SIGNER: [Rtype; 5] =
     [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD, Rtype::NSEC5KEY];
 
-/// Whether an RRset of the zone at `apex` belongs to the signer and is not data: the signer
-/// generates it, or, in a `signed` zone, it has one of the [types](KEPT_BY_SIGNER) at the apex that
-/// the signer keeps. NSEC5KEY has a private-use type number, so its records must be valid NSEC5
-/// keys.
+/// Whether an RRset of the zone at `apex` belongs to the signer and is not data of the zone. This
+/// is so if the signer generates it. In a `signed` zone, it is also so for the types of
+/// [`KEPT_BY_SIGNER`] at the apex. NSEC5KEY has a private-use type number, so at least one record
+/// must be a valid NSEC5 key.
 #[must_use]
-pub fn is_of_signer(node: Node<'_>, rrset: Rrset<'_>, apex: NameRef<'_>, signed: bool) -> bool {
+pub fn belongs_to_signer(node: Node<'_>, rrset: Rrset<'_>, apex: NameRef<'_>, signed: bool) -> bool {
     let is_key = |rdata: &[u8]| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
-    let is_kept = || match rrset.rtype() {
+    let has_source_records = || match rrset.rtype() {
         Rtype::NSEC5KEY => rrset.rdatas().any(is_key),
         rtype => KEPT_BY_SIGNER.contains(&rtype),
     };
-    is_generated_by_signing(rrset.rtype(), node.name(), apex) || signed && node.name() == apex && is_kept()
+    is_generated_by_signing(rrset.rtype(), node.name(), apex)
+        || signed && node.name() == apex && has_source_records()
 }

@@ -1,5 +1,5 @@
-//! Key pairs of a zone: DNSKEY, DS, CDS and CDNSKEY RDATA (RFC 4034 §2 and §5, RFC 7344), key
-//! files, and the assignment of keys to RRsets ([`KeySet`]).
+//! The keys of a zone: key pairs and their files, the RDATA of DNSKEY, DS, CDS and CDNSKEY records
+//! (RFC 4034 §2 and §5, RFC 7344), and the assignment of keys to RRsets ([`KeySet`]).
 
 pub mod directory;
 mod ds;
@@ -15,12 +15,12 @@ mod vrf;
 pub use ds::ds_rdata;
 pub use error::KeyFileError;
 pub use record::KeyRecord;
-pub(crate) use role::published_roles;
+pub(crate) use role::published_keys;
 pub use role::{Role, roles};
-pub use set::{KeySet, KeySetError, PassiveKey, Timing};
-pub use sync::SyncKeys;
+pub use set::{KeySet, KeySetError, KeyTiming, PassiveKey};
+pub use sync::CdsSchedule;
 pub(crate) use sync::{DELETE_CDNSKEY, DELETE_CDS};
-pub use times::{KeyEvent, KeyPhase, KeyTimes, SyncPhase};
+pub use times::{CdsPhase, KeyEvent, KeyPhase, KeyTimes};
 pub use vrf::{Nsec5Key, proofs_file_name};
 
 use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
@@ -41,7 +41,7 @@ pub const PROTOCOL: u8 = 3;
 pub struct KeyPair {
     /// The zone that the key belongs to.
     pub owner: Name,
-    /// The DNSKEY flags: 256 for a ZSK, 257 for a KSK or CSK.
+    /// The DNSKEY flags: 256 for a ZSK, 257 for a KSK or CSK, plus [`REVOKE`] for a revoked key.
     pub flags: u16,
     private: PrivateKey,
 }
@@ -53,8 +53,8 @@ impl KeyPair {
         Self { owner, flags, private }
     }
 
-    /// Generates a key pair. `bits` is the length of an RSA key; `None` selects the default of the
-    /// algorithm.
+    /// Generates a key pair for the zone `owner`. `bits` is the length of an RSA key in bits;
+    /// `None` selects the default of the algorithm.
     ///
     /// # Errors
     /// As [`PrivateKey::generate`].
@@ -80,7 +80,7 @@ impl KeyPair {
         Ok(Self::new(owner.clone(), flags, PrivateKey::generate_forced(algorithm, bits)?))
     }
 
-    /// Makes all further signatures hedged, with fresh randomness, as [`PrivateKey::hedge`].
+    /// Adds fresh randomness to all further signatures, as [`PrivateKey::hedge`].
     pub fn hedge(&mut self) {
         self.private.hedge();
     }
@@ -139,12 +139,13 @@ impl KeyPair {
     }
 }
 
-/// Lists keys by their tags: `key 7`, `keys 7, 8`.
+/// Lists keys by their tags for a message: `key 7`, `keys 7, 8`.
 pub(crate) fn describe_keys(tags: &[u16]) -> String {
     let list: Vec<String> = tags.iter().map(u16::to_string).collect();
     format!("{} {}", if tags.len() == 1 { "key" } else { "keys" }, list.join(", "))
 }
 
+/// The base name of a key, as [`KeyPair::base_name`].
 fn base_name(owner: &Name, algorithm: Algorithm, tag: u16) -> String {
     let mut text = String::from("K");
     push_file_name(owner.view(), &mut text);
@@ -153,7 +154,8 @@ fn base_name(owner: &Name, algorithm: Algorithm, tag: u16) -> String {
     text
 }
 
-/// Compares file names without regard to case, as for domain names.
+/// Checks that the base name `found` of a file is `expected`, without regard to case, as for domain
+/// names.
 fn check_base_name(expected: String, found: &str) -> Result<(), KeyFileError> {
     if expected.eq_ignore_ascii_case(found) {
         return Ok(());

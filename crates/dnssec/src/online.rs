@@ -21,7 +21,7 @@ pub use key_set::{KeySetOptions, KeySetSignError, sign_key_set};
 pub use keys::{OnlineKeyError, OnlineKeys};
 pub use period::{DEFAULT_VALIDITY, MAX_VALIDITY, MIN_VALIDITY, SignaturePeriod};
 pub use prepare::{
-    OnlineOptions, PrepareError, PreparedZone, prepare, prepare_keys, prepare_unverified, verify_as_it_is,
+    OnlineOptions, PrepareError, PreparedZone, prepare, prepare_keys, prepare_unverified, verify_signed_part,
 };
 pub use prover::{LoadProverError, Nsec5Prover, Nsec5Zone, ProverError};
 pub use signer::{Checkpoint, MAX_PENDING, OnlineSigner, RrsetToSign};

@@ -3,10 +3,15 @@
 //! The signer and the verifier use the same function for the signed data, [`push_signed_data`].
 
 use nonesuch_crypto::Algorithm;
-use nonesuch_proto::{Class, NameRef, Rtype, rdata};
+use nonesuch_proto::{Class, MAX_NAME, NameRef, Rtype, rdata};
 
-/// Octets of RRSIG RDATA before the signer's name.
-const FIXED_OCTETS: usize = 18;
+/// Octets of RRSIG RDATA before the Signer's Name.
+pub(crate) const RRSIG_FIXED_OCTETS: usize = 18;
+
+/// Octets of type, class and TTL of a record.
+const TYPE_CLASS_TTL: usize = 8;
+/// Maximum octets of owner, type, class and TTL of a record.
+const MAX_RECORD_PREFIX: usize = MAX_NAME + TYPE_CLASS_TTL;
 
 /// The fields of an RRSIG record (RFC 4034 §3.1).
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +20,8 @@ pub struct Rrsig<'a> {
     pub covered: Rtype,
     /// The algorithm of the key.
     pub algorithm: Algorithm,
-    /// Number of labels of the owner, without the root and a leading `*`. In a response from a
-    /// wildcard, the owner has more labels.
+    /// Number of labels of the signed owner, without the root and a leading `*`. If a response is
+    /// synthesised from a wildcard, the owner in the response has more labels.
     pub labels: u8,
     /// TTL of the RRset in the zone, in seconds.
     pub original_ttl: u32,
@@ -24,30 +29,30 @@ pub struct Rrsig<'a> {
     pub expiration: u32,
     /// First second of validity, in serial number arithmetic.
     pub inception: u32,
-    /// Tag of the key.
+    /// Key tag of the key.
     pub tag: u16,
-    /// The apex of the zone of the key.
+    /// The Signer's Name field: the apex of the zone of the key.
     pub signer: NameRef<'a>,
     /// The signature; empty before signing.
     pub signature: &'a [u8],
 }
 
 impl<'a> Rrsig<'a> {
-    /// Parses RRSIG RDATA; `None` if they are truncated or the signer's name is invalid.
+    /// Parses RRSIG RDATA; `None` if they are truncated or the Signer's Name is invalid.
     #[must_use]
     pub fn parse(rdata: &'a [u8]) -> Option<Self> {
-        let (fixed, rest) = rdata.split_first_chunk::<FIXED_OCTETS>()?;
+        let (fixed, rest) = rdata.split_first_chunk::<RRSIG_FIXED_OCTETS>()?;
         let (signer, signature) = NameRef::split_from(rest).ok()?;
-        let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let u32_at = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
         Some(Self {
-            covered: Rtype(short(0)),
+            covered: Rtype(u16_at(0)),
             algorithm: Algorithm(fixed[2]),
             labels: fixed[3],
-            original_ttl: word(4),
-            expiration: word(8),
-            inception: word(12),
-            tag: short(16),
+            original_ttl: u32_at(4),
+            expiration: u32_at(8),
+            inception: u32_at(12),
+            tag: u16_at(16),
             signer,
             signature,
         })
@@ -56,7 +61,7 @@ impl<'a> Rrsig<'a> {
     /// Length in octets of the RDATA without the signature.
     #[must_use]
     pub const fn fields_len(&self) -> usize {
-        FIXED_OCTETS + self.signer.len()
+        RRSIG_FIXED_OCTETS + self.signer.len()
     }
 
     /// Appends the RDATA without the signature, with the signer's name in canonical form
@@ -73,8 +78,8 @@ impl<'a> Rrsig<'a> {
 }
 
 /// Appends the signed data (RFC 4034 §3.1.8.1): the fields of the RRSIG, and each record in
-/// canonical form with the original TTL. `rdatas` must be in canonical order without duplicates
-/// (§6.3).
+/// canonical form with the original TTL. `fields.signature` is not used. `rdatas` must be in
+/// canonical order without duplicates (§6.3).
 pub fn push_signed_data<'r>(
     fields: &Rrsig<'_>,
     owner: NameRef<'_>,
@@ -82,10 +87,10 @@ pub fn push_signed_data<'r>(
     out: &mut Vec<u8>,
 ) {
     fields.push_fields(out);
-    let mut head = [0; 255 + 8];
-    let length = write_head(fields, owner, &mut head);
+    let mut prefix = [0; MAX_RECORD_PREFIX];
+    let length = write_record_prefix(fields, owner, &mut prefix);
     for octets in rdatas {
-        out.extend_from_slice(&head[..length]);
+        out.extend_from_slice(&prefix[..length]);
         let length_at = out.len();
         out.extend_from_slice(&[0, 0]);
         rdata::push_canonical(fields.covered, octets, out);
@@ -94,16 +99,20 @@ pub fn push_signed_data<'r>(
     }
 }
 
-/// Writes owner, type, class and original TTL, which are the same for every record of the RRset;
-/// returns the number of octets.
-fn write_head(fields: &Rrsig<'_>, owner: NameRef<'_>, head: &mut [u8; 263]) -> usize {
+/// Writes owner, type, class and original TTL, which are the same for every record of the RRset.
+/// Returns their length in octets.
+fn write_record_prefix(
+    fields: &Rrsig<'_>,
+    owner: NameRef<'_>,
+    prefix: &mut [u8; MAX_RECORD_PREFIX],
+) -> usize {
     let mut length = 0;
     let mut put = |octets: &[u8]| {
-        head[length..length + octets.len()].copy_from_slice(octets);
+        prefix[length..length + octets.len()].copy_from_slice(octets);
         length += octets.len();
     };
-    // RFC 4034 §3.1.8.1: if the owner has more labels than the RRSIG states, the record is from the
-    // wildcard above it.
+    // RFC 4034 §3.1.8.1: if the owner has more labels than the RRSIG states, the record is
+    // synthesised from a wildcard, and the owner in the signed data is the name of that wildcard.
     if fields.labels < owner.rrsig_labels() {
         put(b"\x01*");
         put(owner.suffix(usize::from(fields.labels)).wire());
@@ -113,8 +122,8 @@ fn write_head(fields: &Rrsig<'_>, owner: NameRef<'_>, head: &mut [u8; 263]) -> u
     put(&fields.covered.0.to_be_bytes());
     put(&Class::IN.0.to_be_bytes());
     put(&fields.original_ttl.to_be_bytes());
-    let name = length - 8;
-    head[..name].make_ascii_lowercase();
+    let name_octets = length - TYPE_CLASS_TTL;
+    prefix[..name_octets].make_ascii_lowercase();
     length
 }
 
@@ -165,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn fields_survive_a_round_trip_and_cut_off_octets_are_refused() {
+    fn parsed_fields_are_written_unchanged_and_truncated_rdata_are_rejected() {
         let mut octets = Vec::new();
         fields(2).push_fields(&mut octets);
         let read = Rrsig::parse(&octets).unwrap();
-        let mut again = Vec::new();
-        read.push_fields(&mut again);
-        assert_eq!(again, octets);
+        let mut written = Vec::new();
+        read.push_fields(&mut written);
+        assert_eq!(written, octets);
         assert_eq!(read.fields_len(), octets.len());
         for length in 0..octets.len() {
             assert!(Rrsig::parse(&octets[..length]).is_none(), "{length}");

@@ -1,7 +1,7 @@
-//! Counts the names, records, delegations, octets, keys and signatures of a zone in one pass,
-//! without verification.
+//! Counts the names, records, delegations, octets, keys and signatures of a zone without
+//! verification.
 
-use crate::denial::names::common_labels;
+use crate::denial::names::common_label_count;
 use crate::denial::nsec5;
 use crate::inspect::{self, DenialInfo, KeyInfo};
 use crate::rrsig::Rrsig;
@@ -12,8 +12,8 @@ use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Octets of type, class, TTL and RDATA length of a record in a message (RFC 1035 §3.2.1).
-const FIXED_OCTETS: u64 = 10;
+/// Octets of type, class, TTL and RDATA length of a record in wire format (RFC 1035 §3.2.1).
+const RECORD_FIXED_OCTETS: u64 = 10;
 
 /// The statistics of a zone.
 #[derive(Clone, Debug)]
@@ -31,19 +31,19 @@ pub struct Statistics {
     /// The RRset with the most octets, including its signatures.
     pub largest: Option<LargestRrset>,
     /// DNSKEY records at the apex, each with the number of RRSIG records with its tag and
-    /// algorithm. Two keys with the same tag and algorithm both have this number: only verification
-    /// shows which of them signed.
+    /// algorithm. If two keys have the same tag and algorithm, such a record counts for both,
+    /// because only verification shows which key generated it.
     pub keys: Vec<(KeyInfo, u64)>,
     /// Number of RRSIG records without a matching DNSKEY record at the apex, by key tag and
     /// algorithm.
     pub foreign_signatures: BTreeMap<(u16, Algorithm), u64>,
-    /// The denial mechanism of the zone.
+    /// The denial mechanism of the zone; `None` if it has no denial records.
     pub denial: Option<DenialInfo>,
     /// Times of the RRSIG records; `None` if the zone has none.
     pub validity: Option<Validity>,
     /// ZONEMD records at the apex (RFC 8976 §2.2).
     pub zonemd: Vec<ZonemdInfo>,
-    /// Octets of the denial chain in wire format, without its signatures.
+    /// Octets of the denial chain in wire format, including NSEC3PARAM, without its signatures.
     pub chain_octets: u64,
 }
 
@@ -52,9 +52,9 @@ pub struct Statistics {
 pub struct NameCounts {
     /// Names that own records.
     pub owners: u64,
-    /// Owner names with authoritative data; neither zone cuts nor hashed owner names.
+    /// Owner names with authoritative data, without zone cuts and hashed owner names.
     pub authoritative: u64,
-    /// Names that own only NSEC3 or NSEC5 records of the chain.
+    /// Names that own only NSEC3 or NSEC5 records of the chain, and their signatures.
     pub hashed: u64,
     /// Names below zone cuts with address records: glue, including orphan glue.
     pub glue: u64,
@@ -82,8 +82,8 @@ pub struct DelegationCounts {
     pub glue_records: u64,
     /// Distinct NS RRsets of delegations, compared without TTL and letter case.
     pub ns_sets: u64,
-    /// Delegations that have the most frequent NS RRset.
-    pub most_shared: u64,
+    /// Delegations with the most frequent NS RRset.
+    pub most_shared_ns_set: u64,
     /// NS records of all delegations.
     pub ns_records: u64,
     /// DS records by key algorithm and digest type.
@@ -93,16 +93,16 @@ pub struct DelegationCounts {
 /// The numbers and TTLs of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeCounts {
-    /// RRsets; for RRSIG, one for each type covered.
+    /// RRsets; the RRSIG records of a name form one RRset for each type covered.
     pub rrsets: u64,
     /// Records.
     pub records: u64,
     /// Octets of the records in wire format, with uncompressed names.
     pub octets: u64,
     /// Minimum TTL in seconds.
-    pub least_ttl: u32,
+    pub min_ttl: u32,
     /// Maximum TTL in seconds.
-    pub greatest_ttl: u32,
+    pub max_ttl: u32,
 }
 
 /// An RRset and its size.
@@ -128,7 +128,7 @@ pub struct Validity {
     /// Number of expired signatures.
     pub expired: u64,
     /// Number of signatures that are not valid yet.
-    pub early: u64,
+    pub not_yet_valid: u64,
     /// Numbers of signatures by days until expiration, rounded down: 0 stands for less than one
     /// day, and -1 for signatures that expired within the last 24 hours.
     pub days_left: BTreeMap<i64, u64>,
@@ -189,18 +189,19 @@ struct Counter<'z> {
     apex: NameRef<'z>,
     /// The previous authoritative owner name or zone cut. The empty non-terminals above it are
     /// already counted.
-    last: Option<NameRef<'z>>,
+    previous_name: Option<NameRef<'z>>,
     /// Whether the current zone cut is already counted as one with glue.
     cut_has_glue: bool,
     /// Number of delegations with each NS RRset, by the hash of its RDATA.
     delegations_by_ns: HashMap<u64, u64>,
     /// Number of RRSIG records by key tag and algorithm.
     signatures: BTreeMap<(u16, Algorithm), u64>,
+    /// In seconds since 1970 modulo 2^32.
     now: u32,
     times: Option<Times>,
 }
 
-/// Times relative to `now` in seconds; negative before `now`.
+/// [`Validity`] with times in seconds relative to `Counter::now`; they are negative before it.
 struct Times {
     /// First and last.
     inception: [i32; 2],
@@ -230,7 +231,7 @@ impl<'z> Counter<'z> {
         Self {
             statistics,
             apex: contents.apex().view(),
-            last: None,
+            previous_name: None,
             cut_has_glue: false,
             delegations_by_ns: HashMap::new(),
             signatures: BTreeMap::new(),
@@ -239,6 +240,7 @@ impl<'z> Counter<'z> {
         }
     }
 
+    /// Counts a node and its records.
     fn add_node(&mut self, node: Node<'z>, status: NameStatus) {
         self.add_name(node, status);
         if status == NameStatus::Delegation {
@@ -264,6 +266,7 @@ impl<'z> Counter<'z> {
         }
     }
 
+    /// Counts the name of a node and its glue.
     fn add_name(&mut self, node: Node<'z>, status: NameStatus) {
         let is_address = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA);
         let is_nsec5_owner = nsec5::is_chain_owner(node.name(), self.apex);
@@ -284,7 +287,7 @@ impl<'z> Counter<'z> {
                 names.glue += 1;
                 let addresses = node.rrsets().filter(is_address).map(|rrset| rrset.count() as u64);
                 self.statistics.delegations.glue_records += addresses.sum::<u64>();
-                self.note_glue();
+                self.mark_cut_with_glue();
                 return;
             }
             NameStatus::BelowCut | NameStatus::BelowDname => {
@@ -293,21 +296,21 @@ impl<'z> Counter<'z> {
             }
         }
         names.wildcards += u64::from(node.name().is_wildcard());
-        // Counts the ancestors of this name without records that are not ancestors of the last
-        // name.
-        if let Some(last) = self.last {
-            let missing = node.name().label_count() - common_labels(last, node.name());
-            names.empty_non_terminals += missing.saturating_sub(1) as u64;
+        // The names between the closest common ancestor of both names and this name have no
+        // records. Otherwise the previous name would be one of them, or below it.
+        if let Some(previous) = self.previous_name {
+            let new_labels = node.name().label_count() - common_label_count(previous, node.name());
+            names.empty_non_terminals += new_labels.saturating_sub(1) as u64;
         }
-        self.last = Some(node.name());
+        self.previous_name = Some(node.name());
     }
 
+    /// Counts a zone cut and its glue.
     fn add_delegation(&mut self, node: Node<'_>) {
         let delegations = &mut self.statistics.delegations;
         delegations.all += 1;
         self.cut_has_glue = false;
-        // A name server may have the name of the zone cut itself; its addresses are then at the
-        // cut.
+        // A name server can have the name of the zone cut. Its addresses are then at the zone cut.
         let addresses = node.rrsets().filter(|rrset| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA));
         let addresses: u64 = addresses.map(|rrset| rrset.count() as u64).sum();
         delegations.glue_records += addresses;
@@ -328,12 +331,12 @@ impl<'z> Counter<'z> {
             }
         }
         if addresses > 0 {
-            self.note_glue();
+            self.mark_cut_with_glue();
         }
     }
 
-    /// Counts the current zone cut once as one with glue.
-    fn note_glue(&mut self) {
+    /// Counts the current zone cut as one with glue, unless it is already counted.
+    fn mark_cut_with_glue(&mut self) {
         if !self.cut_has_glue {
             self.cut_has_glue = true;
             self.statistics.delegations.with_glue += 1;
@@ -344,21 +347,22 @@ impl<'z> Counter<'z> {
     fn add_rrset(&mut self, rrset: Rrset<'_>, name_octets: u64) -> u64 {
         let records = rrset.count() as u64;
         let rdata: u64 = rrset.rdatas().map(|rdata| rdata.len() as u64).sum();
-        let octets = rdata + records * (name_octets + FIXED_OCTETS);
+        let octets = rdata + records * (name_octets + RECORD_FIXED_OCTETS);
         let ttl = rrset.ttl();
-        let empty = TypeCounts { rrsets: 0, records: 0, octets: 0, least_ttl: ttl, greatest_ttl: ttl };
+        let empty = TypeCounts { rrsets: 0, records: 0, octets: 0, min_ttl: ttl, max_ttl: ttl };
         let counts = self.statistics.types.entry(rrset.rtype()).or_insert(empty);
         counts.rrsets += 1;
         counts.records += records;
         counts.octets += octets;
-        counts.least_ttl = counts.least_ttl.min(ttl);
-        counts.greatest_ttl = counts.greatest_ttl.max(ttl);
+        counts.min_ttl = counts.min_ttl.min(ttl);
+        counts.max_ttl = counts.max_ttl.max(ttl);
         if rrset.rtype() == Rtype::RRSIG {
             rrset.rdatas().filter_map(Rrsig::parse).for_each(|rrsig| self.add_signature(&rrsig));
         }
         octets
     }
 
+    /// Counts an RRSIG record by key and times.
     fn add_signature(&mut self, rrsig: &Rrsig<'_>) {
         *self.signatures.entry((rrsig.tag, rrsig.algorithm)).or_default() += 1;
         // RFC 4034 §3.1.5: serial number arithmetic, with 2^31 seconds before and after now.
@@ -381,7 +385,7 @@ impl<'z> Counter<'z> {
     fn finish(self, contents: &Contents) -> Statistics {
         let Self { mut statistics, delegations_by_ns, mut signatures, now, times, .. } = self;
         statistics.delegations.ns_sets = delegations_by_ns.len() as u64;
-        statistics.delegations.most_shared = delegations_by_ns.into_values().max().unwrap_or(0);
+        statistics.delegations.most_shared_ns_set = delegations_by_ns.into_values().max().unwrap_or(0);
         let keys = inspect::keys(contents).into_iter().map(|key| {
             let count = signatures.get(&(key.tag, key.algorithm)).copied().unwrap_or(0);
             (key, count)
@@ -396,7 +400,7 @@ impl<'z> Counter<'z> {
             inception: absolute(times.inception),
             expiration: absolute(times.expiration),
             expired: times.expired,
-            early: times.not_yet_valid,
+            not_yet_valid: times.not_yet_valid,
             days_left: times.days_left,
         });
         statistics.zonemd = zonemd::records(contents).map(ZonemdInfo::of).collect();

@@ -21,7 +21,7 @@ mod validate;
 mod zonemd;
 
 use crate::denial::nsec5::{Nsec5Chain, Nsec5Evidence, Proofs};
-use crate::denial::{Mapping, Mechanism, Nsec3Params};
+use crate::denial::{Mechanism, NameHash, Nsec3Params};
 use crate::keys::{KeyPair, KeySet};
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::sign::{SignError, SignOptions, sign};
@@ -36,9 +36,9 @@ const NOW: u32 = 1_750_000_000;
 const INCEPTION: u32 = NOW - 3600;
 const EXPIRATION: u32 = NOW + 14 * 86_400;
 /// The mechanisms that need no VRF key.
-const ALL: [Mechanism; 3] = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut];
+const NSEC_AND_NSEC3: [Mechanism; 3] = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut];
 /// Every mechanism.
-const EVERY: [Mechanism; 5] =
+const ALL_MECHANISMS: [Mechanism; 5] =
     [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut, Mechanism::Nsec5, Mechanism::Nsec5OptOut];
 
 /// `io::Error` does not implement `PartialEq`.
@@ -88,7 +88,7 @@ fn key(zone: &str, flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
 }
 
 /// A KSK and a ZSK of Ed25519.
-fn pair_of(zone: &str) -> KeySet {
+fn ksk_and_zsk_of(zone: &str) -> KeySet {
     let keys = vec![key(zone, 257, Algorithm::ED25519, 1), key(zone, 256, Algorithm::ED25519, 2)];
     KeySet::new(&name(zone), keys).unwrap()
 }
@@ -108,18 +108,18 @@ fn sign_any(
     keys: &KeySet,
     options: &SignOptions<'_>,
 ) -> (Contents, Option<Arc<Proofs>>) {
-    let is_nsec5 = options.mechanism.mapping() == Mapping::Vrf;
+    let is_nsec5 = options.mechanism.name_hash() == NameHash::Vrf;
     let proofs = is_nsec5.then(|| nsec5::prove(contents, &nsec5::vrf(), options.mechanism));
-    let nsec5 = proofs.as_ref().map(|proofs| Nsec5Chain { proofs, keep_keys: true });
+    let nsec5 = proofs.as_ref().map(|proofs| Nsec5Chain { proofs, keep_other_keys: true });
     let signed = sign(contents, keys, &SignOptions { nsec5, ..options.clone() }).unwrap();
     (signed.into_contents(), proofs.map(Arc::new))
 }
 
 /// The number of `algorithm` in a zone with `mechanism`: for NSEC5 it is the alias number.
 fn number_for(algorithm: Algorithm, mechanism: Mechanism) -> Algorithm {
-    match mechanism.mapping() {
-        Mapping::Vrf => algorithm.nsec5_alias().unwrap_or(algorithm),
-        Mapping::Itself | Mapping::Sha1 => algorithm,
+    match mechanism.name_hash() {
+        NameHash::Vrf => algorithm.nsec5_alias().unwrap_or(algorithm),
+        NameHash::Unhashed | NameHash::Sha1 => algorithm,
     }
 }
 
@@ -129,7 +129,7 @@ fn report(contents: &Contents) -> Report {
 
 /// Signs with a KSK and a ZSK and asserts that the signed zone has neither faults nor warnings.
 fn signed(contents: &Contents, mechanism: Mechanism) -> Contents {
-    let keys = pair_of(&contents.apex().to_string());
+    let keys = ksk_and_zsk_of(&contents.apex().to_string());
     let signed = sign(contents, &keys, &options(mechanism)).unwrap();
     assert_sound(signed.contents());
     let report = report(signed.contents());
@@ -153,7 +153,7 @@ fn assert_sound_with_aliases(contents: &Contents, keys: &KeySet, mechanism: Mech
     assert_eq!(report.faults, [], "{}", text(contents));
     let warning = |key: &KeyPair| {
         let (tag, algorithm) = (key.tag(), key.algorithm());
-        VerifyWarning::AliasWithoutNsec5 { tag, algorithm, mechanism }
+        VerifyWarning::AliasAlgorithmWithoutNsec5 { tag, algorithm, mechanism }
     };
     assert_eq!(report.warnings.len(), keys.keys().len());
     assert!(keys.keys().iter().all(|key| report.warnings.contains(&warning(key))), "{:?}", report.warnings);
@@ -246,7 +246,7 @@ impl Bench {
     }
 
     fn is_nsec5(&self) -> bool {
-        self.mechanism.mapping() == Mapping::Vrf
+        self.mechanism.name_hash() == NameHash::Vrf
     }
 
     /// An algorithm that no key of the table has, with the number that the zone uses for it.
@@ -256,19 +256,19 @@ impl Bench {
 
     /// Type of the chain records.
     fn chain_type(&self) -> Rtype {
-        match self.mechanism.mapping() {
-            Mapping::Itself => Rtype::NSEC,
-            Mapping::Sha1 => Rtype::NSEC3,
-            Mapping::Vrf => Rtype::NSEC5,
+        match self.mechanism.name_hash() {
+            NameHash::Unhashed => Rtype::NSEC,
+            NameHash::Sha1 => Rtype::NSEC3,
+            NameHash::Vrf => Rtype::NSEC5,
         }
     }
 
     /// Owner of the chain record for `owner`.
     fn chain_owner(&self, owner: &str) -> String {
-        match self.mechanism.mapping() {
-            Mapping::Itself => owner.to_owned(),
-            Mapping::Sha1 => hashed(owner),
-            Mapping::Vrf => nsec5::hashed(owner),
+        match self.mechanism.name_hash() {
+            NameHash::Unhashed => owner.to_owned(),
+            NameHash::Sha1 => hashed(owner),
+            NameHash::Vrf => nsec5::hashed(owner),
         }
     }
 

@@ -43,17 +43,19 @@ pub fn validate(
     budget.begin_response();
     let before = budget.spent();
     let mut walk = Walk::new(question, response, keys, now, budget);
-    let outcome = match check_answer(question, response, keys) {
+    let outcome = match check_preconditions(question, response, keys) {
         Err(status) => Err(status),
         Ok(()) => walk.run().map_err(|error| match error {
             ValidationError::Bogus(reason) => SecurityStatus::Bogus(reason),
             ValidationError::Indeterminate(reason) => SecurityStatus::Indeterminate(reason),
         }),
     };
-    let (aliases, weakness, rrsets) = walk.finish();
+    let (aliases, insecure_reason, rrsets) = walk.finish();
     let work = budget.spent().since(before);
     let (status, proved) = match outcome {
-        Ok(proved) => (weakness.map_or(SecurityStatus::Secure, SecurityStatus::Insecure), Some(proved)),
+        Ok(proved) => {
+            (insecure_reason.map_or(SecurityStatus::Secure, SecurityStatus::Insecure), Some(proved))
+        }
         Err(status) => (status, None),
     };
     let rcode = match &proved {
@@ -66,8 +68,9 @@ pub fn validate(
 }
 
 impl TrustedKeys {
-    /// Validates a response to the question for the NSEC5KEY RRset of the zone, and trusts its keys
-    /// if the RRset is Secure. Denials by NSEC5 are Bogus until a call succeeds. `now` and `budget`
+    /// Validates a response to the question for the NSEC5KEY RRset of the zone. If the RRset is
+    /// Secure, its keys replace the trusted NSEC5 keys ([`TrustedKeys::set_nsec5_keys`]); otherwise
+    /// these do not change. Denials by NSEC5 are Bogus until a call succeeds. `now` and `budget`
     /// are as for [`validate`].
     pub fn learn_nsec5_keys(&mut self, response: &Message, now: u32, budget: &mut Budget) -> Validation {
         let apex = self.apex().to_name();
@@ -84,7 +87,7 @@ impl TrustedKeys {
 }
 
 /// Like [`validate`], for a message in wire format. If the message is malformed, the status is
-/// Indeterminate.
+/// Indeterminate and `budget` does not change.
 #[must_use]
 pub fn validate_octets(
     question: Question<'_>,
@@ -107,8 +110,11 @@ pub fn validate_octets(
 }
 
 /// Checks that the message is a complete response to the question, that the question is in the
-/// zone, and that the DNSKEY RRset is usable. Otherwise returns the status of the response.
-fn check_answer(
+/// zone, and that the DNSKEY RRset is usable.
+///
+/// # Errors
+/// The status of a response that does not meet these conditions.
+fn check_preconditions(
     question: Question<'_>,
     response: &Message,
     keys: &TrustedKeys,

@@ -16,11 +16,11 @@ pub(crate) mod zonemd;
 
 pub use options::{Anchor, Mode, VerifyOptions};
 pub use predecessor::VerifiedPredecessor;
-pub use report::{Fault, FaultReason, Report, UnsignedData, VerifyWarning, count_faults};
+pub use report::{Fault, FaultReason, Report, UnsignedData, VerifyWarning, format_fault_count};
 pub use watch::{ProgressFn, VerifyProgress};
 
 use crate::denial::nsec5::Nsec5Evidence;
-use crate::denial::{Mapping, Mechanism, is_generated_by_signing, nsec, nsec3, nsec5};
+use crate::denial::{Mechanism, NameHash, is_generated_by_signing, nsec, nsec3, nsec5};
 use crate::inspect::{KeyInfo, alias_keys};
 use crate::keys::Nsec5Key;
 use keys::ZoneKeys;
@@ -31,7 +31,7 @@ pub(crate) use zone::{Zone, check_bitmap};
 
 /// Version of the verification rules. It increases with each change after which `verify` can accept
 /// a zone that it rejected before. Servers then discard their stored records of rejected versions.
-pub const VERDICTS: u32 = 1;
+pub const VERIFICATION_RULES_VERSION: u32 = 1;
 
 /// A zone in which verification found no fault. Only [`into_verified`] and [`into_verified_with`]
 /// create it.
@@ -95,8 +95,8 @@ pub struct VerifyInputs<'a> {
 
 /// Verifies `contents` and returns the zone if it has no fault.
 ///
-/// A zone without any DNSSEC record is accepted as unsigned, unless `options` has trust anchors.
-/// The digest in its ZONEMD records must match the zone.
+/// A zone without any DNSSEC record is accepted as unsigned, unless `options` has trust anchors. If
+/// it has ZONEMD records, the digest in them must match the zone.
 ///
 /// # Errors
 /// Returns the zone and its report if the zone has faults.
@@ -122,15 +122,17 @@ pub fn into_verified_with(
             findings.into_report(None)
         },
     );
-    if !report.is_sound() {
+    if !report.has_no_faults() {
         return Err(Box::new(FaultyZone { contents, report }));
     }
     Ok(Verified { contents, report })
 }
 
-/// Verifies a zone and reports all its faults. For an unsigned zone with ZONEMD records, it
-/// verifies the digest. It does not match the names of a zone with NSEC5 to NSEC5 records;
-/// [`verify_with`] does.
+/// Verifies a zone and reports all its faults. An unsigned zone has the fault
+/// [`FaultReason::NoDnskey`], unless it has ZONEMD records and `options` has no trust anchors; then
+/// only the digest is verified. [`into_verified`] accepts unsigned zones.
+///
+/// The names of a zone with NSEC5 are not matched to its NSEC5 records; [`verify_with`] does this.
 #[must_use]
 pub fn verify(contents: &Contents, options: &VerifyOptions) -> Report {
     verify_with(contents, options, &Nsec5Evidence::default())
@@ -146,12 +148,12 @@ pub fn verify_with(contents: &Contents, options: &VerifyOptions, evidence: &Nsec
 /// predecessor is given.
 #[must_use]
 pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, inputs: &VerifyInputs<'_>) -> Report {
-    let whole;
+    let full_options;
     let options = match inputs.predecessor {
         None => options,
         Some(_) => {
-            whole = VerifyOptions { mode: Mode::Full, ..options.clone() };
-            &whole
+            full_options = VerifyOptions { mode: Mode::Full, ..options.clone() };
+            &full_options
         }
     };
     let mut findings = Findings::default();
@@ -165,8 +167,8 @@ pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, inputs: 
     zonemd::check(contents, soa.serial, &mut findings);
     if contents.apex_rrset(Rtype::DNSKEY).is_none() {
         // An unsigned zone may have a digest, which is then verified (RFC 8976 §4).
-        let by_digest = contents.apex_rrset(Rtype::ZONEMD).is_some() && !has_dnssec(contents);
-        if by_digest && options.anchors.is_empty() {
+        let has_only_digest = contents.apex_rrset(Rtype::ZONEMD).is_some() && !has_dnssec(contents);
+        if has_only_digest && options.anchors.is_empty() {
             return findings.into_report(None);
         }
         findings.fault(apex.view(), Some(Rtype::DNSKEY), FaultReason::NoDnskey);
@@ -174,23 +176,23 @@ pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, inputs: 
     }
     let zone = Zone::new(contents, soa.negative_ttl(), inputs.progress);
     let keys = ZoneKeys::read(contents, &mut findings);
-    let known = inputs.predecessor.filter(|earlier| earlier.has_keys_of(contents));
-    findings.keys_changed = inputs.predecessor.is_some() && known.is_none();
-    let mut of_chain = Findings::default();
-    // The check of the chain uses one thread while the others verify signatures. Afterwards it uses
-    // all threads.
+    let predecessor = inputs.predecessor.filter(|predecessor| predecessor.has_same_keys(contents));
+    findings.keys_changed = inputs.predecessor.is_some() && predecessor.is_none();
+    let mut chain_findings = Findings::default();
+    // The check of the chain runs on one thread while the other threads verify signatures; when
+    // they have finished, it uses all threads.
     let (mut signing_keys, mechanism) = rayon::join(
-        || signatures::check(&zone, &keys, options, known, &mut findings),
-        || check_denial(&zone, &inputs.evidence, options.mode, &mut of_chain),
+        || signatures::check(&zone, &keys, options, predecessor, &mut findings),
+        || check_denial(&zone, &inputs.evidence, options.mode, &mut chain_findings),
     );
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
-    keys.check_entry_points(&signing_keys, &mut findings);
+    keys.check_sep_keys(&signing_keys, &mut findings);
     cds::check(contents, &keys, &signing_keys, &mut findings);
     check_vrf_keys(contents, &mut findings);
-    findings.append(of_chain);
-    if let Some(mechanism) = mechanism.filter(|mechanism| mechanism.mapping() != Mapping::Vrf) {
-        warn_of_aliases(contents, mechanism, &mut findings);
+    findings.append(chain_findings);
+    if let Some(mechanism) = mechanism.filter(|mechanism| mechanism.name_hash() != NameHash::Vrf) {
+        warn_of_alias_algorithms(contents, mechanism, &mut findings);
     }
     findings.into_report(mechanism)
 }
@@ -208,18 +210,19 @@ fn check_vrf_keys(contents: &Contents, findings: &mut Findings) {
     }
 }
 
-/// Warns of keys with an alias algorithm number in a zone without NSEC5. Resolvers treat such a
-/// zone as insecure, and only NSEC5 justifies this cost.
-fn warn_of_aliases(contents: &Contents, mechanism: Mechanism, findings: &mut Findings) {
+/// Warns of keys with an alias algorithm number in a zone without NSEC5. Resolvers that do not know
+/// the number treat the zone as insecure, and only NSEC5 justifies this cost.
+fn warn_of_alias_algorithms(contents: &Contents, mechanism: Mechanism, findings: &mut Findings) {
     let dnskeys = contents.apex_rrset(Rtype::DNSKEY);
     for key in alias_keys(dnskeys.into_iter().flat_map(Rrset::rdatas)) {
         let KeyInfo { tag, algorithm, .. } = key;
-        findings.warn(VerifyWarning::AliasWithoutNsec5 { tag, algorithm, mechanism });
+        findings.warn(VerifyWarning::AliasAlgorithmWithoutNsec5 { tag, algorithm, mechanism });
     }
 }
 
-/// Verifies a zone in which at most the key set is signed, and the digest in the ZONEMD records of
-/// the zone. `keys` contains only the apex with the key set, or nothing.
+/// Verifies the key set of a zone in which nothing else is signed, and the digest in its ZONEMD
+/// records. `keys` contains only the apex with the key set, or no node if the key set is not
+/// signed.
 pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &VerifyOptions) -> Report {
     let mut findings = Findings::default();
     let Some(soa) = contents.soa() else {
@@ -236,7 +239,7 @@ pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &Ver
         let mut signing_keys = signatures::check(&zone, &zone_keys, &options, None, &mut findings);
         signing_keys.sort_unstable();
         zone_keys.check_anchors(keys, &signing_keys, &options.anchors, &mut findings);
-        zone_keys.check_entry_points(&signing_keys, &mut findings);
+        zone_keys.check_sep_keys(&signing_keys, &mut findings);
     }
     findings.into_report(None)
 }
@@ -268,9 +271,9 @@ fn check_ttls<'z>(nodes: impl Iterator<Item = Node<'z>>, findings: &mut Findings
 /// Whether the zone has a record that shows that it is or was signed.
 fn has_dnssec(contents: &Contents) -> bool {
     let apex = contents.apex().view();
-    let shows =
+    let is_dnssec =
         |owner: NameRef<'_>, rtype| rtype == Rtype::DNSKEY || is_generated_by_signing(rtype, owner, apex);
-    contents.nodes().any(|node| node.rrsets().any(|rrset| shows(node.name(), rrset.rtype())))
+    contents.nodes().any(|node| node.rrsets().any(|rrset| is_dnssec(node.name(), rrset.rtype())))
 }
 
 /// Determines the denial mechanism of the zone and checks its chain. Records of other mechanisms
@@ -286,20 +289,20 @@ fn check_denial(
     let has_nsec5 = zone.contents.nodes().any(|node| has_nsec5_record(zone, node));
     let at_apex = |rtype| zone.contents.apex_rrset(rtype).is_some();
     let has_parameters = at_apex(Rtype::NSEC3PARAM);
-    check_stray_records(zone, findings);
+    check_misplaced_records(zone, findings);
     if has_nsec5 && (at_apex(Rtype::NSEC5KEY) || !(has_nsec || has_nsec3)) {
-        report_mixed(zone, &[Rtype::NSEC, Rtype::NSEC3, Rtype::NSEC3PARAM], findings);
+        report_mixed_types(zone, &[Rtype::NSEC, Rtype::NSEC3, Rtype::NSEC3PARAM], findings);
         return Some(nsec5::check::check(zone, evidence, mode, findings));
     }
     if has_nsec5 {
         report_mixed_nsec5(zone, findings);
     }
     if has_nsec3 && (has_parameters || !has_nsec) || has_parameters && !has_nsec {
-        report_mixed(zone, &[Rtype::NSEC], findings);
+        report_mixed_types(zone, &[Rtype::NSEC], findings);
         return Some(nsec3::check::check(zone, findings));
     }
     if has_nsec {
-        report_mixed(zone, &[Rtype::NSEC3, Rtype::NSEC3PARAM], findings);
+        report_mixed_types(zone, &[Rtype::NSEC3, Rtype::NSEC3PARAM], findings);
         nsec::check::check(zone, findings);
         return Some(Mechanism::Nsec);
     }
@@ -312,7 +315,8 @@ fn has_nsec5_record(zone: &Zone<'_>, node: Node<'_>) -> bool {
     node.has(Rtype::NSEC5) && nsec5::is_chain_owner(node.name(), zone.contents.apex().view())
 }
 
-fn report_mixed(zone: &Zone<'_>, others: &[Rtype], findings: &mut Findings) {
+/// Reports all records of the types `others`, which do not belong to the mechanism of the zone.
+fn report_mixed_types(zone: &Zone<'_>, others: &[Rtype], findings: &mut Findings) {
     for node in zone.contents.nodes() {
         for &rtype in others.iter().filter(|rtype| node.has(**rtype)) {
             findings.fault(node.name(), Some(rtype), FaultReason::MixedDenial);
@@ -326,21 +330,21 @@ fn report_mixed_nsec5(zone: &Zone<'_>, findings: &mut Findings) {
     }
 }
 
-/// Reports chain records below a zone cut or a DNAME (RFC 4035 §2.3) and NSEC3PARAM records away
-/// from the apex (RFC 5155 §4). [`cds::is_stray`] decides about other types.
-fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
+/// Reports chain records below a zone cut or a DNAME record (RFC 4035 §2.3), and NSEC3PARAM records
+/// at other names than the apex (RFC 5155 §4). [`cds::is_misplaced`] decides about other types.
+fn check_misplaced_records(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, status) in zone.contents.nodes().zip(&zone.statuses) {
         for rrset in node.rrsets() {
-            let stray = match rrset.rtype() {
+            let is_misplaced = match rrset.rtype() {
                 Rtype::NSEC3PARAM => node.index() > 0,
                 Rtype::NSEC => !status.is_in_chain(),
                 // An NSEC3 record is valid below a DNAME at the apex. Below another DNAME its owner
                 // is not a hashed name, which another check reports.
                 Rtype::NSEC3 => *status == NameStatus::BelowCut,
                 Rtype::NSEC5 => *status == NameStatus::BelowCut && has_nsec5_record(zone, node),
-                _ => cds::is_stray(node, *status, rrset),
+                _ => cds::is_misplaced(node, *status, rrset),
             };
-            if stray {
+            if is_misplaced {
                 findings.fault(node.name(), Some(rrset.rtype()), FaultReason::UnexpectedRecords);
             }
         }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_are_told_apart_from_one_string_with_the_same_octets() {
+    fn two_strings_differ_from_one_string_with_the_same_octets() {
         let one = Group::from_rdata(b"\x06signed");
         let two = Group::from_rdata(b"\x04sign\x02ed");
         assert_eq!(Group::from_string(b"signed"), Some(one.clone()));

@@ -9,11 +9,11 @@ use std::hash::Hasher as _;
 
 /// The reserved name `invalid.` (RFC 2606 §2), as name server and mailbox: resolvers do not query a
 /// catalog zone.
-const INVALID: &[u8] = b"\x07invalid\0";
+const INVALID_NAME: &[u8] = b"\x07invalid\0";
 /// REFRESH, RETRY, EXPIRE and MINIMUM of the SOA record, from the example in RFC 9432, appendix A.
 /// EXPIRE is about 68 years.
-const TIMES: [u32; 4] = [3600, 600, 2_147_483_646, 0];
-/// TTL of all records. It has no meaning (§4.1).
+const SOA_TIMES: [u32; 4] = [3600, 600, 2_147_483_646, 0];
+/// TTL of all records. Consumers ignore it (§4.1).
 const TTL: u32 = 0;
 
 /// Reasons why a catalog cannot be generated.
@@ -36,58 +36,61 @@ pub enum ProduceError {
 /// `now` is not greater. Returns `None` if nothing changed.
 ///
 /// # Errors
-/// Returns an error if a name or group is too long for a catalog.
+/// Returns an error if a name or group is too long for a catalog, or if the records do not form a
+/// valid zone.
 pub fn produce(
     apex: &Name,
     members: &[ProducedMember],
     previous: Option<&Contents>,
     now: u32,
 ) -> Result<Option<Contents>, ProduceError> {
-    let Some(previous) = previous else { return build(apex, members, None, now).map(Some) };
+    let Some(previous) = previous else { return build_catalog(apex, members, None, now).map(Some) };
     // If the previous version is not a valid catalog, the new version does not depend on it.
     let before = Catalog::read(previous).ok();
     let old_serial = previous.soa().map_or(0, |soa| soa.serial);
     let serial = if serial::is_before(old_serial, now) { now } else { old_serial.wrapping_add(1) };
-    let candidate = build(apex, members, before.as_ref(), serial)?;
+    let candidate = build_catalog(apex, members, before.as_ref(), serial)?;
     let is_same = ChangeSet::between(previous, &candidate, |rrset| rrset.rtype() != Rtype::SOA).is_empty();
     Ok((!is_same).then_some(candidate))
 }
 
-fn build(
+/// Builds the catalog zone. Zones in `before`, the previous version, retain their labels.
+fn build_catalog(
     apex: &Name,
     members: &[ProducedMember],
     before: Option<&Catalog>,
     serial: u32,
 ) -> Result<Contents, ProduceError> {
     let too_long = |_| ProduceError::NameTooLong(apex.clone());
-    let below = |label: &[u8], parent: &Name| Name::prepend(label, parent.view()).map_err(too_long);
+    let child_name = |label: &[u8], parent: &Name| Name::prepend(label, parent.view()).map_err(too_long);
     let mut builder = Builder::default();
-    let mut soa = [INVALID, INVALID, &serial.to_be_bytes()].concat();
-    TIMES.iter().for_each(|time| soa.extend_from_slice(&time.to_be_bytes()));
+    let mut soa = [INVALID_NAME, INVALID_NAME, &serial.to_be_bytes()].concat();
+    SOA_TIMES.iter().for_each(|time| soa.extend_from_slice(&time.to_be_bytes()));
     push(&mut builder, apex.view(), Rtype::SOA, &soa);
-    push(&mut builder, apex.view(), Rtype::NS, INVALID);
-    push(&mut builder, below(b"version", apex)?.view(), Rtype::TXT, b"\x012");
-    let zones = below(b"zones", apex)?;
-    for listed in members {
-        let zone = listed.zone.view().to_canonical();
-        let known = before.and_then(|catalog| catalog.members.get(&zone)).map(|member| member.label.clone());
-        let label = known.or_else(|| listed.label.clone());
-        let label = label.unwrap_or_else(|| make_label(&zone, before.map(|_| serial)));
-        let owner = below(&label, &zones)?;
+    push(&mut builder, apex.view(), Rtype::NS, INVALID_NAME);
+    push(&mut builder, child_name(b"version", apex)?.view(), Rtype::TXT, b"\x012");
+    let zones = child_name(b"zones", apex)?;
+    for member in members {
+        let zone = member.zone.view().to_canonical();
+        let known = before.and_then(|catalog| catalog.members.get(&zone)).map(|known| known.label.clone());
+        let label = known.or_else(|| member.label.clone());
+        let label = label.unwrap_or_else(|| generate_label(&zone, before.map(|_| serial)));
+        let owner = child_name(&label, &zones)?;
         push(&mut builder, owner.view(), Rtype::PTR, zone.wire());
-        if let Some(catalog) = &listed.new_owner {
-            push(&mut builder, below(b"coo", &owner)?.view(), Rtype::PTR, catalog.wire());
+        if let Some(catalog) = &member.new_owner {
+            push(&mut builder, child_name(b"coo", &owner)?.view(), Rtype::PTR, catalog.wire());
         }
-        if let Some(group) = &listed.group {
+        if let Some(group) = &member.group {
             let group = Group::from_string(group.as_bytes());
             let group = group.ok_or_else(|| ProduceError::GroupTooLong(zone.clone()))?;
-            push(&mut builder, below(b"group", &owner)?.view(), Rtype::TXT, group.rdata());
+            push(&mut builder, child_name(b"group", &owner)?.view(), Rtype::TXT, group.rdata());
         }
     }
     let finished = builder.finish(Some(apex)).map_err(|error| ProduceError::Zone(error.fault))?;
     Ok(finished.contents)
 }
 
+/// Adds a record to the zone.
 fn push(builder: &mut Builder, owner: NameRef<'_>, rtype: Rtype, rdata: &[u8]) {
     let write = |out: &mut Vec<u8>| -> Result<(), Infallible> {
         out.extend_from_slice(rdata);
@@ -100,7 +103,7 @@ fn push(builder: &mut Builder, owner: NameRef<'_>, rtype: Rtype, rdata: &[u8]) {
 /// the zone. Therefore a catalog that is generated again after a loss resets no zones (RFC 9432
 /// §5.4). In later versions, it also depends on the serial. Therefore a zone that is removed and
 /// added again gets a new label, and consumers reset its state.
-fn make_label(zone: &Name, serial: Option<u32>) -> Vec<u8> {
+fn generate_label(zone: &Name, serial: Option<u32>) -> Vec<u8> {
     let mut hasher = SipHasher24::new();
     if let Some(serial) = serial {
         hasher.write(&serial.to_be_bytes());

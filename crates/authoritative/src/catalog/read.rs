@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 /// The supported schema version (§4.2.1), as the RDATA of a TXT record.
-const VERSION: &[u8] = b"\x012";
+const VERSION_RDATA: &[u8] = b"\x012";
 
 /// Reasons why a catalog zone is broken. A consumer must not process it (§4.1, §4.2): it neither
 /// removes nor reconfigures the member zones of the last valid version until it receives a valid
@@ -52,10 +52,10 @@ impl Catalog {
         let apex = contents.apex();
         contents.soa().ok_or_else(|| CatalogError::NoSoa(apex.clone()))?;
         check_version(contents)?;
-        let zones = below(b"zones", apex)?;
+        let zones = child_name(b"zones", apex)?;
         let mut nodes: BTreeMap<Vec<u8>, Properties<'_>> = BTreeMap::new();
         for node in contents.nodes().filter(|node| node.name().is_below(zones.view())) {
-            gather(node, zones.view().label_count(), &mut nodes)?;
+            collect_properties(node, zones.view().label_count(), &mut nodes)?;
         }
         let mut catalog = Self { apex: apex.view().to_canonical(), members: BTreeMap::new() };
         for (label, properties) in nodes {
@@ -63,12 +63,12 @@ impl Catalog {
             let new_owner = properties.new_owner.map(NameRef::to_canonical);
             let member = Member { label, groups: properties.groups, new_owner };
             match catalog.members.entry(zone.to_canonical()) {
-                Entry::Vacant(place) => drop(place.insert(member)),
+                Entry::Vacant(entry) => drop(entry.insert(member)),
                 // §4.1: two member nodes with the same PTR value make the catalog broken. The
                 // consumer cannot determine which of them has the state of the zone (§5.4).
-                Entry::Occupied(place) => {
-                    let nodes = [below(&place.get().label, &zones)?, below(&member.label, &zones)?];
-                    return Err(CatalogError::SeveralNodes { zone: place.key().clone(), nodes });
+                Entry::Occupied(entry) => {
+                    let nodes = [child_name(&entry.get().label, &zones)?, child_name(&member.label, &zones)?];
+                    return Err(CatalogError::SeveralNodes { zone: entry.key().clone(), nodes });
                 }
             }
         }
@@ -84,22 +84,23 @@ struct Properties<'c> {
     new_owner: Option<NameRef<'c>>,
 }
 
-/// Collects the properties in a node below `zones`: a member, or a property of a member.
-fn gather<'c>(
+/// Adds the properties in `node` to those of its unique label in `nodes`. The node is a member node
+/// or a property of a member. `depth` is the number of labels of the name `zones.<apex>`.
+fn collect_properties<'c>(
     node: Node<'c>,
     depth: usize,
     nodes: &mut BTreeMap<Vec<u8>, Properties<'c>>,
 ) -> Result<(), CatalogError> {
     let labels: Vec<Vec<u8>> = node.name().labels().map(<[u8]>::to_ascii_lowercase).collect();
-    let Some(above) = labels.len().checked_sub(depth) else { return Ok(()) };
-    match &labels[..above] {
+    let Some(label_count) = labels.len().checked_sub(depth) else { return Ok(()) };
+    match &labels[..label_count] {
         [label] => {
-            if let Some(zone) = pointer(node)? {
+            if let Some(zone) = single_ptr(node)? {
                 nodes.entry(label.clone()).or_default().zone = Some(zone);
             }
         }
         [property, label] if property == b"coo" => {
-            let new_owner = pointer(node)?;
+            let new_owner = single_ptr(node)?;
             nodes.entry(label.clone()).or_default().new_owner = new_owner;
         }
         [property, label] if property == b"group" => {
@@ -111,8 +112,8 @@ fn gather<'c>(
     Ok(())
 }
 
-/// Returns the single PTR record of a node, if it has one.
-fn pointer(node: Node<'_>) -> Result<Option<NameRef<'_>>, CatalogError> {
+/// Returns the target of the single PTR record of a node, if it has one.
+fn single_ptr(node: Node<'_>) -> Result<Option<NameRef<'_>>, CatalogError> {
     let Some(rrset) = node.rrset(Rtype::PTR) else { return Ok(None) };
     if rrset.count() > 1 {
         return Err(CatalogError::SeveralPointers(node.name().to_name()));
@@ -120,19 +121,21 @@ fn pointer(node: Node<'_>) -> Result<Option<NameRef<'_>>, CatalogError> {
     Ok(rrset.rdatas().next().and_then(|rdata| NameRef::from_wire(rdata).ok()))
 }
 
+/// Checks the version record (§4.2.1).
 fn check_version(contents: &Contents) -> Result<(), CatalogError> {
-    let name = below(b"version", contents.apex())?;
+    let name = child_name(b"version", contents.apex())?;
     let rrset = contents.find(name.view()).ok().and_then(|node| node.rrset(Rtype::TXT));
     let Some(rrset) = rrset else { return Err(CatalogError::NoVersion(name)) };
     if rrset.count() > 1 {
         return Err(CatalogError::SeveralVersions(name));
     }
-    if rrset.rdatas().next() != Some(VERSION) {
+    if rrset.rdatas().next() != Some(VERSION_RDATA) {
         return Err(CatalogError::OtherVersion(name));
     }
     Ok(())
 }
 
-fn below(label: &[u8], apex: &Name) -> Result<Name, CatalogError> {
+/// Returns the name that consists of `label` and `apex`.
+fn child_name(label: &[u8], apex: &Name) -> Result<Name, CatalogError> {
     Name::prepend(label, apex.view()).map_err(|_| CatalogError::NameTooLong(apex.clone()))
 }

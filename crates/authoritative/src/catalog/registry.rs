@@ -18,8 +18,11 @@ pub struct OwningCatalog {
 /// All catalogs of a server, and the zones that it serves because of them.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
+    /// Zones that are served independently of catalogs.
     configured: BTreeSet<Name>,
+    /// The last valid version of each catalog, by apex.
     catalogs: BTreeMap<Name, Catalog>,
+    /// The owner of each member zone.
     owners: BTreeMap<Name, OwningCatalog>,
 }
 
@@ -32,7 +35,8 @@ impl Registry {
         Self { configured, ..Self::default() }
     }
 
-    /// Returns the catalog that owns a zone, with its entry for the zone.
+    /// Returns the catalog that owns a zone, with its entry for the zone. Returns `None` if no
+    /// catalog owns it.
     #[must_use]
     pub fn owner(&self, zone: &Name) -> Option<&OwningCatalog> {
         self.owners.get(zone)
@@ -45,21 +49,20 @@ impl Registry {
 
     /// Returns whether the registry has a version of this catalog.
     #[must_use]
-    pub fn knows(&self, catalog: &Name) -> bool {
+    pub fn contains(&self, catalog: &Name) -> bool {
         self.catalogs.contains_key(catalog)
     }
 
-    /// Restores all catalogs and the owners of zones from the time when the server stopped. A
-    /// catalog owns a zone again if it still lists it. If a zone moved and both catalogs still list
-    /// it, the catalog that it moved to owns it. Returns the changes.
+    /// Restores all catalogs and the `owners` of zones from the time when the server stopped, a map
+    /// from zones to catalogs. A catalog owns a zone again if it still lists it. If a zone moved
+    /// and both catalogs still list it, the catalog that it moved to owns it. Returns the changes.
     #[must_use]
-    pub fn load(&mut self, catalogs: Vec<Catalog>, owners: &BTreeMap<Name, Name>) -> Vec<Change> {
+    pub fn restore(&mut self, catalogs: Vec<Catalog>, owners: &BTreeMap<Name, Name>) -> Vec<Change> {
         self.catalogs.extend(catalogs.iter().map(|catalog| (catalog.apex.clone(), catalog.clone())));
-        let of_owners = owners.iter().filter(|(zone, _)| !self.configured.contains(*zone));
-        let of_owners: Vec<(Name, Name)> =
-            of_owners.map(|(zone, catalog)| (zone.clone(), catalog.clone())).collect();
+        let owned = owners.iter().filter(|(zone, _)| !self.configured.contains(*zone));
+        let owned: Vec<(Name, Name)> = owned.map(|(zone, catalog)| (zone.clone(), catalog.clone())).collect();
         let mut changes: Vec<Change> =
-            of_owners.iter().filter_map(|(zone, catalog)| self.apply_changes(zone, catalog)).collect();
+            owned.iter().filter_map(|(zone, catalog)| self.apply_listing(zone, catalog)).collect();
         changes.extend(catalogs.into_iter().flat_map(|catalog| self.update(catalog)));
         changes
     }
@@ -69,23 +72,23 @@ impl Registry {
     pub fn update(&mut self, catalog: Catalog) -> Vec<Change> {
         let apex = catalog.apex.clone();
         let before = self.catalogs.insert(apex.clone(), catalog);
-        let gone = before.map(|before| self.owned(&before)).unwrap_or_default();
-        let gone = gone.into_iter().filter(|zone| !self.catalogs[&apex].members.contains_key(zone));
-        let gone: Vec<Name> = gone.collect();
+        let unlisted = before.map(|before| self.owned_zones(&before)).unwrap_or_default();
+        let unlisted = unlisted.into_iter().filter(|zone| !self.catalogs[&apex].members.contains_key(zone));
+        let unlisted: Vec<Name> = unlisted.collect();
         let mut changes = Vec::new();
-        for zone in gone {
-            self.give_up(&zone, &mut changes);
+        for zone in unlisted {
+            self.reassign(&zone, &mut changes);
         }
         let zones: Vec<Name> = self.catalogs[&apex].members.keys().cloned().collect();
         for zone in &zones {
-            changes.extend(self.apply_changes(zone, &apex));
+            changes.extend(self.apply_listing(zone, &apex));
             self.follow_moves(zone, &mut changes);
         }
         changes
     }
 
     /// Returns the zones that `catalog` lists and owns.
-    fn owned(&self, catalog: &Catalog) -> Vec<Name> {
+    fn owned_zones(&self, catalog: &Catalog) -> Vec<Name> {
         let is_owner = |zone: &&Name| self.owner(zone).is_some_and(|owner| owner.catalog == catalog.apex);
         catalog.members.keys().filter(is_owner).cloned().collect()
     }
@@ -102,14 +105,15 @@ impl Registry {
             && seen.insert(owner)
             && !seen.contains(&to)
         {
-            match self.apply_changes(zone, &to) {
+            match self.apply_listing(zone, &to) {
                 None | Some(Change::Clash { .. }) => return,
                 Some(change) => changes.push(change),
             }
         }
     }
 
-    /// Returns the catalog that the `coo` property in `from` names, if it is not `from` itself.
+    /// Returns the catalog that the `coo` property of a zone in the catalog `from` names, if it is
+    /// not `from` itself.
     fn new_owner(&self, zone: &Name, from: &Name) -> Option<&Name> {
         let member = self.catalogs.get(from)?.members.get(zone)?;
         member.new_owner.as_ref().filter(|to| *to != from)
@@ -126,12 +130,12 @@ impl Registry {
 
     /// Removes a catalog. Returns the changes.
     #[must_use]
-    pub fn forget(&mut self, catalog: &Name) -> Vec<Change> {
+    pub fn remove_catalog(&mut self, catalog: &Name) -> Vec<Change> {
         let Some(last) = self.catalogs.remove(catalog) else { return Vec::new() };
-        let had = self.owned(&last);
+        let owned = self.owned_zones(&last);
         let mut changes = Vec::new();
-        for zone in had {
-            self.give_up(&zone, &mut changes);
+        for zone in owned {
+            self.reassign(&zone, &mut changes);
         }
         changes
     }
@@ -144,34 +148,35 @@ impl Registry {
         let configured = configured.into_iter().map(|zone| zone.view().to_canonical()).collect();
         let before = std::mem::replace(&mut self.configured, configured);
         let new: Vec<Name> = self.configured.difference(&before).cloned().collect();
-        let mut changes: Vec<Change> = new.iter().filter_map(|zone| self.remove(zone)).collect();
+        let mut changes: Vec<Change> = new.iter().filter_map(|zone| self.remove_owner(zone)).collect();
         let free: Vec<Name> = before.difference(&self.configured).cloned().collect();
         for zone in free {
-            changes.extend(self.adopt(&zone));
+            changes.extend(self.assign_owner(&zone));
         }
         changes
     }
 
     /// Removes a zone from its catalog. If another catalog lists the zone, it becomes the owner.
-    fn give_up(&mut self, zone: &Name, changes: &mut Vec<Change>) {
-        changes.extend(self.remove(zone));
-        changes.extend(self.adopt(zone));
+    fn reassign(&mut self, zone: &Name, changes: &mut Vec<Change>) {
+        changes.extend(self.remove_owner(zone));
+        changes.extend(self.assign_owner(zone));
     }
 
-    fn remove(&mut self, zone: &Name) -> Option<Change> {
+    /// Removes the owner of a zone. Returns the change, if the zone had an owner.
+    fn remove_owner(&mut self, zone: &Name) -> Option<Change> {
         let (zone, owner) = self.owners.remove_entry(zone)?;
         Some(Change::Remove { zone, catalog: owner.catalog })
     }
 
     /// Assigns a zone without an owner to the first catalog that lists it.
-    fn adopt(&mut self, zone: &Name) -> Option<Change> {
+    fn assign_owner(&mut self, zone: &Name) -> Option<Change> {
         let lists = |catalog: &&Catalog| catalog.members.contains_key(zone);
         let catalog = self.catalogs.values().find(lists)?.apex.clone();
-        self.apply_changes(zone, &catalog)
+        self.apply_listing(zone, &catalog)
     }
 
     /// Determines the change for a zone that `catalog` lists, and updates its owner.
-    fn apply_changes(&mut self, zone: &Name, catalog: &Name) -> Option<Change> {
+    fn apply_listing(&mut self, zone: &Name, catalog: &Name) -> Option<Change> {
         let member = self.catalogs.get(catalog)?.members.get(zone)?.clone();
         let clash = || Some(Change::Clash { zone: zone.clone(), catalog: catalog.clone() });
         if self.configured.contains(zone) {

@@ -50,7 +50,7 @@ fn members_with_their_properties() {
 }
 
 #[test]
-fn broken_catalogs_say_why() {
+fn errors_of_broken_catalogs() {
     let version = || name("version.cat.");
     let cases = [
         ("", CatalogError::NoVersion(version())),
@@ -110,7 +110,7 @@ fn differences_of_two_versions() {
 }
 
 #[test]
-fn zones_that_are_served_already_are_not_taken() {
+fn zones_that_are_already_served_are_not_taken_over() {
     let mut registry = Registry::new([name("Mine."), name("one."), name("two.")]);
     let changes = registry.update(catalog("one.", "1.zones PTR mine.\n2.zones PTR a.\n3.zones PTR one.\n"));
     let clash = |zone: &str, catalog: &str| Change::Clash { zone: name(zone), catalog: name(catalog) };
@@ -124,14 +124,14 @@ fn zones_that_are_served_already_are_not_taken() {
     let changes = registry.update(catalog("one.", ""));
     assert_eq!(changes, [removed("a.", "one."), added]);
     assert_eq!(owner(&registry, "A."), Some(name("two.")));
-    assert_eq!(registry.forget(&name("two.")), [removed("a.", "two.")]);
+    assert_eq!(registry.remove_catalog(&name("two.")), [removed("a.", "two.")]);
     assert_eq!(registry.members().count(), 0);
 }
 
 /// RFC 9432 §5.1: the member zones of a broken catalog are not reconfigured. Therefore another
 /// catalog cannot take them over.
 #[test]
-fn a_broken_catalog_lets_no_zone_go() {
+fn a_broken_catalog_gives_up_no_zone() {
     let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR new.\n");
     let new = catalog("new.", "1.zones PTR a.\n");
     let mut registry = Registry::new([]);
@@ -150,7 +150,7 @@ fn moved(is_reset: bool) -> Change {
 }
 
 #[test]
-fn ownership_changes_only_where_the_owner_lets_go() {
+fn ownership_changes_only_with_the_coo_property_of_the_owner() {
     for (label, is_reset) in [("1", false), ("2", true)] {
         let mut registry = Registry::new([]);
         assert_eq!(registry.update(catalog("old.", "1.zones PTR a.\n")).len(), 1);
@@ -177,7 +177,7 @@ fn ownership_changes_only_where_the_owner_lets_go() {
 }
 
 #[test]
-fn catalogs_that_let_a_zone_go_to_each_other_keep_it_where_it_is() {
+fn coo_properties_that_name_each_other_move_no_zone() {
     let mut registry = Registry::new([]);
     let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR new.\n");
     let new = catalog("new.", "2.zones PTR a.\ncoo.2.zones PTR old.\n");
@@ -191,23 +191,24 @@ fn catalogs_that_let_a_zone_go_to_each_other_keep_it_where_it_is() {
 }
 
 #[test]
-fn a_zone_that_has_moved_stays_moved_over_a_restart() {
+fn a_moved_zone_remains_moved_after_a_restart() {
     let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR new.\n");
     let new = catalog("new.", "2.zones PTR a.\n");
     for catalogs in [vec![old.clone(), new.clone()], vec![new, old]] {
         let mut registry = Registry::new([]);
-        let changes = registry.load(catalogs, &BTreeMap::new());
+        let changes = registry.restore(catalogs, &BTreeMap::new());
         assert!(matches!(changes[..], [Change::Add { .. }]), "{changes:?}");
         assert_eq!(owner(&registry, "a."), Some(name("new.")));
     }
 }
 
 #[test]
-fn who_had_a_zone_has_it_after_a_restart() {
+fn the_owner_of_a_zone_owns_it_after_a_restart() {
     let (a, b) = (catalog("a.", "1.zones PTR z.\n"), catalog("b.", "2.zones PTR z.\n"));
     let load = |owner: &str, configured: &[Name]| {
         let mut registry = Registry::new(configured.iter().cloned());
-        let changes = registry.load(vec![a.clone(), b.clone()], &BTreeMap::from([(name("z."), name(owner))]));
+        let changes =
+            registry.restore(vec![a.clone(), b.clone()], &BTreeMap::from([(name("z."), name(owner))]));
         let is_sound = |change: &Change| matches!(change, Change::Add { .. } | Change::Clash { .. });
         assert!(changes.iter().all(is_sound), "{changes:?}");
         registry.owner(&name("z.")).cloned()
@@ -223,7 +224,7 @@ fn who_had_a_zone_has_it_after_a_restart() {
 }
 
 #[test]
-fn configured_zones_come_and_go() {
+fn configured_zones_are_added_and_removed() {
     let mut registry = Registry::new([name("a.")]);
     assert!(matches!(
         registry.update(catalog("cat.", "1.zones PTR a.\n2.zones PTR b.\n"))[..],
@@ -235,7 +236,7 @@ fn configured_zones_come_and_go() {
 }
 
 #[test]
-fn what_is_made_is_read() {
+fn a_produced_catalog_can_be_read() {
     let apex = name("catalog.example.");
     let members = [
         ProducedMember::new(name("A.example."), None),
@@ -270,7 +271,7 @@ fn what_is_made_is_read() {
 /// When a zone moves from one produced catalog to another, a consumer moves it and its label stays
 /// the same.
 #[test]
-fn a_zone_moves_between_catalogs_that_are_made() {
+fn a_zone_moves_between_produced_catalogs() {
     let (zone, old, new) = (name("a.example."), name("old."), name("new."));
     let read = |contents: &Contents| Catalog::read(contents).unwrap();
     let make = |apex: &Name, listed: Vec<ProducedMember>, previous: Option<&Contents>| {
@@ -293,7 +294,7 @@ fn a_zone_moves_between_catalogs_that_are_made() {
 }
 
 #[test]
-fn what_does_not_fit_is_said() {
+fn names_and_groups_that_are_too_long_are_errors() {
     let label = "x".repeat(63);
     let long = name(&format!("{label}.{label}.{label}.{label:.40}"));
     let error = produce(&long, &[ProducedMember::new(name("a."), None)], None, 1).unwrap_err();

@@ -12,10 +12,10 @@ use nonesuch_server::trailer::Transport;
 use std::sync::Arc;
 
 fn responder(settings: AnswerSettings, transport: Transport) -> Responder {
-    let shared = ServerContext::new(Arc::new(Zones::new()));
-    shared.settings.store(Arc::new(settings));
+    let context = ServerContext::new(Arc::new(Zones::new()));
+    context.settings.store(Arc::new(settings));
     let local = "127.0.0.1:53".parse().unwrap();
-    Responder::new(&shared, transport, local, OnlineSigner::new(1 << 20, Arc::default()), 0)
+    Responder::new(&context, transport, local, OnlineSigner::new(1 << 20, Arc::default()), 0)
 }
 
 fn query(name: &str, rtype: Rtype, class: Class) -> Vec<u8> {

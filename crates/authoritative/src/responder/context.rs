@@ -24,10 +24,10 @@ pub struct ServerContext {
     pub settings: Arc<ArcSwap<AnswerSettings>>,
     /// Counters of queries and responses.
     pub statistics: Arc<Statistics>,
-    /// The dnstap output that receives copies of messages.
-    pub tap: Option<Arc<DnstapOutput>>,
+    /// The dnstap output that receives copies of messages; `None` if dnstap is off.
+    pub dnstap: Option<Arc<DnstapOutput>>,
     /// Outgoing transfers in progress.
-    pub outgoing: Arc<OutgoingTransfers>,
+    pub outgoing_transfers: Arc<OutgoingTransfers>,
     /// Receives NOTIFY messages. With `None`, this server is not a secondary, and NOTIFY has no
     /// effect.
     pub notify_sink: Option<NotifySink>,
@@ -45,8 +45,11 @@ impl ServerContext {
             zones,
             settings: Arc::default(),
             statistics: Statistics::new(),
-            tap: None,
-            outgoing: Arc::new(OutgoingTransfers::new(outbound::DEFAULT_MOST, seconds_now)),
+            dnstap: None,
+            outgoing_transfers: Arc::new(OutgoingTransfers::new(
+                outbound::DEFAULT_MAX_TRANSFERS,
+                seconds_now,
+            )),
             notify_sink: None,
             secondaries: Arc::default(),
             heartbeats: Heartbeats::default(),

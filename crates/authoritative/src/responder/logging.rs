@@ -1,6 +1,6 @@
 //! Logs rejected messages and rate limiting.
 
-use super::{Batch, Thread};
+use super::{Batch, ThreadState};
 use nonesuch_proto::NameRef;
 use nonesuch_proto::message::HEADER;
 use nonesuch_server::limits::{Limits, ResponseCategory};
@@ -8,32 +8,34 @@ use nonesuch_server::statistics::KnownSender;
 use nonesuch_server::tsig::TsigRejection;
 use std::net::{IpAddr, SocketAddr};
 
-impl Thread {
-    /// Logs that TSIG verification failed. The sender may be a known server with a wrong key.
+impl ThreadState {
+    /// Logs that TSIG verification failed. The line names how the configuration knows the sender,
+    /// because it may be a known server with a wrong key.
     pub(super) fn log_tsig_rejection(
         &self,
         batch: &Batch,
-        refused: &TsigRejection,
+        rejection: &TsigRejection,
         message: &[u8],
         sender: SocketAddr,
     ) {
-        let known = known_sender(batch, refused, message, sender.ip());
-        self.statistics.log_tsig_rejection(refused, message, (sender, known), batch.now);
+        let known = known_sender(batch, rejection, message, sender.ip());
+        self.statistics.log_tsig_rejection(rejection, message, (sender, known), batch.now);
     }
 
-    /// Logs that response rate limiting applies.
+    /// Logs that response rate limiting applies to the network of the sender, unless such a line
+    /// was logged a short time before.
     #[cold]
-    pub(super) fn log_limited(
+    pub(super) fn log_rate_limiting(
         &mut self,
         batch: &Batch,
         limits: &Limits,
-        class: ResponseCategory,
+        category: ResponseCategory,
         sender: SocketAddr,
     ) {
-        if self.statistics.may_log_limited(batch.milliseconds)
+        if self.statistics.may_log_limited(batch.elapsed_ms)
             && let Some(network) = limits.network_of(sender.ip())
         {
-            self.statistics.log_limited(network, class, batch.now);
+            self.statistics.log_limited(network, category, batch.now);
         }
     }
 }
@@ -42,18 +44,18 @@ impl Thread {
 /// address is in an access list of the zone that the message names, or its key name is configured.
 fn known_sender(
     batch: &Batch,
-    refused: &TsigRejection,
+    rejection: &TsigRejection,
     message: &[u8],
     sender: IpAddr,
 ) -> Option<KnownSender> {
-    let entry = || {
+    let by_address = || {
         let (name, _) = NameRef::split_from(message.get(HEADER..)?).ok()?;
-        let entry = batch.database.find(name.to_canonical().view())?;
-        entry.state().policy().entry_of(sender).map(KnownSender::Entry)
+        let entry = batch.database.find_enclosing(name.to_canonical().view())?;
+        entry.state().policy().matching_prefix(sender).map(KnownSender::Entry)
     };
-    let key = || {
-        let name = refused.key()?.to_name();
-        batch.settings.keys.find(&name).is_some().then_some(KnownSender::Key(name))
+    let by_key = || {
+        let name = rejection.key()?.to_name();
+        batch.settings.tsig_keys.find(&name).is_some().then_some(KnownSender::Key(name))
     };
-    entry().or_else(key)
+    by_address().or_else(by_key)
 }

@@ -2,7 +2,7 @@
 //! requests only that (RFC 7873 §5.4).
 
 use super::tsig_and_opcodes::push_opt_if_requested;
-use super::{AnswerKind, Batch, Thread};
+use super::{AnswerKind, Batch, ThreadState};
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode};
 use nonesuch_server::cookies::CookieStatus;
@@ -11,7 +11,7 @@ use nonesuch_server::reply_options::ReplyOptions;
 use nonesuch_server::trailer::push_bare;
 use std::net::SocketAddr;
 
-impl Thread {
+impl ThreadState {
     /// Answers a message with opcode QUERY that is not a valid query.
     #[cold]
     pub(super) fn answer_malformed(
@@ -49,7 +49,8 @@ impl Thread {
         let cookies = batch.settings.cookies.as_ref()?;
         let now = batch.now as u32;
         let reply =
-            ReplyOptions::read(&opt, self.transport, &batch.reply, Some(cookies), sender.ip(), now).ok()?;
+            ReplyOptions::read(&opt, self.transport, &batch.reply_settings, Some(cookies), sender.ip(), now)
+                .ok()?;
         let rcode = match reply.cookie() {
             CookieStatus::Absent | CookieStatus::Malformed => return None,
             CookieStatus::ClientOnly | CookieStatus::Valid => Rcode::NOERROR,
@@ -57,10 +58,10 @@ impl Thread {
         };
         self.count_cookie(reply.cookie());
         push_bare(header, rcode, out);
-        let size = batch.reply.max_udp_size;
+        let size = batch.reply_settings.max_udp_size;
         edns::push_opt(size, (rcode.0 >> 4) as u8, 0, out);
         out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
-        reply.without_padding().push(&batch.reply, None, usize::from(size), 0, out);
+        reply.without_padding().push(&batch.reply_settings, None, usize::from(size), 0, out);
         Some(self.finish_bare_with_cookie(batch, header, rcode, sender, reply.cookie(), out))
     }
 }

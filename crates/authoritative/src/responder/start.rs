@@ -1,7 +1,7 @@
 //! Creates the responder of a thread.
 
-use super::{Batch, Responder, ServerContext, Thread};
-use crate::zones::View;
+use super::{Batch, Responder, ServerContext, ThreadState};
+use crate::zones::DatabaseCache;
 use arc_swap::Cache;
 use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_server::limits::{OnlineSettings, WorkerShare};
@@ -17,44 +17,44 @@ impl Responder {
     /// 2^32.
     #[must_use]
     pub fn new(
-        shared: &ServerContext,
+        context: &ServerContext,
         transport: Transport,
         local: SocketAddr,
         signer: OnlineSigner,
         clock_shift: u32,
     ) -> Self {
-        let mut view = View::new(Arc::clone(&shared.zones));
-        let mut settings = Cache::new(Arc::clone(&shared.settings));
+        let mut database_cache = DatabaseCache::new(Arc::clone(&context.zones));
+        let mut settings = Cache::new(Arc::clone(&context.settings));
         let current = Arc::clone(settings.load());
         let unlimited = || WorkerShare::new(&OnlineSettings::default(), [0; 16]);
-        let share = current.limits.as_ref().map_or_else(unlimited, |limits| limits.worker_share());
-        let thread = Thread {
+        let online_share = current.limits.as_ref().map_or_else(unlimited, |limits| limits.worker_share());
+        let thread = ThreadState {
             transport,
-            begun: Instant::now(),
+            started_at: Instant::now(),
             online_signer: signer,
-            share,
-            statistics: shared.statistics.thread(transport_kind(transport)),
-            tap: shared.tap.as_ref().map(|tap| tap.thread(transport_kind(transport), local)),
-            outgoing: Arc::clone(&shared.outgoing),
-            notify_sink: shared.notify_sink.clone(),
-            secondaries: Arc::clone(&shared.secondaries),
+            online_share,
+            statistics: context.statistics.thread(transport_kind(transport)),
+            dnstap: context.dnstap.as_ref().map(|dnstap| dnstap.thread(transport_kind(transport), local)),
+            outgoing_transfers: Arc::clone(&context.outgoing_transfers),
+            notify_sink: context.notify_sink.clone(),
+            secondaries: Arc::clone(&context.secondaries),
             deferred_zones: Vec::new(),
-            stream: None,
+            response_stream: None,
             idle_timeout: None,
-            session: None,
-            messages: 0,
+            tls_session: None,
+            message_count: 0,
             is_second_pass: false,
-            deferred: None,
+            deferred_work: None,
         };
         let batch = Batch {
-            database: Arc::clone(view.database()),
-            reply: current.reply.clone(),
+            database: Arc::clone(database_cache.database()),
+            reply_settings: current.reply.clone(),
             settings: current,
             now: 0,
-            milliseconds: 0,
+            elapsed_ms: 0,
             clock_shift,
         };
-        Self { view, settings, batch, thread }
+        Self { database_cache, settings, batch, thread }
     }
 }
 

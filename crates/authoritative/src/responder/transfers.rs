@@ -1,17 +1,17 @@
 //! Requests for transfers (AXFR, IXFR): starts a stream of messages, or refuses the transfer.
 
-use super::{AnswerKind, Batch, Limited, Thread};
+use super::{AnswerKind, Batch, RateLimitKey, ThreadState};
 use crate::answer::{Request, error_response};
 use crate::transfer::outbound::{self, TransferAnswer, ZoneToSend};
 use crate::zones::{ZoneEntry, ZonePolicy, ZoneState};
 use nonesuch_proto::message::Rcode;
-use nonesuch_proto::{Class as DnsClass, Rtype};
+use nonesuch_proto::{Class, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_server::tsig::VerifiedRequest;
 use std::net::{IpAddr, SocketAddr};
 
-impl Thread {
+impl ThreadState {
     /// Answers AXFR and IXFR.
     #[cold]
     pub(super) fn transfer(
@@ -25,15 +25,15 @@ impl Thread {
     ) -> AnswerKind {
         // Rate limiting is first, because the source address of a UDP message can be forged.
         if self.transport == Transport::Udp && verified.is_none() {
-            if !self.apply_rate_limit(batch, request, Limited::ERROR, sender, out) {
+            if !self.apply_rate_limit(batch, request, RateLimitKey::ERROR, sender, out) {
                 return AnswerKind::Nothing;
             }
             if !out.is_empty() {
-                self.count(request.query, message, out);
+                self.count_response(request.query, message, out);
                 return AnswerKind::Ready;
             }
         }
-        let entry = batch.database.entry(request.name).filter(|_| request.query.class == DnsClass::IN);
+        let entry = batch.database.find_exact(request.name).filter(|_| request.query.class == Class::IN);
         if let Some(entry) = entry.filter(|_| batch.settings.counts_zone_queries) {
             self.count_zone_query(entry);
         }
@@ -51,12 +51,12 @@ impl Thread {
         let zone = state.and_then(ZoneState::serving).map(|zone| ZoneToSend {
             contents: zone.contents(),
             journal: zone.journal().map(|journal| &**journal),
-            access: &zone.policy().transfer,
-            is_online: zone.published().is_signed_online(),
+            transfer_access: &zone.policy().transfer_access,
+            is_signed_online: zone.published().is_signed_online(),
         });
         if let Some((entry, zone)) = entry.zip(state.and_then(ZoneState::serving)) {
             let serial = outbound::requested_serial(message, request.query);
-            self.note_secondary(batch, entry, zone.policy(), request, sender.ip(), serial);
+            self.note_secondary_query(batch, entry, zone.policy(), request, sender.ip(), serial);
         }
         let mut opt = Vec::new();
         match entry.filter(|_| request.trailer.reply.wants_expire()) {
@@ -69,20 +69,20 @@ impl Thread {
             message,
             query: request.query,
             is_datagram: self.transport == Transport::Udp,
-            tls: self.session,
+            tls: self.tls_session,
             client: sender,
             tsig: verified,
             opt: &opt,
-            limit: request.trailer.datagram_octets(request.query),
+            max_datagram_octets: request.trailer.datagram_octets(request.query),
         };
-        match outbound::begin(&transfer, zone.as_ref(), &self.outgoing, out) {
+        match outbound::begin(&transfer, zone.as_ref(), &self.outgoing_transfers, out) {
             TransferAnswer::Stream(stream) => {
                 self.statistics.stream(request.query, message);
-                self.stream = Some(stream);
+                self.response_stream = Some(stream);
                 AnswerKind::Stream
             }
             TransferAnswer::Single => {
-                self.count(request.query, message, out);
+                self.count_response(request.query, message, out);
                 AnswerKind::Ready
             }
             TransferAnswer::Truncate => {
@@ -96,10 +96,10 @@ impl Thread {
         }
     }
 
-    /// Notes a query from a secondary that receives NOTIFY for the zone. `serial` is the serial in
-    /// the query.
+    /// Notes a query for the apex, if the client is a secondary that receives NOTIFY for the zone.
+    /// `serial` is the serial in an IXFR query; `None` for other queries.
     #[cold]
-    pub(super) fn note_secondary(
+    pub(super) fn note_secondary_query(
         &self,
         batch: &Batch,
         entry: &ZoneEntry,
@@ -109,7 +109,8 @@ impl Thread {
         serial: Option<u32>,
     ) {
         let client = client.to_canonical();
-        let is_notified = || policy.also_notify.iter().any(|to| to.address.ip().to_canonical() == client);
+        let is_notified =
+            || policy.also_notify.iter().any(|remote| remote.address.ip().to_canonical() == client);
         if entry.apex().view() == request.name && is_notified() {
             self.secondaries.note_query(entry.apex(), client, serial, batch.now);
         }
@@ -127,7 +128,7 @@ impl Thread {
         if let Some(verified) = verified {
             verified.signer().sign(out, batch.now);
         }
-        self.count(request.query, message, out);
+        self.count_response(request.query, message, out);
         AnswerKind::Ready
     }
 }
@@ -136,7 +137,9 @@ impl Thread {
 /// secondaries: in responses to SOA, AXFR and IXFR queries for the apex (RFC 7314 §4).
 #[cold]
 pub(super) fn trailer_with_expiry<'s>(entry: &ZoneEntry, request: &Request<'s>) -> Trailer<'s> {
-    let is_from_secondary = matches!(request.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);
-    let seconds = entry.seconds_left().filter(|_| is_from_secondary && entry.apex().view() == request.name);
+    let is_query_of_secondaries = matches!(request.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);
+    let seconds = entry
+        .seconds_until_expiry()
+        .filter(|_| is_query_of_secondaries && entry.apex().view() == request.name);
     Trailer { reply: request.trailer.reply.with_expire(seconds), ..*request.trailer }
 }

@@ -1,7 +1,7 @@
 //! TSIG verification, query access control, and messages with other opcodes: NOTIFY, UPDATE, and
 //! opcodes that are not implemented.
 
-use super::{AnswerKind, Batch, Thread};
+use super::{AnswerKind, Batch, ThreadState};
 use crate::answer::{Request, error_response};
 use crate::zones::{ZoneDatabase, ZonePolicy};
 use nonesuch_proto::message::{HEADER, Header, Rcode, opcode};
@@ -18,7 +18,7 @@ use nonesuch_server::trailer::push_bare;
 use nonesuch_server::tsig::{self, VerifiedRequest};
 use std::net::{IpAddr, SocketAddr};
 
-impl Thread {
+impl ThreadState {
     /// Answers a query with a TSIG record (RFC 8945 §5.2).
     #[cold]
     pub(super) fn answer_signed(
@@ -29,15 +29,15 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> AnswerKind {
-        match self.verify(batch, message, query.opt.is_some(), sender, out) {
+        match self.verify_tsig(batch, message, query.opt.is_some(), sender, out) {
             Ok(verified) => self.answer_query(batch, message, query, verified.as_ref(), sender, out),
             Err(rcode) => self.finish_bare(batch, query.header, rcode, sender, out),
         }
     }
 
-    /// Verifies the TSIG record of a message, if it has one. If verification fails, writes the
-    /// response to `out` and returns its response code.
-    fn verify(
+    /// Verifies the TSIG record of a message; returns `None` if it has none. If verification fails,
+    /// writes the response to `out` and returns its response code as the error.
+    fn verify_tsig(
         &mut self,
         batch: &Batch,
         message: &[u8],
@@ -45,22 +45,22 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Result<Option<VerifiedRequest>, Rcode> {
-        match batch.settings.keys.verify(message, batch.now) {
+        match batch.settings.tsig_keys.verify(message, batch.now) {
             Ok(verified) => {
                 if verified.is_some() && !self.is_second_pass {
                     self.statistics.tsig(TsigResult::Valid);
                 }
                 Ok(verified)
             }
-            Err(refused) => {
-                let error = refused.error();
+            Err(rejection) => {
+                let error = rejection.error();
                 self.statistics.tsig(tsig_result(error));
-                self.log_tsig_rejection(batch, &refused, message, sender);
+                self.log_tsig_rejection(batch, &rejection, message, sender);
                 let mut opt = Vec::new();
                 if has_opt {
-                    edns::push_opt(batch.reply.max_udp_size, 0, 0, &mut opt);
+                    edns::push_opt(batch.reply_settings.max_udp_size, 0, 0, &mut opt);
                 }
-                refused.answer(message, &opt, batch.now, out);
+                rejection.answer(message, &opt, batch.now, out);
                 Err(if error == tsig::TsigError::Form { Rcode::FORMERR } else { Rcode::NOTAUTH })
             }
         }
@@ -77,7 +77,7 @@ impl Thread {
         sender: IpAddr,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(list) = &policy.query else { return true };
+        let Some(list) = &policy.query_access else { return true };
         if list.allows_over(sender, verified.map(VerifiedRequest::name), self.transport == Transport::Tls) {
             return true;
         }
@@ -86,8 +86,8 @@ impl Thread {
         false
     }
 
-    /// Counts and rate-limits a response to a message that is not a readable query. The response is
-    /// a header, possibly with an OPT record.
+    /// Counts and rate-limits a bare response, to a message that is not a readable query. A bare
+    /// response is a header, possibly with an OPT record.
     #[cold]
     pub(super) fn finish_bare(
         &mut self,
@@ -114,10 +114,10 @@ impl Thread {
     ) -> AnswerKind {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
         if let Some(limits) = limits {
-            let action = limits.response(batch.milliseconds, sender.ip(), ResponseCategory::Error, 0, cookie);
+            let action = limits.response(batch.elapsed_ms, sender.ip(), ResponseCategory::Error, 0, cookie);
             // Truncation is useless here, because the message has no query to repeat over TCP.
             if !matches!(action, LimitAction::Send) {
-                self.log_limited(batch, limits, ResponseCategory::Error, sender);
+                self.log_rate_limiting(batch, limits, ResponseCategory::Error, sender);
                 self.statistics.drop(statistics::DropReason::RateLimited);
                 out.clear();
                 return AnswerKind::Nothing;
@@ -145,7 +145,7 @@ impl Thread {
             push_opt_if_requested(batch, message, rcode, None, out);
             return self.finish_bare(batch, header, rcode, sender, out);
         }
-        let verified = match self.verify(batch, message, version.is_some(), sender, out) {
+        let verified = match self.verify_tsig(batch, message, version.is_some(), sender, out) {
             Ok(verified) => verified,
             Err(rcode) => return self.finish_bare(batch, header, rcode, sender, out),
         };
@@ -192,7 +192,7 @@ impl Thread {
     ) -> bool {
         let key = verified.map(VerifiedRequest::name);
         let role_of = |apex: NameRef<'_>| {
-            let Some(entry) = batch.database.entry(apex) else { return NotifyRole::NotServed };
+            let Some(entry) = batch.database.find_exact(apex) else { return NotifyRole::NotServed };
             let state = entry.state();
             let policy = state.policy();
             if !policy.is_secondary {
@@ -200,12 +200,12 @@ impl Thread {
             }
             let allows = policy.notify_from.allows_over(sender.ip(), key, self.transport == Transport::Tls);
             if !allows {
-                log_refused(apex, sender, key, batch.now);
+                log_refused_notify(apex, sender, key, batch.now);
             }
             NotifyRole::Secondary { allows }
         };
         match (notify::handle(message, sender.ip(), role_of, out), &self.notify_sink) {
-            (Some(notified), Some(take)) => take(notified),
+            (Some(notify), Some(sink)) => sink(notify),
             _ => true,
         }
     }
@@ -213,9 +213,10 @@ impl Thread {
 
 /// Logs a NOTIFY from a sender that is not permitted (RFC 1996 §3.10). At most one line a second,
 /// because any host can cause it.
-fn log_refused(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, now: u64) {
-    static LINE: LogInterval = LogInterval::new();
-    if let Some(before) = LINE.may_log(now) {
+fn log_refused_notify(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, now: u64) {
+    static INTERVAL: LogInterval = LogInterval::new();
+    // `before` is the number of suppressed lines.
+    if let Some(before) = INTERVAL.may_log(now) {
         let key = key.map(tracing::field::display);
         tracing::info!(name: "notify-refused", %zone, %peer, key, before, "NOTIFY refused: the sender is neither a primary of the zone with its TSIG key, nor permitted by the zone's 'notify-from'");
     }
@@ -229,8 +230,8 @@ fn refuse_update(database: &ZoneDatabase, header: Header, message: &[u8], out: &
     let Some((name, section)) = zone else {
         return push_bare(header, Rcode::FORMERR, out);
     };
-    let is_ours = database.find(name.to_canonical().view()).is_some();
-    push_bare(header, if is_ours { Rcode::REFUSED } else { Rcode::NOTAUTH }, out);
+    let is_served = database.find_enclosing(name.to_canonical().view()).is_some();
+    push_bare(header, if is_served { Rcode::REFUSED } else { Rcode::NOTAUTH }, out);
     out[4..6].copy_from_slice(&1u16.to_be_bytes());
     out.extend_from_slice(section);
 }
@@ -248,7 +249,7 @@ pub(super) fn push_opt_if_requested(
     if start < HEADER || edns_version(message).is_none() {
         return;
     }
-    edns::push_opt(batch.reply.max_udp_size, (rcode.0 >> 4) as u8, 0, out);
+    edns::push_opt(batch.reply_settings.max_udp_size, (rcode.0 >> 4) as u8, 0, out);
     if let Some(error) = error {
         edns::push_extended_error(error.code, error.text, out);
         edns::set_options_length(start, out);
@@ -257,6 +258,7 @@ pub(super) fn push_opt_if_requested(
     out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
 }
 
+/// Returns the result under which statistics count a TSIG error.
 const fn tsig_result(error: tsig::TsigError) -> TsigResult {
     match error {
         tsig::TsigError::Form => TsigResult::Malformed,

@@ -41,12 +41,14 @@ pub struct Activities {
     in_progress: Arc<Mutex<Vec<Arc<ActivityState>>>>,
 }
 
+/// State of an activity, shared by the thread that performs it and by [`Activities`].
 #[derive(Debug)]
 struct ActivityState {
     kind: ActivityKind,
     zone: Option<String>,
-    begun: Instant,
+    started_at: Instant,
     phase: Mutex<&'static str>,
+    /// Completed and total steps of the phase.
     done: AtomicU64,
     total: AtomicU64,
 }
@@ -54,8 +56,8 @@ struct ActivityState {
 /// An activity in progress. It ends when this value is dropped, which also logs its duration.
 #[derive(Debug)]
 pub struct Activity {
-    shared: Arc<ActivityState>,
-    all: Activities,
+    state: Arc<ActivityState>,
+    activities: Activities,
 }
 
 /// Progress of an activity.
@@ -80,22 +82,22 @@ impl Activities {
     /// of its zone; `None` if the activity concerns all zones.
     #[must_use]
     pub fn begin(&self, kind: ActivityKind, zone: Option<String>) -> Activity {
-        let shared = Arc::new(ActivityState {
+        let state = Arc::new(ActivityState {
             kind,
             zone,
-            begun: Instant::now(),
+            started_at: Instant::now(),
             phase: Mutex::new("begin"),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
         });
-        lock(&self.in_progress).push(Arc::clone(&shared));
-        Activity { shared, all: self.clone() }
+        lock(&self.in_progress).push(Arc::clone(&state));
+        Activity { state, activities: self.clone() }
     }
 
     /// Returns the activities in progress, the oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<ActivityStatus> {
-        lock(&self.in_progress).iter().map(|shared| shared.status()).collect()
+        lock(&self.in_progress).iter().map(|state| state.status()).collect()
     }
 }
 
@@ -107,35 +109,35 @@ impl ActivityState {
             phase: Cow::Borrowed(*lock(&self.phase)),
             done: self.done.load(Relaxed),
             total: self.total.load(Relaxed),
-            seconds: self.begun.elapsed().as_secs_f64(),
+            seconds: self.started_at.elapsed().as_secs_f64(),
         }
     }
 }
 
 impl Activity {
     /// Begins the phase with this name, and resets the progress.
-    pub fn phase(&self, phase: &'static str) {
-        self.progress(0, 0);
-        *lock(&self.shared.phase) = phase;
+    pub fn begin_phase(&self, phase: &'static str) {
+        self.set_progress(0, 0);
+        *lock(&self.state.phase) = phase;
     }
 
     /// Sets the progress of the phase: `done` of `total` steps.
-    pub fn progress(&self, done: u64, total: u64) {
-        self.shared.done.store(done, Relaxed);
-        self.shared.total.store(total, Relaxed);
+    pub fn set_progress(&self, done: u64, total: u64) {
+        self.state.done.store(done, Relaxed);
+        self.state.total.store(total, Relaxed);
     }
 
     /// Returns the duration so far, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
-        self.shared.begun.elapsed().as_secs_f64()
+        self.state.started_at.elapsed().as_secs_f64()
     }
 }
 
 impl Drop for Activity {
     fn drop(&mut self) {
-        lock(&self.all.in_progress).retain(|other| !Arc::ptr_eq(other, &self.shared));
-        let (seconds, zone, kind) = (self.seconds(), self.shared.zone.as_deref(), self.shared.kind);
+        lock(&self.activities.in_progress).retain(|other| !Arc::ptr_eq(other, &self.state));
+        let (seconds, zone, kind) = (self.seconds(), self.state.zone.as_deref(), self.state.kind);
         let subject = zone.map_or_else(|| kind.to_string(), |zone| format!("zone {zone}: {kind}"));
         if seconds >= SLOW_SECONDS {
             tracing::info!(name: "work-finished", zone, seconds, "{subject} took {seconds:.1} s");
@@ -160,8 +162,8 @@ mod tests {
         let all = Activities::default();
         let first = all.begin(ActivityKind::Load, Some("example.".to_owned()));
         let second = all.begin(ActivityKind::Reload, None);
-        first.phase("verify");
-        first.progress(3, 10);
+        first.begin_phase("verify");
+        first.set_progress(3, 10);
         let list = all.list();
         assert_eq!((&*list[0].phase, list[0].done, list[0].total), ("verify", 3, 10));
         assert_eq!((list[1].kind, &*list[1].phase), (ActivityKind::Reload, "begin"));

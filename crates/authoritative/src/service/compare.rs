@@ -21,37 +21,38 @@ pub(super) struct VersionSummary {
     is_signed: bool,
     keys: KeyState,
     image: Image,
-    /// RDATA of the keys that sign online; empty if no key signs online.
-    online: Vec<Vec<u8>>,
+    /// RDATA of the DNSKEY records of the keys that sign online; empty if no key signs online.
+    online_signers: Vec<Vec<u8>>,
 }
 
 impl VersionSummary {
     /// Summarizes a served version.
     pub(super) fn of(published: &Published) -> Self {
-        let mut seen = Self::of_image(published.image(), published.online_keys().is_some());
+        let mut summary = Self::of_image(published.image(), published.online_keys().is_some());
         if let Some(keys) = published.online_keys() {
             let [for_keys, for_data] = keys.signing_dnskeys();
-            if seen.keys.signing.is_empty() {
-                seen.keys.signing = for_keys;
+            if summary.keys.signing.is_empty() {
+                summary.keys.signing = for_keys;
             }
-            seen.online = for_data;
+            summary.online_signers = for_data;
         }
-        seen
+        summary
     }
 
-    /// Summarizes a stored version. If the zone is signed online (`is_online`), its image contains
-    /// no denial chain, possibly no signatures, and no information about which keys sign. Therefore
-    /// each key that may sign data counts as a signing key.
-    pub(super) fn of_image(image: &Image, is_online: bool) -> Self {
+    /// Summarizes a stored version. If the zone is signed online (`is_signed_online`), its image
+    /// contains no denial chain, possibly no signatures, and no information about which keys sign.
+    /// Therefore each key that may sign data counts as a signing key.
+    pub(super) fn of_image(image: &Image, is_signed_online: bool) -> Self {
         let mut keys = key_state(image);
-        let online = if is_online { keys.data_keys() } else { Vec::new() };
-        keys.denial = keys.denial.filter(|_| !is_online);
-        let (serial, is_signed) = (image.serial(), is_online || image.is_signed());
-        Self { serial, is_signed, keys, image: image.clone(), online }
+        let online_signers = if is_signed_online { keys.data_keys() } else { Vec::new() };
+        keys.denial = keys.denial.filter(|_| !is_signed_online);
+        let (serial, is_signed) = (image.serial(), is_signed_online || image.is_signed());
+        Self { serial, is_signed, keys, image: image.clone(), online_signers }
     }
 
+    /// Returns the version for the comparison of key states.
     fn version(&self) -> SignedVersion<'_> {
-        let data = DataSigners::Image { image: &self.image, online: &self.online };
+        let data = DataSigners::Image { image: &self.image, online: &self.online_signers };
         SignedVersion { keys: &self.keys, data }
     }
 
@@ -66,6 +67,7 @@ impl VersionSummary {
     }
 }
 
+/// Returns the state of the keys in an image.
 fn key_state(image: &Image) -> KeyState {
     let apex = image.find_exact(image.apex());
     let records = apex.and_then(|apex| apex.template(Rtype::DNSKEY)).map(|keys| keys.expand());
@@ -85,7 +87,7 @@ fn key_state(image: &Image) -> KeyState {
 pub(super) fn compare_versions(
     before: Option<&VersionSummary>,
     published: &Published,
-    relation: SerialChange,
+    serial_change: SerialChange,
     settings: &ZoneSettings,
     now: u32,
 ) -> Result<Vec<String>, VersionError> {
@@ -94,7 +96,7 @@ pub(super) fn compare_versions(
     if !faults.is_empty() && settings.rejects_unsafe_transitions() {
         return Err(VersionError::UnsafeTransition(faults));
     }
-    let mut warnings = warnings(before, &after, relation);
+    let mut warnings = warnings(before, &after, serial_change);
     warnings.extend(faults.iter().map(|fault| format!("unsafe transition: {fault}")));
     Ok(warnings)
 }
@@ -115,6 +117,7 @@ pub(super) enum SerialChange {
 }
 
 impl SerialChange {
+    /// Compares the serials and records of two versions.
     pub(super) fn of(before: Option<&Contents>, contents: &Contents) -> Self {
         let serials = before.and_then(Contents::soa).zip(contents.soa());
         match before.zip(serials.map(|(old, new)| (old.serial, new.serial))) {
@@ -130,7 +133,7 @@ impl SerialChange {
 
     /// Compares the images of both versions, for zones whose records are not in memory. Otherwise
     /// like [`SerialChange::of`].
-    fn of_served(before: &VersionSummary, after: &VersionSummary) -> Self {
+    fn of_images(before: &VersionSummary, after: &VersionSummary) -> Self {
         let (from, to) = (before.serial, after.serial);
         if from != to {
             return if serial::is_before(from, to) {
@@ -159,7 +162,7 @@ impl SerialChange {
     }
 
     /// Returns the serial for which secondaries may have different records from now on.
-    const fn reused(self) -> Option<u32> {
+    const fn ambiguous_serial(self) -> Option<u32> {
         match self {
             Self::Reused { serial } | Self::Decreased { from: serial } => Some(serial),
             Self::NoPrevious | Self::Increased { .. } | Self::Unchanged => None,
@@ -177,13 +180,17 @@ pub fn serial_warning(dir: &Path, apex: &Name, contents: &Contents) -> Option<St
 }
 
 /// Returns warnings about a version that replaces another one.
-fn warnings(before: Option<&VersionSummary>, after: &VersionSummary, relation: SerialChange) -> Vec<String> {
+fn warnings(
+    before: Option<&VersionSummary>,
+    after: &VersionSummary,
+    serial_change: SerialChange,
+) -> Vec<String> {
     let mut warnings = Vec::new();
-    let relation = match before {
-        Some(before) if relation == SerialChange::NoPrevious => SerialChange::of_served(before, after),
-        _ => relation,
+    let serial_change = match before {
+        Some(before) if serial_change == SerialChange::NoPrevious => SerialChange::of_images(before, after),
+        _ => serial_change,
     };
-    warnings.extend(relation.warning(after.serial));
+    warnings.extend(serial_change.warning(after.serial));
     if before.is_some_and(|before| before.is_signed) && !after.is_signed {
         warnings.push(
             "the previous version was signed, and this version is not: if the parent zone has DS records for the zone, validating \
@@ -201,13 +208,13 @@ pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
         return Vec::new();
     }
     let keys = image.apex_rdatas(Rtype::DNSKEY);
-    let said = alias_keys(keys.iter().map(Vec::as_slice)).into_iter().map(|key| {
+    let warnings = alias_keys(keys.iter().map(Vec::as_slice)).into_iter().map(|key| {
         format!(
             "key {} ({}) has an algorithm number for zones with NSEC5, and this zone has no NSEC5: resolvers without NSEC5 treat the zone as insecure",
             key.tag, key.algorithm
         )
     });
-    said.collect()
+    warnings.collect()
 }
 
 /// Records a serial that was published with different records. Returns whether there was one. The
@@ -216,8 +223,12 @@ pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
 ///
 /// # Errors
 /// Returns an error if writing fails.
-pub(super) fn note_reused(state: &StateDirectory, apex: &Name, relation: SerialChange) -> io::Result<bool> {
-    let Some(serial) = relation.reused() else { return Ok(false) };
+pub(super) fn note_reused(
+    state: &StateDirectory,
+    apex: &Name,
+    serial_change: SerialChange,
+) -> io::Result<bool> {
+    let Some(serial) = serial_change.ambiguous_serial() else { return Ok(false) };
     state.update_durably(apex, |stored| {
         let known = stored.reused_serial.filter(|known| serial::is_before(serial, *known));
         stored.reused_serial = Some(known.unwrap_or(serial));
@@ -257,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn serials_that_were_used_twice_are_remembered_up_to_the_highest() {
+    fn the_highest_reused_serial_is_remembered() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
         let apex: Name = "example.".parse().unwrap();
@@ -270,13 +281,13 @@ mod tests {
         }
     }
 
-    fn seen(contents: &Contents, is_signed: bool) -> VersionSummary {
+    fn summary_of(contents: &Contents, is_signed: bool) -> VersionSummary {
         VersionSummary { is_signed, ..VersionSummary::of_image(&Image::compile(contents).unwrap(), false) }
     }
 
     #[test]
-    fn a_zone_that_is_signed_no_longer_is_warned_of() {
-        let of = |is_signed| seen(&contents(7, ""), is_signed);
+    fn a_zone_that_becomes_unsigned_causes_a_warning() {
+        let of = |is_signed| summary_of(&contents(7, ""), is_signed);
         let (unsigned, one) = (of(false), of(true));
         for (before, after, expected) in [
             (&one, &unsigned, true),
@@ -284,25 +295,25 @@ mod tests {
             (&unsigned, &one, false),
             (&unsigned, &unsigned, false),
         ] {
-            let said = warnings(Some(before), after, SerialChange::Unchanged);
-            assert_eq!(said.len(), usize::from(expected), "{said:?}");
+            let found = warnings(Some(before), after, SerialChange::Unchanged);
+            assert_eq!(found.len(), usize::from(expected), "{found:?}");
             // The setting that rejects such versions.
-            assert!(said.iter().all(|warning| warning.contains("dnssec = \"required\"")), "{said:?}");
+            assert!(found.iter().all(|warning| warning.contains("dnssec = \"required\"")), "{found:?}");
         }
         assert!(warnings(None, &unsigned, SerialChange::NoPrevious).is_empty());
     }
 
     #[test]
-    fn a_serial_that_does_not_advance_is_warned_of() {
-        let one = seen(&contents(7, ""), false);
+    fn a_serial_that_does_not_increase_causes_a_warning() {
+        let one = summary_of(&contents(7, ""), false);
         let reused = SerialChange::Reused { serial: 7 };
-        let said = warnings(None, &one, reused);
-        assert_eq!(said[0], reused.warning(7).unwrap());
-        assert!(said[0].starts_with("serial 7 "), "{said:?}");
+        let found = warnings(None, &one, reused);
+        assert_eq!(found[0], reused.warning(7).unwrap());
+        assert!(found[0].starts_with("serial 7 "), "{found:?}");
         let decreased = SerialChange::Decreased { from: 9 };
-        let said = warnings(None, &one, decreased);
-        assert_eq!(said[0], decreased.warning(7).unwrap());
-        assert!(said[0].starts_with("serial 7 ") && said[0].contains(" serial 9:"), "{said:?}");
+        let found = warnings(None, &one, decreased);
+        assert_eq!(found[0], decreased.warning(7).unwrap());
+        assert!(found[0].starts_with("serial 7 ") && found[0].contains(" serial 9:"), "{found:?}");
         // Without the records of the previous version, the images are compared.
         for (serial, rest, expected) in [
             (7, "", None),
@@ -310,8 +321,9 @@ mod tests {
             (8, "a 60 A 192.0.2.1\n", None),
             (6, "", SerialChange::Decreased { from: 7 }.warning(6)),
         ] {
-            let said = warnings(Some(&one), &seen(&contents(serial, rest), false), SerialChange::NoPrevious);
-            assert_eq!(said, Vec::from_iter(expected), "{serial} {rest}");
+            let found =
+                warnings(Some(&one), &summary_of(&contents(serial, rest), false), SerialChange::NoPrevious);
+            assert_eq!(found, Vec::from_iter(expected), "{serial} {rest}");
         }
     }
 }

@@ -32,7 +32,7 @@ pub enum ZoneEvent {
         /// Name of the zone.
         apex: Name,
         /// Whether its stored files remain.
-        is_kept: bool,
+        keeps_files: bool,
     },
     /// The stored versions of all configured catalogs are loaded, if they exist.
     CatalogsLoaded,

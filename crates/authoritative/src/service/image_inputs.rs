@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_tell_mechanisms_apart() {
+    fn digests_differ_by_mechanism() {
         assert_ne!(
             inputs_digest(Mechanism::Compact, &SigningKeys::default()),
             inputs_digest(Mechanism::WhiteLies, &SigningKeys::default())

@@ -10,7 +10,7 @@ use super::publish::Version;
 use super::record_limits;
 use super::settings::{FULL_VERIFICATION_LIMIT, OnlineSigning, SigningMode, VerifyChoice, ZoneSettings};
 use super::state::Fingerprint;
-use super::{KeyFiles, VersionError};
+use super::{KeyLoader, VersionError};
 use crate::{Published, open_image};
 use nonesuch_dnssec::online::{Nsec5Zone, prepare_keys};
 use nonesuch_dnssec::verify::Mode;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// Reads versions of a zone from image files.
 pub(super) struct ImageReader<'r> {
     pub(super) settings: &'r ZoneSettings,
-    pub(super) key_files: &'r KeyFiles,
+    pub(super) key_loader: &'r KeyLoader,
     /// Fingerprints of the source files, as in [`Version::origin`].
     pub(super) origin: &'r [Fingerprint],
     /// Inputs of the image of a zone that is signed online; `None` if they are not known.
@@ -34,7 +34,7 @@ pub(super) struct ImageReader<'r> {
 }
 
 /// An image that is ready to be served.
-struct Image {
+struct ServableImage {
     published: Published,
     /// Digest of the signing keys, as in [`Version::key_digest`].
     key_digest: Option<String>,
@@ -44,7 +44,7 @@ impl ImageReader<'_> {
     /// Returns whether the settings permit serving an image without verification. With `verify =
     /// "full"`, the record in the file is ignored; for a zone that is signed online, the inputs of
     /// the image must be known.
-    pub(super) fn relies_on_files(&self) -> bool {
+    pub(super) fn may_use_images(&self) -> bool {
         let is_unknown =
             matches!(self.settings.signing_mode, SigningMode::Online(_)) && self.inputs.is_none();
         self.settings.verify != VerifyChoice::Full && !is_unknown
@@ -53,7 +53,7 @@ impl ImageReader<'_> {
     /// Returns a version with the image at the start of the file at `path`. Returns `None` if the
     /// zone must be verified or compiled again.
     pub(super) fn open(&self, path: &Path) -> Result<Option<Version>, VersionError> {
-        let file = if self.relies_on_files() { open_image(path)? } else { None };
+        let file = if self.may_use_images() { open_image(path)? } else { None };
         file.map_or(Ok(None), |file| self.read(file, path))
     }
 
@@ -64,9 +64,9 @@ impl ImageReader<'_> {
             return Ok(None);
         }
         let verified_at = self.verified_at(&file);
-        let Some(Image { published, key_digest }) = self.publish(file)? else { return Ok(None) };
+        let Some(ServableImage { published, key_digest }) = self.publish(file)? else { return Ok(None) };
         let warnings = record_limits::check(published.image(), settings.limits)?;
-        let contents = if settings.holds_contents() {
+        let contents = if settings.keeps_contents_in_memory() {
             Some(Arc::new(load_regular(path, Some(&settings.apex))?.contents))
         } else {
             None
@@ -100,7 +100,7 @@ impl ImageReader<'_> {
         }
     }
 
-    fn publish(&self, file: ImageFile) -> Result<Option<Image>, VersionError> {
+    fn publish(&self, file: ImageFile) -> Result<Option<ServableImage>, VersionError> {
         let (settings, now) = (self.settings, self.now);
         let mode = match settings.verify {
             VerifyChoice::Nothing => None,
@@ -120,9 +120,9 @@ impl ImageReader<'_> {
             SigningMode::AsLoaded if !is_nsec5 => Published::from_file(file, mode, now),
             SigningMode::AsLoaded | SigningMode::Nsec5 { .. } if is_nsec5 => {
                 let zone = Nsec5Zone::of_image(file.image());
-                let folder = settings.nsec5_directory()?;
+                let directory = settings.nsec5_directory()?;
                 let source = settings.source.path();
-                let prover = (self.key_files.prover)(&folder, source, &zone).map_err(Box::new)?;
+                let prover = (self.key_loader.load_prover)(&directory, source, &zone).map_err(Box::new)?;
                 Published::nsec5_from_file(file, prover, mode, now)
             }
             SigningMode::Online(signing) if !is_nsec5 => return self.publish_online(file, signing, mode),
@@ -136,7 +136,7 @@ impl ImageReader<'_> {
                 "zone {zone}: cannot use its image without verification: {reason}; verifying the zone"
             );
         });
-        Ok(published.ok().map(|published| Image { published, key_digest: None }))
+        Ok(published.ok().map(|published| ServableImage { published, key_digest: None }))
     }
 
     /// Combines the image of a zone that is signed online with its private keys, which are loaded
@@ -147,10 +147,11 @@ impl ImageReader<'_> {
         file: ImageFile,
         signing: &OnlineSigning,
         mode: Option<Mode>,
-    ) -> Result<Option<Image>, VersionError> {
+    ) -> Result<Option<ServableImage>, VersionError> {
         let Some(inputs) = &self.inputs else { return Ok(None) };
         let (apex, mechanism) = (file.image().apex().to_name(), signing.mechanism);
-        let keys = (self.key_files.signing)(&signing.keys, &apex, self.key_time).map_err(Box::new)?;
+        let keys = (self.key_loader.load_signing_keys)(&signing.key_directory, &apex, self.key_time)
+            .map_err(Box::new)?;
         if inputs.digest != inputs_digest(mechanism, &keys) {
             return Ok(None);
         }
@@ -161,7 +162,7 @@ impl ImageReader<'_> {
         let keys = keys.map_err(Box::new)?;
         warn_of_key_signers(&apex, &keys);
         let published = Published::online_from_file(file, inputs.verification, keys, mode, self.now);
-        Ok(published.ok().map(|published| Image { published, key_digest }))
+        Ok(published.ok().map(|published| ServableImage { published, key_digest }))
     }
 }
 

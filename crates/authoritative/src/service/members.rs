@@ -29,7 +29,7 @@ impl Service {
         let (mut new, mut changed) = (Vec::new(), Vec::new());
         let list: BTreeMap<Name, ZoneSettings> =
             list.into_iter().map(|settings| (settings.apex.clone(), settings)).collect();
-        let changing = lock(&self.changing);
+        let zone_set_lock = lock(&self.zone_set_lock);
         for (apex, settings) in list {
             match self.zone(&apex) {
                 Some(zone) if !zone.is_member() => {}
@@ -42,8 +42,8 @@ impl Service {
                 None => new.push(Arc::new(Zone::member(settings, self.zone_lock(&apex)))),
             }
         }
-        self.insert(&new);
-        drop(changing);
+        self.insert_zones(&new);
+        drop(zone_set_lock);
         for zone in &changed {
             self.send_event(&ZoneEvent::Changed(zone.settings()));
         }
@@ -54,40 +54,40 @@ impl Service {
     pub(super) fn load_added(&self, AddedZones { new, changed }: &AddedZones) {
         self.load_all(new);
         // The log and the status of the zone contain the result.
-        self.for_each(changed, |zone| drop(self.reload_one(zone, true)));
+        self.for_each_zone(changed, |zone| drop(self.reload_one(zone, true)));
     }
 
-    /// Removes members. With `is_kept`, their stored files remain.
-    pub fn remove_zones(&self, zones: &[Name], is_kept: bool) {
-        let _changing = lock(&self.changing);
+    /// Removes members. With `keeps_files`, their stored files remain.
+    pub fn remove_zones(&self, zones: &[Name], keeps_files: bool) {
+        let _zone_set_lock = lock(&self.zone_set_lock);
         let members = zones.iter().filter_map(|apex| self.zone(apex).filter(|zone| zone.is_member()));
-        self.drop_zones(&members.collect::<Vec<_>>(), is_kept);
+        self.drop_zones(&members.collect::<Vec<_>>(), keeps_files);
     }
 
     /// Adds zones that are not ready. The service must not contain zones with these names, and the
-    /// caller holds `changing`.
-    pub(super) fn insert(&self, zones: &[Arc<Zone>]) {
+    /// caller holds `zone_set_lock`.
+    pub(super) fn insert_zones(&self, zones: &[Arc<Zone>]) {
         lock(&self.zone_map).extend(zones.iter().map(|zone| (zone.apex().clone(), Arc::clone(zone))));
         let states = zones.iter().map(|zone| (zone.apex().clone(), ZoneState::NotReady(zone.policy())));
         self.zones.set_all(states.collect());
     }
 
     /// Removes zones and stops serving them. Does not wait for a publication in progress. The
-    /// caller holds `changing`, so that no zone with the same name is added before the stored files
-    /// are deleted.
-    pub(super) fn drop_zones(&self, zones: &[Arc<Zone>], is_kept: bool) {
+    /// caller holds `zone_set_lock`, so that no zone with the same name is added before the stored
+    /// files are deleted.
+    pub(super) fn drop_zones(&self, zones: &[Arc<Zone>], keeps_files: bool) {
         let mut zone_map = lock(&self.zone_map);
         zones.iter().for_each(|zone| drop(zone_map.remove(zone.apex())));
         drop(zone_map);
-        zones.iter().for_each(|zone| zone.close());
+        zones.iter().for_each(|zone| zone.clear_runtime());
         let names: Vec<Name> = zones.iter().map(|zone| zone.apex().clone()).collect();
         self.zones.remove_all(&names);
         for (zone, apex) in zones.iter().zip(names) {
-            if let Some(state) = self.state.as_ref().filter(|_| !is_kept) {
+            if let Some(state) = self.state_directory.as_ref().filter(|_| !keeps_files) {
                 state.remove(&apex);
             }
-            self.abandon_zone(&apex, zone.publication_lock(), is_kept);
-            self.send_event(&ZoneEvent::Removed { apex, is_kept });
+            self.mark_removed(&apex, zone.publication_lock(), keeps_files);
+            self.send_event(&ZoneEvent::Removed { apex, keeps_files });
         }
     }
 }
@@ -111,7 +111,7 @@ impl Membership {
     /// # Errors
     /// Returns an error if writing fails.
     pub(super) fn persist(&self, state: &StateDirectory) -> io::Result<()> {
-        let noted = Self::of_stem(state, &file_stem(&self.zone));
+        let noted = Self::read_note(state, &file_stem(&self.zone));
         if noted.as_ref() == Some(self) {
             return Ok(());
         }
@@ -133,12 +133,12 @@ impl Membership {
     }
 
     /// Removes the note, because the zone is now configured.
-    pub(super) fn forget(state: &StateDirectory, zone: &Name) {
+    pub(super) fn remove(state: &StateDirectory, zone: &Name) {
         // An error is harmless: most zones have no note.
         let _ = state.update(zone, |stored| stored.member = None);
     }
 
-    fn of_stem(state: &StateDirectory, stem: &str) -> Option<Self> {
+    fn read_note(state: &StateDirectory, stem: &str) -> Option<Self> {
         let noted = state.read_stem(stem).member?;
         (file_stem(&noted.zone) == stem).then_some(noted)
     }
@@ -153,7 +153,7 @@ impl Membership {
     ) -> io::Result<Vec<Self>> {
         let known: BTreeSet<String> = zones.into_iter().map(file_stem).collect();
         let others = state.stems()?;
-        Ok(others.difference(&known).filter_map(|stem| Self::of_stem(state, stem)).collect())
+        Ok(others.difference(&known).filter_map(|stem| Self::read_note(state, stem)).collect())
     }
 }
 
@@ -175,28 +175,28 @@ mod tests {
     }
 
     #[test]
-    fn another_label_has_what_is_kept_removed() {
+    fn another_label_removes_the_stored_files() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
         let zone: Name = "member.".parse().unwrap();
         let keep = || state.write(&zone, ZONE_SUFFIX, |out| out.write_all(b"\x89NSCI\r\n\x1a")).unwrap();
-        let is_kept = || state.path(&zone, ZONE_SUFFIX).exists();
+        let is_stored = || state.path(&zone, ZONE_SUFFIX).exists();
         keep();
         // The member uses the stored version of the configured zone with the same name.
         membership("a.", b"one").persist(&state).unwrap();
-        assert!(is_kept());
+        assert!(is_stored());
         membership("a.", b"one").persist(&state).unwrap();
         membership("b.", b"one").persist(&state).unwrap();
-        assert!(is_kept(), "a move with the same label");
+        assert!(is_stored(), "a move with the same label");
         membership("b.", b"\0two").persist(&state).unwrap();
-        assert!(!is_kept());
+        assert!(!is_stored());
         assert_eq!(Membership::all_except(&state, []).unwrap(), [membership("b.", b"\0two")]);
         assert!(Membership::all_except(&state, [&zone]).unwrap().is_empty());
-        Membership::forget(&state, &zone);
+        Membership::remove(&state, &zone);
         assert!(Membership::all_except(&state, []).unwrap().is_empty());
         // A file that no server wrote remains.
         std::fs::write(state.path(&zone, STATE_SUFFIX), "precious").unwrap();
-        Membership::forget(&state, &zone);
+        Membership::remove(&state, &zone);
         assert!(state.path(&zone, STATE_SUFFIX).exists());
     }
 
@@ -205,7 +205,7 @@ mod tests {
 
     /// Does nothing, except in the process that the next test starts.
     #[test]
-    fn a_note_is_written_where_that_is_wanted() {
+    fn a_note_is_written_if_the_environment_requests_it() {
         let Some(dir) = std::env::var_os(WRITES) else { return };
         let state = StateDirectory::open(std::path::Path::new(&dir)).unwrap();
         let note = membership("a.", b"one");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_of_a_member_and_its_name_are_written_to_the_disk() {
+    fn the_note_of_a_member_and_its_file_name_are_synced_to_disk() {
         use std::process::Command;
         if !Command::new("strace").arg("true").output().is_ok_and(|ended| ended.status.success()) {
             nonesuch_testing::skip("strace cannot be run");
@@ -222,7 +222,7 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         let trace = dir.path().join("trace");
-        let test = "service::members::tests::a_note_is_written_where_that_is_wanted";
+        let test = "service::members::tests::a_note_is_written_if_the_environment_requests_it";
         let ended = Command::new("strace")
             .args(["-f", "-y", "-e", "trace=fsync,fdatasync", "-o"])
             .arg(&trace)

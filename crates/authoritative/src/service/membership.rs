@@ -16,7 +16,7 @@ pub(super) struct CatalogMembership {
 
 impl Service {
     /// Records why the current version of a catalog cannot be used; `None` if it can be used.
-    pub(super) fn note_catalog(&self, apex: &Name, fault: Option<String>) {
+    pub(super) fn note_catalog_fault(&self, apex: &Name, fault: Option<String>) {
         if let Some(zone) = self.zone(apex) {
             lock(&zone.runtime).catalog_fault = fault;
         }

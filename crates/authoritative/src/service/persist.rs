@@ -2,7 +2,7 @@
 //! server maps the image.
 
 use super::activity::{Activity, lock};
-use super::build::{BuildRecord, BuiltVersion};
+use super::build::{BuildMetadata, BuiltVersion};
 use super::compare::{self, SerialChange, VersionSummary};
 use super::image_inputs::ImageInputs;
 use super::images::ImageReader;
@@ -29,28 +29,29 @@ impl Service {
         origin: &[Fingerprint],
     ) -> Result<(), VersionError> {
         let Some(contents) = built.contents.as_ref() else { return Ok(()) };
-        self.write_version(zone, built.published.image(), contents, &built.record, origin)
+        self.write_version(zone, built.published.image(), contents, &built.metadata, origin)
     }
 
+    /// Writes the image and the records of a version, and notes their metadata.
     fn write_version(
         &self,
         zone: &Zone,
         image: &nonesuch_zone::Image,
         contents: &Contents,
-        record: &BuildRecord,
+        metadata: &BuildMetadata,
         origin: &[Fingerprint],
     ) -> Result<(), VersionError> {
-        let Some(state) = &self.state else { return Ok(()) };
+        let Some(state) = &self.state_directory else { return Ok(()) };
         let failed = |source| VersionError::Store { path: state.path(&zone.apex, ZONE_SUFFIX), source };
         let written = state.write(&zone.apex, ZONE_SUFFIX, |mut out| {
-            file::write(image, record.of_image, contents, record.of_contents, &mut out)
+            file::write(image, metadata.of_image, contents, metadata.of_contents, &mut out)
         });
         written.map_err(failed)?;
-        if record.inputs.is_none() && origin.is_empty() {
+        if metadata.inputs.is_none() && origin.is_empty() {
             return Ok(());
         }
         let noted = state.note_image(&zone.apex, |image_state| {
-            image_state.inputs.clone_from(&record.inputs);
+            image_state.inputs.clone_from(&metadata.inputs);
             image_state.origin = origin.to_vec();
         });
         noted.map_err(failed)
@@ -73,19 +74,19 @@ impl Service {
     /// [`ZoneLockGuard`](super::zone_lock::ZoneLockGuard).
     pub(super) fn store_version(&self, zone: &Zone) -> Result<(), VersionError> {
         let runtime = lock(&zone.runtime);
-        let unstored = runtime.unstored.as_ref().map(|unstored| unstored.record.clone());
+        let unstored = runtime.unstored.as_ref().map(|unstored| unstored.metadata.clone());
         let (served, contents) = (runtime.served.clone(), runtime.contents.clone());
         drop(runtime);
-        let Some(((record, served), contents)) = unstored.zip(served).zip(contents) else { return Ok(()) };
-        self.write_version(zone, served.published().image(), &contents, &record, &[])?;
+        let Some(((metadata, served), contents)) = unstored.zip(served).zip(contents) else { return Ok(()) };
+        self.write_version(zone, served.published().image(), &contents, &metadata, &[])?;
         lock(&zone.runtime).unstored = None;
         let (name, serial) = (zone.apex.to_string(), served.serial());
         tracing::info!(name: "zone-stored", zone = name, serial, "zone {name}: stored, serial {serial}");
         Ok(())
     }
 
-    /// Returns a version with the mapped image of the file at `path`, for the caller to serve.
-    /// Returns `None` if the zone must be verified or compiled again.
+    /// Returns a version with the mapped image in `file`, which was opened at `path`, for the
+    /// caller to serve. Returns `None` if the zone must be verified or compiled again.
     pub(super) fn read_image(
         &self,
         zone: &Zone,
@@ -94,7 +95,7 @@ impl Service {
         settings: &ZoneSettings,
         origin: &[Fingerprint],
     ) -> Result<Option<Version>, VersionError> {
-        let reader = self.image_reader(settings, origin, None, self.now());
+        let reader = self.image_reader(settings, origin, None, self.shifted_now());
         let Some(mut version) = reader.read(file, path)? else { return Ok(None) };
         let warnings = self.compare_with_last(
             &version,
@@ -117,17 +118,18 @@ impl Service {
         settings: &ZoneSettings,
         origin: &[Fingerprint],
     ) -> Result<Option<Version>, VersionError> {
-        let reader = self.image_reader(settings, origin, None, self.now());
-        let Some(state) = &self.state else {
-            let file = if reader.relies_on_files() { open_image(path)? } else { None };
+        let reader = self.image_reader(settings, origin, None, self.shifted_now());
+        let Some(state) = &self.state_directory else {
+            let file = if reader.may_use_images() { open_image(path)? } else { None };
             let version = file.map(|file| self.read_image(zone, file, path, settings, origin));
             return Ok(version.transpose()?.flatten());
         };
-        if !reader.relies_on_files() || !begins_as_image(path)? {
+        if !reader.may_use_images() || !begins_as_image(path)? {
             return Ok(None);
         }
         let last_summary = self.last_summary(zone);
-        let last_contents = if settings.holds_contents() { self.last_version(zone, settings) } else { None };
+        let last_contents =
+            if settings.keeps_contents_in_memory() { self.last_version(zone, settings) } else { None };
         let last_contents = last_contents.map(|last| last.contents);
         let failed = |source| VersionError::Store { path: state.path(&zone.apex, ZONE_SUFFIX), source };
         let copy =
@@ -137,37 +139,45 @@ impl Service {
             copied = reader.open(part).and_then(|version| {
                 let Some(mut version) = version else { return Ok(None) };
                 let after = version.contents.as_deref();
-                let relation = after.map_or(SerialChange::NoPrevious, |after| {
+                let serial_change = after.map_or(SerialChange::NoPrevious, |after| {
                     SerialChange::of(last_contents.as_deref(), after)
                 });
-                let warnings = self.compare_with_last(&version, last_summary.as_ref(), relation, settings)?;
+                let warnings =
+                    self.compare_with_last(&version, last_summary.as_ref(), serial_change, settings)?;
                 version.warnings.extend(warnings);
-                self.empty_journal(zone, settings, relation)?;
-                Ok(Some((version, relation)))
+                self.clear_ambiguous_journal(zone, settings, serial_change)?;
+                Ok(Some((version, serial_change)))
             });
             matches!(copied, Ok(Some(_)))
         };
         state.write_checked(&zone.apex, ZONE_SUFFIX, copy, check).map_err(failed)?;
-        let Some((version, relation)) = copied? else { return Ok(None) };
+        let Some((version, serial_change)) = copied? else { return Ok(None) };
         if let Some(contents) = &version.contents {
-            self.add_to_journal(zone, settings, last_contents.as_deref(), relation, contents, &[]);
+            self.add_to_journal(zone, settings, last_contents.as_deref(), serial_change, contents, &[]);
         }
         Ok(Some(version))
     }
 
+    /// Returns warnings about the differences from the last version.
     fn compare_with_last(
         &self,
         version: &Version,
         last_summary: Option<&VersionSummary>,
-        relation: SerialChange,
+        serial_change: SerialChange,
         settings: &ZoneSettings,
     ) -> Result<Vec<String>, VersionError> {
-        compare::compare_versions(last_summary, &version.published, relation, settings, self.now())
+        compare::compare_versions(
+            last_summary,
+            &version.published,
+            serial_change,
+            settings,
+            self.shifted_now(),
+        )
     }
 
     /// Records the files that the stored version was read from.
     pub(super) fn note_origin(&self, zone: &Zone, origin: &[Fingerprint]) -> Result<(), VersionError> {
-        let Some(state) = &self.state else { return Ok(()) };
+        let Some(state) = &self.state_directory else { return Ok(()) };
         let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE_SUFFIX), source };
         state.note_image(&zone.apex, |image_state| image_state.origin = origin.to_vec()).map_err(failed)
     }
@@ -193,12 +203,12 @@ impl Service {
         origin: &[Fingerprint],
         activity: &Activity,
     ) -> bool {
-        let Some(state) = &self.state else { return false };
+        let Some(state) = &self.state_directory else { return false };
         let path = state.path(&zone.apex, ZONE_SUFFIX);
         if !state.has_file(&zone.apex, ZONE_SUFFIX) {
             return false;
         }
-        activity.phase("read");
+        activity.begin_phase("read");
         let read = |now| {
             let inputs = state.image_inputs(&zone.apex);
             match self.image_reader(settings, origin, inputs, now).open(&path) {
@@ -206,7 +216,7 @@ impl Service {
                 _ => self.build_stored(zone, settings, &path, origin, activity, now),
             }
         };
-        let now = self.now();
+        let now = self.shifted_now();
         let version = read(now).or_else(|error| {
             let outdated = verified_at(&path).filter(|at| *at != now).and_then(|at| read(at).ok());
             if outdated.is_some() {
@@ -215,11 +225,11 @@ impl Service {
             outdated.ok_or(error)
         });
         match version {
-            Ok(version) => self.serve(zone, Version { is_new: false, ..version }),
+            Ok(version) => self.serve_version(zone, Version { is_new: false, ..version }),
             Err(error) => {
                 let name = zone.apex.to_string();
                 // The operator cannot repair a file that the server wrote.
-                let rest = match &error {
+                let remedy = match &error {
                     VersionError::Load(_) | VersionError::Image(_) => {
                         "; the server loads the zone again from its source, no action is needed"
                     }
@@ -228,7 +238,7 @@ impl Service {
                 tracing::warn!(
                     name: "stored-zone-not-served",
                     zone = name,
-                    "zone {name}: cannot serve the stored version {}: {error}{rest}",
+                    "zone {name}: cannot serve the stored version {}: {error}{remedy}",
                     path.display()
                 );
                 false
@@ -236,6 +246,7 @@ impl Service {
         }
     }
 
+    /// Builds the stored version from its records, and stores the new image.
     fn build_stored(
         &self,
         zone: &Zone,
@@ -267,8 +278,8 @@ impl Service {
         inputs: Option<ImageInputs>,
         now: u32,
     ) -> ImageReader<'r> {
-        let key_time = settings.key_time(self.now());
-        ImageReader { settings, key_files: &self.key_files, origin, inputs, now, key_time }
+        let key_time = settings.key_time(self.shifted_now());
+        ImageReader { settings, key_loader: &self.key_loader, origin, inputs, now, key_time }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::activity::ActivityKind;
 use super::state::Fingerprint;
-use super::zone::{Update, Zone};
+use super::zone::{LoadOutcome, Zone};
 use super::{Service, VersionError, ZoneEvent};
 use nonesuch_net::release_free_memory;
 use nonesuch_proto::Name;
@@ -67,24 +67,28 @@ impl Service {
     ///
     /// # Errors
     /// Returns the reason why the zone is rejected. It is not logged, because nothing is served.
-    pub fn begin_preloaded(&self, opened: PreloadedZone) -> Result<(), VersionError> {
+    pub fn begin_preloaded(&self, preloaded: PreloadedZone) -> Result<(), VersionError> {
         let loaded = match self.all_zones().as_slice() {
-            [zone] => self.load_preloaded(zone, opened),
-            _ => Err(VersionError::Unknown),
+            [zone] => self.load_preloaded(zone, preloaded),
+            _ => Err(VersionError::UnknownZone),
         };
         self.send_event(&ZoneEvent::CatalogsLoaded);
         self.send_event(&ZoneEvent::Loaded);
-        self.end_loading();
+        self.end_loading_task();
         loaded.map(drop)
     }
 
-    fn load_preloaded(&self, zone: &Arc<Zone>, opened: PreloadedZone) -> Result<Update, VersionError> {
+    fn load_preloaded(
+        &self,
+        zone: &Arc<Zone>,
+        preloaded: PreloadedZone,
+    ) -> Result<LoadOutcome, VersionError> {
         let _lock = self.lock_zone(zone);
         self.send_event(&ZoneEvent::Added(zone.settings()));
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
-        let is_read = matches!(opened.contents, PreloadedContents::Zone(_));
+        let is_read = matches!(preloaded.contents, PreloadedContents::Zone(_));
         self.note_key_event(zone);
-        let loaded = self.load_version(zone, Some(opened), false, &activity);
+        let loaded = self.load_version(zone, Some(preloaded), false, &activity);
         if is_read {
             // Reading and compiling free several times the size of the image.
             release_free_memory();

@@ -5,7 +5,7 @@ use super::activity::{Activity, lock};
 use super::build::{Builder, BuiltVersion, VerifiedVersion};
 use super::compare::{self, SerialChange, VersionSummary};
 use super::settings::{SigningMode, VerifyChoice, ZoneSettings, ZoneSource};
-use super::state::{Fingerprint, JOURNAL_PART_SUFFIX, JOURNAL_SUFFIX, STATE_SUFFIX, ZONE_SUFFIX};
+use super::state::{Fingerprint, JOURNAL_SUFFIX, NEW_JOURNAL_SUFFIX, STATE_SUFFIX, ZONE_SUFFIX};
 use super::zone::{UnstoredVersion, Zone};
 use super::{Service, VersionError, ZoneEvent};
 use crate::zones::ServedZone;
@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 /// Maximum number of logged findings of the semantic checks for one version, for each kind of
 /// finding.
-pub const SEMANTIC_KIND: usize = 3;
+pub const MAX_FINDINGS_PER_KIND: usize = 3;
 /// Maximum number of logged findings of the semantic checks for one version, for all kinds
 /// together.
-pub const SEMANTIC_LINES: usize = 20;
+pub const MAX_FINDINGS: usize = 20;
 
 /// Records of a zone that are to be published.
 pub(super) struct Candidate<'c> {
@@ -49,7 +49,7 @@ impl Candidate<'_> {
 /// A version of a zone that is ready to be served.
 pub(super) struct Version {
     pub(super) published: Published,
-    /// The records, if they remain in memory ([`ZoneSettings::holds_contents`]).
+    /// The records, if they remain in memory ([`ZoneSettings::keeps_contents_in_memory`]).
     pub(super) contents: Option<Arc<Contents>>,
     /// Number of records, if it is known.
     pub(super) records: Option<u64>,
@@ -82,8 +82,9 @@ pub(super) struct LastVersion {
 }
 
 impl Version {
+    /// Creates a new version from a built one. `origin` contains the fingerprints of its files.
     pub(super) fn of(built: BuiltVersion, settings: &ZoneSettings, origin: Vec<Fingerprint>) -> Self {
-        let verified_at = match built.record.of_contents {
+        let verified_at = match built.metadata.of_contents {
             Verification::Full { at } => Some(at),
             Verification::Nothing | Verification::Structural { .. } | Verification::OtherTables { .. } => {
                 None
@@ -91,8 +92,8 @@ impl Version {
         };
         Self {
             published: built.published,
-            records: Some(built.records),
-            contents: built.contents.filter(|_| settings.holds_contents()).map(Arc::new),
+            records: Some(built.record_count),
+            contents: built.contents.filter(|_| settings.keeps_contents_in_memory()).map(Arc::new),
             verified: built.verified,
             verified_at,
             origin,
@@ -118,27 +119,29 @@ impl Service {
         let last_summary = self.last_summary(zone);
         let last = self.last_version(zone, &settings);
         let last_contents = last.as_ref().map(|last| &*last.contents);
-        let before = last.as_ref().filter(|last| last.verified_at.is_some());
-        let before =
-            before.map(|last| VerifiedVersion { contents: &last.contents, verified_at: last.verified_at });
-        let builder = self.builder(&settings, activity, self.now());
+        let verified = last.as_ref().filter(|last| last.verified_at.is_some());
+        let verified =
+            verified.map(|last| VerifiedVersion { contents: &last.contents, verified_at: last.verified_at });
+        let builder = self.builder(&settings, activity, self.shifted_now());
         let findings = check_semantics(&contents, &settings);
-        let built = builder.build(contents, recorded, before.as_ref())?;
+        let built = builder.build(contents, recorded, verified.as_ref())?;
         let after = built.contents.as_ref();
-        let relation = after.map_or(SerialChange::NoPrevious, |after| SerialChange::of(last_contents, after));
+        let serial_change =
+            after.map_or(SerialChange::NoPrevious, |after| SerialChange::of(last_contents, after));
         let mut warnings = compare::compare_versions(
             last_summary.as_ref(),
             &built.published,
-            relation,
+            serial_change,
             &settings,
-            self.now(),
+            self.shifted_now(),
         )?;
-        warnings.extend(findings.iter().flat_map(|findings| findings.lines(SEMANTIC_LINES)));
-        activity.phase("keep");
+        warnings.extend(findings.iter().flat_map(|findings| findings.lines(MAX_FINDINGS)));
+        activity.begin_phase("keep");
         let is_from_primaries = settings.source == ZoneSource::Primaries;
         let has_nothing_stored = self.has_nothing_stored(zone);
-        let stored =
-            self.empty_journal(zone, &settings, relation).and_then(|()| self.persist(zone, &built, &origin));
+        let stored = self
+            .clear_ambiguous_journal(zone, &settings, serial_change)
+            .and_then(|()| self.persist(zone, &built, &origin));
         let serial = built.published.image().serial();
         let unstored = match stored {
             Ok(()) => None,
@@ -154,21 +157,21 @@ impl Service {
                     serial,
                     "zone {name}: not stored, serving serial {serial} from memory: {error}"
                 );
-                Some(UnstoredVersion { error, record: built.record.clone() })
+                Some(UnstoredVersion { error, metadata: built.metadata.clone() })
             }
             Err(error) => return Err(error),
         };
         // The journal contains only changes between stored versions.
         let has_gap = unstored.is_some() || lock(&zone.runtime).unstored.is_some();
-        let before = last_contents.filter(|_| !has_gap);
+        let journal_base = last_contents.filter(|_| !has_gap);
         if let Some(after) = after {
-            self.add_to_journal(zone, &settings, before, relation, after, steps);
+            self.add_to_journal(zone, &settings, journal_base, serial_change, after, steps);
         }
         drop(last);
         let findings = findings.map(|findings| findings.total());
         let mut version = Version { unstored, findings, is_new, ..Version::of(built, &settings, origin) };
         version.warnings.extend(warnings);
-        if self.serve(zone, version) { Ok(serial) } else { Err(VersionError::Unknown) }
+        if self.serve_version(zone, version) { Ok(serial) } else { Err(VersionError::UnknownZone) }
     }
 
     /// Returns whether no version of a zone is stored, so that a restart cannot serve an older
@@ -178,7 +181,7 @@ impl Service {
         let is_served_from_disk = runtime.served.is_some() && runtime.unstored.is_none();
         drop(runtime);
         !is_served_from_disk
-            && self.state.as_ref().is_none_or(|state| !state.has_file(&zone.apex, ZONE_SUFFIX))
+            && self.state_directory.as_ref().is_none_or(|state| !state.has_file(&zone.apex, ZONE_SUFFIX))
     }
 
     /// Returns a builder for a zone with these settings. Signatures must be valid at `now`; keys
@@ -189,9 +192,9 @@ impl Service {
         activity: &'b Activity,
         now: u32,
     ) -> Builder<'b> {
-        let keeps_contents = self.state.is_some() || settings.holds_contents();
-        let key_time = settings.key_time(self.now());
-        Builder { settings, key_files: &self.key_files, activity, now, key_time, keeps_contents }
+        let returns_contents = self.state_directory.is_some() || settings.keeps_contents_in_memory();
+        let key_time = settings.key_time(self.shifted_now());
+        Builder { settings, key_loader: &self.key_loader, activity, now, key_time, returns_contents }
     }
 
     /// Returns a summary of the last published version, for warnings about differences. Returns
@@ -200,7 +203,7 @@ impl Service {
         if let Some(served) = &lock(&zone.runtime).served {
             return Some(VersionSummary::of(served.published()));
         }
-        let state = self.state.as_ref().filter(|state| state.has_file(&zone.apex, ZONE_SUFFIX))?;
+        let state = self.state_directory.as_ref().filter(|state| state.has_file(&zone.apex, ZONE_SUFFIX))?;
         // If the stored version cannot be read, there is nothing to compare.
         let file = open_image(&state.path(&zone.apex, ZONE_SUFFIX)).ok().flatten()?;
         Some(VersionSummary::of_image(file.image(), state.image_inputs(&zone.apex).is_some()))
@@ -218,14 +221,17 @@ impl Service {
             .as_ref()
             .is_none_or(|served| served.published().image().signatures() > super::FULL_VERIFICATION_LIMIT);
         drop(runtime);
-        let for_verifying = match settings.verify {
+        let verification_needs_it = match settings.verify {
             VerifyChoice::Changed => true,
             VerifyChoice::Auto => has_many_signatures,
             VerifyChoice::Full | VerifyChoice::Quick | VerifyChoice::Structural | VerifyChoice::Nothing => {
                 false
             }
         };
-        let state = self.state.as_ref().filter(|_| for_verifying || settings.holds_contents())?;
+        let state = self
+            .state_directory
+            .as_ref()
+            .filter(|_| verification_needs_it || settings.keeps_contents_in_memory())?;
         // The stored version is optional. If it cannot be read, the server verifies more.
         let loaded = load_regular(&state.path(&zone.apex, ZONE_SUFFIX), Some(&zone.apex)).ok()?;
         let verified_at = match loaded.verification {
@@ -238,17 +244,20 @@ impl Service {
     /// Clears the journal if the serial of a version is lower than the previous one, or is the same
     /// for different records. This happens before the version is stored: a crash between the steps
     /// causes larger transfers, but no wrong ones.
-    pub(super) fn empty_journal(
+    pub(super) fn clear_ambiguous_journal(
         &self,
         zone: &Zone,
         settings: &ZoneSettings,
-        relation: SerialChange,
+        serial_change: SerialChange,
     ) -> Result<(), VersionError> {
-        let Some(state) = self.state.as_ref().filter(|_| settings.holds_contents()) else { return Ok(()) };
-        let noted = compare::note_reused(state, &zone.apex, relation);
+        let Some(state) = self.state_directory.as_ref().filter(|_| settings.keeps_contents_in_memory())
+        else {
+            return Ok(());
+        };
+        let noted = compare::note_reused(state, &zone.apex, serial_change);
         let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE_SUFFIX), source };
         if noted.map_err(failed)?
-            && let Some(journal) = self.journal(zone, settings, None)
+            && let Some(journal) = self.usable_journal(zone, settings, None)
         {
             journal.clear().map_err(|error| failed(std::io::Error::other(error)))?;
         }
@@ -263,22 +272,24 @@ impl Service {
         zone: &Zone,
         settings: &ZoneSettings,
         before: Option<&Contents>,
-        relation: SerialChange,
+        serial_change: SerialChange,
         contents: &Contents,
         steps: &[ChangeSet],
     ) {
-        let (from, before) = match (relation, before) {
+        let (from, before) = match (serial_change, before) {
             (SerialChange::Unchanged, _) => return,
             (SerialChange::Increased { from }, Some(before)) => (Some(from), Some(before)),
             _ => (None, None),
         };
-        let Some(journal) = self.journal(zone, settings, from) else { return };
+        let Some(journal) = self.usable_journal(zone, settings, from) else { return };
         let is_unambiguous = |from: &u32| {
-            self.state.as_ref().is_some_and(|state| compare::is_unambiguous(state, &zone.apex, *from))
+            self.state_directory
+                .as_ref()
+                .is_some_and(|state| compare::is_unambiguous(state, &zone.apex, *from))
         };
         let serials = from.filter(is_unambiguous).zip(contents.soa().map(|soa| soa.serial));
         let appended = match before.zip(serials) {
-            Some((_, (from, to))) if is_chain(steps, from, to) => journal.append_all(steps),
+            Some((_, (from, to))) if is_consecutive(steps, from, to) => journal.append_all(steps),
             Some((before, _)) => journal.append(&ChangeSet::between(before, contents, |_| true)).map(drop),
             None => journal.clear(),
         };
@@ -288,22 +299,23 @@ impl Service {
         }
     }
 
-    /// Returns the journal of a zone that is transferred. Clears a journal that does not end at
-    /// serial `to`; this happens if a version was stored without a journal entry.
-    fn journal(&self, zone: &Zone, settings: &ZoneSettings, to: Option<u32>) -> Option<Arc<Journal>> {
-        let state = self.state.as_ref()?;
-        let is_wanted = settings.holds_contents()
+    /// Returns the journal of a zone that is transferred; `None` if the zone needs no journal or it
+    /// cannot be used. Clears a journal that does not end at serial `end`; this happens if a
+    /// version was stored without a journal entry. With `None`, the end is not checked.
+    fn usable_journal(&self, zone: &Zone, settings: &ZoneSettings, end: Option<u32>) -> Option<Arc<Journal>> {
+        let state = self.state_directory.as_ref()?;
+        let is_wanted = settings.keeps_contents_in_memory()
             && settings.transfers.journal_octets > 0
             && !matches!(settings.signing_mode, SigningMode::Online(_));
         let mut journal = lock(&zone.runtime).journal.take().filter(|_| is_wanted);
         if is_wanted && journal.is_none() {
             let path = state.path(&zone.apex, JOURNAL_SUFFIX);
-            // Not while the runtime state is locked: other threads need it, and the disk may be
+            // The runtime state is not locked here: other threads need it, and the disk may be
             // slow.
-            let taken = [JOURNAL_SUFFIX, JOURNAL_PART_SUFFIX]
+            let foreign_suffix = [JOURNAL_SUFFIX, NEW_JOURNAL_SUFFIX]
                 .into_iter()
                 .find(|suffix| !state.may_write(&zone.apex, suffix));
-            if let Some(suffix) = taken {
+            if let Some(suffix) = foreign_suffix {
                 let name = zone.apex.to_string();
                 tracing::warn!(
                     name: "journal-not-usable",
@@ -315,32 +327,32 @@ impl Service {
                 journal = open_journal(&path, &zone.apex, settings.transfers.journal_octets).map(Arc::new);
             }
         }
-        let mut is_stale = false;
-        if let Some((found, journal)) = to.zip(journal.as_ref())
-            && journal.serials().is_some_and(|(_, end)| end != found)
+        let mut is_unusable = false;
+        if let Some((expected, journal)) = end.zip(journal.as_ref())
+            && journal.serials().is_some_and(|(_, found)| found != expected)
         {
             let name = zone.apex.to_string();
             tracing::warn!(
                 name: "journal-cleared",
                 zone = name,
-                "zone {name}: clearing the journal, it does not end at serial {found}"
+                "zone {name}: clearing the journal, it does not end at serial {expected}"
             );
             if let Err(error) = journal.clear() {
                 tracing::warn!(name: "journal-not-usable", zone = name, "zone {name}: no incremental transfers: {error}");
-                is_stale = true;
+                is_unusable = true;
             }
         }
-        let journal = journal.filter(|_| !is_stale);
+        let journal = journal.filter(|_| !is_unusable);
         lock(&zone.runtime).journal.clone_from(&journal);
         journal
     }
 
     /// Replaces the served version. Returns `false` if the zone was removed.
-    pub(super) fn serve(&self, zone: &Zone, mut version: Version) -> bool {
+    pub(super) fn serve_version(&self, zone: &Zone, mut version: Version) -> bool {
         let settings = zone.settings();
         version.warnings.extend(compare::alias_warnings(&version.published));
         let (serial, is_new) = (version.published.image().serial(), version.is_new);
-        let journal = self.journal(zone, &settings, Some(serial));
+        let journal = self.usable_journal(zone, &settings, Some(serial));
         let description = version.published.description();
         let has_expired = !is_new && self.has_expired(zone, &settings, version.contents.as_deref());
         let mut runtime = lock(&zone.runtime);
@@ -388,7 +400,8 @@ impl Service {
     /// Returns whether the stored version of a zone of primaries expired while the server was not
     /// running.
     fn has_expired(&self, zone: &Zone, settings: &ZoneSettings, contents: Option<&Contents>) -> bool {
-        let Some(state) = self.state.as_ref().filter(|_| settings.source == ZoneSource::Primaries) else {
+        let Some(state) = self.state_directory.as_ref().filter(|_| settings.source == ZoneSource::Primaries)
+        else {
             return false;
         };
         let timers = state.read_state(&zone.apex).timers;
@@ -423,12 +436,14 @@ impl Service {
     }
 }
 
-/// Runs the semantic checks for a zone that is loaded from a file. The primary is responsible for a
-/// transferred zone.
+/// Runs the semantic checks for a zone that is loaded from a file. Returns `None` for other zones:
+/// the primary is responsible for a transferred zone.
 fn check_semantics(contents: &Contents, settings: &ZoneSettings) -> Option<Findings> {
-    settings.source.path().map(|_| semantics::check(contents, SEMANTIC_KIND))
+    settings.source.path().map(|_| semantics::check(contents, MAX_FINDINGS_PER_KIND))
 }
 
+/// Opens the journal at `path`, and replaces one that cannot be opened. Returns `None` if that
+/// fails too; the reason is logged.
 fn open_journal(path: &Path, apex: &Name, max_octets: u64) -> Option<Journal> {
     let zone = apex.to_string();
     let opened = Journal::open(path, apex, max_octets).map(|(journal, _)| journal);
@@ -439,13 +454,13 @@ fn open_journal(path: &Path, apex: &Name, max_octets: u64) -> Option<Journal> {
     opened.map_err(|error| tracing::warn!(name: "journal-not-usable", zone, "zone {zone}: no incremental transfers: {error}")).ok()
 }
 
-/// Returns whether `steps` lead from one serial to the other, and each step begins at the serial
-/// where the previous one ends.
-fn is_chain(steps: &[ChangeSet], from: u32, to: u32) -> bool {
+/// Returns whether `steps` lead from serial `from` to serial `to`, and each step begins at the
+/// serial at which the previous one ends.
+fn is_consecutive(steps: &[ChangeSet], from: u32, to: u32) -> bool {
     let serial = |contents: &Contents| contents.soa().map(|soa| soa.serial);
-    let end = steps.iter().try_fold(from, |at, step| {
-        let next = serial(step.added()).filter(|next| serial::is_before(at, *next));
-        next.filter(|_| serial(step.removed()) == Some(at))
+    let end = steps.iter().try_fold(from, |current, step| {
+        let next = serial(step.added()).filter(|next| serial::is_before(current, *next));
+        next.filter(|_| serial(step.removed()) == Some(current))
     });
     !steps.is_empty() && end == Some(to)
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 /// Remedy for a zone from primaries.
-const RETRANSFER: &str = ", or transfer it again with `nonesuch ctl zone retransfer`";
+const RETRANSFER_REMEDY: &str = ", or transfer it again with `nonesuch ctl zone retransfer`";
 
 /// Reasons why nothing is removed.
 #[derive(Debug, thiserror::Error)]
@@ -24,11 +24,11 @@ pub enum PurgeError {
     #[error("zone {0} is served: remove it from the configuration and reload")]
     Served(Name),
     /// The zone is configured and comes from primaries.
-    #[error("zone {0} is served: remove it from the configuration and reload{RETRANSFER}")]
+    #[error("zone {0} is served: remove it from the configuration and reload{RETRANSFER_REMEDY}")]
     Transferred(Name),
     /// The zone is a member of a catalog.
     #[error(
-        "zone {zone} is served as a member of catalog {catalog}: remove it from the catalog, and the server deletes its stored files immediately{rest}"
+        "zone {zone} is served as a member of catalog {catalog}: remove it from the catalog, and the server deletes its stored files immediately{remedy}"
     )]
     Member {
         /// The name of the zone.
@@ -36,7 +36,7 @@ pub enum PurgeError {
         /// The catalog that lists the zone.
         catalog: Name,
         /// Additional remedy for the error message.
-        rest: &'static str,
+        remedy: &'static str,
     },
     /// The zone has no stored files.
     #[error("no files are stored for zone {0}")]
@@ -52,11 +52,11 @@ impl Service {
     /// # Errors
     /// Returns an error if the zone exists, or if it has no stored files.
     pub fn purge_zone(&self, apex: &Name) -> Result<(), PurgeError> {
-        if self.state.is_none() {
+        if self.state_directory.is_none() {
             return Err(PurgeError::NoState);
         }
         // Prevents another thread from adding the zone in the meantime.
-        let _changing = lock(&self.changing);
+        let _zone_set_lock = lock(&self.zone_set_lock);
         if let Some(zone) = self.zone(apex) {
             return Err(self.served_error(&zone));
         }
@@ -68,8 +68,8 @@ impl Service {
         let is_transferred = zone.settings().source == ZoneSource::Primaries;
         let apex = zone.apex().clone();
         match (self.catalog_of(&apex), is_transferred) {
-            (Some(catalog), true) => PurgeError::Member { zone: apex, catalog, rest: RETRANSFER },
-            (Some(catalog), false) => PurgeError::Member { zone: apex, catalog, rest: "" },
+            (Some(catalog), true) => PurgeError::Member { zone: apex, catalog, remedy: RETRANSFER_REMEDY },
+            (Some(catalog), false) => PurgeError::Member { zone: apex, catalog, remedy: "" },
             (None, true) => PurgeError::Transferred(apex),
             (None, false) => PurgeError::Served(apex),
         }
@@ -82,9 +82,9 @@ impl Service {
     /// # Errors
     /// Returns an error if the directory cannot be read.
     pub fn purge_all(&self) -> Result<Vec<String>, PurgeError> {
-        let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
-        let _changing = lock(&self.changing);
-        // While `changing` is locked, no zone is added or removed. The lock of `zone_map`
+        let state = self.state_directory.as_ref().ok_or(PurgeError::NoState)?;
+        let _zone_set_lock = lock(&self.zone_set_lock);
+        // While `zone_set_lock` is locked, no zone is added or removed. The lock of `zone_map`
         // is released, because other threads need it and the directory may be slow.
         let zones: BTreeSet<Name> = lock(&self.zone_map).keys().cloned().collect();
         let mut known: BTreeSet<String> = zones.iter().map(file_stem).collect();
@@ -96,7 +96,7 @@ impl Service {
             state.remove_stem(stem);
         }
         let abandoned: Vec<Name> =
-            lock(&self.abandoned).keys().filter(|apex| !zones.contains(*apex)).cloned().collect();
+            lock(&self.removed_zone_locks).keys().filter(|apex| !zones.contains(*apex)).cloned().collect();
         for apex in &abandoned {
             self.delete_stored(apex);
         }

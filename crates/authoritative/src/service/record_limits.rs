@@ -18,7 +18,7 @@ pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, 
     if (records_per_type, types_per_name) == (Some(0), Some(0)) {
         return Ok(warnings);
     }
-    let Largest { records: (owner, rtype, count), types: (wide, type_count) } = image.largest();
+    let Largest { records: (owner, rtype, count), types: (widest_name, type_count) } = image.largest();
     match records_per_type {
         Some(limit) if limit > 0 && count > limit as usize => {
             return Err(VersionError::TooManyRecords { owner: owner.to_name(), rtype, count, limit });
@@ -31,10 +31,10 @@ pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, 
     }
     match types_per_name {
         Some(limit) if limit > 0 && type_count > limit as usize => {
-            return Err(VersionError::TooManyTypes { owner: wide.to_name(), count: type_count, limit });
+            return Err(VersionError::TooManyTypes { owner: widest_name.to_name(), count: type_count, limit });
         }
         None if type_count > WARNING_LIMIT as usize => warnings.push(format!(
-            "{wide} has {type_count} types, more than {WARNING_LIMIT}: set max-types-per-name to reject such versions, or to 0 to allow them"
+            "{widest_name} has {type_count} types, more than {WARNING_LIMIT}: set max-types-per-name to reject such versions, or to 0 to allow them"
         )),
         _ => {}
     }
@@ -57,31 +57,31 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_hundred_are_warned_of_where_nothing_is_configured() {
+    fn more_than_a_hundred_cause_a_warning_if_no_limit_is_configured() {
         let none = RecordLimits::default();
         let warnings = |image: &Image, limits| check(image, limits).unwrap();
         assert_eq!(warnings(&image(100, 100), none), [""; 0]);
-        let said = warnings(&image(101, 102), none);
+        let found = warnings(&image(101, 102), none);
         let has_all = |warning: &str, parts: &[&str]| parts.iter().all(|part| warning.contains(part));
         let of_types = ["b.example. ", " 102 types", " 100:", " max-types-per-name "];
         assert!(
-            has_all(&said[0], &["a.example. ", " 101 TXT ", " 100:", " max-records-per-type "]),
-            "{said:?}"
+            has_all(&found[0], &["a.example. ", " 101 TXT ", " 100:", " max-records-per-type "]),
+            "{found:?}"
         );
-        assert!(has_all(&said[1], &of_types), "{said:?}");
-        assert_eq!(said.len(), 2);
+        assert!(has_all(&found[1], &of_types), "{found:?}");
+        assert_eq!(found.len(), 2);
         for limit in [0, 777] {
             let configured = RecordLimits { records_per_type: Some(limit), types_per_name: Some(limit) };
             assert_eq!(warnings(&image(101, 102), configured), [""; 0], "{limit}");
         }
         // A configured limit causes no warning.
         let one = RecordLimits { records_per_type: Some(777), types_per_name: None };
-        let said = warnings(&image(101, 102), one);
-        assert!(said.len() == 1 && has_all(&said[0], &of_types), "{said:?}");
+        let found = warnings(&image(101, 102), one);
+        assert!(found.len() == 1 && has_all(&found[0], &of_types), "{found:?}");
     }
 
     #[test]
-    fn what_is_configured_is_rejected_and_0_is_any_number() {
+    fn versions_above_a_configured_limit_are_rejected_and_0_permits_any_number() {
         let image = image(101, 102);
         let of = |records_per_type, types_per_name| {
             check(&image, RecordLimits { records_per_type, types_per_name })

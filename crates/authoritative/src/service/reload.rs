@@ -4,7 +4,7 @@ use super::activity::{ActivityKind, lock};
 use super::publish::Candidate;
 use super::settings::{Settings, ZoneSettings};
 use super::status::{ReloadReport, ZoneStatus};
-use super::zone::{Update, Zone};
+use super::zone::{LoadOutcome, Zone};
 use super::{Service, VersionError, ZoneEvent, ZoneSource};
 use nonesuch_net::release_free_memory;
 use nonesuch_proto::Name;
@@ -29,7 +29,7 @@ impl Service {
         self.load_all(&new);
         self.reload_old(&old, &mut report);
         for zone in new {
-            let status = zone.status(self.now());
+            let status = zone.status(self.shifted_now());
             report.refused.extend(status.error.map(|error| (status.zone.clone(), error)));
             report.warnings.extend(status.warnings.into_iter().map(|warning| (status.zone.clone(), warning)));
         }
@@ -50,7 +50,7 @@ impl Service {
         wanted: BTreeMap<Name, ZoneSettings>,
         report: &mut ReloadReport,
     ) -> (Vec<Arc<Zone>>, Vec<ExistingZone>) {
-        let _changing = lock(&self.changing);
+        let _zone_set_lock = lock(&self.zone_set_lock);
         let is_gone = |zone: &Arc<Zone>| match wanted.get(zone.apex()) {
             // A member of a catalog becomes a configured zone.
             Some(_) => zone.is_member(),
@@ -76,7 +76,7 @@ impl Service {
             }
             old.push((zone, differs));
         }
-        self.insert(&new);
+        self.insert_zones(&new);
         (new, old)
     }
 
@@ -85,37 +85,37 @@ impl Service {
     pub fn add_configured(&self, settings: ZoneSettings) -> ZoneStatus {
         let _lock = lock(&self.reloading);
         let apex = settings.apex.clone();
-        let changing = lock(&self.changing);
+        let zone_set_lock = lock(&self.zone_set_lock);
         let before: Vec<Arc<Zone>> = self.zone(&apex).into_iter().collect();
         self.drop_zones(&before, true);
         let zone = Arc::new(Zone::new(settings, self.zone_lock(&apex)));
-        self.insert(&[Arc::clone(&zone)]);
-        drop(changing);
+        self.insert_zones(&[Arc::clone(&zone)]);
+        drop(zone_set_lock);
         self.load_all(&[Arc::clone(&zone)]);
         // A catalog may list a member with this name.
         self.send_event(&ZoneEvent::Reloaded);
-        zone.status(self.now())
+        zone.status(self.shifted_now())
     }
 
     /// Removes a zone from the configured zones; its stored version remains. Returns whether the
     /// zone existed.
     pub fn remove_configured(&self, apex: &Name) -> bool {
         let _lock = lock(&self.reloading);
-        let changing = lock(&self.changing);
+        let zone_set_lock = lock(&self.zone_set_lock);
         let found: Vec<Arc<Zone>> = self.zone(apex).into_iter().filter(|zone| !zone.is_member()).collect();
         self.drop_zones(&found, true);
-        drop(changing);
+        drop(zone_set_lock);
         self.send_event(&ZoneEvent::Reloaded);
         !found.is_empty()
     }
 
     /// Loads the zones in `zones` that changed.
     fn reload_old(&self, zones: &[ExistingZone], report: &mut ReloadReport) {
-        let outcomes: Mutex<Vec<(Name, Result<Update, VersionError>)>> = Mutex::default();
+        let outcomes: Mutex<Vec<(Name, Result<LoadOutcome, VersionError>)>> = Mutex::default();
         let list: Vec<Arc<Zone>> = zones.iter().map(|(zone, _)| Arc::clone(zone)).collect();
         let forced: BTreeMap<&Name, bool> =
             zones.iter().map(|(zone, differs)| (zone.apex(), *differs)).collect();
-        self.for_each(&list, |zone| {
+        self.for_each_zone(&list, |zone| {
             let is_forced = forced.get(zone.apex()).copied().unwrap_or(false);
             let outcome = self.reload_one(zone, is_forced);
             lock(&outcomes).push((zone.apex().clone(), outcome));
@@ -124,37 +124,37 @@ impl Service {
         outcomes.sort_by(|a, b| a.0.cmp(&b.0));
         for (apex, outcome) in outcomes {
             match outcome {
-                Ok(Update::Published) => {
+                Ok(LoadOutcome::Published) => {
                     report.updated.push(apex.to_string());
                     let warnings = self.warnings(&apex).into_iter();
                     report.warnings.extend(warnings.map(|warning| (apex.to_string(), warning)));
                 }
-                Ok(Update::Unchanged | Update::Waiting) => report.unchanged += 1,
+                Ok(LoadOutcome::Unchanged | LoadOutcome::Waiting) => report.unchanged += 1,
                 Err(error) => report.refused.push((apex.to_string(), error.to_string())),
             }
         }
     }
 
     /// Loads one zone if it changed.
-    pub(super) fn reload_one(&self, zone: &Arc<Zone>, is_forced: bool) -> Result<Update, VersionError> {
+    pub(super) fn reload_one(&self, zone: &Arc<Zone>, is_forced: bool) -> Result<LoadOutcome, VersionError> {
         let _lock = self.lock_zone(zone);
         if !self.contains(zone) {
-            return Err(VersionError::Unknown);
+            return Err(VersionError::UnknownZone);
         }
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
         let is_key_event = self.note_key_event(zone) || (!is_forced && self.have_keys_changed(zone));
-        let outcome = match Self::held_contents(zone).filter(|_| is_key_event) {
+        let outcome = match Self::contents_without_file(zone).filter(|_| is_key_event) {
             Some(contents) => {
                 let candidate = Candidate { is_new: false, ..Candidate::new(contents) };
-                self.publish_contents(zone, candidate, &activity).map(|_| Update::Published)
+                self.publish_contents(zone, candidate, &activity).map(|_| LoadOutcome::Published)
             }
             None => self.load_version(zone, None, is_forced || is_key_event, &activity),
         };
-        if is_key_event && !matches!(outcome, Ok(Update::Published | Update::Waiting)) {
+        if is_key_event && !matches!(outcome, Ok(LoadOutcome::Published | LoadOutcome::Waiting)) {
             self.retry_key_event(zone);
         }
         self.record_result(zone, outcome.as_ref().err());
-        let is_published = matches!(outcome, Ok(Update::Published));
+        let is_published = matches!(outcome, Ok(LoadOutcome::Published));
         if is_forced && !is_published && zone.settings().source == ZoneSource::Primaries {
             self.send_event(&ZoneEvent::NotLoaded { apex: zone.apex().clone() });
         }
@@ -173,8 +173,8 @@ impl Service {
     /// # Errors
     /// Returns the reason why the newest version is rejected; the previous version remains.
     pub fn reload_zone(&self, apex: &Name) -> Result<bool, VersionError> {
-        let zone = self.zone(apex).ok_or(VersionError::Unknown)?;
-        self.reload_one(&zone, false).map(|update| update == Update::Published)
+        let zone = self.zone(apex).ok_or(VersionError::UnknownZone)?;
+        self.reload_one(&zone, false).map(|outcome| outcome == LoadOutcome::Published)
     }
 }
 

@@ -4,7 +4,7 @@ use super::VersionError;
 use crate::catalog::ProducedMember;
 use crate::zones::ZonePolicy;
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::verify::VERDICTS;
+use nonesuch_dnssec::verify::VERIFICATION_RULES_VERSION;
 use nonesuch_proto::Name;
 use nonesuch_secondary::inbound::TransferBounds;
 use nonesuch_secondary::{TimeBounds, Timing};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub const FULL_VERIFICATION_LIMIT: u64 = 100_000;
 /// Name of the default directory of the VRF key of a zone with NSEC5. It is in the directory of the
 /// zone file.
-pub const NSEC5_FOLDER: &str = "nsec5";
+pub const NSEC5_DIRECTORY: &str = "nsec5";
 /// Default size of the journal of a zone, in bytes: 64 MiB.
 pub(super) const DEFAULT_JOURNAL_OCTETS: u64 = 64 << 20;
 
@@ -33,7 +33,7 @@ pub struct Settings {
     pub templates: BTreeMap<String, ZoneTemplate>,
     /// Number of zones that are loaded concurrently. With 0, this is the number of CPU cores, but
     /// at most 4.
-    pub jobs: usize,
+    pub load_jobs: usize,
     /// Seconds added to the clock for the times of signatures, modulo 2^32. It is 0 except in
     /// experiments.
     pub clock_shift: u32,
@@ -117,7 +117,7 @@ pub enum SigningMode {
     /// The zone has NSEC5.
     Nsec5 {
         /// Directory of the VRF key and of the stored proofs.
-        keys: PathBuf,
+        key_directory: PathBuf,
     },
 }
 
@@ -127,7 +127,7 @@ pub struct OnlineSigning {
     /// The denial mechanism. It must generate its records online.
     pub mechanism: Mechanism,
     /// Directory of the key files.
-    pub keys: PathBuf,
+    pub key_directory: PathBuf,
     /// Validity of signatures, in seconds.
     pub validity: u32,
     /// Whether to ignore the timing metadata in key files; every key is then published and signs.
@@ -291,13 +291,12 @@ impl ZoneSettings {
     pub fn with_zone_name(mut self) -> Self {
         let apex = &self.apex;
         match &mut self.source {
-            ZoneSource::File(file) => fill_in(file, apex),
+            ZoneSource::File(file) => replace_placeholder(file, apex),
             ZoneSource::Stream(_) | ZoneSource::Primaries | ZoneSource::Producer => {}
         }
         match &mut self.signing_mode {
-            SigningMode::Online(OnlineSigning { keys, .. }) | SigningMode::Nsec5 { keys } => {
-                fill_in(keys, apex)
-            }
+            SigningMode::Online(OnlineSigning { key_directory, .. })
+            | SigningMode::Nsec5 { key_directory } => replace_placeholder(key_directory, apex),
             SigningMode::AsLoaded => {}
         }
         self
@@ -321,8 +320,8 @@ impl ZoneSettings {
     #[must_use]
     pub fn policy(&self) -> ZonePolicy {
         ZonePolicy {
-            query: self.query.clone().filter(|list| !list.is_anybody()),
-            transfer: self.transfers.transfer.clone(),
+            query_access: self.query.clone().filter(|list| !list.is_anybody()),
+            transfer_access: self.transfers.transfer.clone(),
             notify_from: self.notify_from(),
             also_notify: self.transfers.also_notify.clone(),
             is_secondary: self.source == ZoneSource::Primaries,
@@ -344,12 +343,16 @@ impl ZoneSettings {
 
     /// Returns the directory of the VRF key of a zone with NSEC5.
     pub(super) fn nsec5_directory(&self) -> Result<PathBuf, VersionError> {
-        let folder = match (&self.signing_mode, self.source.path()) {
-            (SigningMode::Nsec5 { keys }, _) => return Ok(keys.clone()),
-            (_, Some(file)) => file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER),
-            _ => return Err(VersionError::Nsec5KeysNeeded { folder: None }),
+        let directory = match (&self.signing_mode, self.source.path()) {
+            (SigningMode::Nsec5 { key_directory }, _) => return Ok(key_directory.clone()),
+            (_, Some(file)) => file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_DIRECTORY),
+            _ => return Err(VersionError::Nsec5KeysNeeded { directory: None }),
         };
-        if folder.is_dir() { Ok(folder) } else { Err(VersionError::Nsec5KeysNeeded { folder: Some(folder) }) }
+        if directory.is_dir() {
+            Ok(directory)
+        } else {
+            Err(VersionError::Nsec5KeysNeeded { directory: Some(directory) })
+        }
     }
 
     /// Returns a digest of the program and of the settings for the verification of a zone. Returns
@@ -360,7 +363,8 @@ impl ZoneSettings {
         }
         let settings = (self.verify, self.on_fault, self.requires_dnssec, self.limits);
         let primaries = &self.transfers.primaries;
-        let text = format!("{} {VERDICTS} {settings:?} {primaries:?}", env!("CARGO_PKG_VERSION"));
+        let text =
+            format!("{} {VERIFICATION_RULES_VERSION} {settings:?} {primaries:?}", env!("CARGO_PKG_VERSION"));
         let mut hasher = blake3::Hasher::new();
         hasher.update(text.as_bytes()).update(&nonesuch_crypto::tables_digest());
         Some(hasher.finalize().to_hex().to_string())
@@ -374,7 +378,7 @@ impl ZoneSettings {
 
     /// Returns whether the records of the zone are in memory in addition to the image. Transfers,
     /// NOTIFY and catalogs need them.
-    pub(super) fn holds_contents(&self) -> bool {
+    pub(super) fn keeps_contents_in_memory(&self) -> bool {
         let transfers = &self.transfers;
         !transfers.transfer.entries().is_empty()
             || !transfers.also_notify.is_empty()
@@ -386,13 +390,13 @@ impl ZoneSettings {
 }
 
 /// Placeholder in paths of templates. The file stem of the zone replaces it.
-const ZONE_MARK: &str = "{zone}";
+const ZONE_PLACEHOLDER: &str = "{zone}";
 
-/// Replaces [`ZONE_MARK`] with the file stem of the zone. The stem is safe in paths: names also
-/// come from catalogs, and must not lead to another directory.
-fn fill_in(path: &mut PathBuf, apex: &Name) {
-    if let Some(text) = path.to_str().filter(|text| text.contains(ZONE_MARK)) {
-        *path = PathBuf::from(text.replace(ZONE_MARK, &super::state::file_stem(apex)));
+/// Replaces [`ZONE_PLACEHOLDER`] with the file stem of the zone. The stem is safe in paths: names
+/// also come from catalogs, and must not lead to another directory.
+fn replace_placeholder(path: &mut PathBuf, apex: &Name) {
+    if let Some(text) = path.to_str().filter(|text| text.contains(ZONE_PLACEHOLDER)) {
+        *path = PathBuf::from(text.replace(ZONE_PLACEHOLDER, &super::state::file_stem(apex)));
     }
 }
 
@@ -401,12 +405,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_have_paths_of_their_own() {
-        let of = |making| ZoneSettings {
-            signing_mode: making,
+    fn members_have_separate_paths() {
+        let of = |signing_mode| ZoneSettings {
+            signing_mode,
             ..ZoneSettings::of_file(Name::root(), "z/{zone}.db".into())
         };
-        let template = ZoneTemplate::new(of(SigningMode::Nsec5 { keys: "keys/{zone}".into() }));
+        let template = ZoneTemplate::new(of(SigningMode::Nsec5 { key_directory: "keys/{zone}".into() }));
         for (apex, stem) in [
             ("example.", "example"),
             ("a/b.example.", "a%2fb.example"),
@@ -418,7 +422,7 @@ mod tests {
             assert_eq!(member.source, ZoneSource::File(format!("z/{stem}.db").into()), "{apex}");
             assert_eq!(
                 member.signing_mode,
-                SigningMode::Nsec5 { keys: format!("keys/{stem}").into() },
+                SigningMode::Nsec5 { key_directory: format!("keys/{stem}").into() },
                 "{apex}"
             );
         }

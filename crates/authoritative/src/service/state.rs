@@ -31,30 +31,32 @@ pub(super) const JOURNAL_SUFFIX: &str = "journal";
 /// Suffix of the state file of a zone.
 pub(super) const STATE_SUFFIX: &str = "state";
 /// Suffix of a new journal until it replaces the previous one.
-pub(super) const JOURNAL_PART_SUFFIX: &str = "journal.new";
-const SUFFIXES: [&str; 4] = [ZONE_SUFFIX, JOURNAL_SUFFIX, STATE_SUFFIX, JOURNAL_PART_SUFFIX];
-/// Number of bytes at the start of a file that [`is_ours`] reads to identify its type.
-const HEAD_OCTETS: usize = 16;
+pub(super) const NEW_JOURNAL_SUFFIX: &str = "journal.new";
+/// Suffixes of all files of a zone, except legacy state files.
+const SUFFIXES: [&str; 4] = [ZONE_SUFFIX, JOURNAL_SUFFIX, STATE_SUFFIX, NEW_JOURNAL_SUFFIX];
+/// Number of bytes at the start of a file that [`is_written_by_server`] reads to identify its type.
+const MAGIC_OCTETS: usize = 16;
 /// Prefix of the names of temporary files.
-const PART_PREFIX: &str = ".part-";
+const TEMPORARY_PREFIX: &str = ".part-";
 /// Number of locks for state files.
-const LOCKS: usize = 64;
+const STATE_LOCK_COUNT: usize = 64;
 /// Maximum length of a zone name in a file name, in bytes. A longer name is truncated, and a hash
 /// is appended.
-const MAX_STEM_LETTERS: usize = 180;
+const MAX_STEM_BYTES: usize = 180;
 
 /// The state directory. Only one process opens it at a time.
 #[derive(Debug)]
 pub struct StateDirectory {
+    /// The subdirectory for the files of zones.
     zones: PathBuf,
     /// One of them is held while a state file is changed ([`StateDirectory::lock_state`]). Several
     /// zones share a lock.
-    state_locks: [Mutex<()>; LOCKS],
+    state_locks: [Mutex<()>; STATE_LOCK_COUNT],
     /// Whether legacy state files ([`legacy`]) could not be replaced. They are then read together
     /// with the state files.
-    has_legacy: bool,
+    has_legacy_files: bool,
     /// Locked while the directory is in use.
-    lock: File,
+    lock_file: File,
 }
 
 /// Errors of opening the state directory.
@@ -82,7 +84,7 @@ impl Drop for StateDirectory {
     /// has a copy of the file descriptor until it executes another program.
     fn drop(&mut self) {
         // If this fails, the lock ends with the last copy.
-        let _ = self.lock.unlock();
+        let _ = self.lock_file.unlock();
     }
 }
 
@@ -97,28 +99,32 @@ impl StateDirectory {
         let failed = |source| StateError::Open { dir: dir.to_path_buf(), source };
         let zones = Self::zones_directory(dir);
         DirBuilder::new().recursive(true).mode(0o750).create(&zones).map_err(failed)?;
-        let lock = File::options()
+        let lock_file = File::options()
             .create(true)
             .append(true)
             .mode(0o640)
             .open(Self::lock_path(dir))
             .map_err(failed)?;
-        match lock.try_lock() {
+        match lock_file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StateError::Locked { dir: dir.to_path_buf() }),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         for entry in fs::read_dir(&zones).map_err(failed)?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_part = name.ends_with(&format!(".{JOURNAL_PART_SUFFIX}"))
-                && is_ours(&entry.path(), JOURNAL_PART_SUFFIX);
-            if name.starts_with(PART_PREFIX) || is_part {
+            let is_new_journal = name.ends_with(&format!(".{NEW_JOURNAL_SUFFIX}"))
+                && is_written_by_server(&entry.path(), NEW_JOURNAL_SUFFIX);
+            if name.starts_with(TEMPORARY_PREFIX) || is_new_journal {
                 // A file that cannot be removed is harmless.
                 let _ = fs::remove_file(entry.path());
             }
         }
-        let mut directory =
-            Self { zones, state_locks: [const { Mutex::new(()) }; LOCKS], has_legacy: false, lock };
+        let mut directory = Self {
+            zones,
+            state_locks: [const { Mutex::new(()) }; STATE_LOCK_COUNT],
+            has_legacy_files: false,
+            lock_file,
+        };
         directory.replace_legacy();
         Ok(directory)
     }
@@ -147,16 +153,17 @@ impl StateDirectory {
         self.zones.join(format!("{}.{suffix}", file_stem(apex)))
     }
 
-    /// Returns whether the file of a zone with this suffix exists, and a server wrote it.
+    /// Returns whether the file of a zone with this suffix exists, and a server wrote it
+    /// ([`is_written_by_server`]).
     pub(super) fn has_file(&self, apex: &Name, suffix: &str) -> bool {
         let path = self.path(apex, suffix);
-        fs::symlink_metadata(&path).is_ok() && is_ours(&path, suffix)
+        fs::symlink_metadata(&path).is_ok() && is_written_by_server(&path, suffix)
     }
 
     /// Returns whether the server may write the file of a zone with this suffix. It may not if a
     /// file that no server wrote has this name.
     pub(super) fn may_write(&self, apex: &Name, suffix: &str) -> bool {
-        is_ours(&self.path(apex, suffix), suffix)
+        is_written_by_server(&self.path(apex, suffix), suffix)
     }
 
     /// Writes the file of a zone with this suffix. The file is durable when this returns.
@@ -185,12 +192,12 @@ impl StateDirectory {
         write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
         check: impl FnOnce(&Path) -> bool,
     ) -> io::Result<bool> {
-        let part = self.write_part(write)?;
-        part.as_file().sync_all()?;
-        if !check(part.path()) {
+        let temporary = self.write_temporary(write)?;
+        temporary.as_file().sync_all()?;
+        if !check(temporary.path()) {
             return Ok(false);
         }
-        Self::persist_part(part, &self.path(apex, suffix), suffix)?;
+        Self::rename_temporary(temporary, &self.path(apex, suffix), suffix)?;
         self.sync_names()?;
         Ok(true)
     }
@@ -217,28 +224,32 @@ impl StateDirectory {
     }
 
     /// Writes a temporary file in the directory. It is removed if it is dropped.
-    fn write_part(
+    fn write_temporary(
         &self,
         write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
     ) -> io::Result<tempfile::NamedTempFile> {
-        let part = tempfile::Builder::new()
-            .prefix(PART_PREFIX)
+        let temporary = tempfile::Builder::new()
+            .prefix(TEMPORARY_PREFIX)
             .permissions(Permissions::from_mode(0o640))
             .tempfile_in(&self.zones)?;
-        let mut out = BufWriter::with_capacity(1 << 20, part.as_file());
+        let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file());
         write(&mut out)?;
         out.flush()?;
         drop(out);
-        Ok(part)
+        Ok(temporary)
     }
 
     /// Renames a temporary file to `path`, the path of a file with this suffix.
-    fn persist_part(part: tempfile::NamedTempFile, path: &Path, suffix: &str) -> io::Result<()> {
-        if !is_ours(path, suffix) {
+    ///
+    /// # Errors
+    /// Returns [`io::ErrorKind::AlreadyExists`] if no server wrote the existing file at `path`, or
+    /// the error of the operating system.
+    fn rename_temporary(temporary: tempfile::NamedTempFile, path: &Path, suffix: &str) -> io::Result<()> {
+        if !is_written_by_server(path, suffix) {
             let reason = "the server did not write the existing file and does not overwrite it; move it to another directory";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
         }
-        part.persist(path).map(drop).map_err(|error| error.error)
+        temporary.persist(path).map(drop).map_err(|error| error.error)
     }
 
     /// Removes all stored files of a zone. Returns whether any existed.
@@ -250,7 +261,7 @@ impl StateDirectory {
     /// them.
     pub(super) fn remove_versions(&self, apex: &Name) {
         let stem = file_stem(apex);
-        for suffix in [ZONE_SUFFIX, JOURNAL_SUFFIX, JOURNAL_PART_SUFFIX] {
+        for suffix in [ZONE_SUFFIX, JOURNAL_SUFFIX, NEW_JOURNAL_SUFFIX] {
             self.remove_file(&stem, suffix);
         }
         // An error is harmless: the remaining state belongs to an image that no longer exists.
@@ -264,9 +275,11 @@ impl StateDirectory {
         suffixes.filter(|suffix| self.remove_file(stem, suffix)).count() > 0
     }
 
+    /// Removes the file with this stem and suffix, if a server wrote it. Returns whether it was
+    /// removed.
     fn remove_file(&self, stem: &str, suffix: &str) -> bool {
         let path = self.zones.join(format!("{stem}.{suffix}"));
-        is_ours(&path, suffix) && fs::remove_file(path).is_ok()
+        is_written_by_server(&path, suffix) && fs::remove_file(path).is_ok()
     }
 
     /// Returns the stems of all stored files ([`file_stem`]).
@@ -288,8 +301,8 @@ impl StateDirectory {
 
 /// Returns whether a server wrote the file at `path`, according to its first bytes. Also returns
 /// `true` if the file does not exist, or if a crash of the machine left it empty.
-fn is_ours(path: &Path, suffix: &str) -> bool {
-    let mut head = Vec::with_capacity(HEAD_OCTETS);
+fn is_written_by_server(path: &Path, suffix: &str) -> bool {
+    let mut first_bytes = Vec::with_capacity(MAGIC_OCTETS);
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return false,
@@ -297,21 +310,22 @@ fn is_ours(path: &Path, suffix: &str) -> bool {
         // the error.
         Err(_) => return true,
     }
-    if File::open(path).and_then(|file| file.take(HEAD_OCTETS as u64).read_to_end(&mut head)).is_err() {
+    if File::open(path).and_then(|file| file.take(MAGIC_OCTETS as u64).read_to_end(&mut first_bytes)).is_err()
+    {
         return false;
     }
-    head.is_empty()
+    first_bytes.is_empty()
         || match suffix {
-            ZONE_SUFFIX => is_image(&head),
-            JOURNAL_SUFFIX | JOURNAL_PART_SUFFIX => Journal::is_journal(&head),
-            STATE_SUFFIX => head.starts_with(file::HEAD),
-            _ => head.starts_with(legacy::HEAD),
+            ZONE_SUFFIX => is_image(&first_bytes),
+            JOURNAL_SUFFIX | NEW_JOURNAL_SUFFIX => Journal::is_journal(&first_bytes),
+            STATE_SUFFIX => first_bytes.starts_with(file::MAGIC),
+            _ => first_bytes.starts_with(legacy::MAGIC),
         }
 }
 
 /// Returns the stem of the names of a zone's files: letters, digits, hyphens, underscores and dots
 /// unchanged, other octets as `%` and two hexadecimal digits. The root zone is `@`, and a long name
-/// ends with a hash.
+/// is truncated and ends with a hash.
 pub(super) fn file_stem(apex: &Name) -> String {
     if apex.view().is_root() {
         return "@".to_owned();
@@ -326,12 +340,12 @@ pub(super) fn file_stem(apex: &Name) -> String {
             _ => stem.push_str(&format!("%{octet:02x}")),
         }
     }
-    if stem.len() > MAX_STEM_LETTERS {
+    if stem.len() > MAX_STEM_BYTES {
         let mut hasher = SipHasher24::new();
         hasher.write(canonical.wire());
         let hash = hasher.finish128().as_u128();
         // The text is ASCII, so that truncation is safe at every byte.
-        stem.truncate(MAX_STEM_LETTERS);
+        stem.truncate(MAX_STEM_BYTES);
         stem.push_str(&format!("~{hash:032x}"));
     }
     stem
@@ -340,6 +354,7 @@ pub(super) fn file_stem(apex: &Name) -> String {
 /// Identifies a version of a file: modification time, size, inode and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
+    /// Modification time: seconds since 1970, and nanoseconds.
     modified: (i64, i64),
     octets: u64,
     inode: u64,
@@ -348,6 +363,9 @@ pub(super) struct Fingerprint {
 
 impl Fingerprint {
     /// Returns the fingerprint of the file or directory at `path`.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         Ok(Self {
@@ -367,7 +385,7 @@ mod tests {
     const TWO: &[u8] = b"\x89NSCI\r\n\x1atwo";
 
     #[test]
-    fn names_of_files_are_safe_and_differ() {
+    fn file_stems_are_safe_and_differ() {
         let long = format!("{0}.{0}.{0}.", "\\255".repeat(60));
         let other = format!("{0}.{0}.{1}.", "\\255".repeat(60), "\\255".repeat(59));
         let names = [
@@ -393,54 +411,54 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_one_user_and_keeps_what_was_there_where_writing_fails() {
+    fn a_directory_has_one_user_and_keeps_the_previous_file_if_writing_fails() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = StateDirectory::open(dir.path()).unwrap();
+        let directory = StateDirectory::open(dir.path()).unwrap();
         assert!(matches!(StateDirectory::open(dir.path()), Err(StateError::Locked { .. })));
         let apex: Name = "example.".parse().unwrap();
-        folder.write(&apex, ZONE_SUFFIX, |out| out.write_all(ONE)).unwrap();
-        let failed = folder
+        directory.write(&apex, ZONE_SUFFIX, |out| out.write_all(ONE)).unwrap();
+        let failed = directory
             .write(&apex, ZONE_SUFFIX, |out| out.write_all(TWO).and_then(|()| Err(io::Error::other("full"))));
         assert!(failed.is_err());
-        assert!(!folder.write_checked(&apex, ZONE_SUFFIX, |out| out.write_all(TWO), |_| false).unwrap());
-        assert_eq!(fs::read(folder.path(&apex, ZONE_SUFFIX)).unwrap(), ONE);
+        assert!(!directory.write_checked(&apex, ZONE_SUFFIX, |out| out.write_all(TWO), |_| false).unwrap());
+        assert_eq!(fs::read(directory.path(&apex, ZONE_SUFFIX)).unwrap(), ONE);
         fs::write(dir.path().join("zones/.part-left"), "left").unwrap();
         fs::write(dir.path().join("zones/example.journal.new"), "").unwrap();
         // Simulates a child process that has just been created.
-        let copy = folder.lock.try_clone().unwrap();
-        drop(folder);
-        let folder = StateDirectory::open(dir.path()).unwrap();
+        let copy = directory.lock_file.try_clone().unwrap();
+        drop(directory);
+        let directory = StateDirectory::open(dir.path()).unwrap();
         drop(copy);
         assert_eq!(fs::read_dir(dir.path().join("zones")).unwrap().count(), 1, "leftover files are removed");
-        assert_eq!(folder.stems().unwrap(), BTreeSet::from(["example".to_owned()]));
-        assert!(folder.remove(&apex));
-        assert!(!folder.path(&apex, ZONE_SUFFIX).exists() && !folder.remove(&apex));
-        assert!(folder.stems().unwrap().is_empty());
+        assert_eq!(directory.stems().unwrap(), BTreeSet::from(["example".to_owned()]));
+        assert!(directory.remove(&apex));
+        assert!(!directory.path(&apex, ZONE_SUFFIX).exists() && !directory.remove(&apex));
+        assert!(directory.stems().unwrap().is_empty());
     }
 
     #[test]
-    fn what_no_server_has_written_stays() {
+    fn foreign_files_are_neither_overwritten_nor_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = StateDirectory::open(dir.path()).unwrap();
+        let directory = StateDirectory::open(dir.path()).unwrap();
         let apex: Name = "example.".parse().unwrap();
         for suffix in SUFFIXES.into_iter().chain(legacy::SUFFIXES) {
-            let path = folder.path(&apex, suffix);
+            let path = directory.path(&apex, suffix);
             fs::write(&path, "precious").unwrap();
-            assert!(folder.write(&apex, suffix, |out| out.write_all(ONE)).is_err(), "{suffix}");
-            assert!(!folder.remove(&apex) && !folder.has_file(&apex, suffix), "{suffix}");
+            assert!(directory.write(&apex, suffix, |out| out.write_all(ONE)).is_err(), "{suffix}");
+            assert!(!directory.remove(&apex) && !directory.has_file(&apex, suffix), "{suffix}");
             assert_eq!(fs::read(&path).unwrap(), b"precious", "{suffix}");
             fs::write(&path, "").unwrap();
-            folder.write(&apex, suffix, |out| out.write_all(b"any text")).unwrap();
+            directory.write(&apex, suffix, |out| out.write_all(b"any text")).unwrap();
             fs::remove_file(&path).unwrap();
             let precious = dir.path().join("precious");
             fs::write(&precious, "precious").unwrap();
             std::os::unix::fs::symlink(&precious, &path).unwrap();
-            assert!(folder.write(&apex, suffix, |out| out.write_all(ONE)).is_err(), "{suffix}");
-            assert!(!folder.remove(&apex) && precious.exists(), "{suffix}");
+            assert!(directory.write(&apex, suffix, |out| out.write_all(ONE)).is_err(), "{suffix}");
+            assert!(!directory.remove(&apex) && precious.exists(), "{suffix}");
             fs::remove_file(&path).unwrap();
         }
         // The server did not write a file with a name that an operator might choose.
         fs::write(dir.path().join("zones/example.zone"), "precious").unwrap();
-        assert!(folder.stems().unwrap().is_empty() && !folder.remove(&apex));
+        assert!(directory.stems().unwrap().is_empty() && !directory.remove(&apex));
     }
 }

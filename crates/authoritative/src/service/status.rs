@@ -146,7 +146,7 @@ impl Service {
     /// Returns the status of one zone, or of all zones.
     #[must_use]
     pub fn zone_status(&self, apex: Option<&Name>) -> Vec<ZoneStatus> {
-        let now = self.now();
+        let now = self.shifted_now();
         match apex {
             Some(apex) => self.zone(apex).iter().map(|zone| zone.status(now)).collect(),
             None => self.all_zones().iter().map(|zone| zone.status(now)).collect(),
@@ -156,13 +156,13 @@ impl Service {
     /// Logs a warning for each zone with signatures that expire soon or have expired. Returns the
     /// seconds after which the caller should call it again; `None` if no zone has signatures.
     pub fn warn_of_expiry(&self) -> Option<u32> {
-        let now = self.now();
+        let now = self.shifted_now();
         self.all_zones().iter().filter_map(|zone| zone.warn_of_expiry(now)).min()
     }
 
     /// Returns whether any served zone needs online signatures or proofs.
     #[must_use]
-    pub fn is_online(&self) -> bool {
-        self.all_zones().iter().any(|zone| zone.is_online())
+    pub fn needs_online_work(&self) -> bool {
+        self.all_zones().iter().any(|zone| zone.needs_online_work())
     }
 }

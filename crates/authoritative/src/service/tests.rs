@@ -15,10 +15,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-pub(super) const KEY_FILES: KeyFiles = KeyFiles {
-    signing: |dir, zone, _| Err(KeyDirectoryError::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() }),
-    next_event: |_, _, _| None,
-    prover: |dir, _, zone| Err(LoadProverError::NoKey { dir: dir.to_path_buf(), zone: zone.apex().clone() }),
+pub(super) const KEY_FILES: KeyLoader = KeyLoader {
+    load_signing_keys: |dir, zone, _| {
+        Err(KeyDirectoryError::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() })
+    },
+    next_key_event: |_, _, _| None,
+    load_prover: |dir, _, zone| {
+        Err(LoadProverError::NoKey { dir: dir.to_path_buf(), zone: zone.apex().clone() })
+    },
 };
 
 fn name(text: &str) -> Name {
@@ -36,15 +40,15 @@ fn contents(serial: u32) -> Contents {
 }
 
 fn write(path: &Path, text: &str) {
-    let beside = path.with_extension("beside");
-    fs::write(&beside, text).unwrap();
-    fs::rename(&beside, path).unwrap();
+    let temporary = path.with_extension("temporary");
+    fs::write(&temporary, text).unwrap();
+    fs::rename(&temporary, path).unwrap();
 }
 
 fn started(settings: Settings) -> Arc<Service> {
     let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap();
     service.begin().unwrap();
-    let _ = service.wait();
+    let _ = service.wait_until_loaded();
     service
 }
 
@@ -58,18 +62,18 @@ impl Service {
 impl Zones {
     /// Returns the state of the zone with this name.
     pub(crate) fn state(&self, apex: &Name) -> Option<Arc<ZoneState>> {
-        self.database().entry(apex.view()).map(|entry| Arc::clone(&entry.state()))
+        self.database().find_exact(apex.view()).map(|entry| Arc::clone(&entry.state()))
     }
 }
 
-fn of_file(dir: &Path) -> Settings {
+fn file_settings(dir: &Path) -> Settings {
     let zone = ZoneSettings::of_file(name("example."), dir.join("zone"));
-    Settings { state_dir: Some(dir.join("state")), zones: vec![zone], jobs: 2, ..Settings::default() }
+    Settings { state_dir: Some(dir.join("state")), zones: vec![zone], load_jobs: 2, ..Settings::default() }
 }
 
 /// Returns settings of a zone from a file that all clients may transfer, so that it has a journal.
-fn transferable(dir: &Path) -> Settings {
-    let mut settings = of_file(dir);
+fn transferable_settings(dir: &Path) -> Settings {
+    let mut settings = file_settings(dir);
     settings.zones[0].transfers.transfer = nonesuch_server::acl::AccessList::anybody();
     settings
 }
@@ -83,8 +87,8 @@ fn end(service: Arc<Service>) {
 }
 
 /// Returns settings of a zone of primaries, whose versions are published as transfers do.
-fn secondary(dir: &Path) -> Settings {
-    let mut settings = of_file(dir);
+fn secondary_settings(dir: &Path) -> Settings {
+    let mut settings = file_settings(dir);
     settings.zones[0].source = ZoneSource::Primaries;
     settings
 }
@@ -146,11 +150,11 @@ fn signed_until(contents: &Contents, secrets: &[u8], mechanism: Mechanism, perio
 }
 
 #[test]
-fn a_file_is_served_kept_and_looked_at_again() {
+fn a_file_is_served_stored_and_reloaded() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
     write(&file, &zone_text(1));
-    let service = started(of_file(dir.path()));
+    let service = started(file_settings(dir.path()));
     assert_eq!(serial(&service), Some(1));
     assert!(!service.reload_zone(&name("example.")).unwrap(), "unchanged");
     write(&file, &zone_text(2));
@@ -164,21 +168,21 @@ fn a_file_is_served_kept_and_looked_at_again() {
     assert_eq!(service.status().troubled, ["example."]);
     end(service);
     // After a restart, the last published version is served.
-    let service = started(of_file(dir.path()));
+    let service = started(file_settings(dir.path()));
     assert_eq!(serial(&service), Some(2));
     assert_eq!(service.status().serving, 1);
-    assert!(matches!(service.reload_zone(&name("other.")), Err(VersionError::Unknown)));
+    assert!(matches!(service.reload_zone(&name("other.")), Err(VersionError::UnknownZone)));
 }
 
 #[test]
 fn a_zone_without_a_version_fails_alone() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(1));
-    let mut settings = of_file(dir.path());
+    let mut settings = file_settings(dir.path());
     settings.zones.push(ZoneSettings::of_file(name("missing."), dir.path().join("nowhere")));
     let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap();
     service.begin().unwrap();
-    assert_eq!(service.wait(), StartupSummary { serving: 1, waiting: 0, failed: 1 });
+    assert_eq!(service.wait_until_loaded(), StartupSummary { serving: 1, waiting: 0, failed: 1 });
     assert_eq!(service.zone_status(Some(&name("missing.")))[0].state, ServingState::Failed);
     let state = service.zones().state(&name("missing.")).unwrap();
     assert!(matches!(&*state, ZoneState::Failed(_)));
@@ -190,9 +194,9 @@ fn a_zone_without_a_version_fails_alone() {
 
 /// If the disk is full, a zone of primaries is still served: another transfer would not help.
 #[test]
-fn what_cannot_be_stored_is_served_from_memory() {
+fn a_transferred_version_that_cannot_be_stored_is_served_from_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     let apex = name("example.");
     service.publish(&apex, contents(6), &[]).unwrap();
     service.publish(&apex, contents(7), &[]).unwrap();
@@ -213,7 +217,7 @@ fn what_cannot_be_stored_is_served_from_memory() {
     fs::rename(&away, &zones).unwrap();
     fs::rename(zones.join("example.kept"), zones.join("example.older")).unwrap();
     fs::create_dir(zones.join("example.kept")).unwrap();
-    let mut settings = secondary(dir.path());
+    let mut settings = secondary_settings(dir.path());
     settings.zones[0].verify = VerifyChoice::Structural;
     assert_eq!(service.reload(settings).refused.len(), 1);
     assert_eq!((serial(&service), error().is_some()), (Some(8), true));
@@ -225,14 +229,14 @@ fn what_cannot_be_stored_is_served_from_memory() {
     service.publish(&apex, contents(9), &[]).unwrap();
     assert_eq!(journal(&service), Some((8, 9)));
     end(service);
-    assert_eq!(serial(&started(secondary(dir.path()))), Some(9));
+    assert_eq!(serial(&started(secondary_settings(dir.path()))), Some(9));
 }
 
 #[test]
-fn a_file_that_cannot_be_kept_is_not_published() {
+fn a_file_that_cannot_be_stored_is_not_published() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(7));
-    let service = started(of_file(dir.path()));
+    let service = started(file_settings(dir.path()));
     fs::remove_dir_all(dir.path().join("state/zones")).unwrap();
     write(&dir.path().join("zone"), &zone_text(8));
     assert!(matches!(service.reload_zone(&name("example.")), Err(VersionError::Store { .. })));
@@ -240,10 +244,10 @@ fn a_file_that_cannot_be_kept_is_not_published() {
 }
 
 #[test]
-fn what_is_refused_says_the_one_thing_to_do() {
+fn errors_state_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let (file, kept) = (dir.path().join("zone"), dir.path().join("state/zones/example.kept"));
-    let service = started(of_file(dir.path()));
+    let service = started(file_settings(dir.path()));
     let refused = service.reload_zone(&name("example.")).unwrap_err().to_string();
     let missing = format!(
         "{}: cannot be read: No such file or directory (os error 2): correct the path",
@@ -253,7 +257,7 @@ fn what_is_refused_says_the_one_thing_to_do() {
     end(service);
     write(&file, &zone_text(1));
     fs::write(&kept, "precious").unwrap();
-    let service = started(of_file(dir.path()));
+    let service = started(file_settings(dir.path()));
     let refused = service.reload_zone(&name("example.")).unwrap_err();
     assert!(refused.is_foreign_file(), "{refused:?}");
     let existing =
@@ -273,13 +277,13 @@ fn what_is_refused_says_the_one_thing_to_do() {
     let of_format = too_large(io::Error::new(io::ErrorKind::FileTooLarge, "too many names"));
     assert_eq!(of_format, format!("{}: cannot be written: too many names", kept.display()));
     // The expected directory of the VRF key of a zone with NSEC5.
-    let mut settings = of_file(dir.path()).zones.remove(0);
+    let mut settings = file_settings(dir.path()).zones.remove(0);
     let refused = settings.nsec5_directory().unwrap_err().to_string();
     let needed =
         |why: &str| format!("the zone has NSEC5, and {why}: set nsec5-keys to the directory of its VRF key");
-    let beside = dir.path().join("nsec5");
-    let beside = format!("the directory {} next to its file does not exist", beside.display());
-    assert_eq!(refused, needed(&beside));
+    let directory = dir.path().join("nsec5");
+    let reason = format!("the directory {} next to its file does not exist", directory.display());
+    assert_eq!(refused, needed(&reason));
     settings.source = ZoneSource::Primaries;
     let refused = settings.nsec5_directory().unwrap_err().to_string();
     assert_eq!(refused, needed("it has no file, so there is no default directory"));
@@ -287,16 +291,16 @@ fn what_is_refused_says_the_one_thing_to_do() {
 
 /// Even if the operator created the directory, only the server and its group may read its files.
 #[test]
-fn nobody_else_reads_what_is_kept() {
+fn only_the_server_and_its_group_may_read_stored_files() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(1));
-    let service = started(transferable(dir.path()));
+    let service = started(transferable_settings(dir.path()));
     write(&dir.path().join("zone"), &zone_text(2));
     service.reload_zone(&name("example.")).unwrap();
     let state = dir.path().join("state");
-    let paths = |folder: &Path| -> Vec<PathBuf> {
-        fs::read_dir(folder)
+    let paths = |directory: &Path| -> Vec<PathBuf> {
+        fs::read_dir(directory)
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.is_file())
@@ -316,9 +320,9 @@ fn a_reload_adds_removes_and_updates() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
     write(&file, &zone_text(1));
-    let service = started(of_file(dir.path()));
-    let mut events = service.events();
-    let mut settings = of_file(dir.path());
+    let service = started(file_settings(dir.path()));
+    let mut events = service.subscribe();
+    let mut settings = file_settings(dir.path());
     settings.zones[0].verify = VerifyChoice::Full;
     let report = service.reload(settings);
     assert_eq!((report.updated.as_slice(), report.unchanged), (&["example.".to_owned()][..], 0));
@@ -329,7 +333,7 @@ fn a_reload_adds_removes_and_updates() {
     // A zone that was removed by mistake loses nothing: only a command removes stored files.
     let kept = dir.path().join("state/zones/example.kept");
     assert!(kept.exists());
-    let report = service.reload(of_file(dir.path()));
+    let report = service.reload(file_settings(dir.path()));
     assert_eq!(report.added, ["example."]);
     assert_eq!(serial(&service), Some(1));
     assert!(matches!(service.purge_zone(&name("example.")), Err(PurgeError::Served(_))));
@@ -340,10 +344,10 @@ fn a_reload_adds_removes_and_updates() {
 }
 
 #[test]
-fn all_that_is_kept_of_zones_that_are_not_there_goes_on_command() {
+fn purge_removes_the_stored_files_of_zones_that_do_not_exist() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(1));
-    let mut settings = of_file(dir.path());
+    let mut settings = file_settings(dir.path());
     for zone in ["one.", "two."] {
         let zone = ZoneSettings {
             source: ZoneSource::Primaries,
@@ -358,37 +362,37 @@ fn all_that_is_kept_of_zones_that_are_not_there_goes_on_command() {
         service.publish(&name(zone), contents, &[]).unwrap();
     }
     assert!(service.purge_all().unwrap().is_empty());
-    service.reload(of_file(dir.path()));
+    service.reload(file_settings(dir.path()));
     assert_eq!(service.purge_all().unwrap(), ["one", "two"]);
     assert!(service.purge_all().unwrap().is_empty());
     assert!(dir.path().join("state/zones/example.kept").exists());
-    let stateless = started(Settings { state_dir: None, ..of_file(dir.path()) });
+    let stateless = started(Settings { state_dir: None, ..file_settings(dir.path()) });
     assert!(matches!(stateless.purge_all(), Err(PurgeError::NoState)));
 }
 
 #[test]
-fn members_of_catalogs_stay_over_a_reload_and_do_not_take_configured_names() {
+fn members_of_catalogs_remain_after_a_reload_and_do_not_replace_configured_zones() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(1));
-    let service = started(of_file(dir.path()));
+    let service = started(file_settings(dir.path()));
     let member = ZoneSettings {
         source: ZoneSource::Primaries,
         ..ZoneSettings::of_file(name("member."), PathBuf::new())
     };
     service.add_zones(vec![member.clone(), ZoneSettings { apex: name("example."), ..member }]);
     assert_eq!(serial(&service), Some(1), "configured zones stay as they are");
-    service.reload(of_file(dir.path()));
+    service.reload(file_settings(dir.path()));
     assert!(service.zones().state(&name("member.")).is_some());
-    assert_eq!(service.configured(), [name("example.")]);
+    assert_eq!(service.configured_zones(), [name("example.")]);
     service.remove_zones(&[name("example."), name("member.")], false);
     assert_eq!(service.all_settings().len(), 1);
 }
 
 #[test]
-fn a_zone_that_must_be_signed_is_refused_where_it_is_not() {
+fn an_unsigned_version_is_rejected_if_dnssec_is_required() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(1));
-    let mut settings = of_file(dir.path());
+    let mut settings = file_settings(dir.path());
     settings.zones[0].requires_dnssec = true;
     let service = started(settings);
     assert!(matches!(service.reload_zone(&name("example.")), Err(VersionError::NotSigned)));
@@ -407,11 +411,11 @@ fn image_of_many(serial: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_compiled_zone_may_be_written_over_in_place() {
+fn a_compiled_zone_may_be_overwritten_in_place() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
     fs::write(&file, image_of_many(1)).unwrap();
-    let settings = transferable(dir.path());
+    let settings = transferable_settings(dir.path());
     let service = started(settings.clone());
     assert_eq!(serial(&service), Some(1));
     let kept = dir.path().join("state/zones/example.kept");
@@ -434,11 +438,11 @@ fn a_compiled_zone_may_be_written_over_in_place() {
 }
 
 #[test]
-fn a_state_folder_has_one_service() {
+fn a_state_directory_has_one_service() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(1));
-    let service = started(of_file(dir.path()));
-    let second = Service::open(of_file(dir.path()), KEY_FILES, Arc::new(Zones::new()));
+    let service = started(file_settings(dir.path()));
+    let second = Service::open(file_settings(dir.path()), KEY_FILES, Arc::new(Zones::new()));
     assert!(matches!(second, Err(StateError::Locked { .. })));
     drop(service);
 }

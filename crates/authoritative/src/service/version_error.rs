@@ -4,7 +4,7 @@ use crate::OpenImageError;
 use nonesuch_dnssec::keys::directory::KeyDirectoryError;
 use nonesuch_dnssec::online::{LoadProverError, PrepareError};
 use nonesuch_dnssec::transition::{TransitionFault, list_faults};
-use nonesuch_dnssec::verify::{Fault, FaultReason, Report, count_faults};
+use nonesuch_dnssec::verify::{Fault, FaultReason, Report, format_fault_count};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_secondary::{PublishError, RejectionPeriod};
 use nonesuch_zone::LoadError;
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 pub enum VersionError {
     /// The service has no zone with this name, or the zone was removed in the meantime.
     #[error("the server has no zone with this name")]
-    Unknown,
+    UnknownZone,
     /// The settings of the zone no longer name the primary from which the version was transferred.
     #[error("the settings of the zone changed during the transfer and no longer contain this primary")]
-    OtherSource,
+    PrimaryRemoved,
     /// The records belong to the zone with this name, and not to the zone to be published.
     #[error("the records belong to the zone {0}")]
     OtherZone(Name),
@@ -43,10 +43,10 @@ pub enum VersionError {
     },
     /// The source is a stream that can be read only once.
     #[error("{} is a stream and cannot be read again: serve a zone that changes from a file", .0.display())]
-    ReadOnce(PathBuf),
+    StreamAlreadyRead(PathBuf),
     /// The file changed while the server read it.
     #[error("{}: changed while the server read it: write each version to a temporary file in the same directory, and rename it", .0.display())]
-    Moving(PathBuf),
+    ChangedWhileRead(PathBuf),
     /// The zone has no NS records at its apex (RFC 2181 §6.1). Such a version is rejected even with
     /// `on-fault = "warn"`.
     #[error("the zone has no NS records at its apex: add them")]
@@ -55,14 +55,14 @@ pub enum VersionError {
     #[error(
         "verification found {}, first: {}; `nonesuch zone verify FILE` lists all faults; correct the zone, or sign it again with \
          `nonesuch zone sign`",
-        count_faults(*faults), first.join("; ")
+        format_fault_count(*faults), first.join("; ")
     )]
-    Unsound {
+    FaultsFound {
         /// Number of faults.
         faults: usize,
         /// Texts of the first three faults.
         first: Vec<String>,
-        /// Period for which this version has the faults.
+        /// Period for which this version remains rejected.
         verdict: RejectionPeriod,
     },
     /// The ZONEMD record does not verify (RFC 8976 §4): the records differ from those that were
@@ -79,10 +79,10 @@ pub enum VersionError {
     )]
     OnlyKeySet,
     /// The zone is signed with NSEC5, and its VRF key is missing.
-    #[error("the zone has NSEC5, and {}: set nsec5-keys to the directory of its VRF key", missing_directory_text(folder.as_deref()))]
+    #[error("the zone has NSEC5, and {}: set nsec5-keys to the directory of its VRF key", missing_directory_text(directory.as_deref()))]
     Nsec5KeysNeeded {
         /// The missing directory next to the zone file; `None` if the zone has no file.
-        folder: Option<PathBuf>,
+        directory: Option<PathBuf>,
     },
     /// The settings require NSEC5, and the zone is not signed with NSEC5.
     #[error(
@@ -148,19 +148,19 @@ pub enum VersionError {
 }
 
 impl VersionError {
-    /// Converts the error of a transferred version that was verified at `now`, in seconds since
-    /// 1970 modulo 2^32.
+    /// Converts the error of a transferred version to the error that the transfers expect. `now` is
+    /// the time of verification, in seconds since 1970 modulo 2^32.
     pub(super) fn into_publish_error(self, now: u32) -> PublishError {
         let reason = self.to_string();
         let verdict = match self {
-            Self::Unknown | Self::OtherSource => return PublishError::NoLongerWanted(reason),
+            Self::UnknownZone | Self::PrimaryRemoved => return PublishError::NoLongerWanted(reason),
             Self::Store { .. } | Self::Keys(_) => return PublishError::Failed(reason),
-            Self::Unsound { first, verdict, .. } => {
+            Self::FaultsFound { first, verdict, .. } => {
                 return PublishError::Rejected { reason: first.join("; "), verdict };
             }
             Self::Prepare(error) => match *error {
                 PrepareError::Keys(_) => return PublishError::Failed(reason),
-                PrepareError::Unsound(report) => rejection_period(&report, now),
+                PrepareError::Faulty(report) => rejection_period(&report, now),
                 _ => RejectionPeriod::Final,
             },
             _ => RejectionPeriod::Final,
@@ -176,24 +176,24 @@ impl VersionError {
 }
 
 /// Returns how long a version with this report, which was verified at `now`, remains rejected. If
-/// signatures are not yet valid, this is until the last of them becomes valid. If signatures have
-/// only expired, this is 0 seconds. Without either fault, the rejection is final.
+/// signatures are not yet valid, this is until the last of them becomes valid. If no signature is
+/// too new but some have expired, this is 0 seconds. Without either fault, the rejection is final.
 pub(super) fn rejection_period(report: &Report, now: u32) -> RejectionPeriod {
-    let wait = |fault: &Fault| match fault.reason {
+    let seconds_until_valid = |fault: &Fault| match fault.reason {
         FaultReason::NotYetValid { inception, .. } => Some(inception.wrapping_sub(now)),
         FaultReason::Expired { .. } => Some(0),
         _ => None,
     };
-    let seconds = report.faults.iter().filter_map(wait).max();
+    let seconds = report.faults.iter().filter_map(seconds_until_valid).max();
     seconds.map_or(RejectionPeriod::Final, |seconds| RejectionPeriod::For { seconds })
 }
 
-/// Returns why the VRF key of a zone is missing: `folder`, its default directory, does not exist;
-/// or the zone has no default directory (`None`).
-fn missing_directory_text(folder: Option<&Path>) -> String {
+/// Returns why the VRF key of a zone is missing: `directory`, its default directory, does not
+/// exist; or the zone has no default directory (`None`).
+fn missing_directory_text(directory: Option<&Path>) -> String {
     let not_found =
-        |folder: &Path| format!("the directory {} next to its file does not exist", folder.display());
-    folder.map_or_else(|| "it has no file, so there is no default directory".to_owned(), not_found)
+        |directory: &Path| format!("the directory {} next to its file does not exist", directory.display());
+    directory.map_or_else(|| "it has no file, so there is no default directory".to_owned(), not_found)
 }
 
 /// Returns the remedy for an error when writing a file in the state directory; empty if the error

@@ -2,7 +2,7 @@
 
 use super::VersionError;
 use super::activity::lock;
-use super::build::BuildRecord;
+use super::build::BuildMetadata;
 use super::membership::CatalogMembership;
 use super::settings::{ZoneSettings, ZoneSource};
 use super::state::Fingerprint;
@@ -14,7 +14,7 @@ use nonesuch_proto::Name;
 use nonesuch_zone::{Contents, Journal};
 use std::sync::{Arc, Mutex};
 
-/// A zone.
+/// A zone of a service.
 #[derive(Debug)]
 pub(super) struct Zone {
     pub(super) apex: Name,
@@ -65,6 +65,7 @@ pub(super) struct ZoneRuntime {
     /// Time at which all signatures were verified, in seconds since 1970 modulo 2^32; `None` if
     /// they were not verified.
     pub(super) verified_at: Option<u32>,
+    /// The journal, if the zone is transferred and its journal can be used.
     pub(super) journal: Option<Arc<Journal>>,
     /// Digest of the keys that sign the served version online
     /// ([`signers_digest`](super::image_inputs::signers_digest)).
@@ -79,26 +80,31 @@ pub(super) struct ZoneRuntime {
 /// A version that is served only from memory, because it could not be stored.
 #[derive(Debug)]
 pub(super) struct UnstoredVersion {
+    /// Why it could not be stored.
     pub(super) error: VersionError,
     /// The metadata to store with it.
-    pub(super) record: BuildRecord,
+    pub(super) metadata: BuildMetadata,
 }
 
-/// Result of a check for a new version of a zone.
+/// Result of loading a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Update {
+pub(super) enum LoadOutcome {
+    /// A version was published.
     Published,
+    /// The served version is still current.
     Unchanged,
-    /// The zone has no file to load; it is transferred or generated.
+    /// No version is served, because the zone has no file to load; it is transferred or generated.
     Waiting,
 }
 
 impl Zone {
+    /// Creates a configured zone.
     pub(super) fn new(settings: ZoneSettings, publication_lock: Arc<ZoneLock>) -> Self {
         let (apex, runtime) = (settings.apex.clone(), Mutex::default());
         Self { apex, is_member: false, publication_lock, settings: Mutex::new(Arc::new(settings)), runtime }
     }
 
+    /// Creates a member of a catalog.
     pub(super) fn member(settings: ZoneSettings, publication_lock: Arc<ZoneLock>) -> Self {
         Self { is_member: true, ..Self::new(settings, publication_lock) }
     }
@@ -142,27 +148,27 @@ impl Zone {
     }
 
     /// Drops the runtime state of the removed zone, including its open files.
-    pub(super) fn close(&self) {
+    pub(super) fn clear_runtime(&self) {
         *lock(&self.runtime) = ZoneRuntime { is_removed: true, ..ZoneRuntime::default() };
     }
 
     /// Logs a warning if signatures expire soon or have expired. Returns the seconds after which
-    /// the caller should call it again.
+    /// the caller should call it again; `None` if the zone is not served or has no signatures.
     pub(super) fn warn_of_expiry(&self, now: u32) -> Option<u32> {
         let mut runtime = lock(&self.runtime);
         let period = runtime.served.as_ref()?.published().image().period()?;
-        let warning = runtime.expiry.look(period, now);
+        let warning = runtime.expiry.due_warning(period, now);
         drop(runtime);
         if let Some(expiry) = warning {
             let (name, expired) = (self.apex.to_string(), matches!(expiry, Expiry::Expired { .. }));
             tracing::warn!(name: "signatures-expire", zone = name, expired, "zone {name}: {expiry}");
         }
-        Some(Expiry::of(period, now).next_look())
+        Some(Expiry::of(period, now).seconds_to_next_check())
     }
 
     /// Returns whether responses need online signatures or proofs.
-    pub(super) fn is_online(&self) -> bool {
-        lock(&self.runtime).served.as_ref().is_some_and(|served| served.published().is_online())
+    pub(super) fn needs_online_work(&self) -> bool {
+        lock(&self.runtime).served.as_ref().is_some_and(|served| served.published().needs_online_work())
     }
 
     pub(super) fn status(&self, now: u32) -> ZoneStatus {
@@ -209,6 +215,7 @@ impl ZoneRuntime {
     }
 }
 
+/// Returns the source of a zone for its status.
 fn describe_source(settings: &ZoneSettings) -> String {
     match &settings.source {
         ZoneSource::File(path) | ZoneSource::Stream(path) => path.display().to_string(),

@@ -28,8 +28,8 @@ use std::sync::mpsc::{Sender, channel};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Starts the threads that handle the `events` of `service`. They end when the service stops. The
-/// caller must call this before [`Service::begin`], because [`Service::wait`] also waits for the
-/// members of stored catalogs.
+/// caller must call this before [`Service::begin`], because [`Service::wait_until_loaded`] also
+/// waits for the members of stored catalogs.
 ///
 /// # Errors
 /// Returns the error of the operating system if a thread cannot be started.
@@ -38,7 +38,7 @@ pub fn handle_zone_events(
     events: UnboundedReceiver<ZoneEvent>,
     transfers: Arc<Transfers>,
 ) -> io::Result<()> {
-    let registry = Registry::new(service.configured());
+    let registry = Registry::new(service.configured_zones());
     let loader = start_loader(Arc::clone(service))?;
     let syncer = start_syncer(Arc::clone(service))?;
     let handler = ZoneEventHandler {
@@ -52,8 +52,8 @@ pub fn handle_zone_events(
     };
     // `run` ends one of them at `MembersLoaded`: the members of stored catalogs are loaded. It ends
     // the other at `Loaded`: the catalogs that this server produces are published.
-    service.begin_loading();
-    service.begin_loading();
+    service.add_loading_task();
+    service.add_loading_task();
     std::thread::Builder::new().name("zones".to_owned()).spawn(move || handler.run(events)).map(drop)
 }
 
@@ -92,7 +92,7 @@ fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
     let sync = move || {
         while let Ok(mut zones) = written.recv() {
             zones.extend(written.try_iter().flatten());
-            let Some(state) = service.state() else { continue };
+            let Some(state) = service.state_directory() else { continue };
             if let Err((zone, error)) = Membership::sync(state, &zones) {
                 let name = zone.to_string();
                 tracing::warn!(
@@ -145,20 +145,21 @@ struct MemberZone {
 }
 
 impl ZoneEventHandler {
+    /// Handles events until [`ZoneEvent::Stopped`].
     fn run(mut self, mut events: UnboundedReceiver<ZoneEvent>) {
         while let Some(event) = events.blocking_recv() {
             match event {
-                // A zone of primaries may be stored. Whether it needs a transfer is known only
-                // after loading.
+                // Only loading shows whether a zone of primaries needs a transfer, because a
+                // version of it may be stored.
                 ZoneEvent::Added(settings) if settings.source == ZoneSource::Primaries => {}
-                ZoneEvent::Added(settings) => self.set_zone(&settings),
+                ZoneEvent::Added(settings) => self.update_transfers(&settings),
                 ZoneEvent::Changed(settings) => {
                     let secondaries = settings.transfers.also_notify.clone();
                     self.transfers.retain_secondaries(&settings.apex, secondaries);
                     // For a zone of primaries, this happens after it is loaded again with its
                     // stored version.
                     if settings.source != ZoneSource::Primaries {
-                        self.set_zone(&settings);
+                        self.update_transfers(&settings);
                     }
                     self.update_catalog(&settings.apex);
                 }
@@ -171,11 +172,11 @@ impl ZoneEventHandler {
                     self.refresh_if_secondary(&apex);
                     self.update_catalog(&apex);
                 }
-                ZoneEvent::Removed { apex, is_kept } => self.handle_removal(&apex, is_kept),
+                ZoneEvent::Removed { apex, keeps_files } => self.handle_removal(&apex, keeps_files),
                 ZoneEvent::CatalogsLoaded => self.load_catalogs(),
                 // The catalogs that this server produces are complete, because earlier events have
                 // been handled.
-                ZoneEvent::Loaded | ZoneEvent::MembersLoaded => self.service.end_loading(),
+                ZoneEvent::Loaded | ZoneEvent::MembersLoaded => self.service.end_loading_task(),
                 ZoneEvent::Reloaded => {
                     self.handle_reload();
                     self.transfers.reconsider_rejected();
@@ -190,13 +191,13 @@ impl ZoneEventHandler {
         if let Some(settings) = self.service.settings_of(apex)
             && settings.source == ZoneSource::Primaries
         {
-            self.set_zone(&settings);
+            self.update_transfers(&settings);
         }
     }
 
     /// Passes the settings of a zone to the transfers. Removes a zone that does not come from
     /// primaries from the transfers.
-    fn set_zone(&self, settings: &ZoneSettings) {
+    fn update_transfers(&self, settings: &ZoneSettings) {
         if settings.source != ZoneSource::Primaries {
             self.transfers.remove_zone(&settings.apex);
             return;
@@ -229,14 +230,14 @@ impl ZoneEventHandler {
 
     /// Handles the removal of a zone. If the zone is a catalog, its members are also removed. Their
     /// stored versions remain, because no catalog version removed the members.
-    fn handle_removal(&mut self, apex: &Name, is_kept: bool) {
+    fn handle_removal(&mut self, apex: &Name, keeps_files: bool) {
         self.transfers.retain_secondaries(apex, Vec::new());
-        if is_kept {
+        if keeps_files {
             self.transfers.retire_zone(apex);
         } else {
             self.transfers.remove_zone(apex);
         }
-        let changes = self.registry.forget(apex);
+        let changes = self.registry.remove_catalog(apex);
         self.apply_changes(changes, true);
     }
 
@@ -248,7 +249,7 @@ impl ZoneEventHandler {
                 self.produce(apex, members, self.service.contents(apex).as_deref());
             }
             Some(CatalogSettings::Consumer { .. }) if self.has_loaded_catalogs => {
-                let is_first = !self.registry.knows(apex);
+                let is_first = !self.registry.contains(apex);
                 let Some(catalog) = self.read_catalog(apex) else { return self.keep_last_version(apex) };
                 let changes = self.registry.update(catalog);
                 self.apply_changes(changes, false);
@@ -257,14 +258,14 @@ impl ZoneEventHandler {
                 }
             }
             Some(CatalogSettings::Consumer { .. }) => {}
-            None => self.service.note_catalog(apex, None),
+            None => self.service.note_catalog_fault(apex, None),
         }
     }
 
     /// Serves the member zones of the last valid version of a catalog whose newest version is
     /// broken (RFC 9432 §5.1).
     fn keep_last_version(&mut self, apex: &Name) {
-        if self.registry.knows(apex) {
+        if self.registry.contains(apex) {
             self.registry.mark_broken(apex);
         } else if let Some(catalog) = Membership::last_version(apex, &self.noted_members()) {
             let changes = self.registry.update(catalog);
@@ -282,7 +283,7 @@ impl ZoneEventHandler {
         });
         let fault = catalog.as_ref().err();
         let fault = fault.map(|error| format!("the catalog is broken, keeping its members: {error}"));
-        self.service.note_catalog(apex, fault);
+        self.service.note_catalog_fault(apex, fault);
         catalog.ok()
     }
 
@@ -298,13 +299,14 @@ impl ZoneEventHandler {
             |apex: &Name| self.read_catalog(apex).or_else(|| Membership::last_version(apex, &noted));
         let catalogs: Vec<Catalog> = consumed.filter_map(|zone| version_of(&zone.apex)).collect();
         let owners = noted.into_iter().map(|member| (member.zone, member.catalog)).collect();
-        let changes = self.registry.load(catalogs, &owners);
+        let changes = self.registry.restore(catalogs, &owners);
         self.has_loaded_catalogs = true;
         self.apply_changes(changes, false);
         self.remove_lost_members();
         self.send_task(LoaderTask::StoredMembersDone);
     }
 
+    /// Sends a task to the thread `members`.
     fn send_task(&self, task: LoaderTask) {
         // Sending cannot fail, because the thread `members` ends only after this thread.
         let _ = self.loader.send(task);
@@ -312,7 +314,7 @@ impl ZoneEventHandler {
 
     /// Returns the membership notes of zones that no catalog owns now.
     fn noted_members(&self) -> Vec<Membership> {
-        let Some(state) = self.service.state() else { return Vec::new() };
+        let Some(state) = self.service.state_directory() else { return Vec::new() };
         Membership::all_except(state, self.registry.members()).unwrap_or_else(|error| {
             tracing::warn!(name: "state-directory-not-read", "state-dir: cannot read the directory: {error}");
             Vec::new()
@@ -324,7 +326,7 @@ impl ZoneEventHandler {
     /// or not configured.
     fn remove_lost_members(&self) {
         for Membership { zone, catalog, .. } in self.noted_members() {
-            if self.registry.knows(&catalog) && self.service.settings_of(&zone).is_none() {
+            if self.registry.contains(&catalog) && self.service.settings_of(&zone).is_none() {
                 tracing::info!(name: "member-removed", zone = zone.to_string(), %catalog, "zone {zone}: removed from catalog {catalog}");
                 self.service.delete_stored(&zone);
             }
@@ -344,14 +346,15 @@ impl ZoneEventHandler {
         let members: Vec<ProducedMember> = members.collect();
         match produce(apex, &members, previous, nonesuch_server::clock::seconds_now() as u32) {
             Ok(Some(contents)) => {
-                self.service.note_catalog(apex, None);
+                self.service.note_catalog_fault(apex, None);
                 // The log and the status of the zone contain the reason for a rejection.
                 let _ = self.service.publish(apex, contents, &[]);
             }
-            Ok(None) => self.service.note_catalog(apex, None),
+            Ok(None) => self.service.note_catalog_fault(apex, None),
             Err(error) => {
                 tracing::error!(name: "catalog-not-generated", zone, "catalog {zone}: not generated: {error}");
-                self.service.note_catalog(apex, Some(format!("the catalog cannot be generated: {error}")));
+                self.service
+                    .note_catalog_fault(apex, Some(format!("the catalog cannot be generated: {error}")));
             }
         }
     }
@@ -359,16 +362,16 @@ impl ZoneEventHandler {
     /// Applies the configured zones and templates after a reload.
     fn handle_reload(&mut self) {
         self.logged_groups.borrow_mut().clear();
-        let changes = self.registry.set_configured(self.service.configured());
+        let changes = self.registry.set_configured(self.service.configured_zones());
         // The stored files of a member become those of the configured zone.
         self.apply_changes(changes, true);
         let members = self.registry.members().filter_map(|zone| self.member_zone(zone));
-        self.add(members.collect());
+        self.add_members(members.collect());
     }
 
     /// Applies changes of catalogs in their order. Combines consecutive changes: first all
-    /// removals, then all additions. With `is_kept`, the stored files of removed zones remain.
-    fn apply_changes(&mut self, changes: Vec<Change>, is_kept: bool) {
+    /// removals, then all additions. With `keeps_files`, the stored files of removed zones remain.
+    fn apply_changes(&mut self, changes: Vec<Change>, keeps_files: bool) {
         let mut pending = PendingChanges::default();
         for change in changes {
             match change {
@@ -377,7 +380,7 @@ impl ZoneEventHandler {
                     self.apply_pending_addition(&zone, &mut pending);
                     let name = zone.to_string();
                     tracing::info!(name: "member-removed", zone = name, %catalog, "zone {name}: removed from catalog {catalog}");
-                    if is_kept { &mut pending.retired } else { &mut pending.deleted }.push(zone);
+                    if keeps_files { &mut pending.retired } else { &mut pending.deleted }.push(zone);
                 }
                 Change::Reset { zone } => {
                     self.apply_pending_addition(&zone, &mut pending);
@@ -405,24 +408,24 @@ impl ZoneEventHandler {
 
     /// Removes and adds the zones in `pending`.
     fn apply_pending(&mut self, pending: PendingChanges) {
-        for (zones, is_kept) in [(pending.retired, true), (pending.deleted, false)] {
+        for (zones, keeps_files) in [(pending.retired, true), (pending.deleted, false)] {
             if !zones.is_empty() {
-                self.service.remove_zones(&zones, is_kept);
+                self.service.remove_zones(&zones, keeps_files);
             }
         }
         let members: Vec<MemberZone> =
-            pending.added.iter().filter_map(|zone| self.set_member(zone)).collect();
+            pending.added.iter().filter_map(|zone| self.persist_member(zone)).collect();
         if !pending.added.is_empty() {
             // Sending cannot fail, because the thread `notes` ends only after this thread.
             let _ = self.syncer.send(pending.added.into_iter().collect());
         }
         if !members.is_empty() {
-            self.add(members);
+            self.add_members(members);
         }
     }
 
     /// Adds members or changes their settings, and records their catalogs for the status.
-    fn add(&self, members: Vec<MemberZone>) {
+    fn add_members(&self, members: Vec<MemberZone>) {
         let notes = members.iter().map(|member| (member.settings.apex.clone(), member.member_of.clone()));
         let notes: Vec<(Name, CatalogMembership)> = notes.collect();
         let settings = members.into_iter().map(|member| member.settings).collect();
@@ -434,8 +437,8 @@ impl ZoneEventHandler {
 
     /// Writes the membership note of a zone to the state directory. Returns the zone with the
     /// settings to serve it with.
-    fn set_member(&self, zone: &Name) -> Option<MemberZone> {
-        if let Some((state, owner)) = self.service.state().zip(self.registry.owner(zone)) {
+    fn persist_member(&self, zone: &Name) -> Option<MemberZone> {
+        if let Some((state, owner)) = self.service.state_directory().zip(self.registry.owner(zone)) {
             let OwningCatalog { catalog, label, groups } = owner.clone();
             let membership = Membership { zone: zone.clone(), catalog, label, groups };
             if let Err(error) = membership.persist(state) {

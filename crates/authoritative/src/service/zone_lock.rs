@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 /// same name that has a publication in progress.
 #[derive(Debug, Default)]
 pub(super) struct ZoneLock {
-    busy: Mutex<()>,
+    publication: Mutex<()>,
     /// Whether the stored versions must be deleted before the next publication.
-    deletes: AtomicBool,
+    must_delete_versions: AtomicBool,
 }
 
 /// Holds the lock of a zone until it is dropped.
@@ -25,12 +25,12 @@ pub(super) struct ZoneLock {
 pub(super) struct ZoneLockGuard<'z> {
     service: &'z Service,
     zone: &'z Zone,
-    busy: Option<MutexGuard<'z, ()>>,
+    publication: Option<MutexGuard<'z, ()>>,
 }
 
 impl Drop for ZoneLockGuard<'_> {
     fn drop(&mut self) {
-        drop(self.busy.take());
+        drop(self.publication.take());
         self.service.clean_up(self.zone.apex(), self.zone.publication_lock());
     }
 }
@@ -38,31 +38,32 @@ impl Drop for ZoneLockGuard<'_> {
 impl Service {
     /// Waits until no other thread publishes a version of the zone, and locks it.
     pub(super) fn lock_zone<'z>(&'z self, zone: &'z Zone) -> ZoneLockGuard<'z> {
-        let busy = lock(&zone.publication_lock().busy);
+        let publication = lock(&zone.publication_lock().publication);
         self.delete_versions(zone.apex(), zone.publication_lock());
-        ZoneLockGuard { service: self, zone, busy: Some(busy) }
+        ZoneLockGuard { service: self, zone, publication: Some(publication) }
     }
 
-    /// Returns the lock for a new zone with this name.
+    /// Returns the lock for a new zone with this name: that of a removed zone with a publication in
+    /// progress, otherwise a new one.
     pub(super) fn zone_lock(&self, apex: &Name) -> Arc<ZoneLock> {
-        lock(&self.abandoned).get(apex).cloned().unwrap_or_default()
+        lock(&self.removed_zone_locks).get(apex).cloned().unwrap_or_default()
     }
 
-    /// Marks a zone as removed. Does not wait for its publication. With `is_kept`, its stored files
-    /// remain.
-    pub(super) fn abandon_zone(&self, apex: &Name, publication_lock: &Arc<ZoneLock>, is_kept: bool) {
-        publication_lock.deletes.fetch_or(!is_kept, SeqCst);
-        lock(&self.abandoned).insert(apex.clone(), Arc::clone(publication_lock));
+    /// Marks a zone as removed, and cleans up unless a publication is in progress, for which it
+    /// does not wait. With `keeps_files`, the stored files of the zone remain.
+    pub(super) fn mark_removed(&self, apex: &Name, publication_lock: &Arc<ZoneLock>, keeps_files: bool) {
+        publication_lock.must_delete_versions.fetch_or(!keeps_files, SeqCst);
+        lock(&self.removed_zone_locks).insert(apex.clone(), Arc::clone(publication_lock));
         self.clean_up(apex, publication_lock);
     }
 
     /// Deletes all stored files of a zone that does not exist. Returns whether any existed.
     pub(super) fn delete_stored(&self, apex: &Name) -> bool {
-        let Some(state) = &self.state else { return false };
+        let Some(state) = &self.state_directory else { return false };
         let is_deleted = state.remove(apex);
-        let publication_lock = lock(&self.abandoned).get(apex).cloned();
+        let publication_lock = lock(&self.removed_zone_locks).get(apex).cloned();
         if let Some(publication_lock) = &publication_lock {
-            self.abandon_zone(apex, publication_lock, false);
+            self.mark_removed(apex, publication_lock, false);
         }
         is_deleted || publication_lock.is_some()
     }
@@ -72,29 +73,33 @@ impl Service {
     fn clean_up(&self, apex: &Name, publication_lock: &Arc<ZoneLock>) {
         // Checked again after each release: a removal in the meantime could not take the lock, and
         // relies on this thread.
-        while self.is_abandoned(apex, publication_lock) {
-            let _busy = match publication_lock.busy.try_lock() {
-                Ok(busy) => busy,
+        while self.needs_clean_up(apex, publication_lock) {
+            let _publication = match publication_lock.publication.try_lock() {
+                Ok(publication) => publication,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            let mut abandoned = lock(&self.abandoned);
-            if abandoned.get(apex).is_some_and(|found| Arc::ptr_eq(found, publication_lock)) {
-                abandoned.remove(apex);
+            let mut locks = lock(&self.removed_zone_locks);
+            if locks.get(apex).is_some_and(|found| Arc::ptr_eq(found, publication_lock)) {
+                locks.remove(apex);
             }
-            drop(abandoned);
+            drop(locks);
             self.delete_versions(apex, publication_lock);
         }
     }
 
-    fn is_abandoned(&self, apex: &Name, publication_lock: &Arc<ZoneLock>) -> bool {
-        publication_lock.deletes.load(SeqCst)
-            || lock(&self.abandoned).get(apex).is_some_and(|found| Arc::ptr_eq(found, publication_lock))
+    /// Returns whether the zone was removed and its clean-up is not finished.
+    fn needs_clean_up(&self, apex: &Name, publication_lock: &Arc<ZoneLock>) -> bool {
+        publication_lock.must_delete_versions.load(SeqCst)
+            || lock(&self.removed_zone_locks)
+                .get(apex)
+                .is_some_and(|found| Arc::ptr_eq(found, publication_lock))
     }
 
+    /// Deletes the stored versions of the zone, if its removal requires that.
     fn delete_versions(&self, apex: &Name, publication_lock: &ZoneLock) {
-        if publication_lock.deletes.swap(false, SeqCst)
-            && let Some(state) = &self.state
+        if publication_lock.must_delete_versions.swap(false, SeqCst)
+            && let Some(state) = &self.state_directory
         {
             state.remove_versions(apex);
         }

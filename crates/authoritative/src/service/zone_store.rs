@@ -24,7 +24,7 @@ pub struct ServiceZoneStore {
 impl ServiceZoneStore {
     /// Changes the stored state of a zone; `what` names the changed part in the log.
     fn update_state(&self, apex: &Name, part: &str, change: impl FnOnce(&mut StateFile)) {
-        let Some(state) = self.service.state() else { return };
+        let Some(state) = self.service.state_directory() else { return };
         if let Err(error) = state.update(apex, change) {
             let file = state.path(apex, STATE_SUFFIX);
             tracing::warn!(name: "state-not-stored", zone = %apex, file = %file.display(), %error, "zone {apex}: cannot store {part}: make the directory writable for this user");
@@ -40,7 +40,7 @@ impl ZoneStore for ServiceZoneStore {
     fn publish(&self, apex: &Name, received: ReceivedVersion) -> Result<(), PublishError> {
         let ReceivedVersion { primary, contents, steps } = received;
         let published = self.service.publish_from(&primary, apex, contents, &steps);
-        published.map(drop).map_err(|refused| refused.into_publish_error(self.service.now()))
+        published.map(drop).map_err(|refused| refused.into_publish_error(self.service.shifted_now()))
     }
 
     fn expire(&self, apex: &Name) {
@@ -57,7 +57,7 @@ impl ZoneStore for ServiceZoneStore {
     }
 
     fn load_state(&self, apex: &Name) -> StoredState {
-        let stored = self.service.state().map(|state| state.read_state(apex)).unwrap_or_default();
+        let stored = self.service.state_directory().map(|state| state.read_state(apex)).unwrap_or_default();
         StoredState { timers: stored.timers, rejected: stored.rejected }
     }
 
@@ -71,7 +71,7 @@ impl ZoneStore for ServiceZoneStore {
     }
 
     fn forget(&self, apex: &Name) {
-        if let Some(state) = self.service.state() {
+        if let Some(state) = self.service.state_directory() {
             // State that remains is ignored if its serial does not match.
             let _ = state.update(apex, |stored| (stored.timers, stored.rejected) = (None, None));
         }
@@ -82,6 +82,6 @@ impl ZoneStore for ServiceZoneStore {
     }
 
     fn keys(&self) -> TsigKeys {
-        self.settings.load().keys.clone()
+        self.settings.load().tsig_keys.clone()
     }
 }

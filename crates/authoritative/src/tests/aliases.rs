@@ -29,14 +29,15 @@ fn chains(links: usize) -> String {
 }
 
 #[test]
-fn the_limit_is_of_links_and_not_of_the_answer() {
+fn the_limit_counts_aliases_and_not_the_answer_after_them() {
     for links in [1, 2, 16, 17, 18, 19] {
         for signing in [None, Some(Mechanism::Nsec), Some(Mechanism::Compact)] {
             let zone = Zone::new(&chains(links), "example.", signing);
             for (prefix, has_answer) in
                 [("h", true), ("e", false), ("n", false), ("c", false), ("w", true), ("o", false)]
             {
-                let message = zone.judged(&format!("{prefix}1.example."), Rtype::A, signing.is_some());
+                let message =
+                    zone.checked_response(&format!("{prefix}1.example."), Rtype::A, signing.is_some());
                 let of = |rtype| message.section(Section::Answer).filter(|r| r.rtype == rtype).count();
                 let is_whole = links <= 17;
                 let expected = (links.min(17), usize::from(is_whole && has_answer));
@@ -51,11 +52,11 @@ fn the_limit_is_of_links_and_not_of_the_answer() {
 
 /// A DNAME record and the CNAME record synthesised from it count as one link.
 #[test]
-fn a_dname_is_one_link() {
+fn a_dname_counts_as_one_alias() {
     for links in [16, 17] {
         let zone = Zone::new(&chains(links), "example.", None);
         // The chain is x.dn, x.d, h2 and so on.
-        let message = zone.judged("x.dn.example.", Rtype::A, false);
+        let message = zone.checked_response("x.dn.example.", Rtype::A, false);
         let of = |rtype| message.section(Section::Answer).filter(|r| r.rtype == rtype).count();
         assert_eq!((of(Rtype::DNAME), of(Rtype::CNAME)), (1, 17), "{links}");
         assert_eq!(of(Rtype::A), usize::from(links == 16), "{links}");

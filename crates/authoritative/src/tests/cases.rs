@@ -179,8 +179,8 @@ const CASES: &[Case] = &[
 ];
 
 fn in_every_way(mut test: impl FnMut(&Zone, bool)) {
-    for way in SIGNINGS.map(Way::new).into_iter().chain(Way::all_online()) {
-        let zone = Zone::read(ZONE, "example.", &way);
+    for setup in SIGNINGS.map(SigningSetup::new).into_iter().chain(SigningSetup::all_online()) {
+        let zone = Zone::read(ZONE, "example.", &setup);
         for dnssec_ok in [false, true] {
             test(&zone, dnssec_ok);
         }
@@ -197,8 +197,9 @@ fn shown_rcode(zone: &Zone, dnssec_ok: bool, rcode: Rcode) -> Rcode {
 fn every_case_in_every_way() {
     in_every_way(|zone, dnssec_ok| {
         for Case(qname, qtype, rcode, authoritative, answer, authority, additional) in CASES {
-            let message = zone.judged(qname, *qtype, dnssec_ok);
-            let what = format!("{qname} {qtype} {:?} DO {dnssec_ok}\n{}", zone.signing, shown(&message));
+            let message = zone.checked_response(qname, *qtype, dnssec_ok);
+            let what =
+                format!("{qname} {qtype} {:?} DO {dnssec_ok}\n{}", zone.signing, display_message(&message));
             let data = |section| -> BTreeSet<String> {
                 message.section(section).filter(|r| !is_dnssec(r.rtype)).map(line).collect()
             };
@@ -218,9 +219,9 @@ fn every_case_in_every_way() {
 /// RFC 1034 §4.3.2, RFC 6672 §3.1: each alias precedes its target, and a DNAME record precedes the
 /// CNAME record synthesised from it.
 #[test]
-fn aliases_stand_in_their_order() {
+fn aliases_are_in_chain_order() {
     in_every_way(|zone, dnssec_ok| {
-        let message = zone.judged("intodn.example.", Rtype::A, dnssec_ok);
+        let message = zone.checked_response("intodn.example.", Rtype::A, dnssec_ok);
         let data = message.section(Section::Answer).filter(|r| !is_dnssec(r.rtype));
         let types: Vec<Rtype> = data.map(|record| record.rtype).collect();
         assert_eq!(types, [Rtype::CNAME, Rtype::DNAME, Rtype::CNAME, Rtype::A]);
@@ -230,23 +231,23 @@ fn aliases_stand_in_their_order() {
 /// RFC 6672 §2.2: a name that becomes too long causes YXDOMAIN; the response contains the DNAME
 /// record as the reason.
 #[test]
-fn dname_that_makes_too_long_a_name() {
+fn a_dname_substitution_that_is_too_long() {
     in_every_way(|zone, dnssec_ok| {
         let label = "x".repeat(63);
         // 3 × 64 + 47 + ".dn.example." (12 octets of wire form) = 251; ".target." is four octets
         // longer than ".dn.".
         for (last, rcode) in [(50, Rcode(6)), (47, Rcode(6)), (46, Rcode::NXDOMAIN)] {
             let qname = format!("{label}.{label}.{label}.{}.dn.example.", "y".repeat(last));
-            let message = zone.judged(&qname, Rtype::A, dnssec_ok);
+            let message = zone.checked_response(&qname, Rtype::A, dnssec_ok);
             let rcode = shown_rcode(zone, dnssec_ok, rcode);
             assert_eq!(message.rcode(), rcode, "{} octets", name(&qname).wire().len());
             let first = message.section(Section::Answer).next().unwrap();
             assert_eq!(line(first), "dn.example. 3600 dname target.example.");
         }
         // A DNAME with a target below itself lengthens the name until the link limit is reached.
-        let message = zone.judged("a.dnloop.example.", Rtype::A, dnssec_ok);
-        let made = message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
-        assert!(made.count() >= 16);
+        let message = zone.checked_response("a.dnloop.example.", Rtype::A, dnssec_ok);
+        let cnames = message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
+        assert!(cnames.count() >= 16);
     });
 }
 
@@ -262,7 +263,7 @@ fn names_of_255_octets() {
             let qname = format!("{}.{below}.example.", labels.join("."));
             assert_eq!(name(&qname).wire().len(), 255);
             let rcode = shown_rcode(zone, dnssec_ok, rcode);
-            assert_eq!(zone.judged(&qname, Rtype::A, dnssec_ok).rcode(), rcode);
+            assert_eq!(zone.checked_response(&qname, Rtype::A, dnssec_ok).rcode(), rcode);
         }
     });
 }
@@ -273,15 +274,15 @@ fn any_is_one_rrset() {
     in_every_way(|zone, dnssec_ok| {
         for qname in ["example.", "host.example.", "foo.wild.example.", "foo.tlsa.example.", "alias.example."]
         {
-            let message = zone.judged(qname, Rtype::ANY, dnssec_ok);
+            let message = zone.checked_response(qname, Rtype::ANY, dnssec_ok);
             let answer: Vec<&Record> = message.section(Section::Answer).collect();
             let types: BTreeSet<Rtype> =
                 answer.iter().map(|record| record.rtype).filter(|rtype| *rtype != Rtype::RRSIG).collect();
-            assert_eq!(types.len(), 1, "{}", shown(&message));
-            assert!(answer.iter().all(|record| record.owner == name(qname)), "{}", shown(&message));
+            assert_eq!(types.len(), 1, "{}", display_message(&message));
+            assert!(answer.iter().all(|record| record.owner == name(qname)), "{}", display_message(&message));
         }
         let rcode = shown_rcode(zone, dnssec_ok, Rcode::NXDOMAIN);
-        assert_eq!(zone.judged("missing.example.", Rtype::ANY, dnssec_ok).rcode(), rcode);
+        assert_eq!(zone.checked_response("missing.example.", Rtype::ANY, dnssec_ok).rcode(), rcode);
     });
 }
 
@@ -292,7 +293,7 @@ fn queries_for_dnssec_records() {
     for signing in SIGNINGS {
         let zone = Zone::new(ZONE, "example.", signing);
         let answer = |qname: &str, qtype, dnssec_ok| -> Vec<String> {
-            let message = zone.ask(&name(qname), qtype, dnssec_ok);
+            let message = zone.query_over_tcp(&name(qname), qtype, dnssec_ok);
             assert_eq!(message.rcode(), Rcode::NOERROR);
             message.section(Section::Answer).map(line).collect()
         };
@@ -342,7 +343,7 @@ fn queries_for_dnssec_records() {
             }
             assert_eq!(answer("ent.example.", Rtype::NSEC, dnssec_ok), NO);
         }
-        let dnskeys = zone.ask(&name("example."), Rtype::DNSKEY, true);
+        let dnskeys = zone.query_over_tcp(&name("example."), Rtype::DNSKEY, true);
         let expected = if signing.is_some() { 2 } else { 0 };
         assert_eq!(dnskeys.section(Section::Answer).count(), expected);
     }
@@ -354,12 +355,15 @@ fn queries_for_dnssec_records() {
 fn owners_of_nsec3_records_do_not_exist() {
     for signing in [Mechanism::Nsec3, Mechanism::Nsec3OptOut] {
         let zone = Zone::new(ZONE, "example.", Some(signing));
-        let denial = zone.judged("host.example.", Rtype::MX, true);
+        let denial = zone.checked_response("host.example.", Rtype::MX, true);
         let record = denial.section(Section::Authority).find(|record| record.rtype == Rtype::NSEC3).unwrap();
         let owner = record.owner.to_string();
         for qtype in [Rtype::NSEC3, Rtype::A, Rtype::RRSIG, Rtype::ANY] {
-            assert_eq!(zone.judged(&owner, qtype, true).rcode(), Rcode::NXDOMAIN);
-            assert_eq!(zone.judged(&format!("below.{owner}"), qtype, true).rcode(), Rcode::NXDOMAIN);
+            assert_eq!(zone.checked_response(&owner, qtype, true).rcode(), Rcode::NXDOMAIN);
+            assert_eq!(
+                zone.checked_response(&format!("below.{owner}"), qtype, true).rcode(),
+                Rcode::NXDOMAIN
+            );
         }
     }
 }
@@ -385,12 +389,13 @@ fn the_root_zone() {
                 "a.none.",
             ] {
                 for qtype in [Rtype::A, Rtype::NS, Rtype::SOA, Rtype::DS, Rtype::MX, Rtype::ANY] {
-                    zone.judged(qname, qtype, dnssec_ok);
+                    zone.checked_response(qname, qtype, dnssec_ok);
                 }
             }
-            assert_eq!(zone.judged("none.", Rtype::A, dnssec_ok).rcode(), Rcode::NXDOMAIN);
+            assert_eq!(zone.checked_response("none.", Rtype::A, dnssec_ok).rcode(), Rcode::NXDOMAIN);
             assert!(
-                lines(&zone.judged(".", Rtype::NS, dnssec_ok), Section::Answer).contains(". 3600 ns a.root.")
+                lines(&zone.checked_response(".", Rtype::NS, dnssec_ok), Section::Answer)
+                    .contains(". 3600 ns a.root.")
             );
         }
     }
@@ -405,11 +410,11 @@ fn dname_at_the_apex() {
     for signing in SIGNINGS {
         let zone = Zone::new(text, "example.", signing);
         for dnssec_ok in [false, true] {
-            let message = zone.judged("a.b.example.", Rtype::A, dnssec_ok);
+            let message = zone.checked_response("a.b.example.", Rtype::A, dnssec_ok);
             assert!(lines(&message, Section::Answer).contains("a.b.example. 3600 cname a.b.other.test."));
-            zone.judged("example.", Rtype::DNAME, dnssec_ok);
-            zone.judged("example.", Rtype::A, dnssec_ok);
-            zone.judged("example.", Rtype::DS, dnssec_ok);
+            zone.checked_response("example.", Rtype::DNAME, dnssec_ok);
+            zone.checked_response("example.", Rtype::A, dnssec_ok);
+            zone.checked_response("example.", Rtype::DS, dnssec_ok);
         }
     }
 }

@@ -171,12 +171,12 @@ impl Chain {
             Need::Name { name, encloser } => {
                 let covering = self.nsec_covering(name.view()).ok_or("the name is not covered")?;
                 require(!covering.next.view().is_below(name.view()), "an empty non-terminal exists")?;
-                let shared = |other: &Name| {
+                let common_label_count = |other: &Name| {
                     let count = other.view().labels().collect::<Vec<_>>().into_iter().rev();
                     let mine = name.view().labels().collect::<Vec<_>>().into_iter().rev();
                     count.zip(mine).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count()
                 };
-                let depth = shared(&covering.owner).max(shared(&covering.next));
+                let depth = common_label_count(&covering.owner).max(common_label_count(&covering.next));
                 require(depth == encloser.view().label_count(), "another closest encloser")?;
                 let wildcard = wildcard(encloser);
                 require(

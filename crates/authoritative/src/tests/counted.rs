@@ -1,6 +1,6 @@
 //! Counters of queries: for each zone, and for transfers by type. Notes about secondaries.
 
-use super::responder::{ask, asked, responder, shared};
+use super::responder::{context, responder, send_message, send_query};
 use super::zones::serving;
 use super::*;
 use crate::AnswerSettings;
@@ -13,23 +13,23 @@ use std::net::SocketAddr;
 const CLIENT: &str = "192.0.2.77:4000";
 
 #[test]
-fn queries_for_each_zone_are_counted_where_that_is_configured() {
+fn queries_for_each_zone_are_counted_if_configured() {
     for is_counted in [false, true] {
-        let shared = shared(&[
+        let context = context(&[
             ("example.", serving("example.", 1, ZonePolicy::default())),
             ("sub.example.", serving("sub.example.", 1, ZonePolicy::default())),
         ]);
-        shared
+        context
             .settings
             .store(Arc::new(AnswerSettings { counts_zone_queries: is_counted, ..AnswerSettings::default() }));
-        let mut responder = responder(&shared, Transport::Udp);
+        let mut responder = responder(&context, Transport::Udp);
         for qname in ["www.example.", "none.example.", "www.sub.example.", "other.", "example."] {
-            asked(&mut responder, qname, Rtype::A);
+            send_query(&mut responder, qname, Rtype::A);
         }
         // The server refuses the transfer, and still counts a query for the zone.
-        ask(&mut responder, &query(&name("sub.example."), Rtype::AXFR, None));
+        send_message(&mut responder, &query(&name("sub.example."), Rtype::AXFR, None));
         let queries = |apex: &str| {
-            shared.zones.database().entry(name(apex).view()).map(|entry| entry.queries()).unwrap()
+            context.zones.database().find_exact(name(apex).view()).map(|entry| entry.query_count()).unwrap()
         };
         let expected = if is_counted { (3, 2) } else { (0, 0) };
         assert_eq!((queries("example."), queries("sub.example.")), expected);
@@ -38,16 +38,16 @@ fn queries_for_each_zone_are_counted_where_that_is_configured() {
 
 #[test]
 fn a_transfer_that_is_streamed_is_counted_under_its_type() {
-    let policy = ZonePolicy { transfer: AccessList::anybody(), ..ZonePolicy::default() };
-    let shared = shared(&[("example.", serving("example.", 1, policy))]);
-    let mut responder = responder(&shared, Transport::Tcp);
+    let policy = ZonePolicy { transfer_access: AccessList::anybody(), ..ZonePolicy::default() };
+    let context = context(&[("example.", serving("example.", 1, policy))]);
+    let mut responder = responder(&context, Transport::Tcp);
     let client: SocketAddr = CLIENT.parse().unwrap();
     responder.begin();
     let message = query(&name("example."), Rtype::AXFR, None);
     let answer = responder.answer(&message, client, &mut Vec::new());
     assert!(matches!(answer, Answer::Stream));
     responder.end();
-    let sum = shared.statistics.sum();
+    let sum = context.statistics.sum();
     let tcp = sum.of(TransportKind::Tcp);
     assert_eq!(tcp.types.get(&Some(Rtype::AXFR)), Some(&1));
     assert_eq!(tcp.rcodes.get(&Rcode::NOERROR), Some(&1));
@@ -57,16 +57,16 @@ fn a_transfer_that_is_streamed_is_counted_under_its_type() {
 fn queries_of_notified_secondaries_are_noted_and_those_of_others_are_not() {
     let secondary: SocketAddr = "192.0.2.77:53".parse().unwrap();
     let policy = ZonePolicy {
-        transfer: AccessList::anybody(),
+        transfer_access: AccessList::anybody(),
         also_notify: vec![Remote::plain(secondary)],
         ..ZonePolicy::default()
     };
-    let shared = shared(&[("example.", serving("example.", 1, policy))]);
-    shared.secondaries.notify(&name("example."), &[secondary], Some(1), 7);
-    let mut responder = responder(&shared, Transport::Tcp);
-    let noted = || shared.secondaries.of_zone(&name("example."))[0].query;
-    asked(&mut responder, "www.example.", Rtype::SOA);
-    asked(&mut responder, "example.", Rtype::NS);
+    let context = context(&[("example.", serving("example.", 1, policy))]);
+    context.secondaries.notify(&name("example."), &[secondary], Some(1), 7);
+    let mut responder = responder(&context, Transport::Tcp);
+    let noted = || context.secondaries.of_zone(&name("example."))[0].query;
+    send_query(&mut responder, "www.example.", Rtype::SOA);
+    send_query(&mut responder, "example.", Rtype::NS);
     assert_eq!(noted(), None);
     responder.begin();
     let mut out = Vec::new();
@@ -74,6 +74,6 @@ fn queries_of_notified_secondaries_are_noted_and_those_of_others_are_not() {
     let _ = responder.answer(&soa, "192.0.2.78:4000".parse().unwrap(), &mut out);
     assert_eq!(noted(), None);
     responder.end();
-    asked(&mut responder, "EXAMPLE.", Rtype::SOA);
+    send_query(&mut responder, "EXAMPLE.", Rtype::SOA);
     assert!(noted().is_some_and(|query| query.at > 1_700_000_000 && query.serial.is_none()));
 }

@@ -57,7 +57,7 @@ fn unknown_types_are_no_data() {
 }
 
 #[test]
-fn what_is_no_question_for_a_zone() {
+fn query_types_that_no_zone_answers() {
     for (qtype, rcode) in [
         (Rtype::IXFR, Rcode::REFUSED),
         (Rtype::MAILA, Rcode::NOTIMP),
@@ -121,7 +121,7 @@ fn flags_do_not_change_the_answer() {
 }
 
 #[test]
-fn responses_and_scraps_are_ignored() {
+fn responses_and_short_messages_are_ignored() {
     assert!(send(&with_flags(flags::QR)).is_none());
     assert!(send(&with_flags(flags::QR | 5 << 11)).is_none());
     let octets = plain("ns.example.", Rtype::A);

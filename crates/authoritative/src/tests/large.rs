@@ -42,10 +42,12 @@ fn respond(zone: &Zone, qname: &str, qtype: Rtype, opt: Option<(u16, bool)>) -> 
 }
 
 #[test]
-fn a_truncated_response_takes_no_room_for_what_it_leaves_out() {
+fn a_truncated_response_uses_no_memory_for_omitted_records() {
     // One variant of each mechanism.
-    for way in SIGNINGS.map(Way::new).into_iter().chain(Way::all_online().into_iter().step_by(5)) {
-        let zone = Zone::read(&text(), "example.", &way);
+    for setup in
+        SIGNINGS.map(SigningSetup::new).into_iter().chain(SigningSetup::all_online().into_iter().step_by(5))
+    {
+        let zone = Zone::read(&text(), "example.", &setup);
         for (qname, qtype) in [
             ("t.example.", Rtype::TXT),
             ("t.example.", Rtype::ANY),
@@ -73,27 +75,27 @@ fn a_truncated_response_takes_no_room_for_what_it_leaves_out() {
 
 /// If the records alone do not fit, the server generates no signatures or proofs for the response.
 #[test]
-fn a_truncated_response_has_nothing_made() {
+fn a_truncated_response_generates_no_records() {
     for mechanism in [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies] {
         let zone = Zone::new(&text(), "example.", Some(mechanism));
-        let made = || zone.counters().operations.values().sum::<u64>();
-        let before = made();
+        let operation_count = || zone.counters().operations.values().sum::<u64>();
+        let before = operation_count();
         for (qname, qtype) in
             [("t.example.", Rtype::TXT), ("x.w.example.", Rtype::TXT), ("few.example.", Rtype::A)]
         {
             respond(&zone, qname, qtype, Some((1232, true)));
         }
-        assert_eq!(made(), before, "{mechanism}");
+        assert_eq!(operation_count(), before, "{mechanism}");
     }
 }
 
 #[test]
-fn over_tcp_they_are_sent_whole() {
+fn large_rrsets_are_complete_over_tcp() {
     let zone = Zone::new(&text(), "example.", Some(Mechanism::Nsec));
     for (qname, qtype, count) in
         [("t.example.", Rtype::TXT, 240), ("x.w.example.", Rtype::TXT, 240), ("few.example.", Rtype::A, 400)]
     {
-        let message = zone.judged(qname, qtype, true);
+        let message = zone.checked_response(qname, qtype, true);
         assert_eq!(message.section(Section::Answer).filter(|record| record.rtype == qtype).count(), count);
     }
 }

@@ -1,7 +1,7 @@
 //! Names are compared without regard to case (RFC 4343 §3): the letter case of a message does not
 //! change its answer.
 
-use super::responder::{ask, responder, shared};
+use super::responder::{context, responder, send_message};
 use super::zones::serving;
 use super::*;
 use crate::AnswerSettings;
@@ -35,9 +35,9 @@ const QNAMES: [&str; 12] = [
 ];
 
 /// Returns `name` with changed case for each letter at a position whose bit in `flips` is set.
-fn flipped(name: &Name, flips: u64) -> Name {
+fn with_flipped_case(name: &Name, flips: u64) -> Name {
     let text = name.to_string();
-    let letters = text.bytes().enumerate().map(|(place, octet)| match flips >> (place % 64) & 1 {
+    let letters = text.bytes().enumerate().map(|(index, octet)| match flips >> (index % 64) & 1 {
         1 => char::from(octet).to_ascii_uppercase(),
         _ => char::from(octet),
     });
@@ -45,7 +45,7 @@ fn flipped(name: &Name, flips: u64) -> Name {
 }
 
 /// Returns octets with all letters in lower case, for comparison.
-fn lowered(octets: &[u8]) -> Vec<u8> {
+fn to_lower_case(octets: &[u8]) -> Vec<u8> {
     octets.to_ascii_lowercase()
 }
 
@@ -60,58 +60,62 @@ fn cases(test: impl Fn(u64, u64) -> Result<(), TestCaseError>) {
 fn server() -> (ServerContext, Arc<Mutex<Vec<ReceivedNotify>>>) {
     let secondary = ZonePolicy {
         is_secondary: true,
-        transfer: AccessList::new(vec!["key:Transfer".parse().unwrap()]),
+        transfer_access: AccessList::new(vec!["key:Transfer".parse().unwrap()]),
         notify_from: AccessList::new(vec!["192.0.2.0/24 key:traNsfer".parse().unwrap()]),
-        query: Some(AccessList::new(vec!["192.0.2.0/24".parse().unwrap()])),
+        query_access: Some(AccessList::new(vec!["192.0.2.0/24".parse().unwrap()])),
         ..ZonePolicy::default()
     };
-    let mut shared = shared(&[
+    let mut context = context(&[
         ("Example.", serving("example.", 1, ZonePolicy::default())),
         ("Copy.test.", serving("copy.test.", 1, secondary.clone())),
         ("late.test.", ZoneState::NotReady(secondary.into())),
     ]);
     let key = TsigKey::from_argument("hmac-sha256:tRansfer:c2VjcmV0").unwrap();
     let settings = AnswerSettings {
-        keys: TsigKeys::new([key]).unwrap(),
+        tsig_keys: TsigKeys::new([key]).unwrap(),
         chaos: Chaos { version: Some(b"1".to_vec()), ..Chaos::default() },
         ..AnswerSettings::default()
     };
-    shared.settings.store(settings.into());
+    context.settings.store(settings.into());
     let taken: Arc<Mutex<Vec<ReceivedNotify>>> = Arc::default();
     let list = Arc::clone(&taken);
-    shared.notify_sink = Some(Arc::new(move |notified| {
+    context.notify_sink = Some(Arc::new(move |notified| {
         list.lock().unwrap().push(notified);
         true
     }));
-    (shared, taken)
+    (context, taken)
 }
 
 #[test]
-fn answers_are_alike_in_every_way_of_signing() {
-    for way in SIGNINGS.map(Way::new).into_iter().chain(Way::all_online()) {
-        let zone = Zone::read(ZONE, "example.", &way);
-        cases(|place, flips| {
-            let qname = name(QNAMES[place as usize % QNAMES.len()]);
+fn letter_case_changes_no_answer_with_any_denial_mechanism() {
+    for setup in SIGNINGS.map(SigningSetup::new).into_iter().chain(SigningSetup::all_online()) {
+        let zone = Zone::read(ZONE, "example.", &setup);
+        cases(|index, flips| {
+            let qname = name(QNAMES[index as usize % QNAMES.len()]);
             let qtype = [Rtype::A, Rtype::MX, Rtype::NS, Rtype::NSEC, Rtype::ANY][flips as usize % 5];
             let opt = Some((1232, flips & 64 != 0));
             let sent = |qname: &Name| zone.send(&query(qname, qtype, opt), Transport::Tcp).unwrap();
-            prop_assert_eq!(lowered(&sent(&qname)), lowered(&sent(&flipped(&qname, flips))));
+            prop_assert_eq!(
+                to_lower_case(&sent(&qname)),
+                to_lower_case(&sent(&with_flipped_case(&qname, flips)))
+            );
             Ok(())
         });
     }
 }
 
 #[test]
-fn queries_transfers_and_class_ch_are_answered_alike() {
-    let (shared, _) = server();
-    let of = |transport| std::cell::RefCell::new(responder(&shared, transport));
+fn letter_case_changes_no_answer_to_queries_transfers_and_class_ch() {
+    let (context, _) = server();
+    let of = |transport| std::cell::RefCell::new(responder(&context, transport));
     let (udp, tcp) = (of(Transport::Udp), of(Transport::Tcp));
-    let said =
-        |responder: &mut Responder, message: &[u8]| ask(responder, message).map(|octets| lowered(&octets));
-    cases(|place, flips| {
+    let said = |responder: &mut Responder, message: &[u8]| {
+        send_message(responder, message).map(|octets| to_lower_case(&octets))
+    };
+    cases(|index, flips| {
         let qname =
             ["www.example.", "example.", "www.copy.test.", "late.test.", "version.bind.", "id.server."]
-                [place as usize % 6];
+                [index as usize % 6];
         let qtype = [Rtype::A, Rtype::SOA, Rtype::TXT, Rtype::AXFR, Rtype::DS][flips as usize % 5];
         let compose = |qname: &Name| {
             let mut message = query(qname, qtype, None);
@@ -119,7 +123,7 @@ fn queries_transfers_and_class_ch_are_answered_alike() {
             message[class] = if qtype == Rtype::TXT { 3 } else { 1 };
             message
         };
-        let (small, large) = (name(qname), flipped(&name(qname), flips));
+        let (small, large) = (name(qname), with_flipped_case(&name(qname), flips));
         for responder in [&udp, &tcp] {
             let responder = &mut *responder.borrow_mut();
             prop_assert_eq!(said(responder, &compose(&small)), said(responder, &compose(&large)));
@@ -132,12 +136,12 @@ fn queries_transfers_and_class_ch_are_answered_alike() {
 /// each of them.
 #[test]
 fn notify_and_update_find_their_zone_and_their_key() {
-    let (shared, taken) = server();
-    let responder = std::cell::RefCell::new(responder(&shared, Transport::Udp));
-    cases(|place, flips| {
-        let zone = ["copy.test.", "late.test.", "example.", "other."][place as usize % 4];
-        let large = flipped(&name(zone), flips);
-        let key = format!("hmac-sha256:{}:c2VjcmV0", flipped(&name("transfer."), flips >> 20));
+    let (context, taken) = server();
+    let responder = std::cell::RefCell::new(responder(&context, Transport::Udp));
+    cases(|index, flips| {
+        let zone = ["copy.test.", "late.test.", "example.", "other."][index as usize % 4];
+        let large = with_flipped_case(&name(zone), flips);
+        let key = format!("hmac-sha256:{}:c2VjcmV0", with_flipped_case(&name("transfer."), flips >> 20));
         for (opcode, is_signed) in [(4u16, true), (4, false), (5, true)] {
             let mut message = query(&large, Rtype::SOA, None);
             message[2..4].copy_from_slice(&(opcode << 11).to_be_bytes());
@@ -145,7 +149,7 @@ fn notify_and_update_find_their_zone_and_their_key() {
                 let key = Arc::new(TsigKey::from_argument(&key).unwrap());
                 sign_request(&key, &mut message, seconds_now());
             }
-            let answer = ask(&mut responder.borrow_mut(), &message).unwrap();
+            let answer = send_message(&mut responder.borrow_mut(), &message).unwrap();
             let expected = match (zone, opcode, is_signed) {
                 ("other.", ..) | ("example.", 4, _) => 9,
                 (_, 4, true) => 0,

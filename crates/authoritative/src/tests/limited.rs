@@ -1,6 +1,6 @@
 //! Limits in the responder, with a simulated clock, for clients without cookies.
 
-use super::responder::shared;
+use super::responder::context;
 use super::*;
 use crate::AnswerSettings;
 use crate::responder::{Responder, ServerContext};
@@ -11,15 +11,15 @@ use nonesuch_server::limits::{LimitSettings, Limits};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-const LOUD: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const FLOODING_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// A worker that answers UDP queries for example., with the default limits and a simulated clock.
 struct Worker {
     responder: Responder,
-    begin: Instant,
+    started_at: Instant,
     now: Duration,
     /// CPU time of the worker so far.
-    busy: Duration,
+    cpu_time: Duration,
     /// Time to generate an online answer.
     cost: Duration,
     names: usize,
@@ -51,21 +51,21 @@ impl Worker {
     fn new(mechanism: Mechanism, cost: Duration) -> Self {
         let text = "$TTL 60\n@ SOA ns h 1 1 1 1 60\n@ NS ns\nns A 192.0.2.1\n";
         let zone = Zone::new(text, "example.", Some(mechanism)).server.zone;
-        let shared: ServerContext = shared(&[("example.", ZoneState::Serving(zone))]);
+        let context: ServerContext = context(&[("example.", ZoneState::Serving(zone))]);
         let limits = Some(Arc::new(Limits::new(&LimitSettings::default()).unwrap()));
-        shared.settings.store(Arc::new(AnswerSettings { limits, ..AnswerSettings::default() }));
-        let responder = responder::responder(&shared, Transport::Udp);
-        let (now, busy) = Default::default();
-        Self { responder, begin: Instant::now(), now, busy, cost, names: 0 }
+        context.settings.store(Arc::new(AnswerSettings { limits, ..AnswerSettings::default() }));
+        let responder = responder::responder(&context, Transport::Udp);
+        let (now, cpu_time) = Default::default();
+        Self { responder, started_at: Instant::now(), now, cpu_time, cost, names: 0 }
     }
 
     /// Sends a batch of queries without cookies from these addresses, each for a different name
     /// that does not exist.
     fn batch(&mut self, clients: &[IpAddr]) -> Vec<ResponseCounts> {
-        let (mut outcomes, mut wanting) = (vec![ResponseCounts::default(); clients.len()], Vec::new());
-        let busy = self.busy;
+        let (mut outcomes, mut deferred) = (vec![ResponseCounts::default(); clients.len()], Vec::new());
+        let cpu_time = self.cpu_time;
         let seconds = u64::from(NOW) + self.now.as_secs();
-        self.responder.begin_at(self.begin + self.now, seconds, || Some(busy.as_nanos() as u64));
+        self.responder.begin_at(self.started_at + self.now, seconds, || Some(cpu_time.as_nanos() as u64));
         for (client, outcome) in clients.iter().zip(&mut outcomes) {
             self.names += 1;
             let message = query(&name(&format!("none{}.example.", self.names)), Rtype::A, Some((1232, true)));
@@ -73,21 +73,21 @@ impl Worker {
             match self.responder.answer(&message, sender, &mut out) {
                 Answer::Ready => outcome.count(Some(&out)),
                 Answer::Nothing => outcome.count(None),
-                Answer::Deferred => wanting.push((message, sender, outcome)),
+                Answer::Deferred => deferred.push((message, sender, outcome)),
                 Answer::Stream => panic!("a stream"),
             }
         }
-        let spent = self.cost * u32::try_from(wanting.len()).unwrap();
-        if !wanting.is_empty() {
-            self.responder.generate_at(self.begin + self.now);
+        let spent = self.cost * u32::try_from(deferred.len()).unwrap();
+        if !deferred.is_empty() {
+            self.responder.generate_at(self.started_at + self.now);
         }
-        for (message, sender, outcome) in wanting {
+        for (message, sender, outcome) in deferred {
             let mut out = Vec::new();
             let is_answered = self.responder.answer_again(&message, sender, &mut out);
             outcome.count(Some(&*out).filter(|_| is_answered));
         }
-        self.responder.end_at(self.begin + self.now + spent);
-        self.busy += spent;
+        self.responder.end_at(self.started_at + self.now + spent);
+        self.cpu_time += spent;
         // The next batch begins after a millisecond, or as soon as this one is complete.
         self.now += spent.max(Duration::from_millis(1));
         outcomes
@@ -101,13 +101,13 @@ impl Worker {
         let mut last = self.now;
         while self.now < end {
             let passed = self.now.as_millis() - last.as_millis();
-            let mut clients = vec![LOUD; (10 * passed.max(1)) as usize];
+            let mut clients = vec![FLOODING_CLIENT; (10 * passed.max(1)) as usize];
             if self.now.as_millis() / 10 > last.as_millis() / 10 {
                 clients.extend(quiet);
             }
             last = self.now;
             for (client, outcome) in clients.iter().zip(self.batch(&clients)) {
-                let sum = &mut sums[usize::from(*client != LOUD)];
+                let sum = &mut sums[usize::from(*client != FLOODING_CLIENT)];
                 sum.denied += outcome.denied;
                 sum.truncated += outcome.truncated;
                 sum.lost += outcome.lost;

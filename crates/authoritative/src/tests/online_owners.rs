@@ -10,11 +10,13 @@ use std::collections::BTreeSet;
 
 /// Returns all mechanisms that sign online, for an unsigned zone and for a zone signed with NSEC;
 /// and NSEC5.
-fn ways() -> Vec<Way> {
-    let made = [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies];
-    let over =
-        |mechanism| [None, Some(Mechanism::Nsec)].map(|beneath| Way { beneath, ..Way::new(Some(mechanism)) });
-    made.into_iter().flat_map(over).chain([Way::new(Some(Mechanism::Nsec5))]).collect()
+fn setups() -> Vec<SigningSetup> {
+    let mechanisms = [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies];
+    let over = |mechanism| {
+        [None, Some(Mechanism::Nsec)]
+            .map(|presigned_with| SigningSetup { presigned_with, ..SigningSetup::new(Some(mechanism)) })
+    };
+    mechanisms.into_iter().flat_map(over).chain([SigningSetup::new(Some(Mechanism::Nsec5))]).collect()
 }
 
 /// Returns `name` and its ancestors up to the apex.
@@ -61,7 +63,7 @@ fn disclosed(zone: &Zone, known: &[Name], record: &Record) -> Option<Name> {
 
 /// Checks that no response discloses a name, whether NSEC records are its answer or its proof.
 fn check_disclosure(zone: &Zone, qname: &Name, qtype: Rtype) -> Result<(), Mismatch> {
-    let message = zone.ask(qname, qtype, true);
+    let message = zone.query_over_tcp(qname, qtype, true);
     let (apex, expected) = (zone.plain.apex(), Oracle::new(&zone.plain).resolve(qname, qtype));
     let mut known: Vec<Name> = expected.needs.iter().flat_map(|need| known_names(need, apex)).collect();
     // The query name, and the targets of aliases in the response.
@@ -73,9 +75,11 @@ fn check_disclosure(zone: &Zone, qname: &Name, qtype: Rtype) -> Result<(), Misma
     let has_names = |record: &&Record| matches!(record.rtype, Rtype::NSEC | Rtype::NSEC5PROOF);
     let mut records = message.records.iter().filter(has_names);
     match records.find_map(|record| disclosed(zone, &known, record)) {
-        Some(name) => Err(format!("{qname} {qtype} discloses {name}\n{}", shown(&message)).into()),
+        Some(name) => Err(format!("{qname} {qtype} discloses {name}\n{}", display_message(&message)).into()),
         None if has_one_denial_for_each_owner(&message) => Ok(()),
-        None => Err(format!("{qname} {qtype}: two records at one owner\n{}", shown(&message)).into()),
+        None => {
+            Err(format!("{qname} {qtype}: two records at one owner\n{}", display_message(&message)).into())
+        }
     }
 }
 
@@ -93,12 +97,13 @@ fn a_covering_and_a_matching_record_of_one_owner_are_one() {
          *.n CNAME n.n\nn.n DNAME target.test.\n\
          *.p CNAME {longest}\na.p TXT \"t\"\n"
     );
-    for way in ways() {
-        let zone = Zone::read(&text, "example.", &way);
+    for setup in setups() {
+        let zone = Zone::read(&text, "example.", &setup);
         let judged = |qname: &str| {
-            zone.judged(qname, Rtype::MX, true);
+            zone.checked_response(qname, Rtype::MX, true);
             for qtype in [Rtype::MX, Rtype::NSEC] {
-                check_disclosure(&zone, &name(qname), qtype).unwrap_or_else(|what| panic!("{way:?}: {what}"));
+                check_disclosure(&zone, &name(qname), qtype)
+                    .unwrap_or_else(|what| panic!("{setup:?}: {what}"));
             }
         };
         for qname in ["a\\000.i.example.", "\\000.e.example.", "n\\000.n.example.", "cut\\000.d.example."] {
@@ -115,20 +120,20 @@ fn a_covering_and_a_matching_record_of_one_owner_are_one() {
 /// same owner. They are one record.
 #[test]
 fn a_wildcard_that_answers_and_covers_has_one_record() {
-    for way in ways() {
+    for setup in setups() {
         let zone = Zone::read(
             "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns.test.\n\
              *.w DNAME target.test.\n",
             "example.",
-            &way,
+            &setup,
         );
         let (qname, wildcard) = (name("*\\000.w.example."), name("*.w.example."));
-        let message = zone.ask(&qname, Rtype::NSEC, true);
+        let message = zone.query_over_tcp(&qname, Rtype::NSEC, true);
         zone.verify(&message).unwrap();
         let is_wildcard = |record: &&Record| [&qname, &wildcard].contains(&&record.owner);
         let records = message.records.iter().filter(|record| record.rtype == Rtype::NSEC).filter(is_wildcard);
         let rdatas: BTreeSet<&[u8]> = records.map(|record| record.rdata.as_slice()).collect();
-        assert!(rdatas.len() < 2 || zone.is_compact(), "{way:?}\n{}", shown(&message));
+        assert!(rdatas.len() < 2 || zone.is_compact(), "{setup:?}\n{}", display_message(&message));
     }
 }
 
@@ -136,16 +141,17 @@ fn a_wildcard_that_answers_and_covers_has_one_record() {
 /// answer for a name itself shows that it exists.
 #[test]
 fn names_below_a_neighbour_are_not_disclosed() {
-    for way in ways() {
+    for setup in setups() {
         let zone = Zone::read(
             "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns.test.\n\
              corp A 192.0.2.1\nvpn.secret.corp A 192.0.2.2\n*.w A 192.0.2.3\nhidden.victim.w A 192.0.2.4\n",
             "example.",
-            &way,
+            &setup,
         );
         for qname in ["corp\\000.example.", "victim\\000.w.example.", "\\000.corp.example."] {
-            zone.judged(qname, Rtype::A, true);
-            check_disclosure(&zone, &name(qname), Rtype::A).unwrap_or_else(|what| panic!("{way:?}: {what}"));
+            zone.checked_response(qname, Rtype::A, true);
+            check_disclosure(&zone, &name(qname), Rtype::A)
+                .unwrap_or_else(|what| panic!("{setup:?}: {what}"));
         }
     }
 }
@@ -162,17 +168,17 @@ proptest! {
     fn on_random_zones_of_neighbours(
         records in random::records(),
         queries in proptest::collection::vec((random::labels(0, 5), 0..random::TYPES.len()), 12),
-        way in 0..ways().len(),
+        setup in 0..setups().len(),
     ) {
         let names = &random::NEIGHBOURS;
         let text = random::zone_text(names, &records);
-        let zone = Zone::read(&text, names.apex, &ways()[way]);
+        let zone = Zone::read(&text, names.apex, &setups()[setup]);
         for (labels, qtype) in queries {
             let (qname, qtype) = (name(&names.text_of(&labels)), random::TYPES[qtype]);
-            let outcome = zone.judge(&qname, qtype, true).map(drop)
+            let outcome = zone.check_response(&qname, qtype, true).map(drop)
                 .and_then(|()| check_disclosure(&zone, &qname, qtype))
                 .and_then(|()| check_disclosure(&zone, &qname, Rtype::NSEC));
-            prop_assert!(outcome.is_ok(), "{:?}\n{}\n{text}", ways()[way], outcome.unwrap_err());
+            prop_assert!(outcome.is_ok(), "{:?}\n{}\n{text}", setups()[setup], outcome.unwrap_err());
         }
     }
     /// Here, the alias of a wildcard and its target are often neighbours.
@@ -180,18 +186,18 @@ proptest! {
     fn on_random_zones_of_aliases(
         records in random::records(),
         aliases in proptest::collection::vec((random::labels(0, 1), random::labels(0, 2)), 1..4),
-        way in 0..ways().len(),
+        setup in 0..setups().len(),
     ) {
         let names = &random::NEIGHBOURS;
         let wildcard = |(parent, target): (Vec<usize>, _)| ([vec![3], parent].concat(), random::Data::Cname(target));
         let records: Vec<_> = aliases.into_iter().map(wildcard).chain(records).collect();
         let text = random::zone_text(names, &records);
-        let zone = Zone::read(&text, names.apex, &ways()[way]);
+        let zone = Zone::read(&text, names.apex, &setups()[setup]);
         for labels in (0..3).flat_map(|first| [vec![first], vec![first, 0], vec![first, 1], vec![first, 2]]) {
             let qname = name(&names.text_of(&labels));
             for qtype in [Rtype::AAAA, Rtype::NSEC] {
                 let outcome = check_disclosure(&zone, &qname, qtype);
-                prop_assert!(outcome.is_ok(), "{:?}\n{}\n{text}", ways()[way], outcome.unwrap_err());
+                prop_assert!(outcome.is_ok(), "{:?}\n{}\n{text}", setups()[setup], outcome.unwrap_err());
             }
         }
     }

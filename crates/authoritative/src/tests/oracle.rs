@@ -276,18 +276,18 @@ fn substitute(
 ) -> OracleStep {
     expected.answer.extend(of(&above.name().to_name(), dname));
     let target = dname.rdatas().next().unwrap();
-    let mut made = name.wire()[..name.wire().len() - above.name().len()].to_vec();
-    made.extend_from_slice(target);
-    if made.len() > MAX_NAME {
+    let mut substituted = name.wire()[..name.wire().len() - above.name().len()].to_vec();
+    substituted.extend_from_slice(target);
+    if substituted.len() > MAX_NAME {
         expected.rcode = Rcode(6);
         return OracleStep::Done;
     }
-    expected.answer.insert(text_line(name, dname.ttl(), Rtype::CNAME, &made));
+    expected.answer.insert(text_line(name, dname.ttl(), Rtype::CNAME, &substituted));
     expected.unsigned.push((Section::Answer, Rtype::CNAME, name.clone()));
     if qtype == Rtype::CNAME {
         return OracleStep::Done;
     }
-    OracleStep::Follow(NameRef::from_wire(&made).unwrap().to_name())
+    OracleStep::Follow(NameRef::from_wire(&substituted).unwrap().to_name())
 }
 
 /// Returns `name` and its ancestors up to the root.

@@ -135,14 +135,18 @@ pub(super) fn keep_limits(
     prop_assert_eq!(message.header.id, ID);
     prop_assert_eq!(message.questions[0].name.wire(), qname.wire());
     prop_assert_eq!(message.opt().is_some(), opt.is_some());
-    prop_assert!(has_one_denial_for_each_owner(&message), "two records at one owner\n{}", shown(&message));
+    prop_assert!(
+        has_one_denial_for_each_owner(&message),
+        "two records at one owner\n{}",
+        display_message(&message)
+    );
     for section in [Section::Answer, Section::Authority, Section::Additional] {
         let mut lines: Vec<String> = message.section(section).map(whole_line).collect();
         lines.sort_unstable();
         prop_assert!(
             lines.windows(2).all(|pair| pair[0] != pair[1]),
             "twice in a section\n{}",
-            shown(&message)
+            display_message(&message)
         );
     }
     Ok(())
@@ -170,13 +174,13 @@ proptest! {
         let text = zone_text(names, &records);
         let plain = read::read_text(text.as_bytes(), Path::new("test"), Some(&name(names.apex)));
         let plain = plain.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?.contents;
-        let way = Way { nsec3: Nsec3Params { salt, iterations }, ..Way::new(SIGNINGS[signing]) };
-        let zone = Zone::from_contents(plain, &way);
+        let setup = SigningSetup { nsec3: Nsec3Params { salt, iterations }, ..SigningSetup::new(SIGNINGS[signing]) };
+        let zone = Zone::from_contents(plain, &setup);
         for (labels, qtype, upper) in queries {
             let qname = names.text_of(&labels);
             let qname = name(&if upper { qname.to_uppercase() } else { qname });
             for dnssec_ok in [false, true] {
-                if let Err(what) = zone.judge(&qname, TYPES[qtype], dnssec_ok) {
+                if let Err(what) = zone.check_response(&qname, TYPES[qtype], dnssec_ok) {
                     return Err(TestCaseError::fail(format!("{what}\n{text}")));
                 }
             }

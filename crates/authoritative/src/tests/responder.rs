@@ -17,14 +17,14 @@ use std::net::SocketAddr;
 const CLIENT: &str = "192.0.2.77:4000";
 const LOCAL: &str = "127.0.0.1:53";
 
-pub(super) fn shared(zones: &[(&str, ZoneState)]) -> ServerContext {
+pub(super) fn context(zones: &[(&str, ZoneState)]) -> ServerContext {
     let all = Zones::new();
     all.set_all(zones.iter().map(|(apex, state)| (name(apex), state.clone())).collect());
     ServerContext::new(Arc::new(all))
 }
 
-pub(super) fn responder(shared: &ServerContext, transport: Transport) -> Responder {
-    Responder::new(shared, transport, LOCAL.parse().unwrap(), OnlineSigner::new(1 << 20, Arc::default()), 0)
+pub(super) fn responder(context: &ServerContext, transport: Transport) -> Responder {
+    Responder::new(context, transport, LOCAL.parse().unwrap(), OnlineSigner::new(1 << 20, Arc::default()), 0)
 }
 
 fn client() -> SocketAddr {
@@ -32,7 +32,7 @@ fn client() -> SocketAddr {
 }
 
 /// Returns the response to one message in a separate batch.
-pub(super) fn ask(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn send_message(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     responder.begin();
     let is_answered = match responder.answer(message, client(), &mut out) {
@@ -49,8 +49,9 @@ pub(super) fn ask(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> 
     is_answered.then_some(out)
 }
 
-pub(super) fn asked(responder: &mut Responder, qname: &str, qtype: Rtype) -> Message {
-    Message::parse(&ask(responder, &query(&name(qname), qtype, Some((1232, true)))).unwrap()).unwrap()
+pub(super) fn send_query(responder: &mut Responder, qname: &str, qtype: Rtype) -> Message {
+    Message::parse(&send_message(responder, &query(&name(qname), qtype, Some((1232, true)))).unwrap())
+        .unwrap()
 }
 
 /// Returns the code of the extended error in a response.
@@ -64,14 +65,14 @@ pub(super) fn extended_error(message: &Message) -> Option<u16> {
 #[test]
 fn each_zone_answers_for_its_own_names() {
     let nobody = ZonePolicy::default;
-    let shared = shared(&[
+    let context = context(&[
         ("example.", serving("example.", 1, nobody())),
         ("sub.example.", serving("sub.example.", 2, nobody())),
         ("late.example.", ZoneState::NotReady(Arc::default())),
         ("old.example.", ZoneState::Expired(Arc::default())),
         ("bad.example.", ZoneState::Failed(Arc::default())),
     ]);
-    let mut responder = responder(&shared, Transport::Udp);
+    let mut responder = responder(&context, Transport::Udp);
     for (qname, qtype, rcode, error) in [
         ("www.example.", Rtype::A, Rcode::NOERROR, None),
         ("WWW.sub.example.", Rtype::A, Rcode::NOERROR, None),
@@ -83,11 +84,11 @@ fn each_zone_answers_for_its_own_names() {
         ("www.test.", Rtype::A, Rcode::REFUSED, Some(20)),
         (".", Rtype::NS, Rcode::REFUSED, Some(20)),
     ] {
-        let message = asked(&mut responder, qname, qtype);
+        let message = send_query(&mut responder, qname, qtype);
         assert_eq!((message.rcode(), extended_error(&message)), (rcode, error), "{qname}");
     }
     let serial = |message: &Message| message.section(Section::Answer).next().map(|soa| soa.rdata.clone());
-    let soa = asked(&mut responder, "sub.example.", Rtype::SOA);
+    let soa = send_query(&mut responder, "sub.example.", Rtype::SOA);
     assert!(
         serial(&soa).is_some_and(
             |rdata| rdata.ends_with(&[0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1])
@@ -95,48 +96,48 @@ fn each_zone_answers_for_its_own_names() {
     );
     // RFC 4035 §3.1.4.1: DS belongs to the parent zone. Here the parent has no cut, so it denies
     // the name.
-    let ds = asked(&mut responder, "sub.example.", Rtype::DS);
+    let ds = send_query(&mut responder, "sub.example.", Rtype::DS);
     assert_eq!(ds.rcode(), Rcode::NXDOMAIN);
     assert_eq!(ds.section(Section::Authority).next().map(|soa| soa.owner.clone()), Some(name("example.")));
 }
 
 #[test]
 fn a_zone_that_is_replaced_answers_from_the_next_batch_on() {
-    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
-    let mut responder = responder(&shared, Transport::Udp);
-    assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::NOERROR);
-    shared.zones.set(&name("example."), ZoneState::NotReady(Arc::default()));
-    assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::SERVFAIL);
-    shared.zones.remove_all(&[name("example.")]);
-    assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::REFUSED);
-    shared.zones.set(&name("example."), serving("example.", 2, ZonePolicy::default()));
-    assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::NOERROR);
+    let context = context(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    let mut responder = responder(&context, Transport::Udp);
+    assert_eq!(send_query(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::NOERROR);
+    context.zones.set(&name("example."), ZoneState::NotReady(Arc::default()));
+    assert_eq!(send_query(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::SERVFAIL);
+    context.zones.remove_all(&[name("example.")]);
+    assert_eq!(send_query(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::REFUSED);
+    context.zones.set(&name("example."), serving("example.", 2, ZonePolicy::default()));
+    assert_eq!(send_query(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::NOERROR);
 }
 
 /// Returns the value of the EXPIRE option in a response (RFC 7314).
-fn expire_told(responder: &mut Responder, qname: &str, qtype: Rtype, data: &[u8]) -> Option<u32> {
+fn expire_option(responder: &mut Responder, qname: &str, qtype: Rtype, data: &[u8]) -> Option<u32> {
     let mut message = query(&name(qname), qtype, Some((1232, true)));
     let start = message.len() - edns::OPT_OCTETS;
     edns::push_option(edns::EXPIRE, &[data], &mut message);
     edns::set_options_length(start, &mut message);
-    let answer = Message::parse(&ask(responder, &message).unwrap()).unwrap();
+    let answer = Message::parse(&send_message(responder, &message).unwrap()).unwrap();
     let opt = answer.opt().expect("an OPT record");
-    let told = edns::Options::new(&opt.rdata).find(|(code, _)| *code == edns::EXPIRE);
-    told.map(|(_, data)| edns::read_expire(data).flatten().expect("a time"))
+    let option = edns::Options::new(&opt.rdata).find(|(code, _)| *code == edns::EXPIRE);
+    option.map(|(_, data)| edns::read_expire(data).flatten().expect("a time"))
 }
 
 #[test]
-fn a_zone_s_expiry_is_told_with_its_soa_record() {
+fn the_expire_option_is_in_responses_to_soa_queries() {
     let secondary = ZonePolicy { is_secondary: true, ..ZonePolicy::default() };
-    let shared = shared(&[
+    let context = context(&[
         ("example.", serving("example.", 1, ZonePolicy::default())),
         ("copy.", serving("copy.", 1, secondary)),
         ("old.", ZoneState::Expired(Arc::default())),
     ]);
-    let mut responder = responder(&shared, Transport::Udp);
+    let mut responder = responder(&context, Transport::Udp);
     // A primary returns the expire field of the SOA record. The server ignores the option in other
     // queries, and an option with data.
-    assert_eq!(expire_told(&mut responder, "Example.", Rtype::SOA, &[]), Some(1));
+    assert_eq!(expire_option(&mut responder, "Example.", Rtype::SOA, &[]), Some(1));
     for (qname, qtype, data) in [
         ("example.", Rtype::NS, &[][..]),
         ("none.example.", Rtype::SOA, &[]),
@@ -144,17 +145,17 @@ fn a_zone_s_expiry_is_told_with_its_soa_record() {
         ("old.", Rtype::SOA, &[]),
         ("elsewhere.", Rtype::SOA, &[]),
     ] {
-        assert_eq!(expire_told(&mut responder, qname, qtype, data), None, "{qname} {qtype}");
+        assert_eq!(expire_option(&mut responder, qname, qtype, data), None, "{qname} {qtype}");
     }
     // A secondary returns the remaining time, once it is known.
-    assert_eq!(expire_told(&mut responder, "copy.", Rtype::SOA, &[]), None);
+    assert_eq!(expire_option(&mut responder, "copy.", Rtype::SOA, &[]), None);
     let now = Instant::now();
     let later = now + std::time::Duration::from_secs(1_000_000);
-    shared.zones.set_expiry(&name("Copy."), Some(later));
-    let told = expire_told(&mut responder, "copy.", Rtype::SOA, &[]).expect("a time");
-    assert!((999_000..=1_000_000).contains(&told), "{told}");
-    shared.zones.set_expiry(&name("copy."), Some(now));
-    assert_eq!(expire_told(&mut responder, "copy.", Rtype::SOA, &[]), Some(0));
+    context.zones.set_expiry(&name("Copy."), Some(later));
+    let seconds = expire_option(&mut responder, "copy.", Rtype::SOA, &[]).expect("a time");
+    assert!((999_000..=1_000_000).contains(&seconds), "{seconds}");
+    context.zones.set_expiry(&name("copy."), Some(now));
+    assert_eq!(expire_option(&mut responder, "copy.", Rtype::SOA, &[]), Some(0));
 }
 
 fn with_opcode(qname: &str, opcode: u16) -> Vec<u8> {
@@ -164,9 +165,9 @@ fn with_opcode(qname: &str, opcode: u16) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_query_is_answered_with_the_reason() {
-    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
-    let mut responder = responder(&shared, Transport::Udp);
+fn other_opcodes_are_answered_with_an_error() {
+    let context = context(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    let mut responder = responder(&context, Transport::Udp);
     for (qname, opcode, rcode) in [
         ("example.", 5, Rcode::REFUSED),
         ("a.example.", 5, Rcode::REFUSED),
@@ -177,7 +178,7 @@ fn what_is_no_query_is_answered_with_the_reason() {
         ("example.", 2, Rcode::NOTIMP),
         ("example.", 15, Rcode::NOTIMP),
     ] {
-        let answer = ask(&mut responder, &with_opcode(qname, opcode)).unwrap();
+        let answer = send_message(&mut responder, &with_opcode(qname, opcode)).unwrap();
         let header = Header::read(&answer).unwrap();
         assert_eq!((header.id, header.rcode()), (ID, rcode), "{qname} {opcode}");
         assert_eq!(u16::from(header.opcode()), opcode);
@@ -185,19 +186,19 @@ fn what_is_no_query_is_answered_with_the_reason() {
     }
     let mut response = query(&name("example."), Rtype::SOA, None);
     response[2] |= 0x80;
-    assert_eq!(ask(&mut responder, &response), None);
-    assert_eq!(ask(&mut responder, &[1, 2, 3]), None);
+    assert_eq!(send_message(&mut responder, &response), None);
+    assert_eq!(send_message(&mut responder, &[1, 2, 3]), None);
 }
 
 /// RFC 6891 §6.1.3: the server answers an unknown version with BADVERS, independent of the content
 /// of the OPT record.
 #[test]
-fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
+fn another_version_of_edns_gets_badvers_with_any_options() {
     let settings = AnswerSettings { cookies: cookies::Cookies::new(&[[7; 16]]), ..AnswerSettings::default() };
-    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
-    shared.settings.store(settings.into());
+    let context = context(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    context.settings.store(settings.into());
     for transport in [Transport::Udp, Transport::Tcp] {
-        let mut responder = responder(&shared, transport);
+        let mut responder = responder(&context, transport);
         for options in
             [&[][..], &[0, 10, 0, 9, 1], &[0], &[0, 10, 0, 1, 7], &[0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8]]
         {
@@ -217,7 +218,7 @@ fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
                 octets[start + 6] = 1;
                 octets.extend_from_slice(options);
                 edns::set_options_length(start, &mut octets);
-                let answer = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+                let answer = Message::parse(&send_message(&mut responder, &octets).unwrap()).unwrap();
                 let opt = answer.opt().expect("an OPT record");
                 // The response has the version of this server and no options.
                 assert_eq!(
@@ -237,7 +238,7 @@ fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
             octets[12 + 6] = 1;
             octets.extend_from_slice(options);
             edns::set_options_length(12, &mut octets);
-            let answer = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+            let answer = Message::parse(&send_message(&mut responder, &octets).unwrap()).unwrap();
             assert_eq!(answer.rcode(), Rcode::BADVERS, "{options:?}");
         }
         // With version 0, malformed options cause FORMERR.
@@ -245,19 +246,22 @@ fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
         let start = octets.len() - edns::OPT_OCTETS;
         octets.extend_from_slice(&[0, 10, 0, 9, 1]);
         edns::set_options_length(start, &mut octets);
-        assert_eq!(Header::read(&ask(&mut responder, &octets).unwrap()).unwrap().rcode(), Rcode::FORMERR);
+        assert_eq!(
+            Header::read(&send_message(&mut responder, &octets).unwrap()).unwrap().rcode(),
+            Rcode::FORMERR
+        );
     }
 }
 
 /// RFC 6891 §6.1.1: a response to a message with an OPT record has an OPT record.
 #[test]
-fn what_is_no_query_is_answered_with_opt_where_it_has_one() {
-    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
-    let mut responder = responder(&shared, Transport::Udp);
+fn responses_to_other_opcodes_have_opt_if_the_message_has_it() {
+    let context = context(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    let mut responder = responder(&context, Transport::Udp);
     for (opcode, error) in [(5u16, Some(21)), (4, None), (2, None), (15, None)] {
         let mut octets = query(&name("example."), Rtype::SOA, Some((1232, false)));
         octets[2..4].copy_from_slice(&(opcode << 11).to_be_bytes());
-        let message = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+        let message = Message::parse(&send_message(&mut responder, &octets).unwrap()).unwrap();
         assert_eq!(message.header.counts[3], 1, "{opcode}");
         assert_eq!(extended_error(&message), error, "{opcode}");
     }
@@ -267,7 +271,7 @@ fn what_is_no_query_is_answered_with_opt_where_it_has_one() {
     octets.extend_from_slice(&question);
     edns::push_opt(1232, 0, 0, &mut octets);
     (octets[5], octets[11]) = (2, 1);
-    let message = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+    let message = Message::parse(&send_message(&mut responder, &octets).unwrap()).unwrap();
     assert_eq!((message.rcode(), message.header.counts), (Rcode::FORMERR, [0, 0, 0, 1]));
 }
 
@@ -275,32 +279,32 @@ fn what_is_no_query_is_answered_with_opt_where_it_has_one() {
 /// transfers.
 #[test]
 fn unknown_versions_of_edns_are_refused_and_counted() {
-    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
-    let mut responder = responder(&shared, Transport::Tcp);
+    let context = context(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    let mut responder = responder(&context, Transport::Tcp);
     for qtype in [Rtype::A, Rtype::AXFR] {
         let mut octets = query(&name("example."), qtype, Some((1232, false)));
         let version = octets.len() - 5;
         octets[version] = 1;
-        let message = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+        let message = Message::parse(&send_message(&mut responder, &octets).unwrap()).unwrap();
         let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT).unwrap();
         assert_eq!((message.header.rcode(), opt.ttl >> 24), (Rcode::NOERROR, 1), "BADVERS");
     }
-    assert_eq!(shared.statistics.sum().of(TransportKind::Tcp).rcodes, [(Rcode::BADVERS, 2)].into());
+    assert_eq!(context.statistics.sum().of(TransportKind::Tcp).rcodes, [(Rcode::BADVERS, 2)].into());
 }
 
 /// The source address of a UDP message can be forged: rate limiting for errors also applies to
 /// refused transfers.
 #[test]
-fn transfers_asked_for_in_datagrams_are_held_to_the_rate() {
+fn transfer_requests_over_udp_are_rate_limited() {
     let rates = RateSettings { error: 5, slip: 0, ..RateSettings::default() };
-    let shared = limited(rates);
+    let context = limited(rates);
     for (transport, expected) in [(Transport::Udp, 5..20), (Transport::Tcp, 200..201)] {
-        let mut responder = responder(&shared, transport);
+        let mut responder = responder(&context, transport);
         let answered = [Rtype::AXFR, Rtype::IXFR]
             .iter()
             .cycle()
             .take(200)
-            .filter(|qtype| ask(&mut responder, &query(&name("example."), **qtype, None)).is_some())
+            .filter(|qtype| send_message(&mut responder, &query(&name("example."), **qtype, None)).is_some())
             .count();
         assert!(expected.contains(&answered), "{transport:?}: {answered}");
     }
@@ -308,11 +312,13 @@ fn transfers_asked_for_in_datagrams_are_held_to_the_rate() {
 
 /// A name of more than 255 octets is not copied into any response.
 #[test]
-fn overlong_names_are_not_sent_back() {
+fn overlong_names_are_not_repeated() {
     let key = tsig::TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha256, &[7; 32]).unwrap();
-    let shared =
-        settings(AnswerSettings { keys: tsig::TsigKeys::new([key]).unwrap(), ..AnswerSettings::default() });
-    let mut responder = responder(&shared, Transport::Udp);
+    let context = settings(AnswerSettings {
+        tsig_keys: tsig::TsigKeys::new([key]).unwrap(),
+        ..AnswerSettings::default()
+    });
+    let mut responder = responder(&context, Transport::Udp);
     for opcode in [0, 4, 5] {
         for tsig in [&[][..], &[0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4]] {
             let counts = [1, 0, 0, u16::from(!tsig.is_empty())];
@@ -320,7 +326,7 @@ fn overlong_names_are_not_sent_back() {
             (0..130).for_each(|_| octets.extend_from_slice(b"\x01a"));
             octets.extend_from_slice(&[0, 0, 6, 0, 1]);
             octets.extend_from_slice(tsig);
-            let answer = ask(&mut responder, &octets).unwrap();
+            let answer = send_message(&mut responder, &octets).unwrap();
             let message = Message::parse(&answer).unwrap();
             assert_eq!((message.rcode(), message.header.counts[0]), (Rcode::FORMERR, 0), "{opcode}");
         }
@@ -328,8 +334,8 @@ fn overlong_names_are_not_sent_back() {
 }
 
 #[test]
-fn notify_reaches_who_transfers() {
-    let told = Arc::new(Mutex::new(Vec::new()));
+fn notify_from_permitted_servers_reaches_the_sink() {
+    let notified_zones = Arc::new(Mutex::new(Vec::new()));
     let policy = |from: &str| ZonePolicy {
         is_secondary: true,
         notify_from: acl::AccessList::new(vec![from.parse().unwrap()]),
@@ -340,34 +346,37 @@ fn notify_reaches_who_transfers() {
         ("late.example.", ZoneState::NotReady(Arc::new(policy("192.0.2.77")))),
         ("closed.example.", serving("closed.example.", 1, policy("198.51.100.1"))),
     ];
-    let listener = Arc::clone(&told);
-    let shared = ServerContext {
+    let listener = Arc::clone(&notified_zones);
+    let context = ServerContext {
         notify_sink: Some(Arc::new(move |notified| {
             listener.lock().unwrap().push(notified.apex.to_string());
             true
         })),
-        ..shared(&zones)
+        ..context(&zones)
     };
-    let mut responder = responder(&shared, Transport::Udp);
+    let mut responder = responder(&context, Transport::Udp);
     for (qname, rcode) in [
         ("example.", Rcode::NOERROR),
         ("late.example.", Rcode::NOERROR),
         ("closed.example.", Rcode::REFUSED),
         ("www.example.", Rcode::NOTAUTH),
     ] {
-        let answer = ask(&mut responder, &with_opcode(qname, 4)).unwrap();
+        let answer = send_message(&mut responder, &with_opcode(qname, 4)).unwrap();
         assert_eq!(Header::read(&answer).unwrap().rcode(), rcode, "{qname}");
     }
-    assert_eq!(*told.lock().unwrap(), ["example.", "late.example."]);
+    assert_eq!(*notified_zones.lock().unwrap(), ["example.", "late.example."]);
     // If the sink does not accept the NOTIFY, the primary must repeat it.
-    let shared = ServerContext { notify_sink: Some(Arc::new(|_| false)), ..shared };
-    assert_eq!(ask(&mut self::responder(&shared, Transport::Udp), &with_opcode("example.", 4)), None);
+    let context = ServerContext { notify_sink: Some(Arc::new(|_| false)), ..context };
+    assert_eq!(
+        send_message(&mut self::responder(&context, Transport::Udp), &with_opcode("example.", 4)),
+        None
+    );
 }
 
 fn settings(settings: AnswerSettings) -> ServerContext {
-    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
-    shared.settings.store(Arc::new(settings));
-    shared
+    let context = context(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    context.settings.store(Arc::new(settings));
+    context
 }
 
 #[test]
@@ -375,10 +384,10 @@ fn signed_queries_get_signed_answers() {
     let key = tsig::TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha256, &[7; 32]).unwrap();
     let keys = tsig::TsigKeys::new([key]).unwrap();
     let key = Arc::clone(keys.find(&name("key.")).unwrap());
-    let shared = settings(AnswerSettings { keys, ..AnswerSettings::default() });
+    let context = settings(AnswerSettings { tsig_keys: keys, ..AnswerSettings::default() });
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     for transport in [Transport::Udp, Transport::Tcp] {
-        let mut responder = responder(&shared, transport);
+        let mut responder = responder(&context, transport);
         for (qname, qtype, rcode) in [
             ("www.example.", Rtype::A, Rcode::NOERROR),
             ("none.example.", Rtype::A, Rcode::NXDOMAIN),
@@ -387,7 +396,7 @@ fn signed_queries_get_signed_answers() {
         ] {
             let mut message = query(&name(qname), qtype, Some((1232, true)));
             let mut verifier = tsig::sign_request(&key, &mut message, now);
-            let answer = ask(&mut responder, &message).unwrap();
+            let answer = send_message(&mut responder, &message).unwrap();
             assert_eq!(Header::read(&answer).unwrap().rcode(), rcode, "{qname}");
             assert!(verifier.verify(&answer, now).unwrap().is_signed, "{qname}");
         }
@@ -395,7 +404,7 @@ fn signed_queries_get_signed_answers() {
         let other =
             Arc::new(tsig::TsigKey::new(&name("other."), tsig::TsigAlgorithm::HmacSha256, &[7; 32]).unwrap());
         let _ = tsig::sign_request(&other, &mut message, now);
-        let answer = ask(&mut responder, &message).unwrap();
+        let answer = send_message(&mut responder, &message).unwrap();
         assert_eq!(Header::read(&answer).unwrap().rcode(), Rcode::NOTAUTH);
     }
 }
@@ -409,13 +418,13 @@ fn a_signed_answer_keeps_to_the_size_of_a_datagram() {
     (0..27).for_each(|last| text.push_str(&format!("many 60 A 192.0.2.{last}\n")));
     let contents =
         read::read_text(text.as_bytes(), Path::new("zone"), Some(&name("example."))).unwrap().contents;
-    let published = Published::of(Image::compile(&contents).unwrap(), Denial::Image);
+    let published = Published::from_parts(Image::compile(&contents).unwrap(), Denial::Image);
     let zone = ServedZone::new(published, Arc::default());
-    let shared = shared(&[("example.", ZoneState::Serving(Arc::new(zone)))]);
-    shared.settings.store(Arc::new(AnswerSettings { keys, ..AnswerSettings::default() }));
-    let mut responder = responder(&shared, Transport::Udp);
+    let context = context(&[("example.", ZoneState::Serving(Arc::new(zone)))]);
+    context.settings.store(Arc::new(AnswerSettings { tsig_keys: keys, ..AnswerSettings::default() }));
+    let mut responder = responder(&context, Transport::Udp);
     let message = query(&name("many.example."), Rtype::A, None);
-    let answer = ask(&mut responder, &message).unwrap();
+    let answer = send_message(&mut responder, &message).unwrap();
     assert!(answer.len() > 400 && answer[2] & 2 == 0, "27 addresses fit into 512 octets");
     let mut signed = message.clone();
     let _ = tsig::sign_request(&key, &mut signed, 0);
@@ -424,7 +433,7 @@ fn a_signed_answer_keeps_to_the_size_of_a_datagram() {
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let mut signed = message;
     let mut verifier = tsig::sign_request(&key, &mut signed, now);
-    let answer = ask(&mut responder, &signed).unwrap();
+    let answer = send_message(&mut responder, &signed).unwrap();
     assert!(answer.len() <= 512 && answer[2] & 2 != 0, "{} octets", answer.len());
     assert!(verifier.verify(&answer, now).unwrap().is_signed);
 }
@@ -440,11 +449,11 @@ pub(super) fn limited(rates: RateSettings) -> ServerContext {
 }
 
 #[test]
-fn a_flood_is_held_to_its_rate_and_slips() {
+fn a_flood_is_rate_limited_with_slips() {
     let rates = RateSettings { positive: 5, slip: 2, ..RateSettings::default() };
     let mut over_udp = responder(&limited(rates.clone()), Transport::Udp);
     let message = query(&name("www.example."), Rtype::A, Some((1232, true)));
-    let answers: Vec<Option<Vec<u8>>> = (0..100).map(|_| ask(&mut over_udp, &message)).collect();
+    let answers: Vec<Option<Vec<u8>>> = (0..100).map(|_| send_message(&mut over_udp, &message)).collect();
     let whole = answers.iter().flatten().filter(|answer| answer[2] & 2 == 0).count();
     let truncated = answers.iter().flatten().filter(|answer| answer[2] & 2 != 0).count();
     let dropped = answers.iter().filter(|answer| answer.is_none()).count();
@@ -454,7 +463,7 @@ fn a_flood_is_held_to_its_rate_and_slips() {
     assert_eq!(Message::parse(slipped).unwrap().header.counts, [1, 0, 0, 1]);
     // A TCP connection proves the address.
     let mut over_tcp = responder(&limited(rates), Transport::Tcp);
-    assert!((0..100).all(|_| ask(&mut over_tcp, &message).is_some_and(|answer| answer[2] & 2 == 0)));
+    assert!((0..100).all(|_| send_message(&mut over_tcp, &message).is_some_and(|answer| answer[2] & 2 == 0)));
 }
 
 /// Returns a query with this option.
@@ -477,23 +486,25 @@ pub(super) fn option_of(answer: &[u8], wanted: u16) -> Option<Vec<u8>> {
 
 #[test]
 fn options_of_a_query_are_answered() {
-    let shared = limited(RateSettings { positive: 5, slip: 0, ..RateSettings::default() });
-    let mut responder = responder(&shared, Transport::Udp);
-    let answer = ask(&mut responder, &with_option(edns::NSID, &[])).unwrap();
+    let context = limited(RateSettings { positive: 5, slip: 0, ..RateSettings::default() });
+    let mut responder = responder(&context, Transport::Udp);
+    let answer = send_message(&mut responder, &with_option(edns::NSID, &[])).unwrap();
     assert_eq!(option_of(&answer, edns::NSID).as_deref(), Some(&b"ns1"[..]));
-    let answer = ask(&mut responder, &with_option(edns::COOKIE, b"12345678")).unwrap();
+    let answer = send_message(&mut responder, &with_option(edns::COOKIE, b"12345678")).unwrap();
     let cookie = option_of(&answer, edns::COOKIE).unwrap();
     assert_eq!((cookie.len(), &cookie[..8]), (24, &b"12345678"[..]));
     // A valid cookie proves the address of the client; no limit applies.
     let message = with_option(edns::COOKIE, &cookie);
-    assert!((0..100).all(|_| ask(&mut responder, &message).is_some_and(|answer| answer[2] & 2 == 0)));
+    assert!(
+        (0..100).all(|_| send_message(&mut responder, &message).is_some_and(|answer| answer[2] & 2 == 0))
+    );
     // RFC 7873 §5.2.2: a message with a malformed cookie is malformed.
-    let answer = ask(&mut responder, &with_option(edns::COOKIE, b"1234567")).unwrap();
+    let answer = send_message(&mut responder, &with_option(edns::COOKIE, b"1234567")).unwrap();
     assert_eq!(Header::read(&answer).unwrap().rcode(), Rcode::FORMERR);
 }
 
 /// Returns a zone whose change from serial 1 to 2 has a megabyte, with its journal in `folder`.
-fn changed_much(folder: &Path) -> ZoneState {
+fn zone_with_large_change(directory: &Path) -> ZoneState {
     let version = |serial: u32| {
         let mut text =
             format!("@ 60 SOA ns.test. h.test. {serial} 1 1 1 1\n@ 60 NS ns.test.\nwww 60 A 192.0.2.1\n");
@@ -504,10 +515,11 @@ fn changed_much(folder: &Path) -> ZoneState {
         read::read_text(text.as_bytes(), Path::new("zone"), Some(&name("example."))).unwrap().contents
     };
     let (old, new) = (version(1), version(2));
-    let (journal, _) = nonesuch_zone::Journal::open(&folder.join("journal"), new.apex(), 16 << 20).unwrap();
+    let (journal, _) =
+        nonesuch_zone::Journal::open(&directory.join("journal"), new.apex(), 16 << 20).unwrap();
     journal.append(&nonesuch_zone::ChangeSet::between(&old, &new, |_| true)).unwrap();
-    let published = Published::of(Image::compile(&new).unwrap(), Denial::Image);
-    let policy = ZonePolicy { transfer: acl::AccessList::anybody(), ..ZonePolicy::default() };
+    let published = Published::from_parts(Image::compile(&new).unwrap(), Denial::Image);
+    let policy = ZonePolicy { transfer_access: acl::AccessList::anybody(), ..ZonePolicy::default() };
     let zone = ServedZone::new(published, Arc::new(policy)).with_contents(Arc::new(new));
     ZoneState::Serving(Arc::new(zone.with_journal(Arc::new(journal))))
 }
@@ -515,10 +527,10 @@ fn changed_much(folder: &Path) -> ZoneState {
 /// The test advances the stream of changes step by step: between two messages, the same thread
 /// answers other queries, and no step generates more than one message.
 #[test]
-fn others_are_answered_between_the_messages_of_a_transfer_of_changes() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let shared = shared(&[("example.", changed_much(folder.path()))]);
-    let mut responder = responder(&shared, Transport::Tcp);
+fn queries_are_answered_between_the_messages_of_an_ixfr_response() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let context = context(&[("example.", zone_with_large_change(directory.path()))]);
+    let mut responder = responder(&context, Transport::Tcp);
     let mut request = query(&name("example."), Rtype::IXFR, None);
     request[9] = 1;
     request.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0, 0, 0, 0, 1]);
@@ -531,12 +543,12 @@ fn others_are_answered_between_the_messages_of_a_transfer_of_changes() {
     while stream.next(&mut message).unwrap() {
         messages += 1;
         assert!(message.len() <= 16_384);
-        assert_eq!(asked(&mut responder, "www.example.", Rtype::A).rcode(), Rcode::NOERROR);
-        assert_eq!(shared.outgoing.status().len(), 1);
+        assert_eq!(send_query(&mut responder, "www.example.", Rtype::A).rcode(), Rcode::NOERROR);
+        assert_eq!(context.outgoing_transfers.status().len(), 1);
     }
     assert!(messages > 20, "{messages}");
     drop(stream);
-    assert!(shared.outgoing.status().is_empty());
+    assert!(context.outgoing_transfers.status().is_empty());
     // The query for the changes is counted too.
-    assert_eq!(shared.statistics.sum().carriers[1].types.values().sum::<u64>(), messages + 1);
+    assert_eq!(context.statistics.sum().carriers[1].types.values().sum::<u64>(), messages + 1);
 }

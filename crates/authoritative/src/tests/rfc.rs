@@ -12,7 +12,7 @@ use super::*;
 fn example(file: &str, mechanism: Mechanism, nsec3: Nsec3Params) -> Option<Zone> {
     let path = nonesuch_testing::data("rfc-zones/test-data")?.join(file);
     let plain = read::read_file(&path, Some(&name("example."))).unwrap().contents;
-    Some(Zone::from_contents(plain, &Way { nsec3, ..Way::new(Some(mechanism)) }))
+    Some(Zone::from_contents(plain, &SigningSetup { nsec3, ..SigningSetup::new(Some(mechanism)) }))
 }
 
 struct Example {
@@ -28,8 +28,8 @@ struct Example {
 #[track_caller]
 fn compare(zone: &Zone, examples: &[Example]) {
     for example in examples {
-        let message = zone.ask(&name(example.query.0), example.query.1, true);
-        let what = format!("{}\n{}", example.section, shown(&message));
+        let message = zone.query_over_tcp(&name(example.query.0), example.query.1, true);
+        let what = format!("{}\n{}", example.section, display_message(&message));
         assert_eq!(message.rcode(), example.rcode, "{what}");
         assert_eq!(message.header.flags & flags::AA != 0, example.authoritative, "{what}");
         assert_eq!(lines(&message, Section::Answer), set(example.answer), "{what}");

@@ -1,7 +1,7 @@
 //! Sizes of responses: 512 octets without EDNS, the payload size of the client up to 1232,
 //! unlimited over TCP; truncation (RFC 2181 §9, RFC 9471).
 
-use super::responder::{ask, responder, shared};
+use super::responder::{context, responder, send_message};
 use super::zones::serving_text;
 use super::*;
 use crate::AnswerSettings;
@@ -87,9 +87,9 @@ fn the_limit_is_exact() {
 #[test]
 fn max_udp_size_bounds_responses_and_is_advertised() {
     let zone = serving_text("example.", &texts(9, 150), ZonePolicy::default());
-    let shared = shared(&[("example.", zone)]);
-    let whole = ask(
-        &mut responder(&shared, Transport::Tcp),
+    let context = context(&[("example.", zone)]);
+    let whole = send_message(
+        &mut responder(&context, Transport::Tcp),
         &query(&name("t.example."), Rtype::TXT, Some((4096, false))),
     )
     .unwrap()
@@ -98,10 +98,10 @@ fn max_udp_size_bounds_responses_and_is_advertised() {
     for max_udp_size in [512, 1232, whole - 1, whole, 4096] {
         let reply = ReplySettings { max_udp_size, ..ReplySettings::default() };
         reply.check().unwrap();
-        shared.settings.store(Arc::new(AnswerSettings { reply, ..AnswerSettings::default() }));
-        let mut over_udp = responder(&shared, Transport::Udp);
+        context.settings.store(Arc::new(AnswerSettings { reply, ..AnswerSettings::default() }));
+        let mut over_udp = responder(&context, Transport::Udp);
         let mut advertised = |message: &[u8]| {
-            let octets = ask(&mut over_udp, message).unwrap();
+            let octets = send_message(&mut over_udp, message).unwrap();
             let answer = Message::parse(&octets).unwrap();
             assert_eq!(answer.opt().map(|opt| opt.class.0), Some(max_udp_size), "{message:?}");
             (octets.len(), answer)
@@ -160,7 +160,7 @@ fn tcp_has_room_for_64_kib() {
 
 /// After more than 16 KiB of records, names are written in full.
 #[test]
-fn beyond_the_reach_of_pointers() {
+fn names_beyond_the_range_of_pointers() {
     let mut text = HEAD.to_owned();
     for index in 0..1200 {
         text.push_str(&format!("*.w MX {index} mail{index:04}.some.where.example.\n"));
@@ -170,7 +170,7 @@ fn beyond_the_reach_of_pointers() {
         let zone = Zone::new(&text, "example.", signing);
         for qname in ["x.w.example.", "a.longer.name.w.example.", "alias.example.", "*.w.example."] {
             for dnssec_ok in [false, true] {
-                let message = zone.judged(qname, Rtype::MX, dnssec_ok);
+                let message = zone.checked_response(qname, Rtype::MX, dnssec_ok);
                 assert!(message.header.counts[1] >= 1200);
             }
         }
@@ -189,7 +189,7 @@ fn names_are_compressed_up_to_the_last_octet_of_a_message() {
     for signing in [None, Some(Mechanism::Nsec)] {
         let zone = Zone::new(&text, "example.", signing);
         for qname in ["t.example.", "x.w.example.", "a.longer.name.w.example."] {
-            let message = zone.judged(qname, Rtype::MX, true);
+            let message = zone.checked_response(qname, Rtype::MX, true);
             let answers = message.section(Section::Answer).filter(|record| record.rtype == Rtype::MX);
             assert_eq!((is_truncated(&message), answers.count()), (false, 2500), "{qname}");
         }
@@ -257,19 +257,19 @@ fn referral(count: usize, sibling: usize) -> Zone {
 /// RFC 9471 §3.1 (in-domain glue) and §3.2 (sibling glue).
 #[test]
 fn glue_that_does_not_fit() {
-    let ask = |zone: &Zone, opt| send(zone, "www.cut.example.", Rtype::A, opt, Transport::Udp);
+    let query_cut = |zone: &Zone, opt| send(zone, "www.cut.example.", Rtype::A, opt, Transport::Udp);
     // Everything fits.
-    let (_, message) = ask(&referral(3, 3), None);
+    let (_, message) = query_cut(&referral(3, 3), None);
     assert_eq!((message.header.counts, is_truncated(&message)), ([1, 0, 6, 12], false));
     // In-domain glue does not fit: the response is truncated.
     let zone = referral(13, 0);
-    let (length, message) = ask(&zone, None);
+    let (length, message) = query_cut(&zone, None);
     assert!(length <= 512);
     assert_truncated(&message, false);
-    let (_, message) = ask(&zone, Some((1232, false)));
+    let (_, message) = query_cut(&zone, Some((1232, false)));
     assert_eq!((message.header.counts, is_truncated(&message)), ([1, 0, 13, 27], false));
     // Sibling glue does not fit: it is omitted, and the RRsets that remain are complete.
-    let (length, message) = ask(&referral(2, 8), None);
+    let (length, message) = query_cut(&referral(2, 8), None);
     assert!(length <= 512 && !is_truncated(&message));
     assert_eq!(message.header.counts[2], 10);
     let owners: Vec<&Name> = message.section(Section::Additional).map(|record| &record.owner).collect();

@@ -3,7 +3,7 @@
 
 use super::checker::Mismatch;
 use super::oracle::{Expected, Need, Oracle};
-use super::{NOW, Zone, line, shown};
+use super::{NOW, Zone, display_message, line};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::validate::{
     BogusReason, Budget, IndeterminateReason, InsecureReason, Limit, ProvedAnswer, Question, RrsetStatus,
@@ -71,7 +71,7 @@ impl Judge<'_> {
             SecurityStatus::Secure => !self.is_of_the_parent() && !self.is_unsigned_referral(),
             SecurityStatus::Insecure(InsecureReason::UnsignedDelegation) => self.is_unsigned_referral(),
             SecurityStatus::Insecure(InsecureReason::OptOut) => self.is_opt_out(),
-            SecurityStatus::Bogus(BogusReason::ChildSide(_)) => self.is_of_the_parent(),
+            SecurityStatus::Bogus(BogusReason::ChildSideRecord(_)) => self.is_of_the_parent(),
             SecurityStatus::Bogus(_) => self.is_unprovable(),
             SecurityStatus::Indeterminate(IndeterminateReason::Limit(Limit::Aliases)) => {
                 self.aliases() > MOST_ALIASES
@@ -134,8 +134,8 @@ impl Judge<'_> {
                     is_denial && matches!(last, Some(Need::Type { .. } | Need::Ds { .. }))
                 }
                 ProvedAnswer::WildcardNoData => is_denial && matches!(last, Some(Need::WildcardType { .. })),
-                ProvedAnswer::Referral { signed, .. } => {
-                    self.has_authority(Rtype::NS) && *signed != self.expected.delegation_signers.is_empty()
+                ProvedAnswer::Referral { has_ds, .. } => {
+                    self.has_authority(Rtype::NS) && *has_ds != self.expected.delegation_signers.is_empty()
                 }
                 ProvedAnswer::Answer => !is_denial && !self.has_authority(Rtype::NS),
                 ProvedAnswer::WildcardAnswer => matches!(last, Some(Need::CloserMatch { .. })),
@@ -197,8 +197,8 @@ fn forgery() -> impl Strategy<Value = Forgery> {
     let any_name = prop_oneof![Just(None), (0..10_000usize).prop_map(Some)];
     prop_oneof![
         2 => (0..20usize).prop_map(Forgery::Drop),
-        1 => (0..20usize, 0..3usize).prop_map(|(place, section)| Forgery::Move(place, section)),
-        2 => (0..20usize, any_name).prop_map(|(place, name)| Forgery::Rename(place, name)),
+        1 => (0..20usize, 0..3usize).prop_map(|(index, section)| Forgery::Move(index, section)),
+        2 => (0..20usize, any_name).prop_map(|(index, name)| Forgery::Rename(index, name)),
         1 => prop_oneof![Just(0u16), Just(3), Just(6)].prop_map(Forgery::Rcode),
         3 => (0..10_000usize, 0..TYPES.len()).prop_map(|(name, rtype)| Forgery::Add(name, rtype)),
     ]
@@ -208,16 +208,16 @@ fn forge(zone: &Zone, message: &mut Message, qname: &Name, forgery: &Forgery) {
     let count = message.records.len().max(1);
     let sections = [Section::Answer, Section::Authority, Section::Additional];
     match *forgery {
-        Forgery::Drop(place) if !message.records.is_empty() => drop(message.records.remove(place % count)),
-        Forgery::Move(place, section) => {
-            if let Some(record) = message.records.get_mut(place % count) {
+        Forgery::Drop(index) if !message.records.is_empty() => drop(message.records.remove(index % count)),
+        Forgery::Move(index, section) => {
+            if let Some(record) = message.records.get_mut(index % count) {
                 record.section = sections[section];
             }
         }
-        Forgery::Rename(place, other) => {
-            let Some(record) = message.records.get(place % count) else { return };
+        Forgery::Rename(index, other) => {
+            let Some(record) = message.records.get(index % count) else { return };
             let (section, owner) = (record.section, record.owner.clone());
-            let other = other.map_or(qname, |place| &NAMES[place % NAMES.len()]);
+            let other = other.map_or(qname, |index| &NAMES[index % NAMES.len()]);
             for record in &mut message.records {
                 if (record.section, &record.owner) == (section, &owner) && record.rtype != Rtype::OPT {
                     record.owner = other.clone();
@@ -225,8 +225,8 @@ fn forge(zone: &Zone, message: &mut Message, qname: &Name, forgery: &Forgery) {
             }
         }
         Forgery::Rcode(rcode) => message.header.flags = message.header.flags & !0x0f | rcode,
-        Forgery::Add(place, rtype) => {
-            let more = zone.ask(&NAMES[place % NAMES.len()], TYPES[rtype], true);
+        Forgery::Add(index, rtype) => {
+            let more = zone.query_over_tcp(&NAMES[index % NAMES.len()], TYPES[rtype], true);
             message.records.extend(more.records.into_iter().filter(|record| record.rtype != Rtype::OPT));
         }
         Forgery::Drop(_) => {}
@@ -250,11 +250,11 @@ fn is_true(zone: &Zone, qname: &Name, qtype: Rtype, message: &Message, validatio
         Some(ProvedAnswer::NoData | ProvedAnswer::WildcardNoData) => {
             is_denial && truth.rcode == Rcode::NOERROR
         }
-        Some(ProvedAnswer::Referral { child, signed }) => {
+        Some(ProvedAnswer::Referral { child, has_ds }) => {
             let servers = format!("{child} 3600 ns ").to_lowercase();
             truth.answer.is_empty()
                 && truth.authority.iter().any(|line| line.starts_with(&servers))
-                && *signed != truth.delegation_signers.is_empty()
+                && *has_ds != truth.delegation_signers.is_empty()
         }
         Some(ProvedAnswer::Answer | ProvedAnswer::WildcardAnswer) => {
             let is_answer = |record: &&Record| record.owner == *last && record.rtype == qtype;
@@ -288,7 +288,7 @@ proptest! {
     ) {
         let zone = &*ZONES.with(|zones| Rc::clone(&zones[signing]));
         let (qname, qtype) = (&NAMES[qname % NAMES.len()], TYPES[qtype]);
-        let mut message = zone.ask(qname, qtype, true);
+        let mut message = zone.query_over_tcp(qname, qtype, true);
         for forgery in &forgeries {
             forge(zone, &mut message, qname, forgery);
         }
@@ -300,7 +300,7 @@ proptest! {
             prop_assert!(
                 is_true(zone, qname, qtype, &message, &outcome),
                 "{qname} {qtype} {:?} {:?} {:?}\n{}",
-                outcome.status, outcome.proved, outcome.aliases, shown(&message)
+                outcome.status, outcome.proved, outcome.aliases, display_message(&message)
             );
         }
     }

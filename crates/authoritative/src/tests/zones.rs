@@ -13,18 +13,18 @@ pub(super) fn serving(apex: &str, serial: u32, policy: ZonePolicy) -> ZoneState 
 pub(super) fn serving_text(apex: &str, text: &str, policy: ZonePolicy) -> ZoneState {
     let contents = read::read_text(text.as_bytes(), Path::new("zone"), Some(&name(apex))).unwrap().contents;
     let image = Image::compile(&contents).unwrap();
-    let zone = ServedZone::new(Published::of(image, Denial::Image), Arc::new(policy));
+    let zone = ServedZone::new(Published::from_parts(image, Denial::Image), Arc::new(policy));
     ZoneState::Serving(Arc::new(zone.with_contents(Arc::new(contents))))
 }
 
-fn found(zones: &Zones, text: &str) -> Option<String> {
-    zones.database().find(name(text).view()).map(|entry| entry.apex().to_string())
+fn closest_apex(zones: &Zones, text: &str) -> Option<String> {
+    zones.database().find_enclosing(name(text).view()).map(|entry| entry.apex().to_string())
 }
 
 #[test]
 fn the_closest_zone_is_found() {
     let zones = Zones::new();
-    assert_eq!(found(&zones, "example."), None);
+    assert_eq!(closest_apex(&zones, "example."), None);
     for apex in ["example.", "sub.Example.", "a.b.c.test."] {
         zones.set(&name(apex), serving(apex, 1, ZonePolicy::default()));
     }
@@ -39,45 +39,45 @@ fn the_closest_zone_is_found() {
         ("test.", None),
         (".", None),
     ] {
-        assert_eq!(found(&zones, qname).as_deref(), apex, "{qname}");
+        assert_eq!(closest_apex(&zones, qname).as_deref(), apex, "{qname}");
     }
     assert_eq!(zones.remove_all(&[name("sub.example.")]), 1);
     assert_eq!(zones.remove_all(&[name("sub.example.")]), 0);
-    assert_eq!(found(&zones, "sub.example.").as_deref(), Some("example."));
+    assert_eq!(closest_apex(&zones, "sub.example.").as_deref(), Some("example."));
     zones.set(&Name::root(), serving(".", 1, ZonePolicy::default()));
-    assert_eq!(found(&zones, "test.").as_deref(), Some("."));
+    assert_eq!(closest_apex(&zones, "test.").as_deref(), Some("."));
 }
 
 #[test]
-fn a_zone_is_replaced_in_its_place() {
+fn a_zone_is_replaced_in_its_entry() {
     let zones = Zones::new();
     let apex = name("example.");
     zones.set(&apex, ZoneState::NotReady(Arc::default()));
-    let table = zones.database();
+    let database = zones.database();
     zones.set(&name("EXAMPLE."), serving("example.", 7, ZonePolicy::default()));
-    assert!(Arc::ptr_eq(&table, &zones.database()));
+    assert!(Arc::ptr_eq(&database, &zones.database()));
     let state = zones.state(&apex).unwrap();
     assert_eq!(state.serving().map(|zone| zone.serial()), Some(7));
-    let entry = Arc::clone(table.entry(apex.view()).unwrap());
+    let entry = Arc::clone(database.find_exact(apex.view()).unwrap());
     zones.set(&apex, ZoneState::Expired(Arc::default()));
     assert!(matches!(**entry.state(), ZoneState::Expired(_)));
 }
 
 #[test]
-fn zones_come_and_go_together() {
+fn several_zones_are_added_and_removed_together() {
     let zones = Zones::new();
     let names = ["a.example.", "b.example.", "A.example.", "example."];
     zones.set_all(names.map(|apex| (name(apex), serving(apex, 1, ZonePolicy::default()))).to_vec());
     let before = zones.database();
     assert_eq!(zones.remove_all(&[name("B.example."), name("c.example."), name("b.example.")]), 1);
-    assert_eq!(found(&zones, "x.b.example.").as_deref(), Some("example."));
+    assert_eq!(closest_apex(&zones, "x.b.example.").as_deref(), Some("example."));
     // Other zones with the same number of labels are still found. The previous database still
     // contains the removed zone.
-    assert_eq!(found(&zones, "x.a.example.").as_deref(), Some("a.example."));
+    assert_eq!(closest_apex(&zones, "x.a.example.").as_deref(), Some("a.example."));
     assert_eq!(
-        before.find(name("b.example.").view()).map(|entry| entry.apex().to_string()).as_deref(),
+        before.find_enclosing(name("b.example.").view()).map(|entry| entry.apex().to_string()).as_deref(),
         Some("b.example.")
     );
     assert_eq!(zones.remove_all(&[name("a.example."), name("example.")]), 2);
-    assert_eq!(found(&zones, "a.example."), None);
+    assert_eq!(closest_apex(&zones, "a.example."), None);
 }

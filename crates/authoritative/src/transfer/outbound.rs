@@ -15,7 +15,8 @@ mod status;
 mod stream;
 
 pub use status::{
-    DEFAULT_EACH, DEFAULT_MOST, OutgoingTransfers, TransferKind, TransferOutcome, TransferStatus,
+    DEFAULT_MAX_PER_NETWORK, DEFAULT_MAX_TRANSFERS, OutgoingTransfers, TransferKind, TransferOutcome,
+    TransferStatus,
 };
 pub use stream::TransferStream;
 
@@ -32,7 +33,7 @@ use records::{MAX_OCTETS, TransferRecords};
 use std::cmp::Ordering;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use stream::{Frame, TARGET_OCTETS};
+use stream::{MessageLayout, TARGET_OCTETS};
 
 /// A request for a transfer.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,7 @@ pub struct OutboundRequest<'a> {
     /// The OPT record of the response; empty for none.
     pub opt: &'a [u8],
     /// Maximum size of a UDP response, in octets.
-    pub limit: usize,
+    pub max_datagram_octets: usize,
 }
 
 /// The requested zone.
@@ -63,9 +64,9 @@ pub struct ZoneToSend<'z> {
     /// The journal of the zone.
     pub journal: Option<&'z Journal>,
     /// Clients that may transfer the zone.
-    pub access: &'z AccessList,
+    pub transfer_access: &'z AccessList,
     /// Whether responses are signed online. The records of such a zone have no signatures.
-    pub is_online: bool,
+    pub is_signed_online: bool,
 }
 
 /// The answer to a request.
@@ -193,7 +194,7 @@ pub fn begin(
         Ok(transfer) => transfer,
         Err(refusal) => {
             log_refusal(request, refusal, outgoing);
-            outgoing.record(request, 0, TransferOutcome::Refused(refusal), 0);
+            outgoing.report_ended(request, 0, TransferOutcome::Refused(refusal), 0);
             TransferAnswer::Refuse(refusal)
         }
     }
@@ -217,6 +218,7 @@ fn log_refusal(request: &OutboundRequest<'_>, refusal: TransferRefusal, outgoing
     }
 }
 
+/// Answers a request as [`begin`] does, but returns a refusal as the error and does not log it.
 fn try_begin(
     request: &OutboundRequest<'_>,
     zone: Option<&ZoneToSend<'_>>,
@@ -228,12 +230,12 @@ fn try_begin(
         return Err(TransferRefusal::Datagram);
     }
     let zone = zone.ok_or(TransferRefusal::NotAuthoritative)?;
-    // No access list can permit this transfer.
-    if zone.is_online {
+    // Before the access list, because no access list can permit this transfer.
+    if zone.is_signed_online {
         return Err(TransferRefusal::SignedOnline);
     }
     let key = request.tsig.map(tsig::VerifiedRequest::name);
-    let allows = |is_over_tls| zone.access.allows_over(request.client.ip(), key, is_over_tls);
+    let allows = |is_over_tls| zone.transfer_access.allows_over(request.client.ip(), key, is_over_tls);
     if !allows(request.tls.is_some()) {
         return Err(if allows(true) { TransferRefusal::NeedsTls } else { TransferRefusal::NotAllowed });
     }
@@ -277,19 +279,19 @@ fn start(
     serial: u32,
     outgoing: &Arc<OutgoingTransfers>,
 ) -> Result<TransferAnswer, TransferRefusal> {
-    let active = outgoing.begin(request, kind, serial)?;
-    let frame = frame(request, outgoing.clock(), TARGET_OCTETS, MAX_OCTETS);
-    Ok(TransferAnswer::Stream(Box::new(TransferStream::new(frame, records, Some(active)))))
+    let permit = outgoing.begin(request, kind, serial)?;
+    let layout = message_layout(request, outgoing.clock(), TARGET_OCTETS, MAX_OCTETS);
+    Ok(TransferAnswer::Stream(Box::new(TransferStream::new(layout, records, Some(permit)))))
 }
 
-/// Returns the properties of the messages of a response.
-fn frame(
+/// Returns the properties that all messages of a response have.
+fn message_layout(
     request: &OutboundRequest<'_>,
     clock: fn() -> u64,
     target_octets: usize,
     max_octets: usize,
-) -> Frame {
-    Frame {
+) -> MessageLayout {
+    MessageLayout {
         id: request.query.header.id,
         flags: request.query.header.flags & flags::RD,
         question: request.query.question.to_vec(),
@@ -301,8 +303,8 @@ fn frame(
     }
 }
 
-/// Answers with the changes if they fit. Otherwise answers with only the SOA record, and the client
-/// repeats the request over TCP (RFC 1995 §2).
+/// Answers an IXFR request over UDP with the changes if they fit. Otherwise answers with only the
+/// SOA record, and the client repeats the request over TCP (RFC 1995 §2).
 fn answer_datagram(
     request: &OutboundRequest<'_>,
     contents: &Arc<Contents>,
@@ -310,17 +312,24 @@ fn answer_datagram(
     outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
 ) -> TransferAnswer {
-    // Compressed changes have more than a quarter of their original size. Therefore changes above
+    // Name compression removes less than three quarters of the size. Therefore changes of more than
     // four times the limit cannot fit.
-    if let Some(changes) = changes.filter(|changes| changes.octets() / 4 <= request.limit as u64) {
+    if let Some(changes) =
+        changes.filter(|changes| changes.octets() / 4 <= request.max_datagram_octets as u64)
+    {
         let records = TransferRecords::changes(Arc::clone(contents), changes);
         let mut stream = TransferStream::new(
-            frame(request, outgoing.clock(), request.limit, request.limit),
+            message_layout(
+                request,
+                outgoing.clock(),
+                request.max_datagram_octets,
+                request.max_datagram_octets,
+            ),
             records,
             None,
         );
-        if stream.write_alone(out) {
-            outgoing.record(request, serial_of(contents), TransferOutcome::Sent, out.len());
+        if stream.write_single(out) {
+            outgoing.report_ended(request, serial_of(contents), TransferOutcome::Sent, out.len());
             return TransferAnswer::Single;
         }
         out.clear();
@@ -337,36 +346,41 @@ fn answer_with_soa(
 ) -> TransferAnswer {
     let records = TransferRecords::soa(Arc::clone(contents));
     // RFC 1995 §2: over UDP, the size limit of all UDP responses applies.
-    let limit = if request.is_datagram { request.limit } else { MAX_OCTETS };
-    let mut stream = TransferStream::new(frame(request, outgoing.clock(), limit, limit), records, None);
-    if !stream.write_alone(out) {
+    let limit = if request.is_datagram { request.max_datagram_octets } else { MAX_OCTETS };
+    let layout = message_layout(request, outgoing.clock(), limit, limit);
+    let mut stream = TransferStream::new(layout, records, None);
+    if !stream.write_single(out) {
         out.clear();
         return TransferAnswer::Truncate;
     }
-    outgoing.record(request, serial_of(contents), TransferOutcome::UpToDate, out.len());
+    outgoing.report_ended(request, serial_of(contents), TransferOutcome::SoaOnly, out.len());
     TransferAnswer::Single
 }
 
+/// Returns the serial of a zone; 0 if it has no SOA record.
 fn serial_of(contents: &Contents) -> u32 {
     contents.soa().map_or(0, |soa| soa.serial)
 }
 
-/// Returns the serial of the SOA record in the authority section. Its owner must be the zone (RFC
-/// 1995 §3).
+/// Returns the serial of the client's version from an IXFR request: that of the SOA record in the
+/// authority section, whose owner must be the zone (RFC 1995 §3). Returns `None` for other queries,
+/// and if there is no such record.
 pub(crate) fn requested_serial(message: &[u8], query: &Query<'_>) -> Option<u32> {
     if query.qtype != Rtype::IXFR || query.header.counts[2] != 1 {
         return None;
     }
-    let at = HEADER + query.question.len();
-    let (owner, fixed) = Name::from_message(message, at).ok()?;
-    let [a, b, c, d, _, _, _, _, l, m] = *message.get(fixed..)?.first_chunk()?;
+    let record_start = HEADER + query.question.len();
+    let (owner, owner_end) = Name::from_message(message, record_start).ok()?;
+    // Type, class, TTL (ignored) and length of the RDATA.
+    let [a, b, c, d, _, _, _, _, e, f] = *message.get(owner_end..)?.first_chunk()?;
     let is_soa =
         Rtype(u16::from_be_bytes([a, b])) == Rtype::SOA && Class(u16::from_be_bytes([c, d])) == Class::IN;
-    let start = fixed + 10;
-    let rdata = message.get(start..start + usize::from(u16::from_be_bytes([l, m])))?;
-    // The names at the front may be compressed. The five numbers are the last 20 octets (RFC 1035
-    // §3.3.13).
-    let numbers = rdata.len().checked_sub(20).filter(|names| *names >= 2).map(|names| &rdata[names..])?;
+    let rdata_start = owner_end + 10;
+    let rdata = message.get(rdata_start..rdata_start + usize::from(u16::from_be_bytes([e, f])))?;
+    // The length of the two names at the start is not known, because they may be compressed. The
+    // five numbers are the last 20 octets (RFC 1035 §3.3.13); the first of them is the serial.
+    let names_length = rdata.len().checked_sub(20).filter(|length| *length >= 2)?;
+    let numbers = &rdata[names_length..];
     let serial = numbers.first_chunk().map(|octets| u32::from_be_bytes(*octets));
     serial.filter(|_| is_soa && owner.view() == query.name())
 }

@@ -19,7 +19,7 @@ pub const KEY: &str = "transfer.example";
 pub const SECRET: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 
 /// Maximum time to wait until a secondary has a version.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A DNS server program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Program {
     /// Returns the configuration file and the arguments of the program.
     fn configure(
         self,
-        folder: &str,
+        directory: &str,
         port: u16,
         primary: SocketAddr,
         algorithm: &str,
@@ -52,39 +52,39 @@ impl Program {
         match self {
             Self::Nsd => (
                 format!(
-                    "server:\n  ip-address: 127.0.0.1@{port}\n  username: \"\"\n  zonesdir: \"{folder}\"\n  database: \"\"\n  \
-                     pidfile: \"\"\n  xfrdfile: \"\"\n  zonelistfile: \"{folder}/zone.list\"\n  xfrdir: \"{folder}\"\n  \
-                     server-count: 1\n  do-ip6: no\n  xfrd-reload-timeout: 0\n  logfile: \"{folder}/log\"\n\
+                    "server:\n  ip-address: 127.0.0.1@{port}\n  username: \"\"\n  zonesdir: \"{directory}\"\n  database: \"\"\n  \
+                     pidfile: \"\"\n  xfrdfile: \"\"\n  zonelistfile: \"{directory}/zone.list\"\n  xfrdir: \"{directory}\"\n  \
+                     server-count: 1\n  do-ip6: no\n  xfrd-reload-timeout: 0\n  logfile: \"{directory}/log\"\n\
                      remote-control:\n  control-enable: no\n\
                      key:\n  name: \"{KEY}\"\n  algorithm: {algorithm}\n  secret: \"{secret}\"\n\
                      zone:\n  name: \"example\"\n  zonefile: \"example.zone\"\n  allow-notify: 127.0.0.1 NOKEY\n  \
                      request-xfr: 127.0.0.1@{from} {KEY}\n  provide-xfr: 127.0.0.1 NOKEY\n"
                 ),
-                vec!["-d".to_owned(), "-c".to_owned(), format!("{folder}/conf")],
+                vec!["-d".to_owned(), "-c".to_owned(), format!("{directory}/conf")],
             ),
             Self::Knot => (
                 format!(
-                    "server:\n  rundir: {folder}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  \
-                     background-workers: 1\n  tcp-remote-io-timeout: 60000\ndatabase:\n  storage: {folder}\nlog:\n  - target: {folder}/log\n    any: info\n\
+                    "server:\n  rundir: {directory}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  \
+                     background-workers: 1\n  tcp-remote-io-timeout: 60000\ndatabase:\n  storage: {directory}\nlog:\n  - target: {directory}/log\n    any: info\n\
                      key:\n  - id: {KEY}\n    algorithm: {algorithm}\n    secret: {secret}\n\
                      remote:\n  - id: primary\n    address: 127.0.0.1@{from}\n    key: {KEY}\n\
                      acl:\n  - id: all\n    address: 127.0.0.1\n    action: [notify, transfer]\n\
-                     zone:\n  - domain: example.\n    master: primary\n    acl: all\n    storage: {folder}\n    \
+                     zone:\n  - domain: example.\n    master: primary\n    acl: all\n    storage: {directory}\n    \
                      zonefile-sync: -1\n    zonefile-load: none\n    journal-content: all\n"
                 ),
-                vec!["-c".to_owned(), format!("{folder}/conf")],
+                vec!["-c".to_owned(), format!("{directory}/conf")],
             ),
             Self::Bind => (
                 format!(
-                    "options {{ directory \"{folder}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; \
+                    "options {{ directory \"{directory}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; \
                      pid-file none; recursion no; dnssec-validation no; notify no; session-keyfile none; \
                      allow-transfer {{ 127.0.0.1; }}; serial-query-rate 1000; }};\n\
-                     controls {{ }};\nlogging {{ channel f {{ file \"{folder}/log\"; severity info; }}; category default {{ f; }}; }};\n\
+                     controls {{ }};\nlogging {{ channel f {{ file \"{directory}/log\"; severity info; }}; category default {{ f; }}; }};\n\
                      key \"{KEY}\" {{ algorithm {algorithm}; secret \"{secret}\"; }};\n\
                      zone \"example\" {{ type secondary; file \"example.zone\"; allow-notify {{ 127.0.0.1; }}; \
                      primaries {{ 127.0.0.1 port {from} key {KEY}; }}; }};\n"
                 ),
-                ["-c", &format!("{folder}/conf"), "-f", "-n", "1"].map(str::to_owned).to_vec(),
+                ["-c", &format!("{directory}/conf"), "-f", "-n", "1"].map(str::to_owned).to_vec(),
             ),
         }
     }
@@ -107,8 +107,8 @@ impl Drop for Secondary {
 impl Secondary {
     /// Starts `program` on a free port as a secondary of `primary`. If the program is not
     /// installed, prints this and returns `None`.
-    pub fn start(program: Program, primary: SocketAddr, folder: &Path, algorithm: &str) -> Option<Self> {
-        Self::start_at(program, free_port(), primary, folder, algorithm)
+    pub fn start(program: Program, primary: SocketAddr, directory: &Path, algorithm: &str) -> Option<Self> {
+        Self::start_at(program, free_port(), primary, directory, algorithm)
     }
 
     /// Starts `program` on this port, which the primary knows.
@@ -116,15 +116,16 @@ impl Secondary {
         program: Program,
         port: u16,
         primary: SocketAddr,
-        folder: &Path,
+        directory: &Path,
         algorithm: &str,
     ) -> Option<Self> {
         require_peer!(program.command());
-        let path = folder.to_str().expect("UTF-8");
+        let path = directory.to_str().expect("UTF-8");
         let (text, arguments) = program.configure(path, port, primary, algorithm);
-        std::fs::write(folder.join("conf"), text).expect("written");
+        std::fs::write(directory.join("conf"), text).expect("written");
         let mut command = Command::new(program.command());
-        let command = command.args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
+        let command =
+            command.args(arguments).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().expect("started");
         Some(Self { program, address: ([127, 0, 0, 1], port).into(), process })
     }
@@ -153,9 +154,9 @@ impl Secondary {
     }
 
     /// Waits until the secondary answers with this serial. Repeats the NOTIFY every two seconds.
-    pub fn wait_for(&self, serial: u32, folder: &Path) {
+    pub fn wait_for(&self, serial: u32, directory: &Path) {
         let mut told = Instant::now();
-        self.wait_until(serial, folder, || {
+        self.wait_until(serial, directory, || {
             if told.elapsed() > Duration::from_secs(2) {
                 self.notify();
                 told = Instant::now();
@@ -164,15 +165,15 @@ impl Secondary {
     }
 
     /// Waits until the secondary answers with this serial. The primary sends the NOTIFY.
-    pub fn wait_for_news(&self, serial: u32, folder: &Path) {
-        self.wait_until(serial, folder, || {});
+    pub fn wait_for_news(&self, serial: u32, directory: &Path) {
+        self.wait_until(serial, directory, || {});
     }
 
-    fn wait_until(&self, serial: u32, folder: &Path, mut meanwhile: impl FnMut()) {
-        let begun = Instant::now();
+    fn wait_until(&self, serial: u32, directory: &Path, mut meanwhile: impl FnMut()) {
+        let started_at = Instant::now();
         while self.serial() != Some(serial) {
-            let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();
-            assert!(begun.elapsed() < PATIENCE, "{:?} has no version {serial}: {}", self.program, log());
+            let log = || std::fs::read_to_string(directory.join("log")).unwrap_or_default();
+            assert!(started_at.elapsed() < TIMEOUT, "{:?} has no version {serial}: {}", self.program, log());
             thread::sleep(Duration::from_millis(5));
             meanwhile();
         }
@@ -181,11 +182,12 @@ impl Secondary {
     /// Returns all records of this version in the form of [`canonical`]. While NSD changes to a new
     /// version, the old process may still accept connections.
     pub fn records(&self, serial: u32) -> Vec<Canonical> {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         loop {
             let records = self.transfer();
             let soa = records.iter().find(|record| record.1 == Rtype::SOA.0).expect("an SOA record");
-            if soa.3[soa.3.len() - 20..].starts_with(&serial.to_be_bytes()) || begun.elapsed() > PATIENCE {
+            if soa.3[soa.3.len() - 20..].starts_with(&serial.to_be_bytes()) || started_at.elapsed() > TIMEOUT
+            {
                 return records;
             }
             thread::sleep(Duration::from_millis(5));
@@ -196,7 +198,7 @@ impl Secondary {
         let mut message = Vec::new();
         push_query(&apex(), Rtype::AXFR, 9, 0, &mut message);
         let mut stream = TcpStream::connect(self.address).expect("connected");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("set");
         stream.write_all(&[&(message.len() as u16).to_be_bytes()[..], &message].concat()).expect("sent");
         let mut all = Vec::new();
         while all.len() < 2 || all.iter().filter(|record: &&Canonical| record.1 == Rtype::SOA.0).count() < 2 {

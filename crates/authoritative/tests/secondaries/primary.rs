@@ -43,9 +43,9 @@ struct Inner {
 
 impl Primary {
     /// Serves `contents` to clients that sign with the key of this algorithm and secret.
-    pub fn start(contents: Contents, folder: &Path, algorithm: &str, secret: &str) -> Self {
+    pub fn start(contents: Contents, directory: &Path, algorithm: &str, secret: &str) -> Self {
         let (journal, _) =
-            Journal::open(&folder.join("ours.journal"), contents.apex(), 64 << 20).expect("a journal");
+            Journal::open(&directory.join("ours.journal"), contents.apex(), 64 << 20).expect("a journal");
         let key = TsigKey::from_argument(&format!("{algorithm}:{KEY}:{secret}")).expect("a key");
         let ended: Arc<Mutex<Vec<TransferStatus>>> = Arc::default();
         let list = Arc::clone(&ended);
@@ -166,7 +166,7 @@ impl Inner {
         let contents = Arc::clone(&self.contents.lock().expect("whole"));
         if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) {
             let tsig = verified.as_ref();
-            let asked = OutboundRequest {
+            let request = OutboundRequest {
                 message,
                 query: &query,
                 is_datagram,
@@ -174,15 +174,15 @@ impl Inner {
                 client,
                 tsig,
                 opt: &opt,
-                limit: 1232,
+                max_datagram_octets: 1232,
             };
             let zone = ZoneToSend {
                 contents: Some(&contents),
                 journal: Some(&self.journal),
-                access: &self.access,
-                is_online: false,
+                transfer_access: &self.access,
+                is_signed_online: false,
             };
-            match begin(&asked, Some(&zone), &self.outgoing, &mut out) {
+            match begin(&request, Some(&zone), &self.outgoing, &mut out) {
                 TransferAnswer::Single => return send(&out),
                 TransferAnswer::Stream(mut sending) => {
                     while sending.next(&mut out).expect("a whole transfer") {

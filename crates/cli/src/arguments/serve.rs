@@ -2,7 +2,7 @@
 
 use super::values::{ArgumentError, parse_duration_in, parse_socket_address, parse_time};
 use clap::Args;
-use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE;
+use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE_OCTETS;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::online::{DEFAULT_VALIDITY, MAX_VALIDITY, MIN_VALIDITY};
 use nonesuch_proto::Name;
@@ -112,7 +112,7 @@ pub(crate) struct OnlineArguments {
     #[arg(long, value_name = "DIR", conflicts_with = "denial")]
     pub(crate) nsec5_keys: Option<PathBuf>,
     /// Set the size of the cache of signatures and proofs of all threads, in MiB: 1 to 1048576.
-    #[arg(long, value_name = "MIB", default_value_t = (DEFAULT_SIGNATURE_CACHE >> 20) as u32,
+    #[arg(long, value_name = "MIB", default_value_t = (DEFAULT_SIGNATURE_CACHE_OCTETS >> 20) as u32,
         value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(crate) signature_cache: u32,
     /// Set the validity of a signature: seconds, or a duration such as 7d.

@@ -5,7 +5,7 @@ use clap::Args;
 use data_encoding::HEXUPPER;
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::inspect::DenialInfo;
 use nonesuch_dnssec::sign::SerialPolicy;
 use nonesuch_proto::Name;
@@ -140,7 +140,7 @@ impl SignArguments {
     pub(crate) fn set_denial(&mut self, facts: Option<DenialInfo>) {
         let Some(facts) = facts else { return };
         let mechanism = *self.denial.get_or_insert(facts.mechanism);
-        if let Some(parameters) = facts.parameters.filter(|_| mechanism.mapping() == Mapping::Sha1) {
+        if let Some(parameters) = facts.parameters.filter(|_| mechanism.name_hash() == NameHash::Sha1) {
             self.nsec3_iterations.get_or_insert(parameters.iterations);
             self.nsec3_salt.get_or_insert_with(|| match parameters.salt.as_slice() {
                 [] => "-".to_owned(),

@@ -8,9 +8,9 @@ use crate::files::{
 use crate::nsec5::{self, EvidenceError};
 use crate::outcome::CommandOutcome;
 use crate::zones::{self, LISTED_OF_KIND, ONLY_KEY_SET, ReadZoneError, first_of_each_kind};
-use nonesuch_authoritative::service::{SEMANTIC_KIND, SEMANTIC_LINES};
+use nonesuch_authoritative::service::{MAX_FINDINGS, MAX_FINDINGS_PER_KIND};
 use nonesuch_dnssec::VerifyOptions;
-use nonesuch_dnssec::inspect::is_key_set;
+use nonesuch_dnssec::inspect::has_only_signed_key_set;
 use nonesuch_dnssec::verify::{Mode, Report, VerifyInputs, VerifyWarning, into_verified_with};
 use nonesuch_zone::image::CompileError;
 use nonesuch_zone::semantics;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failur
         return Ok(CommandOutcome::Negative);
     };
     // A server that maps the image neither reads nor checks the records, so the checks run here.
-    for line in semantics::check(&contents, SEMANTIC_KIND).lines(SEMANTIC_LINES) {
+    for line in semantics::check(&contents, MAX_FINDINGS_PER_KIND).lines(MAX_FINDINGS) {
         tracing::warn!(name: "zone-warning", "{}: {line}", input_name(&arguments.file).display());
     }
     let image = Image::compile(&contents)?;
@@ -126,7 +126,7 @@ fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Repo
     for fault in faults {
         print_line(&format!("fault: {fault}"))?;
     }
-    if is_key_set(contents) {
+    if has_only_signed_key_set(contents) {
         print_line(&format!("note: {ONLY_KEY_SET}"))?;
     }
     if left_out > 0 {
@@ -139,7 +139,7 @@ fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Repo
         "{}: not compiled: {}; correct the zone or sign it again, or compile it without verification \
             with --verify none",
         input_name(&arguments.file).display(),
-        report.fault_count()
+        report.format_fault_count()
     ))
 }
 

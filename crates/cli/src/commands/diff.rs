@@ -5,7 +5,7 @@ use crate::files::{FileError, check_inputs};
 use crate::outcome::CommandOutcome;
 use crate::zones::{self, ReadZoneError};
 use nonesuch_dnssec::difference::{Difference, data_changes, difference};
-use nonesuch_dnssec::inspect::{KeyInfo, is_of_signer, is_signed};
+use nonesuch_dnssec::inspect::{KeyInfo, belongs_to_signer, is_signed};
 use nonesuch_proto::{Name, rdata};
 use nonesuch_zone::{ChangeSet, Contents, Node, Rrset};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn compare(arguments: &DiffArguments, old: &Contents, new: &Contents) -> Compari
 fn dnssec_changes(old: &Contents, new: &Contents) -> ChangeSet {
     let is_any_signed = is_signed(old) || is_signed(new);
     let apex = old.apex().view();
-    ChangeSet::between_nodes(old, new, |node, rrset| is_of_signer(node, rrset, apex, is_any_signed))
+    ChangeSet::between_nodes(old, new, |node, rrset| belongs_to_signer(node, rrset, apex, is_any_signed))
 }
 
 impl DataFigures {
@@ -199,7 +199,11 @@ fn write_dnssec(dnssec: &Difference, out: &mut dyn Write) -> io::Result<()> {
             counts.kept, counts.renewed, counts.changed, counts.removed, counts.added
         )?;
         if counts.renewed + counts.changed > 0 {
-            writeln!(out, "; expirations: {} later, {} earlier", counts.later, counts.earlier)?;
+            writeln!(
+                out,
+                "; expirations: {} later, {} earlier",
+                counts.expires_later, counts.expires_earlier
+            )?;
         }
     }
     for rtype in &dnssec.apex_types {
@@ -221,7 +225,7 @@ fn dnssec_json(dnssec: &Difference) -> Value {
         "chain": { "removed": chain.removed, "added": chain.added, "changed": chain.changed },
         "signatures": {
             "kept": counts.kept, "renewed": counts.renewed, "over_changed_records": counts.changed,
-            "removed": counts.removed, "added": counts.added, "later": counts.later, "earlier": counts.earlier,
+            "removed": counts.removed, "added": counts.added, "later": counts.expires_later, "earlier": counts.expires_earlier,
         },
         "unsafe_transition": dnssec.unsafe_transition.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "apex_types": dnssec.apex_types.iter().map(ToString::to_string).collect::<Vec<_>>(),

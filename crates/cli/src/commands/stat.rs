@@ -123,7 +123,7 @@ impl Table {
                 "{} different, {:.2} delegations each, the most used by {}; {:.2} records each",
                 grouped(cuts.ns_sets),
                 cuts.all as f64 / cuts.ns_sets.max(1) as f64,
-                grouped(cuts.most_shared),
+                grouped(cuts.most_shared_ns_set),
                 cuts.ns_records as f64 / cuts.all as f64
             ),
         );
@@ -184,7 +184,7 @@ impl Table {
         };
         self.add("inception", &range(validity.inception));
         self.add("expiration", &range(validity.expiration));
-        let (expired, early) = (grouped(validity.expired), grouped(validity.early));
+        let (expired, early) = (grouped(validity.expired), grouped(validity.not_yet_valid));
         self.add("", &format!("at {}: {expired} signatures expired, {early} not valid yet", time(now)));
         let bins = bins(&validity.days_left);
         let most = bins.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
@@ -230,9 +230,9 @@ impl Table {
         let mut types: Vec<_> = statistics.types.iter().collect();
         types.sort_by_key(|(rtype, counts)| (std::cmp::Reverse(counts.octets), **rtype));
         for (rtype, counts) in types {
-            let ttl = match counts.least_ttl == counts.greatest_ttl {
-                true => counts.least_ttl.to_string(),
-                false => format!("{} to {}", counts.least_ttl, counts.greatest_ttl),
+            let ttl = match counts.min_ttl == counts.max_ttl {
+                true => counts.min_ttl.to_string(),
+                false => format!("{} to {}", counts.min_ttl, counts.max_ttl),
             };
             self.lines.push(format!(
                 "{:<12}{:>14}{:>14}{:>16}{:>9}  {ttl}",
@@ -288,7 +288,7 @@ fn as_json(statistics: &Statistics, text_octets: u64) -> Value {
         .map(|(rtype, counts)| {
             let value = json!({
                 "rrsets": counts.rrsets, "records": counts.records, "octets": counts.octets,
-                "least_ttl": counts.least_ttl, "greatest_ttl": counts.greatest_ttl,
+                "least_ttl": counts.min_ttl, "greatest_ttl": counts.max_ttl,
             });
             (rtype.to_string(), value)
         })
@@ -308,7 +308,7 @@ fn as_json(statistics: &Statistics, text_octets: u64) -> Value {
         },
         "delegations": {
             "all": cuts.all, "signed": cuts.signed, "with_glue": cuts.with_glue, "glue_records": cuts.glue_records,
-            "ns_records": cuts.ns_records, "ns_sets": cuts.ns_sets, "most_shared_ns_set": cuts.most_shared, "ds": ds,
+            "ns_records": cuts.ns_records, "ns_sets": cuts.ns_sets, "most_shared_ns_set": cuts.most_shared_ns_set, "ds": ds,
         },
         "octets": {
             "wire": all, "text": text_octets, "signatures": signatures, "chain": chain, "keys": keys,
@@ -329,7 +329,7 @@ fn as_json(statistics: &Statistics, text_octets: u64) -> Value {
         "validity": statistics.validity.as_ref().map(|validity| json!({
             "first_inception": validity.inception[0], "last_inception": validity.inception[1],
             "first_expiration": validity.expiration[0], "last_expiration": validity.expiration[1],
-            "expired": validity.expired, "not_yet_valid": validity.early,
+            "expired": validity.expired, "not_yet_valid": validity.not_yet_valid,
             "days_left": validity.days_left.iter().map(|(day, count)| json!([day, count])).collect::<Vec<_>>(),
         })),
         "zonemd": statistics.zonemd.iter().map(|zonemd| {

@@ -9,7 +9,7 @@ use crate::zones::{
     self, AnchorError, LISTED_OF_KIND, ONLY_KEY_SET, ReadZoneError, first_of_each_kind, verify_with_progress,
 };
 use nonesuch_dnssec::VerifyOptions;
-use nonesuch_dnssec::inspect::is_key_set;
+use nonesuch_dnssec::inspect::has_only_signed_key_set;
 use nonesuch_dnssec::verify::{Fault, Mode, Report, VerifyWarning};
 use nonesuch_zone::semantics::{self, Finding, Findings};
 use nonesuch_zone::{Contents, LoadedZone, Warning};
@@ -100,7 +100,7 @@ impl Verdict<'_> {
         for fault in &self.faults {
             writeln!(out, "fault: {fault}")?;
         }
-        if !report.is_sound() && is_key_set(contents) {
+        if !report.has_no_faults() && has_only_signed_key_set(contents) {
             writeln!(out, "note: {ONLY_KEY_SET}")?;
         }
         if self.left_out() > 0 {
@@ -151,7 +151,7 @@ impl Verdict<'_> {
             "fault_count": report.faults.len(), "warnings": warnings, "warning_count": report.warnings.len(),
             "findings": findings.list().iter().map(finding_json).collect::<Vec<_>>(),
             "finding_count": findings.total(), "finding_counts": findings.counts(), "strict": self.is_strict,
-            "key_set": is_key_set(contents),
+            "key_set": has_only_signed_key_set(contents),
             "zonemd": report.zonemd.iter().map(ToString::to_string).collect::<Vec<_>>(), "seconds": self.seconds,
         });
         writeln!(out, "{value}")

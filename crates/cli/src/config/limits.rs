@@ -139,10 +139,10 @@ pub(super) fn table() -> Table<Limits> {
 # Limits of zone transfers (restart, all of them).
 #
 # Maximum number of concurrent transfers to secondaries: 1 to 1000000."),
-        key("transfers-out", count(), default(outbound::DEFAULT_MOST), |l, v| l.transfers_out = v),
+        key("transfers-out", count(), default(outbound::DEFAULT_MAX_TRANSFERS), |l, v| l.transfers_out = v),
         Row::Text("# Maximum number of concurrent transfers to one network (IPv4 /24, IPv6 /56) that is not exempt: 1
 # to transfers-out. Default: 5, or transfers-out if that is less."),
-        key("transfers-out-each", count(), default(outbound::DEFAULT_EACH), |l, v| l.transfers_out_each = v),
+        key("transfers-out-each", count(), default(outbound::DEFAULT_MAX_PER_NETWORK), |l, v| l.transfers_out_each = v),
         Row::Text("# Maximum number of concurrent transfers from primaries: 1 to 1000000."),
         key("transfers-in", count(), default(incoming.transfers), |l, v| l.transfers_in = v),
         Row::Text("# Maximum number of concurrent transfers from one primary: 1 to 1000000."),

@@ -10,7 +10,7 @@ use super::values::{
 };
 use crate::files::is_world_readable;
 use crate::metrics::DEFAULT_MAX_ZONES;
-use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE;
+use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE_OCTETS;
 use nonesuch_net::has_address;
 use nonesuch_proto::Name;
 use nonesuch_server::acl::{AccessList, PORT, TLS_PORT};
@@ -203,7 +203,7 @@ version = 1"#,
         key(
             "signature-cache",
             bytes(1 << 20..=1 << 40),
-            default(size_text(DEFAULT_SIGNATURE_CACHE as u64)),
+            default(size_text(DEFAULT_SIGNATURE_CACHE_OCTETS as u64)),
             |r, v| r.server.signature_cache = v,
         ),
         Row::Text(

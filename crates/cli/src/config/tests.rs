@@ -249,7 +249,7 @@ fn names_of_zones_stand_in_paths_as_in_those_of_kept_files() {
     assert_eq!(files, expected.iter().collect::<Vec<_>>());
     let member = configuration.templates["m"].for_member("x.example.".parse().unwrap());
     assert!(
-        matches!(&member.signing_mode, SigningMode::Online(signing) if signing.keys == Path::new("k/x.example")),
+        matches!(&member.signing_mode, SigningMode::Online(signing) if signing.key_directory == Path::new("k/x.example")),
         "{member:?}"
     );
 }
@@ -363,7 +363,7 @@ fn what_has_no_use_for_a_zone_is_not_taken_over() {
     assert_eq!((*transfers.refresh.start(), *transfers.expire.end()), (3600, 172_800));
     assert_eq!((transfers.bounds.records, transfers.bounds.octets), (7, 1 << 20));
     assert!(!transfers.request_ixfr && !transfers.notify_from.entries().is_empty());
-    assert_eq!(zones[3].signing_mode, SigningMode::Nsec5 { keys: PathBuf::from("n") });
+    assert_eq!(zones[3].signing_mode, SigningMode::Nsec5 { key_directory: PathBuf::from("n") });
     let said = problem(
         "state-dir = \"s\"\n[template.t]\nretry-min = \"2h\"\nretry-max = \"1h\"\n[zone.\"a.\"]\ntemplate = \"t\"\n\
          primaries = [\"192.0.2.1\"]\n",

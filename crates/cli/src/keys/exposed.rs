@@ -2,7 +2,7 @@
 
 use super::key_names_of_zone;
 use crate::files::{is_world_readable, read_small_file, readable_key_warning};
-use nonesuch_dnssec::keys::directory::{file_paths, is_private_key};
+use nonesuch_dnssec::keys::directory::{is_private_key, key_file_paths};
 use nonesuch_proto::Name;
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub(crate) fn world_readable_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     // The code that reads the directory reports an error.
     let bases = key_names_of_zone(dir, zone).unwrap_or_default();
     let private = bases.iter().map(|base| {
-        let [_, private] = file_paths(dir, base);
+        let [_, private] = key_file_paths(dir, base);
         private
     });
     private.filter(|path| is_world_readable(path)).collect()

@@ -19,7 +19,7 @@ use crate::server::settings::answer_settings;
 use crate::zones;
 use nix::unistd::Uid;
 use nonesuch_authoritative::service::{
-    SEMANTIC_KIND, SEMANTIC_LINES, Service, SigningMode, StateDirectory, ZoneSettings, ZoneSource,
+    MAX_FINDINGS, MAX_FINDINGS_PER_KIND, Service, SigningMode, StateDirectory, ZoneSettings, ZoneSource,
     ZoneStatus, serial_warning,
 };
 use nonesuch_authoritative::zones::Zones;
@@ -307,7 +307,7 @@ fn check_zones(
     let compared: HashSet<Name> = served_as_they_are.map(|zone| zone.apex.clone()).collect();
     let service = Service::open(settings, QUIET_KEY_FILES, Arc::new(Zones::new()))?;
     service.begin().map_err(ServerError::Thread)?;
-    let _ = service.wait();
+    let _ = service.wait_until_loaded();
     for (apex, file) in files {
         for zone in service.zone_status(Some(&apex)) {
             add_zone(&apex, &zone, report, is_json)?;
@@ -373,8 +373,8 @@ fn add_findings(
 ) {
     let name = &zone.zone;
     let count = zone.findings.or_else(|| {
-        let findings = semantics::check(contents?, SEMANTIC_KIND);
-        for warning in findings.lines(SEMANTIC_LINES) {
+        let findings = semantics::check(contents?, MAX_FINDINGS_PER_KIND);
+        for warning in findings.lines(MAX_FINDINGS) {
             tracing::warn!(name: "zone-warning", zone = name, "zone {name}: {warning}");
             report.warnings.push(json!({ "message": warning, "zone": name }));
         }

@@ -4,29 +4,29 @@
 use crate::files::parent_directory;
 use crate::keys::{find_signing_key, read_directory, warn_of_readable_keys, world_readable_keys};
 use crate::nsec5;
-use nonesuch_authoritative::service::KeyFiles;
+use nonesuch_authoritative::service::KeyLoader;
 use nonesuch_dnssec::denial::nsec5::Nsec5DirectoryError;
 use nonesuch_dnssec::online::{LoadProverError, Nsec5Prover, Nsec5Zone};
 use std::path::Path;
 
 /// Key file functions of a service. They warn of key files that every user may read.
-pub(crate) const KEY_FILES: KeyFiles = KeyFiles {
-    signing: |dir, zone, at| {
+pub(crate) const KEY_FILES: KeyLoader = KeyLoader {
+    load_signing_keys: |dir, zone, at| {
         warn_of_readable_keys(&world_readable_keys(dir, zone));
-        (QUIET_KEY_FILES.signing)(dir, zone, at)
+        (QUIET_KEY_FILES.load_signing_keys)(dir, zone, at)
     },
-    prover: |dir, file, zone| {
+    load_prover: |dir, file, zone| {
         warn_of_readable_keys(&nsec5::world_readable_keys(dir, zone.apex()));
-        (QUIET_KEY_FILES.prover)(dir, file, zone)
+        (QUIET_KEY_FILES.load_prover)(dir, file, zone)
     },
     ..QUIET_KEY_FILES
 };
 
 /// The same functions without warnings, for callers that warn themselves.
-pub(crate) const QUIET_KEY_FILES: KeyFiles = KeyFiles {
-    signing: |dir, zone, at| Ok(read_directory(dir, zone)?.zone_keys(at)?.into()),
-    next_event: |dir, zone, now| read_directory(dir, zone).ok()?.next_event(now),
-    prover: load_prover,
+pub(crate) const QUIET_KEY_FILES: KeyLoader = KeyLoader {
+    load_signing_keys: |dir, zone, at| Ok(read_directory(dir, zone)?.zone_keys(at)?.into()),
+    next_key_event: |dir, zone, now| read_directory(dir, zone).ok()?.next_event(now),
+    load_prover,
 };
 
 /// Loads the VRF key and the stored proofs of `zone` from `dir`. Fails if `dir` or the directory of

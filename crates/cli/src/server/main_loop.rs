@@ -151,9 +151,9 @@ pub(crate) fn stop(daemon: &Daemon, is_json: bool) -> Result<CommandOutcome, Ser
     let server = daemon.server.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(server) = server else { return Ok(CommandOutcome::Done) };
     let counters = server.udp_counters();
-    let online = daemon.service.is_online().then(|| server.online_counters());
+    let online = daemon.service.needs_online_work().then(|| server.online_counters());
     server.stop()?;
-    if let Some(tap) = &daemon.shared.tap {
+    if let Some(tap) = &daemon.shared.dnstap {
         tap.finish();
     }
     if let Some(online) = &online {

@@ -141,7 +141,7 @@ pub(crate) fn online_summary(online: &OnlineCounters) -> String {
         online.proof_hits,
         online.proof_misses,
         online.batches,
-        online.refused,
+        online.rejected,
         online.failed,
         online.cache_octets,
         operations.join(", ")
@@ -154,7 +154,7 @@ fn online_json(online: &OnlineCounters) -> Value {
     json!({
         "signature_hits": online.signature_hits, "signature_misses": online.signature_misses,
         "proofs_stored": online.proofs_stored, "proof_hits": online.proof_hits, "proof_misses": online.proof_misses,
-        "batches": online.batches, "refused": online.refused, "failed": online.failed,
+        "batches": online.batches, "refused": online.rejected, "failed": online.failed,
         "cache_octets": online.cache_octets, "operations": operations,
     })
 }

@@ -24,7 +24,7 @@ impl Daemon {
     /// whole. Waits while the server starts and while another reload runs.
     pub(crate) fn reload(&self) -> Result<ReloadResult, ReloadError> {
         let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.service.wait();
+        let _ = self.service.wait_until_loaded();
         self.notifier.reloading();
         let outcome = self.reload_all();
         if let Err(problems) = &outcome {
@@ -80,7 +80,7 @@ impl Daemon {
         if let Some((slot, identity)) = identity {
             slot.replace(identity);
         }
-        if let Some(tap) = &self.shared.tap {
+        if let Some(tap) = &self.shared.dnstap {
             tap.reopen();
         }
         let service_settings = new.service_settings();

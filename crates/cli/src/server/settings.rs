@@ -80,7 +80,7 @@ pub(crate) fn answer_settings(
         version: server.server_version.clone(),
     };
     let counts_zone_queries = server.metrics_listen.is_some() && server.metrics_zone_queries;
-    Ok(AnswerSettings { keys, cookies, limits: Some(limits), reply, counts_zone_queries, chaos })
+    Ok(AnswerSettings { tsig_keys: keys, cookies, limits: Some(limits), reply, counts_zone_queries, chaos })
 }
 
 fn make_cookies(configuration: &Configuration) -> Result<Option<Cookies>, SettingsError> {
@@ -174,11 +174,11 @@ pub(crate) fn server_options(
     ServerOptions {
         listen: server.listen.clone(),
         listen_tls: server.listen_tls.clone(),
-        identity,
+        tls_identity: identity,
         workers: workers(configuration),
         cpus: server.cpus.clone(),
         tcp: tcp_options(&configuration.limits),
-        signature_cache: usize::try_from(server.signature_cache).unwrap_or(usize::MAX),
+        signature_cache_octets: usize::try_from(server.signature_cache).unwrap_or(usize::MAX),
         clock_shift,
     }
 }

@@ -27,7 +27,7 @@ impl Daemon {
         let table = self.service.zones().database();
         let queries = |zone: &str| {
             let apex: Name = zone.parse().ok().filter(|_| is_counted)?;
-            Some(table.entry(apex.view().to_canonical().view())?.queries())
+            Some(table.find_exact(apex.view().to_canonical().view())?.query_count())
         };
         let rows = zones.into_iter().map(|status| ZoneRow {
             queries: queries(&status.zone),
@@ -56,7 +56,7 @@ impl Daemon {
             udp: server.map(Server::udp_counters).unwrap_or_default(),
             tcp: server.map(Server::tcp_counters).unwrap_or_default(),
             tls: server.and_then(Server::tls_counters),
-            tap: self.shared.tap.as_ref().map(|tap| tap.counters()),
+            tap: self.shared.dnstap.as_ref().map(|tap| tap.counters()),
             zones: rows.collect(),
             max_zones,
             reloads: self.reloads.numbers(),

@@ -11,9 +11,9 @@ pub use nonesuch_zone::MAX_NSEC3_ITERATIONS as MAX_ITERATIONS;
 /// SHA-1, the only hash algorithm that is defined (RFC 5155 §11).
 pub(crate) const SHA1: u8 = 1;
 /// The opt-out flag (RFC 5155 §3.1.2.1).
-pub(crate) const OPT_OUT: u8 = 1;
+pub(crate) const OPT_OUT_FLAG: u8 = 1;
 /// Length of the first label of a hashed owner name: 20 octets in base32hex.
-pub(crate) const LABEL: usize = 32;
+pub(crate) const HASH_LABEL_OCTETS: usize = 32;
 
 /// The hash of a name.
 pub(crate) type Hash = [u8; 20];

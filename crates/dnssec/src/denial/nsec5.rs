@@ -21,28 +21,28 @@ pub(crate) mod validate;
 pub use directory::{Nsec5DirectoryError, StoredVrfKey, is_vrf_key_of, parse_proofs};
 pub use error::Nsec5Error;
 pub use file::ProofsFileError;
-pub(crate) use proofs::names_of_chain;
+pub(crate) use proofs::select_chain_names;
 pub use proofs::{Nsec5Chain, ProofEntry, Proofs, ProveOptions, ProveStatistics, prove_chain};
-pub(crate) use requirements::prepare_apex;
-pub use requirements::{check_separate, check_signing};
+pub(crate) use requirements::nsec5key_records;
+pub use requirements::{check_nsec5_requirements, check_vrf_key_cannot_sign};
 
 use data_encoding::BASE32HEX_NOPAD;
 use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPrivateKey};
 use nonesuch_proto::{MAX_NAME, NameRef};
 
 /// The opt-out flag: set on every record of an opt-out chain.
-pub(crate) const OPT_OUT: u8 = 1;
+pub(crate) const OPT_OUT_FLAG: u8 = 1;
 /// The Wildcard flag: a wildcard exists directly below the name of the record.
-pub(crate) const WILDCARD: u8 = 2;
+pub(crate) const WILDCARD_FLAG: u8 = 2;
 /// Length of the first label of a hashed owner name: 32 octets in base32hex.
-pub(crate) const LABEL: usize = 52;
+pub(crate) const HASH_LABEL_OCTETS: usize = 52;
 /// Maximum length in octets, in wire format, of an apex below which an NSEC5 owner name fits.
-pub const LONGEST_APEX: usize = MAX_NAME - 1 - LABEL;
+pub const MAX_APEX_OCTETS: usize = MAX_NAME - 1 - HASH_LABEL_OCTETS;
 
 /// The VRF output of a name.
 pub(crate) type Hash = [u8; VRF_HASH_OCTETS];
 
-/// Private data for the verification of a zone with NSEC5, in addition to its records.
+/// The private data with which the verifier matches the names of a zone to its NSEC5 records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nsec5Evidence<'a> {
     /// The proofs stored for the zone.
@@ -70,17 +70,17 @@ impl<'a> Nsec5<'a> {
 
 /// Whether `owner` can own a record of a chain: one label, which encodes a hash, below the apex.
 pub(crate) fn is_chain_owner(owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
-    hash_of(owner, apex).is_some()
+    decode_owner(owner, apex).is_some()
 }
 
-/// The hash that the first label of an NSEC5 owner name encodes; `None` if the owner is no such
-/// name.
-pub(crate) fn hash_of(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
-    let label = owner.labels().next().filter(|label| label.len() == LABEL)?;
+/// The hash that the first label of `owner` encodes; `None` if `owner` is not the name of an NSEC5
+/// record of the zone at `apex`.
+pub(crate) fn decode_owner(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
+    let label = owner.labels().next().filter(|label| label.len() == HASH_LABEL_OCTETS)?;
     if owner.parent()? != apex {
         return None;
     }
-    let mut upper = [0; LABEL];
+    let mut upper = [0; HASH_LABEL_OCTETS];
     upper.copy_from_slice(label);
     upper.make_ascii_uppercase();
     let mut hash = Hash::default();

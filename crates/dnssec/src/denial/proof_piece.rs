@@ -1,5 +1,5 @@
-//! The pieces of a proof of denial that are not all in the zone: records generated online, and
-//! NSEC5 proofs.
+//! The pieces of a proof of denial that the zone does not contain completely: some pieces are
+//! records generated online or NSEC5 proofs.
 
 use super::{insert_type, nsec, push_bitmap_types};
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
@@ -39,7 +39,8 @@ pub struct GeneratedRecord {
 }
 
 impl ProofPiece<'_> {
-    /// Returns whether `other` is the same RRset as this piece. Merges generated records.
+    /// Returns whether `other` is the same RRset as this piece. If both are generated NSEC records
+    /// with the same owner, merges `other` into this piece.
     fn merge(&mut self, other: &ProofPiece<'_>) -> bool {
         match (self, other) {
             (Self::Stored(own), ProofPiece::Stored(other)) => own.is_same(*other),
@@ -52,7 +53,7 @@ impl ProofPiece<'_> {
 
 /// Adds a piece to the pieces of one response, or merges it with a piece that is the same RRset. A
 /// response contains each RRset once (RFC 2181 §5).
-pub fn push<'i>(pieces: &mut Vec<ProofPiece<'i>>, piece: ProofPiece<'i>) {
+pub fn add_or_merge<'i>(pieces: &mut Vec<ProofPiece<'i>>, piece: ProofPiece<'i>) {
     if !pieces.iter_mut().any(|present| present.merge(&piece)) {
         pieces.push(piece);
     }
@@ -62,9 +63,9 @@ impl GeneratedRecord {
     /// Merges `other` into this record if the records are equal, or are NSEC records with the same
     /// owner. Returns whether it has merged them.
     ///
-    /// Of two NSEC records, the result has the later next name. Neither record covers an existing
-    /// name, so the record with the later next name covers all denied names. The result has the
-    /// types of both. For an existing name the types are equal; for a name that does not exist
+    /// Of two NSEC records, the result has the later next name and the types of both records.
+    /// Neither record covers an existing name, so the record with the later next name covers all
+    /// denied names. If the owner exists, both records have the same types. If it does not exist
     /// (RFC 9824 §3), one record has the types and the other has none.
     pub fn merge(&mut self, other: &Self) -> bool {
         if self == other {
@@ -73,16 +74,18 @@ impl GeneratedRecord {
         if (self.rtype, other.rtype) != (Rtype::NSEC, Rtype::NSEC) || self.owner != other.owner {
             return false;
         }
-        let (Ok((own, map)), Ok((next, more))) =
+        let (Ok((own_next, own_map)), Ok((other_next, other_map))) =
             (NameRef::split_from(&self.rdata), NameRef::split_from(&other.rdata))
         else {
             return false;
         };
-        // The next name of the last record of a zone is the apex.
-        let wraps = |next: NameRef<'_>| next <= self.owner.view();
-        let later = if (wraps(own), own) < (wraps(next), next) { next } else { own };
-        let mut types: Vec<Rtype> = bitmap::types(map).collect();
-        bitmap::types(more).for_each(|rtype| insert_type(&mut types, rtype));
+        // In the last record of a zone, the next name is the apex, which does not follow the owner.
+        // It is later than all other next names.
+        let is_apex = |next: NameRef<'_>| next <= self.owner.view();
+        let own_is_earlier = (is_apex(own_next), own_next) < (is_apex(other_next), other_next);
+        let later = if own_is_earlier { other_next } else { own_next };
+        let mut types: Vec<Rtype> = bitmap::types(own_map).collect();
+        bitmap::types(other_map).for_each(|rtype| insert_type(&mut types, rtype));
         let mut rdata = Vec::with_capacity(later.len() + 16);
         nsec::chain::push_rdata(later, &mut types, &mut rdata);
         self.rdata = rdata;

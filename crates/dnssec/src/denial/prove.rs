@@ -1,7 +1,7 @@
 //! Proof of denial: selects the records of an image that prove that a name or type does not exist.
 //!
-//! The targets are the same for all mechanisms. The directory of each mechanism has the code that
-//! proves them.
+//! A [`DenialTarget`] is the same for all mechanisms. The directory of each mechanism has the code
+//! that proves it.
 
 use super::nsec::validate::{Nsec, NsecRecords};
 use super::nsec3::validate::{Nsec3Record, Nsec3Records};
@@ -26,9 +26,9 @@ pub struct Proof<'i> {
 }
 
 impl<'i> Proof<'i> {
-    /// Adds an RRset if the proof does not have it yet: one record may prove several facts. `None`
+    /// Adds an RRset, unless the proof has it already: one record may prove several facts. `None`
     /// adds nothing.
-    pub(crate) fn add(&mut self, template: Option<Template<'i>>) {
+    pub(crate) fn add_template(&mut self, template: Option<Template<'i>>) {
         let Some(template) = template else { return };
         for slot in &mut self.templates {
             match slot {
@@ -42,9 +42,10 @@ impl<'i> Proof<'i> {
         }
     }
 
-    /// Adds a piece if the proof does not have it yet.
-    pub(crate) fn push(&mut self, piece: ProofPiece<'i>) {
-        proof_piece::push(&mut self.pieces, piece);
+    /// Adds a piece, or merges it with a piece that is the same RRset
+    /// ([`proof_piece::add_or_merge`]).
+    pub(crate) fn add_piece(&mut self, piece: ProofPiece<'i>) {
+        proof_piece::add_or_merge(&mut self.pieces, piece);
     }
 
     /// The RRsets of the image.
@@ -59,23 +60,23 @@ impl<'i> Proof<'i> {
     }
 }
 
-/// The fact that a proof must show.
+/// The denial that a proof must show.
 #[derive(Clone, Copy, Debug)]
 pub enum DenialTarget<'i, 'q> {
     /// The name does not exist, and no wildcard matches it (NXDOMAIN).
-    Name {
+    NxDomain {
         /// The query name.
         name: NameRef<'q>,
         /// Its closest encloser.
         encloser: ImageNode<'i>,
     },
     /// The name exists, possibly as an empty non-terminal, without the queried type (NODATA).
-    Type {
+    NoData {
         /// The name's node.
         node: ImageNode<'i>,
     },
-    /// The name does not exist, and the records of a wildcard answer the query.
-    CloserMatch {
+    /// No closer match than the wildcard exists: the records of the wildcard answer the query.
+    WildcardExpansion {
         /// The query name.
         name: NameRef<'q>,
         /// Its closest encloser, the parent of the wildcard.
@@ -83,7 +84,7 @@ pub enum DenialTarget<'i, 'q> {
     },
     /// The name does not exist, and the wildcard that matches it lacks the queried type (wildcard
     /// NODATA).
-    WildcardType {
+    WildcardNoData {
         /// The query name.
         name: NameRef<'q>,
         /// Its closest encloser, the parent of the wildcard.
@@ -92,7 +93,7 @@ pub enum DenialTarget<'i, 'q> {
         wildcard: ImageNode<'i>,
     },
     /// The delegation has no DS records: an unsigned referral, or NODATA for DS.
-    Ds {
+    NoDs {
         /// The zone cut.
         cut: ImageNode<'i>,
     },
@@ -100,25 +101,31 @@ pub enum DenialTarget<'i, 'q> {
 
 /// Proves a denial with records of the zone. The proof is empty if the zone is unsigned.
 #[must_use]
-pub fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
+pub fn prove<'i>(image: &'i Image, target: DenialTarget<'i, '_>) -> Proof<'i> {
     if !image.is_signed() {
         return Proof::default();
     }
     match image.nsec3_parameters() {
         Some((salt, iterations)) => {
-            nsec3::prove::prove(image, nsec3::prove::Hash { salt, iterations }, denied)
+            nsec3::prove::prove(image, nsec3::prove::HashParams { salt, iterations }, target)
         }
-        None => nsec::prove::prove(image, denied),
+        None => nsec::prove::prove(image, target),
     }
 }
 
-/// Whether a validator accepts `proof` as the denial in a response to a query of type `qtype`: its
-/// records are signed, and match or cover the required names (RFC 4035 §5.4, RFC 5155 §8). Does not
-/// verify the signatures.
+/// Whether a validator would accept `proof` in a response to a query of type `qtype`: its records
+/// are signed, and match or cover the required names (RFC 4035 §5.4, RFC 5155 §8). Does not verify
+/// the signatures.
 ///
-/// For zones with an unverified chain: a record may be stale, or the chain may have a gap.
+/// The server calls it for a zone whose chain is not verified: such a chain may have a gap or an
+/// outdated record.
 #[must_use]
-pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: DenialTarget<'_, '_>, qtype: Rtype) -> bool {
+pub fn is_accepted_by_validators(
+    image: &Image,
+    proof: &Proof<'_>,
+    target: DenialTarget<'_, '_>,
+    qtype: Rtype,
+) -> bool {
     let is_signed = |template: Template<'_>| template.signature_count() > 0 && template.record_count() == 1;
     if proof.templates().next().is_none() || !proof.templates().all(is_signed) {
         return false;
@@ -126,12 +133,12 @@ pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: DenialTarget<'_, '_
     let apex = image.apex();
     let records: Vec<_> = proof.templates().flat_map(Template::expand).collect();
     let denials = records.iter().filter(|record| record.rtype != Rtype::RRSIG);
-    let claim = claim_of(denied, qtype);
+    let claim = to_claim(target, qtype);
     if image.nsec3_parameters().is_some() {
         let list = denials.map(|record| Nsec3Record::read(record.owner.view(), &record.rdata, apex).ok());
         let list: Option<Vec<_>> = list.collect();
         let records = list.and_then(|list| Nsec3Records::new(apex, list).ok());
-        records.is_some_and(|mut records| denies_by_hashes(&mut records, denied, claim))
+        records.is_some_and(|mut records| check_nsec3_claim(&mut records, target, claim))
     } else {
         let list = denials.map(|record| Nsec::read(record.owner.view(), &record.rdata, apex).ok());
         let list: Option<Vec<_>> = list.collect();
@@ -139,50 +146,51 @@ pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: DenialTarget<'_, '_
     }
 }
 
-fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: DenialTarget<'_, '_>, claim: Claim<'_>) -> bool {
-    // Iterations above the limit of validators are no fault of the chain.
-    let limits = ValidationLimits { tolerated_iterations: u16::MAX, ..ValidationLimits::default() };
+fn check_nsec3_claim(records: &mut Nsec3Records<'_>, target: DenialTarget<'_, '_>, claim: Claim<'_>) -> bool {
+    // A chain whose iterations exceed the limit of validators is not broken.
+    let limits = ValidationLimits { max_iterations_insecure: u16::MAX, ..ValidationLimits::default() };
     let mut check_claim = |claim| records.check_claim(claim, &mut Budget::new(limits));
-    let is_opt_out = |proved: ProvedClaim| proved.weakness == Some(InsecureReason::OptOut);
-    match (check_claim(claim), denied) {
+    let is_opt_out = |proved: ProvedClaim| proved.insecure_reason == Some(InsecureReason::OptOut);
+    match (check_claim(claim), target) {
         (Ok(_), _) => true,
         // An opt-out chain may omit an empty non-terminal (RFC 5155, erratum 3441). The denial of
-        // names below it is insecure, even if a wildcard exists at the closest provable encloser.
-        (Err(ValidationError::Bogus(_)), DenialTarget::Name { encloser, .. }) => {
+        // names below it is Insecure, even if a wildcard exists below the closest provable
+        // encloser.
+        (Err(ValidationError::Bogus(_)), DenialTarget::NxDomain { encloser, .. }) => {
             check_claim(Claim::NoData(encloser.name(), Rtype(0))).is_ok_and(is_opt_out)
         }
-        // The proof reached a limit for the work of validators.
+        // The check stopped at a limit for the work of validators, so it found no fault.
         (Err(ValidationError::Indeterminate(_)), _) => true,
         (Err(ValidationError::Bogus(_)), _) => false,
     }
 }
 
-/// The claim that a validator derives from a denial.
-fn claim_of<'q>(denied: DenialTarget<'q, 'q>, qtype: Rtype) -> Claim<'q> {
-    match denied {
-        DenialTarget::Name { name, .. } => Claim::NxDomain(name),
+/// The claim that a validator derives from a response with the denial `target`.
+fn to_claim<'q>(target: DenialTarget<'q, 'q>, qtype: Rtype) -> Claim<'q> {
+    match target {
+        DenialTarget::NxDomain { name, .. } => Claim::NxDomain(name),
         // The child side of a zone cut denies its own DS RRset. No validator requires a proof of
         // this, but the bit map must not contain DS.
-        DenialTarget::Type { node } if node.is_apex() && qtype == Rtype::DS => {
+        DenialTarget::NoData { node } if node.is_apex() && qtype == Rtype::DS => {
             Claim::NoData(node.name(), Rtype(0))
         }
-        DenialTarget::Type { node } => Claim::NoData(node.name(), qtype),
-        DenialTarget::CloserMatch { name, encloser } => {
+        DenialTarget::NoData { node } => Claim::NoData(node.name(), qtype),
+        DenialTarget::WildcardExpansion { name, encloser } => {
             Claim::WildcardExpansion(name, encloser.name().label_count())
         }
-        DenialTarget::WildcardType { name, .. } => Claim::NoData(name, qtype),
-        DenialTarget::Ds { cut } => Claim::NoDs(cut.name()),
+        DenialTarget::WildcardNoData { name, .. } => Claim::NoData(name, qtype),
+        DenialTarget::NoDs { cut } => Claim::NoDs(cut.name()),
     }
 }
 
 /// Proves a denial with records generated online. The proof is empty for a mechanism with a chain
 /// in the zone.
 #[must_use]
-pub fn prove_online<'i>(image: &'i Image, mechanism: Mechanism, denied: DenialTarget<'i, '_>) -> Proof<'i> {
+pub fn prove_online<'i>(image: &'i Image, mechanism: Mechanism, target: DenialTarget<'i, '_>) -> Proof<'i> {
     match mechanism {
-        Mechanism::MinimalNsec => minimal_nsec::prove::prove(image, denied),
-        Mechanism::Compact => compact::prove::prove(image, denied),
-        Mechanism::WhiteLies => white_lies::prove::prove(image, denied),
+        Mechanism::MinimalNsec => minimal_nsec::prove::prove(image, target),
+        Mechanism::Compact => compact::prove::prove(image, target),
+        Mechanism::WhiteLies => white_lies::prove::prove(image, target),
         _ => Proof::default(),
     }
 }
@@ -192,8 +200,8 @@ pub fn prove_online<'i>(image: &'i Image, mechanism: Mechanism, denied: DenialTa
 #[must_use]
 pub fn prove_nsec5<'i>(
     image: &'i Image,
-    denied: DenialTarget<'i, '_>,
+    target: DenialTarget<'i, '_>,
     hash_of: &mut dyn FnMut(NameRef<'_>) -> Option<[u8; 32]>,
 ) -> Proof<'i> {
-    nsec5::prove::prove(image, denied, hash_of)
+    nsec5::prove::prove(image, target, hash_of)
 }

@@ -3,8 +3,8 @@
 
 pub(in crate::denial) mod prove;
 
-use super::nsec3::LABEL;
+use super::nsec3::HASH_LABEL_OCTETS;
 use nonesuch_proto::MAX_NAME;
 
 /// Maximum length in octets, in wire format, of an apex below which an NSEC3 owner name fits.
-pub const LONGEST_APEX: usize = MAX_NAME - 1 - LABEL;
+pub const MAX_APEX_OCTETS: usize = MAX_NAME - 1 - HASH_LABEL_OCTETS;

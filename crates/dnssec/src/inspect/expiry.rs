@@ -10,8 +10,8 @@ const DAY: u32 = 86_400;
 /// Maximum time in seconds from the first warning to the expiration. Three days span a weekend: a
 /// warning is due on Friday if the signatures expire on Monday.
 const MAX_WARNING_TIME: u32 = 3 * DAY;
-/// The first warning is due when at most this part of the validity period is left (1/4), and at
-/// most [`MAX_WARNING_TIME`].
+/// The first warning is due when at most a quarter of the validity period remains, and at most
+/// [`MAX_WARNING_TIME`].
 const WARNING_DIVISOR: u32 = 4;
 
 /// The time until the signatures of a zone expire.
@@ -40,29 +40,29 @@ pub enum Expiry {
 }
 
 impl Expiry {
-    /// The state of the signatures at `now`. `period` is the time in which all signatures of the
-    /// zone are valid ([`Image::period`](nonesuch_zone::Image::period)). Times are in seconds since
-    /// 1970 modulo 2^32.
+    /// The state of the signatures at `now`. `period` is the time during which all signatures of
+    /// the zone are valid ([`Image::period`](nonesuch_zone::Image::period)). Times are in seconds
+    /// since 1970 modulo 2^32.
     #[must_use]
     pub const fn of(period: ValidityPeriod, now: u32) -> Self {
         let ValidityPeriod { inception, expiration } = period;
         if serial::is_before(expiration, now) {
             return Self::Expired { expiration, seconds: now.wrapping_sub(expiration) };
         }
-        let left = expiration.wrapping_sub(now);
-        // If no time is common to all signatures, the warning begins three days before the
-        // expiration.
+        let remaining = expiration.wrapping_sub(now);
+        // The period is empty if the first signature expires before the inception of the last one.
+        // The warning then begins three days before the expiration.
         let validity = if serial::is_before(inception, expiration) {
             expiration.wrapping_sub(inception)
         } else {
             u32::MAX
         };
-        let part = validity / WARNING_DIVISOR;
-        let warning_time = if part < MAX_WARNING_TIME { part } else { MAX_WARNING_TIME };
-        if left > warning_time {
-            Self::Far { seconds: left - warning_time }
+        let quarter = validity / WARNING_DIVISOR;
+        let warning_time = if quarter < MAX_WARNING_TIME { quarter } else { MAX_WARNING_TIME };
+        if remaining > warning_time {
+            Self::Far { seconds: remaining - warning_time }
         } else {
-            Self::Near { expiration, seconds: left }
+            Self::Near { expiration, seconds: remaining }
         }
     }
 
@@ -72,10 +72,10 @@ impl Expiry {
         matches!(self, Self::Far { .. })
     }
 
-    /// Seconds after which the caller must compute the state again: when the state changes, and at
-    /// the latest after a day, when a warning is repeated. At least 1.
+    /// Seconds after which the caller must compute the state again: until the state changes, but at
+    /// most one day, because warnings are repeated each day. At least 1.
     #[must_use]
-    pub fn next_look(self) -> u32 {
+    pub fn seconds_to_next_check(self) -> u32 {
         match self {
             Self::Far { seconds } => seconds.clamp(1, DAY),
             Self::Near { seconds, .. } => seconds.saturating_add(1).min(DAY),
@@ -104,7 +104,8 @@ impl fmt::Display for Expiry {
     }
 }
 
-/// A time span, shown in the largest unit of which it has at least two.
+/// A time span in seconds, formatted in the largest unit (s, min, h, days) of which it has at least
+/// two, and rounded down.
 struct Span(u32);
 
 impl fmt::Display for Span {
@@ -118,8 +119,8 @@ impl fmt::Display for Span {
     }
 }
 
-/// Selects the warnings for one zone: one when its signatures expire soon, one when they have
-/// expired, and a repetition each day.
+/// Decides when a warning about one zone is due: when its signatures expire soon, when they have
+/// expired, and again each day.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExpiryWatch {
     /// The last warning, and the time at which it was returned.
@@ -128,8 +129,8 @@ pub struct ExpiryWatch {
 
 impl ExpiryWatch {
     /// The warning that is due at `now`, in seconds since 1970 modulo 2^32; `None` if no warning is
-    /// due. The watch remembers the warning, so the caller must log it.
-    pub fn look(&mut self, period: ValidityPeriod, now: u32) -> Option<Expiry> {
+    /// due. The watch treats the returned warning as logged, so the caller must log it.
+    pub fn due_warning(&mut self, period: ValidityPeriod, now: u32) -> Option<Expiry> {
         let expiry = Expiry::of(period, now);
         if expiry.is_far() {
             self.last_warning = None;
@@ -181,9 +182,9 @@ mod tests {
         let mut now = NOON;
         while now < end + 2 * DAY {
             let expiry = Expiry::of(period, now);
-            warnings.extend(watch.look(period, now).map(|expiry| (now, expiry.to_string())));
-            assert!(watch.look(period, now).is_none());
-            now += expiry.next_look();
+            warnings.extend(watch.due_warning(period, now).map(|expiry| (now, expiry.to_string())));
+            assert!(watch.due_warning(period, now).is_none());
+            now += expiry.seconds_to_next_check();
         }
         let (times, texts): (Vec<u32>, Vec<String>) = warnings.into_iter().unzip();
         let day = |days: u32| end - 3 * DAY + days * DAY;
@@ -197,8 +198,8 @@ mod tests {
     #[test]
     fn after_a_zone_was_signed_again_its_next_warning_is_due_at_once() {
         let mut watch = ExpiryWatch::default();
-        assert!(watch.look(period(14), NOON + 12 * DAY).is_some());
-        assert!(watch.look(period(30), NOON + 12 * DAY).is_none());
-        assert!(watch.look(period(14), NOON + 12 * DAY).is_some());
+        assert!(watch.due_warning(period(14), NOON + 12 * DAY).is_some());
+        assert!(watch.due_warning(period(30), NOON + 12 * DAY).is_none());
+        assert!(watch.due_warning(period(14), NOON + 12 * DAY).is_some());
     }
 }

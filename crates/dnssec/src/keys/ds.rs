@@ -3,8 +3,9 @@
 use nonesuch_crypto::{DigestType, key_tag};
 use nonesuch_proto::NameRef;
 
-/// RDATA of the DS record for the DNSKEY `dnskey_rdata` at `owner` (RFC 4034 §5.1). `None` if the
-/// digest type is unknown or the RDATA are too short for a DNSKEY.
+/// RDATA of the DS record for the DNSKEY `dnskey_rdata` at `owner` (RFC 4034 §5.1), which is also
+/// the RDATA of the CDS record. `None` if the digest type is unknown or the DNSKEY RDATA are
+/// truncated.
 #[must_use]
 pub fn ds_rdata(owner: NameRef<'_>, dnskey_rdata: &[u8], digest_type: DigestType) -> Option<Vec<u8>> {
     let algorithm = *dnskey_rdata.get(3)?;

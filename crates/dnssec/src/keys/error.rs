@@ -3,7 +3,7 @@
 use nonesuch_crypto::{Algorithm, KeyError};
 use nonesuch_proto::{NameError, rdata};
 
-/// The reason why two files are not a key pair.
+/// The reason why the two files of a key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
@@ -13,7 +13,7 @@ pub enum KeyFileError {
     /// The `.key` file has more than one record.
     #[error("the .key file has more than one record: write each key to separate files")]
     SecondRecord,
-    /// The owner is not a valid name.
+    /// The owner in the `.key` file is not a valid name.
     #[error("the owner in the .key file is not a domain name: {0}")]
     Owner(NameError),
     /// The fields of the DNSKEY record are malformed.
@@ -59,12 +59,12 @@ pub enum KeyFileError {
         /// Tag of the public key of the private key in the `.private` file.
         private: u16,
     },
-    /// A time in the file is malformed.
+    /// A time in the `.private` file is malformed.
     #[error(
         "the .private file has a malformed time, \"{event}: {value}\": expected YYYYMMDDHHmmSS; set it with dnssec-settime, or remove the line"
     )]
     Time {
-        /// The event.
+        /// The name of the event in the file.
         event: &'static str,
         /// The text in the file.
         value: String,

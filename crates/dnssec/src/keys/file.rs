@@ -1,12 +1,12 @@
-//! Key files in the format of BIND and ldns: `.key` with the DNSKEY record, `.private` with the
-//! private key.
+//! Key files in the format of BIND and ldns: the `.key` file contains the DNSKEY record, the
+//! `.private` file the private key.
 
 use super::{KeyFileError, KeyPair, KeyRecord, KeyTimes, PROTOCOL, check_base_name};
 use data_encoding::BASE64;
 use nonesuch_crypto::PrivateKey;
 use zeroize::Zeroizing;
 
-/// TTL in `.key` files, in seconds.
+/// TTL of the DNSKEY record in generated `.key` files, in seconds.
 const TTL: u32 = 3600;
 
 impl KeyPair {
@@ -24,7 +24,7 @@ impl KeyPair {
             "; This is a {kind} key, keyid {}, for {owner}\n{}\
              {owner} {TTL} IN DNSKEY {flags} {PROTOCOL} {algorithm} {key}\n",
             self.tag(),
-            times.comments()
+            times.key_file_comments()
         )
     }
 
@@ -36,19 +36,20 @@ impl KeyPair {
         // zeroized.
         let mut text = Zeroizing::new(String::with_capacity(key.len() + 32 * times.len()));
         text.push_str(&key);
-        times.push_private(&mut text);
+        times.push_private_file_lines(&mut text);
         text
     }
 
     /// Parses a key pair from the texts of its two files.
     ///
     /// # Errors
-    /// If either text is malformed, its key cannot be used, or the files are not of the same key.
+    /// If either text is malformed, if its key cannot be used, or if the texts are not of the same
+    /// key.
     pub fn parse(key_file: &str, private_file: &str) -> Result<Self, KeyFileError> {
         let record = KeyRecord::parse(key_file)?;
         // A damaged public key does not match any private key. Report the damage, not the mismatch.
         record.check_public()?;
-        record.join(PrivateKey::from_bind(private_file)?)
+        record.into_key_pair(PrivateKey::from_bind(private_file)?)
     }
 
     /// Checks that `base_name` is the base name of the files of this key, [`KeyPair::base_name`].

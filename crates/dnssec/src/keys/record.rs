@@ -1,11 +1,12 @@
-//! The DNSKEY record of a `.key` file, which is sufficient for a DS record (RFC 4034 §2 and §5).
+//! The DNSKEY record of a `.key` file (RFC 4034 §2). A DS record can be generated from it without
+//! the private key (§5).
 
 use super::{KeyFileError, KeyPair, PROTOCOL, REVOKE, SEP, ZONE_KEY, base_name, check_base_name, ds_rdata};
 use nonesuch_crypto::{Algorithm, DigestType, PrivateKey, PublicKey, key_tag};
 use nonesuch_proto::text::{Token, parse_ttl};
 use nonesuch_proto::{Class, Name, NameRef, Rtype, rdata};
 
-/// A DNSKEY record of a zone key, with any algorithm number.
+/// A DNSKEY record of a zone key. The algorithm number may be unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
     owner: Name,
@@ -103,18 +104,18 @@ impl KeyRecord {
     /// Revokes the key, as [`KeyPair::revoke`].
     pub fn revoke(&mut self) {
         self.flags |= REVOKE;
-        if let Some(flags) = self.rdata.first_chunk_mut() {
-            *flags = self.flags.to_be_bytes();
+        if let Some(flags_field) = self.rdata.first_chunk_mut() {
+            *flags_field = self.flags.to_be_bytes();
         }
     }
 
     /// RDATA of the DNSKEY record without and with the REVOKE flag.
     #[must_use]
-    pub fn both_forms(&self) -> [Vec<u8>; 2] {
+    pub fn rdata_without_and_with_revoke(&self) -> [Vec<u8>; 2] {
         [self.flags & !REVOKE, self.flags | REVOKE].map(|flags| {
             let mut rdata = self.rdata.clone();
-            if let Some(found) = rdata.first_chunk_mut() {
-                *found = flags.to_be_bytes();
+            if let Some(flags_field) = rdata.first_chunk_mut() {
+                *flags_field = flags.to_be_bytes();
             }
             rdata
         })
@@ -143,8 +144,9 @@ impl KeyRecord {
     /// The key pair of this record and its private key.
     ///
     /// # Errors
-    /// If `private` is not the private key of this record.
-    pub fn join(self, private: PrivateKey) -> Result<KeyPair, KeyFileError> {
+    /// [`KeyFileError::Algorithm`] or [`KeyFileError::PublicKey`] if `private` is not the private key
+    /// of this record.
+    pub fn into_key_pair(self, private: PrivateKey) -> Result<KeyPair, KeyFileError> {
         if self.algorithm != private.algorithm() {
             return Err(KeyFileError::Algorithm { public: self.algorithm, private: private.algorithm() });
         }
@@ -157,7 +159,8 @@ impl KeyRecord {
     }
 }
 
-/// Owner and RDATA of the only DNSKEY record. TTL and class are optional and in any order.
+/// Owner and RDATA of the only record in the text, a DNSKEY record. TTL and class are optional and
+/// in any order.
 fn read_key_file(text: &[u8]) -> Result<(Name, Vec<u8>), KeyFileError> {
     let tokens = tokenize(text);
     let (owner, mut rest) = tokens.split_first().ok_or(KeyFileError::NoRecord)?;
@@ -177,6 +180,7 @@ fn read_key_file(text: &[u8]) -> Result<(Name, Vec<u8>), KeyFileError> {
     Err(KeyFileError::NoRecord)
 }
 
+/// RDATA of a DNSKEY record from the tokens after the type.
 fn read_rdata(tokens: &[Token<'_>]) -> Result<Vec<u8>, KeyFileError> {
     // `DNSKEY` as a token cannot be part of the Base64 text: a second record begins here.
     if tokens.iter().any(|token| token.octets.eq_ignore_ascii_case(b"DNSKEY")) {

@@ -25,11 +25,12 @@ impl fmt::Display for Role {
     }
 }
 
-/// The role of each key of one zone. Each key is a pair of algorithm and DNSKEY flags.
+/// The role of each key of one zone, in the order of `keys`. Each key is a pair of algorithm and
+/// DNSKEY flags.
 ///
 /// For each algorithm, a key with the SEP flag signs the key set, and a key without it signs the
-/// data. If all keys of an algorithm are of the same kind, they sign both. A revoked key signs only
-/// the key set (RFC 5011 §2.1).
+/// data. If all keys of an algorithm have the flag, or none has it, they sign both. A revoked key
+/// signs only the key set (RFC 5011 §2.1) and does not affect the roles of other keys.
 #[must_use]
 pub fn roles(keys: &[(Algorithm, u16)]) -> Vec<Role> {
     let is_revoked = |flags: u16| flags & REVOKE != 0;
@@ -38,10 +39,12 @@ pub fn roles(keys: &[(Algorithm, u16)]) -> Vec<Role> {
         if is_revoked(*flags) {
             return Role::Ksk;
         }
-        let has_other = keys.iter().any(|(other, found)| {
-            other == algorithm && !is_revoked(*found) && is_sep(*found) != is_sep(*flags)
+        let has_other_kind = keys.iter().any(|(other_algorithm, other_flags)| {
+            other_algorithm == algorithm
+                && !is_revoked(*other_flags)
+                && is_sep(*other_flags) != is_sep(*flags)
         });
-        match (has_other, is_sep(*flags)) {
+        match (has_other_kind, is_sep(*flags)) {
             (false, _) => Role::Csk,
             (true, true) => Role::Ksk,
             (true, false) => Role::Zsk,
@@ -57,8 +60,9 @@ pub(crate) struct PublishedKey<'k> {
     pub(crate) role: Role,
 }
 
-/// The zone keys in DNSKEY RDATA, with their roles; other keys have no role (RFC 4034 §2.1.1).
-pub(crate) fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<PublishedKey<'_>> {
+/// The zone keys among the DNSKEY RDATA of a zone, with their roles. Omits keys without the Zone
+/// Key flag, which sign nothing (RFC 4034 §2.1.1).
+pub(crate) fn published_keys(dnskeys: &[Vec<u8>]) -> Vec<PublishedKey<'_>> {
     let read = |rdata: &'_ [u8]| match rdata {
         [high, low, _, algorithm, _, ..] => Some((Algorithm(*algorithm), u16::from_be_bytes([*high, *low]))),
         _ => None,

@@ -1,6 +1,6 @@
 //! The keys of one zone, and the RRsets that each of them signs.
 
-use super::{KeyPair, KeyPhase, KeyRecord, Role, SEP, SyncKeys, ZONE_KEY, describe_keys, roles};
+use super::{CdsSchedule, KeyPair, KeyPhase, KeyRecord, Role, SEP, ZONE_KEY, describe_keys, roles};
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, Rtype};
 
@@ -41,11 +41,11 @@ pub enum KeySetError {
         /// The algorithm.
         algorithm: Algorithm,
     },
-    /// The same key has two algorithm numbers, those of an algorithm and of its alias.
+    /// The same key has two algorithm numbers: an algorithm and its alias for NSEC5.
     #[error(
         "the same key of {zone} is used with two algorithm numbers, {first} and {second}: generate another key for one of them"
     )]
-    TwoNumbers {
+    TwoAlgorithmNumbers {
         /// The apex of the zone that the keys sign.
         zone: Name,
         /// The lower number.
@@ -56,7 +56,7 @@ pub enum KeySetError {
     /// Keys are published, and no active key signs the RRsets that these keys would sign.
     #[error(
         "{} of {zone}, of algorithm {algorithm}, {} published but not active at this time, and no active key \
-        of the algorithm {work} (`nonesuch key list` shows the times): activate a key with dnssec-settime, \
+        of the algorithm {function} (`nonesuch key list` shows the times): activate a key with dnssec-settime, \
         generate one with `nonesuch key generate`, or ignore the times with --ignore-key-times",
         describe_keys(tags), if tags.len() == 1 { "is" } else { "are" }
     )]
@@ -65,10 +65,10 @@ pub enum KeySetError {
         zone: Name,
         /// The algorithm.
         algorithm: Algorithm,
-        /// Tags of the keys.
+        /// Tags of the published keys.
         tags: Vec<u16>,
-        /// The function of the keys: `signs the DNSKEY RRset` or `signs the zone`.
-        work: &'static str,
+        /// What no active key does: `signs the DNSKEY RRset` or `signs the zone`.
+        function: &'static str,
     },
     /// Two keys have the same algorithm and key tag.
     #[error("two keys of {zone} have algorithm {algorithm} and tag {tag}: remove one of them")]
@@ -91,35 +91,36 @@ pub struct PassiveKey {
     pub phase: KeyPhase,
 }
 
-/// The keys that do not sign and the CDS and CDNSKEY records, according to the times in key files.
+/// What follows from the times in key files for the keys that do not sign, and for the CDS and
+/// CDNSKEY records.
 #[derive(Clone, Debug, Default)]
-pub struct Timing {
+pub struct KeyTiming {
     /// Keys that are published and do not sign.
     pub passive: Vec<PassiveKey>,
-    /// RDATA of DNSKEY records that are not published: those of deleted keys, and those of revoked
-    /// keys without the REVOKE flag.
+    /// RDATA of DNSKEY records that the signer removes from the zone: those of deleted keys with
+    /// and without the REVOKE flag, and those of revoked keys without the flag.
     pub withdrawn: Vec<Vec<u8>>,
     /// Keys with times for the publication or withdrawal of their CDS and CDNSKEY records.
-    pub sync: SyncKeys,
+    pub cds: CdsSchedule,
 }
 
-/// The keys that sign one zone, at least one, sorted by algorithm, then KSKs first, then by key
-/// tag.
+/// The keys of one zone. At least one key signs.
 #[derive(Debug)]
 pub struct KeySet {
     zone: Name,
+    /// The keys that sign, sorted by algorithm, then keys with the SEP flag first, then by key tag.
     keys: Vec<KeyPair>,
-    /// Keys that are published and have their private keys elsewhere.
+    /// Keys that are published, without a private key.
     offline: Vec<KeyRecord>,
-    timing: Timing,
-    /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets.
-    for_keys: Vec<usize>,
-    /// Indices of the keys that sign all other RRsets.
-    for_data: Vec<usize>,
+    timing: KeyTiming,
+    /// Indexes of the keys that sign DNSKEY, CDS and CDNSKEY RRsets.
+    key_set_signers: Vec<usize>,
+    /// Indexes of the keys that sign all other RRsets.
+    data_signers: Vec<usize>,
 }
 
 impl KeySet {
-    /// The key set of `zone`.
+    /// The key set of `zone` with `keys`, all of which sign.
     ///
     /// # Errors
     /// [`KeySetError`] except [`KeySetError::NotActive`].
@@ -131,24 +132,24 @@ impl KeySet {
             check_key(zone, key)?;
         }
         keys.sort_by_key(|key| (key.algorithm(), !key.is_sep(), key.tag()));
-        check_tags(zone, &keys)?;
-        check_numbers(zone, &keys)?;
-        let (for_keys, for_data) = assign_roles(zone, &keys)?;
+        check_unique_tags(zone, &keys)?;
+        check_algorithm_numbers(zone, &keys)?;
+        let (key_set_signers, data_signers) = assign_roles(zone, &keys)?;
         Ok(Self {
             zone: zone.clone(),
             keys,
             offline: Vec::new(),
-            timing: Timing::default(),
-            for_keys,
-            for_data,
+            timing: KeyTiming::default(),
+            key_set_signers,
+            data_signers,
         })
     }
 
-    /// Adds keys that are published and have their private keys elsewhere: KSKs whose signatures
-    /// are part of the zone.
+    /// Adds published keys without private keys, which are elsewhere. They are KSKs whose
+    /// signatures must be part of the zone to be signed.
     ///
     /// # Errors
-    /// [`KeySetError::WrongZone`].
+    /// [`KeySetError::WrongZone`] if a key belongs to another zone.
     pub fn with_offline(mut self, records: Vec<KeyRecord>) -> Result<Self, KeySetError> {
         if let Some(record) = records.iter().find(|record| *record.owner() != self.zone) {
             let (zone, owner, tag) = (self.zone, record.owner().clone(), record.tag());
@@ -158,13 +159,13 @@ impl KeySet {
         Ok(self)
     }
 
-    /// Adds the classification by the times in the key files. Call it after
+    /// Adds `timing`, which follows from the times in the key files. Call it after
     /// [`KeySet::with_offline`].
     ///
     /// # Errors
     /// [`KeySetError::NotActive`] if keys are published and no active key signs the RRsets that
-    /// they would sign; the zone would be bogus.
-    pub fn with_timing(mut self, timing: Timing) -> Result<Self, KeySetError> {
+    /// they would sign.
+    pub fn with_key_timing(mut self, timing: KeyTiming) -> Result<Self, KeySetError> {
         for key in &timing.passive {
             self.check_passive(key.record.algorithm(), &timing)?;
         }
@@ -172,8 +173,9 @@ impl KeySet {
         Ok(self)
     }
 
-    /// Checks that active keys of `algorithm` sign in place of the passive ones.
-    fn check_passive(&self, algorithm: Algorithm, timing: &Timing) -> Result<(), KeySetError> {
+    /// Checks that active or offline keys of `algorithm` sign the RRsets that its passive keys
+    /// would sign.
+    fn check_passive(&self, algorithm: Algorithm, timing: &KeyTiming) -> Result<(), KeySetError> {
         let active = || self.keys.iter().filter(|key| key.algorithm() == algorithm && !key.is_revoked());
         let offline = || self.offline.iter().filter(|key| key.algorithm() == algorithm);
         let passive = || timing.passive.iter().filter(|key| key.record.algorithm() == algorithm);
@@ -187,31 +189,31 @@ impl KeySet {
         };
         let has_sep = active().any(KeyPair::is_sep) || offline().any(KeyRecord::is_sep);
         let has_other = active().any(|key| !key.is_sep());
-        let found = [
+        let functions = [
             (has_sep, tags(&mut { sep }), "signs the DNSKEY RRset"),
             (has_other, tags(&mut { others }), "signs the zone"),
         ];
-        match found.into_iter().find(|(has, tags, _)| !has && !tags.is_empty()) {
-            Some((_, tags, work)) => {
-                Err(KeySetError::NotActive { zone: self.zone.clone(), algorithm, tags, work })
+        match functions.into_iter().find(|(has_signer, tags, _)| !has_signer && !tags.is_empty()) {
+            Some((_, tags, function)) => {
+                Err(KeySetError::NotActive { zone: self.zone.clone(), algorithm, tags, function })
             }
             None => Ok(()),
         }
     }
 
-    /// The classification by the times in the key files.
+    /// What follows from the times in the key files, as in [`KeySet::with_key_timing`].
     #[must_use]
-    pub const fn timing(&self) -> &Timing {
+    pub const fn timing(&self) -> &KeyTiming {
         &self.timing
     }
 
-    /// The keys that are published and have their private keys elsewhere.
+    /// The published keys without private keys, as in [`KeySet::with_offline`].
     #[must_use]
     pub fn offline(&self) -> &[KeyRecord] {
         &self.offline
     }
 
-    /// Makes all further signatures hedged, with fresh randomness, as [`KeyPair::hedge`].
+    /// Adds fresh randomness to all further signatures, as [`KeyPair::hedge`].
     pub fn hedge(&mut self) {
         self.keys.iter_mut().for_each(KeyPair::hedge);
     }
@@ -222,7 +224,7 @@ impl KeySet {
         &self.zone
     }
 
-    /// All keys that sign, in the order that [`KeySet`] states.
+    /// All keys that sign, sorted by algorithm, then keys with the SEP flag first, then by key tag.
     #[must_use]
     pub fn keys(&self) -> &[KeyPair] {
         &self.keys
@@ -233,15 +235,15 @@ impl KeySet {
     #[must_use]
     pub fn signers(&self, rtype: Rtype) -> &[usize] {
         match rtype {
-            Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY => &self.for_keys,
-            _ => &self.for_data,
+            Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY => &self.key_set_signers,
+            _ => &self.data_signers,
         }
     }
 
-    /// The keys for the DS RRset in the parent: the keys that sign the DNSKEY RRset, without revoked
-    /// keys.
+    /// The keys for the DS RRset in the parent: the keys that sign the DNSKEY RRset, without
+    /// revoked keys.
     pub fn secure_entry_points(&self) -> impl Iterator<Item = &KeyPair> {
-        self.for_keys.iter().map(|index| &self.keys[*index]).filter(|key| !key.is_revoked())
+        self.key_set_signers.iter().map(|index| &self.keys[*index]).filter(|key| !key.is_revoked())
     }
 
     /// Whether a key of `algorithm` signs.
@@ -251,24 +253,28 @@ impl KeySet {
     }
 }
 
-/// Checks that no key has two algorithm numbers. A key with an alias number must not also occur
-/// with the original number.
-fn check_numbers(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
-    for (place, key) in keys.iter().enumerate() {
+/// Checks that no key occurs with both an alias number and the original algorithm number.
+fn check_algorithm_numbers(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
+    for (index, key) in keys.iter().enumerate() {
         let (first, public) = (key.algorithm(), key.private().public_key());
-        let twin = keys[place + 1..].iter().find(|other| {
+        let twin = keys[index + 1..].iter().find(|other| {
             let second = other.algorithm();
             second != first
                 && second.without_alias() == first.without_alias()
                 && other.private().public_key() == public
         });
         if let Some(twin) = twin {
-            return Err(KeySetError::TwoNumbers { zone: zone.clone(), first, second: twin.algorithm() });
+            return Err(KeySetError::TwoAlgorithmNumbers {
+                zone: zone.clone(),
+                first,
+                second: twin.algorithm(),
+            });
         }
     }
     Ok(())
 }
 
+/// Checks the owner and the Zone Key flag of a key.
 fn check_key(zone: &Name, key: &KeyPair) -> Result<(), KeySetError> {
     if key.owner != *zone {
         return Err(KeySetError::WrongZone { zone: zone.clone(), owner: key.owner.clone(), tag: key.tag() });
@@ -279,7 +285,8 @@ fn check_key(zone: &Name, key: &KeyPair) -> Result<(), KeySetError> {
     Ok(())
 }
 
-fn check_tags(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
+/// Checks that no two keys have the same algorithm and key tag.
+fn check_unique_tags(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
     for (index, key) in keys.iter().enumerate() {
         let (algorithm, tag) = (key.algorithm(), key.tag());
         if keys[..index].iter().any(|other| other.algorithm() == algorithm && other.tag() == tag) {
@@ -290,7 +297,7 @@ fn check_tags(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
 }
 
 /// Indexes of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, and of the keys that sign all
-/// other RRsets.
+/// other RRsets. An error if all keys of an algorithm are revoked.
 fn assign_roles(zone: &Name, keys: &[KeyPair]) -> Result<(Vec<usize>, Vec<usize>), KeySetError> {
     for key in keys {
         let algorithm = key.algorithm();
@@ -299,6 +306,6 @@ fn assign_roles(zone: &Name, keys: &[KeyPair]) -> Result<(Vec<usize>, Vec<usize>
         }
     }
     let roles = roles(&keys.iter().map(|key| (key.algorithm(), key.flags)).collect::<Vec<_>>());
-    let without = |role| (0..keys.len()).filter(|index| roles[*index] != role).collect();
-    Ok((without(Role::Zsk), without(Role::Ksk)))
+    let all_except = |role| (0..keys.len()).filter(|index| roles[*index] != role).collect();
+    Ok((all_except(Role::Zsk), all_except(Role::Ksk)))
 }

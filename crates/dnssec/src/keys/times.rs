@@ -1,7 +1,7 @@
-//! Timing metadata in key files: when a key is published, signs, is revoked and is withdrawn. The
-//! format is that of BIND's tools (`dnssec-keygen`, `dnssec-settime`), and the rules are those of
-//! `dnssec-signzone -S`. The times are in the `.private` file; the comments in the `.key` file
-//! repeat them for human readers.
+//! The times of the events in the lifetime of a key, such as its publication and its revocation.
+//! The format is that of BIND's tools (`dnssec-keygen`, `dnssec-settime`), and the rules are those
+//! of `dnssec-signzone -S`. The times are in the `.private` file; comments in the `.key` file
+//! repeat them for human readers and are not read.
 
 use super::KeyFileError;
 use nonesuch_proto::timestamp;
@@ -17,7 +17,7 @@ pub enum KeyEvent {
     Publish,
     /// The key starts to sign.
     Activate,
-    /// The key is revoked (RFC 5011 §2.1).
+    /// The key gets the REVOKE flag (RFC 5011 §2.1).
     Revoke,
     /// The key stops signing.
     Inactive,
@@ -45,7 +45,7 @@ const EVENTS: [KeyEvent; 9] = [
 ];
 
 /// The events that determine the phases of a key and of its CDS and CDNSKEY records.
-const DECISIVE: [KeyEvent; 7] = [
+const PHASE_EVENTS: [KeyEvent; 7] = [
     KeyEvent::Publish,
     KeyEvent::Activate,
     KeyEvent::Revoke,
@@ -119,8 +119,8 @@ impl fmt::Display for KeyPhase {
 
 /// The phase of the CDS and CDNSKEY records of a key at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncPhase {
-    /// The file has no times for these records.
+pub enum CdsPhase {
+    /// The file has no publication time, and no withdrawal time in the past.
     Unset,
     /// The records are not published yet.
     Future,
@@ -149,11 +149,11 @@ impl KeyTimes {
     ///
     /// # Errors
     /// [`KeyFileError::Time`] if a time is malformed.
-    pub fn of_file(private_file: &str) -> Result<Option<Self>, KeyFileError> {
+    pub fn parse(private_file: &str) -> Result<Option<Self>, KeyFileError> {
         let mut times = Self::default();
         for (name, value) in private_file.lines().filter_map(|line| line.split_once(':')) {
             let Some(event) = EVENTS.into_iter().find(|event| event.name() == name.trim()) else { continue };
-            // BIND may add the date as text after the digits.
+            // BIND may write the date as text after the digits.
             let digits = value.split_whitespace().next();
             let time = digits.and_then(|digits| timestamp::parse_absolute(digits.as_bytes()));
             let malformed = || KeyFileError::Time { event: event.name(), value: value.trim().to_owned() };
@@ -174,7 +174,7 @@ impl KeyTimes {
     #[must_use]
     pub fn phase(&self, now: u32) -> KeyPhase {
         use KeyEvent::{Activate, Delete, Inactive, Publish, Revoke};
-        if DECISIVE.iter().all(|event| self.get(*event).is_none()) {
+        if PHASE_EVENTS.iter().all(|event| self.get(*event).is_none()) {
             return KeyPhase::Active;
         }
         let is_past = |event| self.get(event).is_some_and(|time| time <= now);
@@ -193,59 +193,60 @@ impl KeyTimes {
         }
     }
 
-    /// The phase of the CDS and CDNSKEY records of the key at `now`. Those of a deleted key are
-    /// withdrawn.
+    /// The phase of the CDS and CDNSKEY records of the key at `now`. After the deletion of the key,
+    /// they are withdrawn too.
     #[must_use]
-    pub fn sync_phase(&self, now: u32) -> SyncPhase {
+    pub fn cds_phase(&self, now: u32) -> CdsPhase {
         let (publish, delete) = (self.get(KeyEvent::SyncPublish), self.get(KeyEvent::SyncDelete));
         let is_past = |time: Option<u32>| time.is_some_and(|time| time <= now);
         match (publish, delete) {
-            _ if is_past(delete) || is_past(self.get(KeyEvent::Delete)) => SyncPhase::Deleted,
-            (None, _) => SyncPhase::Unset,
-            _ if is_past(publish) => SyncPhase::Published,
-            _ => SyncPhase::Future,
+            _ if is_past(delete) || is_past(self.get(KeyEvent::Delete)) => CdsPhase::Deleted,
+            (None, _) => CdsPhase::Unset,
+            _ if is_past(publish) => CdsPhase::Published,
+            _ => CdsPhase::Future,
         }
     }
 
-    /// The first event after `now` that changes the phase of the key or of its CDS and
-    /// CDNSKEY records, and its time.
+    /// The first event after `now` that determines the phase of the key or of its CDS and CDNSKEY
+    /// records, and its time; `None` if there is none.
     #[must_use]
     pub fn next_event(&self, now: u32) -> Option<(KeyEvent, u32)> {
-        let times = DECISIVE.iter().filter_map(|event| Some((*event, self.get(*event)?)));
+        let times = PHASE_EVENTS.iter().filter_map(|event| Some((*event, self.get(*event)?)));
         times.filter(|(_, time)| *time > now).min_by_key(|(_, time)| *time)
     }
 
-    /// Appends the lines for a `.private` file.
-    pub(super) fn push_private(&self, text: &mut String) {
-        for (event, seconds) in self.set() {
+    /// Appends the lines for a `.private` file, such as `Publish: 20260101000000`.
+    pub(super) fn push_private_file_lines(&self, text: &mut String) {
+        for (event, seconds) in self.iter() {
             push_time(event, seconds, text);
             text.push('\n');
         }
     }
 
     /// The comments for a `.key` file, which also have the date as text.
-    pub(super) fn comments(&self) -> String {
+    pub(super) fn key_file_comments(&self) -> String {
         let mut text = String::new();
-        for (event, seconds) in self.set() {
+        for (event, seconds) in self.iter() {
             text.push_str("; ");
             push_time(event, seconds, &mut text);
             // Writing to a `String` cannot fail.
-            let _ = writeln!(text, " ({})", Words(seconds));
+            let _ = writeln!(text, " ({})", BindDate(seconds));
         }
         text
     }
 
     /// The events with a time, in the order of BIND's files, and their times.
-    pub fn set(&self) -> impl Iterator<Item = (KeyEvent, u32)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (KeyEvent, u32)> + '_ {
         EVENTS.into_iter().filter_map(|event| Some((event, self.get(event)?)))
     }
 
     /// The number of events with a time.
     pub(super) fn len(&self) -> usize {
-        self.set().count()
+        self.iter().count()
     }
 }
 
+/// Appends the name of the event and the time as `YYYYMMDDHHmmSS`.
 fn push_time(event: KeyEvent, seconds: u32, text: &mut String) {
     let mut digits = Vec::with_capacity(14);
     timestamp::push(seconds, &mut digits);
@@ -255,9 +256,9 @@ fn push_time(event: KeyEvent, seconds: u32, text: &mut String) {
 }
 
 /// A time in UTC in the text form of BIND's files: `Thu Jan  1 00:00:00 2026`.
-struct Words(u32);
+struct BindDate(u32);
 
-impl fmt::Display for Words {
+impl fmt::Display for BindDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
         const MONTHS: [&str; 12] =
@@ -318,19 +319,19 @@ mod tests {
     fn cds_records_are_published_between_their_two_times() {
         use KeyEvent::{Delete, SyncDelete, SyncPublish};
         for (events, phase) in [
-            (&[][..], SyncPhase::Unset),
-            (&[(SyncDelete, 1)], SyncPhase::Unset),
-            (&[(SyncPublish, 1)], SyncPhase::Future),
-            (&[(SyncPublish, 0), (SyncDelete, 1)], SyncPhase::Published),
-            (&[(SyncPublish, -2), (SyncDelete, 0)], SyncPhase::Deleted),
-            (&[(SyncPublish, -2), (Delete, 0)], SyncPhase::Deleted),
+            (&[][..], CdsPhase::Unset),
+            (&[(SyncDelete, 1)], CdsPhase::Unset),
+            (&[(SyncPublish, 1)], CdsPhase::Future),
+            (&[(SyncPublish, 0), (SyncDelete, 1)], CdsPhase::Published),
+            (&[(SyncPublish, -2), (SyncDelete, 0)], CdsPhase::Deleted),
+            (&[(SyncPublish, -2), (Delete, 0)], CdsPhase::Deleted),
         ] {
-            assert_eq!(times(events).sync_phase(NOW), phase, "{events:?}");
+            assert_eq!(times(events).cds_phase(NOW), phase, "{events:?}");
         }
     }
 
     #[test]
-    fn the_next_event_is_the_first_that_changes_what_the_key_does() {
+    fn the_next_event_is_the_first_that_determines_a_phase() {
         use KeyEvent::{Activate, Created, DsPublish, Inactive, Publish};
         let key = times(&[(Created, 1), (DsPublish, 2), (Publish, 0), (Inactive, 9), (Activate, 3)]);
         assert_eq!(key.next_event(NOW), Some((Activate, NOW + 3)));
@@ -340,25 +341,25 @@ mod tests {
 
     #[test]
     fn comments_are_as_bind_writes_them() {
-        let text = KeyTimes::active_since(1_767_225_600).comments();
+        let text = KeyTimes::active_since(1_767_225_600).key_file_comments();
         let words = "20260101000000 (Thu Jan  1 00:00:00 2026)";
         assert_eq!(text, format!("; Created: {words}\n; Publish: {words}\n; Activate: {words}\n"));
-        assert_eq!(Words(1_795_374_255).to_string(), "Sun Nov 22 19:04:15 2026");
+        assert_eq!(BindDate(1_795_374_255).to_string(), "Sun Nov 22 19:04:15 2026");
     }
 
     #[test]
     fn malformed_times_are_named() {
         let file = "Private-key-format: v1.3\nPublish: 20260101000000 (Thu Jan  1 00:00:00 2026)\nInactive: tomorrow\n";
-        let error = KeyTimes::of_file(file).unwrap_err();
+        let error = KeyTimes::parse(file).unwrap_err();
         assert_eq!(error, KeyFileError::Time { event: "Inactive", value: "tomorrow".to_owned() });
         // As a number of seconds, or modulo 2^32, these times would be in the distant past.
         for value in ["20271231", "1830211200", "21070101000000", "19691231235959"] {
-            let error = KeyTimes::of_file(&format!("Inactive: {value}\n")).unwrap_err();
+            let error = KeyTimes::parse(&format!("Inactive: {value}\n")).unwrap_err();
             assert_eq!(error, KeyFileError::Time { event: "Inactive", value: value.to_owned() });
         }
         let lines: Vec<&str> = file.lines().take(2).collect();
-        let key = KeyTimes::of_file(&lines.join("\n")).unwrap().unwrap();
+        let key = KeyTimes::parse(&lines.join("\n")).unwrap().unwrap();
         assert_eq!(key.get(KeyEvent::Publish), Some(1_767_225_600));
-        assert_eq!(KeyTimes::of_file("Private-key-format: v1.2\n"), Ok(None));
+        assert_eq!(KeyTimes::parse("Private-key-format: v1.2\n"), Ok(None));
     }
 }

@@ -42,8 +42,8 @@ impl Nsec5Key {
     }
 
     /// The key tag: the sum of RFC 4034 appendix B over the RDATA, for all algorithm numbers. The
-    /// exception of appendix B.1 applies only to DNSSEC algorithm 1; algorithm 1 of NSEC5 is
-    /// another one.
+    /// exception of appendix B.1 is for DNSSEC algorithm 1 (RSA/MD5), which is not algorithm 1 of
+    /// NSEC5.
     #[must_use]
     pub fn tag(&self) -> u16 {
         key_tag(&self.rdata)
@@ -57,21 +57,22 @@ impl Nsec5Key {
         VrfPublicKey::parse(self.algorithm(), &self.rdata[1..])
     }
 
-    /// Key tag of the first of the DNSKEY or CDNSKEY RDATA for which the private key of this VRF
-    /// key can sign ([`VrfAlgorithm::is_signing_key`]), with any flags. It must be `None` in a zone
-    /// with NSEC5.
+    /// Finds a signing key with the same key material: returns the key tag of the first of the
+    /// DNSKEY or CDNSKEY RDATA for which the private key of this VRF key can sign
+    /// ([`VrfAlgorithm::is_signing_key`]), with any flags. A zone with NSEC5 must not have such a
+    /// key.
     pub fn find_signing_key<'r>(&self, dnskeys: impl IntoIterator<Item = &'r [u8]>) -> Option<u16> {
-        let is_same = |rdata: &&[u8]| match rdata {
+        let is_same_key = |rdata: &&[u8]| match rdata {
             [_, _, _, algorithm, key @ ..] => {
                 self.algorithm().is_signing_key(&self.rdata[1..], Algorithm(*algorithm), key)
             }
             _ => false,
         };
-        dnskeys.into_iter().find(is_same).map(key_tag)
+        dnskeys.into_iter().find(is_same_key).map(key_tag)
     }
 
-    /// Name of the private key file without `.private`: `Nexample.+001+12345`. The names of signing
-    /// keys begin with `K`, so the two kinds are distinct.
+    /// Name of the private key file without `.private`: `Nexample.+001+12345`. The file names of
+    /// signing keys begin with `K` instead of `N`.
     #[must_use]
     pub fn base_name(&self, zone: &Name) -> String {
         let mut text = String::from("N");

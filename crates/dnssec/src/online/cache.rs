@@ -14,14 +14,14 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 
 /// Memory of an entry in bytes, in addition to its key and value: in the map, the queue and the
 /// allocator.
-const OVERHEAD: usize = 128;
-/// One part in this number of the capacity is for probation.
-const PROBATION: usize = 10;
+const ENTRY_OVERHEAD_BYTES: usize = 128;
+/// The capacity of the probation queue is the capacity of the cache divided by this number.
+const PROBATION_DIVISOR: usize = 10;
 /// Maximum count of uses of an entry, and so the maximum number of passes through the main queue
 /// without further use.
-const MOST_USES: u8 = 3;
+const MAX_USES: u8 = 3;
 /// Memory of a hash in the ghost queue and its set, in bytes.
-const GHOST: usize = 32;
+const GHOST_BYTES: usize = 32;
 
 /// A hasher for values that are already keyed and evenly distributed hashes: returns the value.
 #[derive(Debug, Default)]
@@ -50,17 +50,22 @@ pub(super) struct Cache {
     /// Keyed, so that clients cannot choose names with equal hashes.
     hasher: RandomState,
     /// Index of each entry, by the hash of its key.
-    places: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
+    indexes: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
     entries: Vec<Option<Entry>>,
+    /// Indexes of the empty elements of `entries`.
     free: Vec<u32>,
     probation: VecDeque<u32>,
     main: VecDeque<u32>,
+    /// The ghost queue, and the same hashes as a set. The set lacks the hash of an entry that has
+    /// returned; its element of the queue remains until it is the oldest.
     ghosts: VecDeque<u64>,
-    is_ghost: Hashes,
-    /// Bytes in probation and in total.
-    in_probation: usize,
-    octets: usize,
-    bound: usize,
+    ghost_set: Hashes,
+    /// Memory of the entries in the probation queue, in bytes.
+    probation_bytes: usize,
+    /// Memory of all entries, in bytes.
+    bytes: usize,
+    /// Maximum of `bytes`.
+    capacity: usize,
 }
 
 #[derive(Debug)]
@@ -78,27 +83,27 @@ struct Entry {
 }
 
 impl Entry {
-    fn octets(&self) -> usize {
-        OVERHEAD + self.key.len() + self.value.len()
+    fn bytes(&self) -> usize {
+        ENTRY_OVERHEAD_BYTES + self.key.len() + self.value.len()
     }
 }
 
 impl Cache {
-    /// A cache of at most `bound` bytes. If a batch exceeds the bound, its entries remain until the
-    /// next batch.
-    pub(super) fn new(bound: usize) -> Self {
+    /// Creates a cache of at most `capacity` bytes. If the entries of one batch exceed the
+    /// capacity, they remain until the next batch.
+    pub(super) fn new(capacity: usize) -> Self {
         Self {
             hasher: RandomState::new(),
-            places: HashMap::default(),
+            indexes: HashMap::default(),
             entries: Vec::new(),
             free: Vec::new(),
             probation: VecDeque::new(),
             main: VecDeque::new(),
             ghosts: VecDeque::new(),
-            is_ghost: Hashes::default(),
-            in_probation: 0,
-            octets: 0,
-            bound,
+            ghost_set: Hashes::default(),
+            probation_bytes: 0,
+            bytes: 0,
+            capacity,
         }
     }
 
@@ -108,30 +113,32 @@ impl Cache {
     }
 
     /// Memory of the entries in bytes.
-    pub(super) const fn octets(&self) -> usize {
-        self.octets
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Number of entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.indexes.len()
     }
 
     /// The value of `key`, which has the hash `hash`, and the time from which it must be replaced.
+    /// Counts a use, unless the entry was inserted in `batch`.
     pub(super) fn find(&mut self, hash: u64, key: &[u8], batch: u32) -> Option<(&[u8], u32)> {
-        let place = *self.places.get(&hash)?;
-        let entry = self.entries[place as usize].as_mut().filter(|entry| *entry.key == *key)?;
+        let index = *self.indexes.get(&hash)?;
+        let entry = self.entries[index as usize].as_mut().filter(|entry| *entry.key == *key)?;
         if entry.batch != batch {
-            entry.uses = (entry.uses + 1).min(MOST_USES);
+            entry.uses = (entry.uses + 1).min(MAX_USES);
         }
         Some((&entry.value, entry.stale_from))
     }
 
-    /// The value of the entry with `hash`, after a successful [`Cache::find`].
+    /// The value of the entry with `hash`. Only after a successful [`Cache::find`], because it does
+    /// not compare the key. Counts no use.
     pub(super) fn peek(&self, hash: u64) -> Option<&[u8]> {
-        let place = *self.places.get(&hash)?;
-        self.entries[place as usize].as_ref().map(|entry| &*entry.value)
+        let index = *self.indexes.get(&hash)?;
+        self.entries[index as usize].as_ref().map(|entry| &*entry.value)
     }
 
     /// Inserts an entry; replaces an entry with the same hash.
@@ -143,107 +150,112 @@ impl Cache {
         stale_from: u32,
         batch: u32,
     ) {
-        if let Some(place) = self.places.get(&hash) {
-            return self.replace(*place, key, value, stale_from, batch);
+        if let Some(index) = self.indexes.get(&hash) {
+            return self.replace(*index, key, value, stale_from, batch);
         }
-        let is_main = self.is_ghost.remove(&hash);
+        let is_main = self.ghost_set.remove(&hash);
         let entry = Entry { hash, key, value, stale_from, batch, uses: 0, is_main };
-        self.octets += entry.octets();
+        self.bytes += entry.bytes();
         if !is_main {
-            self.in_probation += entry.octets();
+            self.probation_bytes += entry.bytes();
         }
-        let place = self.free.pop().unwrap_or_else(|| {
+        let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             (self.entries.len() - 1) as u32
         });
-        self.entries[place as usize] = Some(entry);
-        self.places.insert(hash, place);
+        self.entries[index as usize] = Some(entry);
+        self.indexes.insert(hash, index);
         if is_main {
-            self.main.push_back(place)
+            self.main.push_back(index)
         } else {
-            self.probation.push_back(place)
+            self.probation.push_back(index)
         }
-        self.make_room(batch);
+        self.evict_to_capacity(batch);
     }
 
-    fn replace(&mut self, place: u32, key: Box<[u8]>, value: Box<[u8]>, stale_from: u32, batch: u32) {
-        let Some(entry) = self.entries[place as usize].as_mut() else { return };
-        let before = entry.octets();
+    fn replace(&mut self, index: u32, key: Box<[u8]>, value: Box<[u8]>, stale_from: u32, batch: u32) {
+        let Some(entry) = self.entries[index as usize].as_mut() else { return };
+        let before = entry.bytes();
         (entry.key, entry.value, entry.stale_from, entry.batch) = (key, value, stale_from, batch);
-        let after = entry.octets();
+        let after = entry.bytes();
         if !entry.is_main {
-            self.in_probation = self.in_probation - before + after;
+            self.probation_bytes = self.probation_bytes - before + after;
         }
-        self.octets = self.octets - before + after;
-        self.make_room(batch);
+        self.bytes = self.bytes - before + after;
+        self.evict_to_capacity(batch);
     }
 
-    /// Evicts entries until the cache is within its bound or has only entries of this batch.
-    fn make_room(&mut self, batch: u32) {
-        while self.octets > self.bound {
-            let from_probation = self.in_probation > self.bound / PROBATION;
-            let done =
-                if from_probation && self.shrink_probation(batch) { true } else { self.shrink_main(batch) };
+    /// Evicts entries until the cache is within its capacity, or has only entries of `batch`.
+    fn evict_to_capacity(&mut self, batch: u32) {
+        while self.bytes > self.capacity {
+            let is_probation_full = self.probation_bytes > self.capacity / PROBATION_DIVISOR;
+            let done = if is_probation_full && self.shrink_probation(batch) {
+                true
+            } else {
+                self.shrink_main(batch)
+            };
             if !done && !self.shrink_probation(batch) {
                 return;
             }
         }
     }
 
-    /// Removes the oldest entry from probation. `false` if it and thus all later ones are of this
-    /// batch.
+    /// Removes the oldest entry from the probation queue: to the main queue if it was used,
+    /// otherwise out of the cache. Returns `false` and removes nothing if the queue is empty or the
+    /// oldest entry is of `batch`.
     fn shrink_probation(&mut self, batch: u32) -> bool {
-        let Some(place) = self.probation.front().copied() else { return false };
-        let Some(entry) = self.entries[place as usize].as_mut() else { return false };
+        let Some(index) = self.probation.front().copied() else { return false };
+        let Some(entry) = self.entries[index as usize].as_mut() else { return false };
         if entry.batch == batch {
             return false;
         }
         self.probation.pop_front();
-        self.in_probation -= entry.octets();
+        self.probation_bytes -= entry.bytes();
         if entry.uses > 0 {
             (entry.is_main, entry.uses) = (true, 0);
-            self.main.push_back(place);
+            self.main.push_back(index);
         } else {
             let hash = entry.hash;
-            self.remove(place);
-            self.remember(hash);
+            self.remove(index);
+            self.add_ghost(hash);
         }
         true
     }
 
-    /// Evicts an unused entry of the main queue; `false` if all entries are of this batch.
+    /// Evicts an unused entry of the main queue. Returns `false` if the queue is empty or all its
+    /// entries are of `batch`.
     fn shrink_main(&mut self, batch: u32) -> bool {
         // Each entry returns to the tail at most once for each counted use.
-        for _ in 0..self.main.len() * (usize::from(MOST_USES) + 1) {
-            let Some(place) = self.main.pop_front() else { return false };
-            let Some(entry) = self.entries[place as usize].as_mut() else { continue };
+        for _ in 0..self.main.len() * (usize::from(MAX_USES) + 1) {
+            let Some(index) = self.main.pop_front() else { return false };
+            let Some(entry) = self.entries[index as usize].as_mut() else { continue };
             if entry.uses == 0 && entry.batch != batch {
-                self.remove(place);
+                self.remove(index);
                 return true;
             }
             entry.uses = entry.uses.saturating_sub(1);
-            self.main.push_back(place);
+            self.main.push_back(index);
         }
         false
     }
 
-    fn remove(&mut self, place: u32) {
-        if let Some(entry) = self.entries[place as usize].take() {
-            self.octets -= entry.octets();
-            self.places.remove(&entry.hash);
-            self.free.push(place);
+    fn remove(&mut self, index: u32) {
+        if let Some(entry) = self.entries[index as usize].take() {
+            self.bytes -= entry.bytes();
+            self.indexes.remove(&entry.hash);
+            self.free.push(index);
         }
     }
 
     /// Stores the hash of an entry that was evicted from probation. The ghost queue has at most a
     /// tenth of the capacity.
-    fn remember(&mut self, hash: u64) {
-        if self.is_ghost.insert(hash) {
+    fn add_ghost(&mut self, hash: u64) {
+        if self.ghost_set.insert(hash) {
             self.ghosts.push_back(hash);
         }
-        while self.ghosts.len() > self.bound / PROBATION / GHOST {
+        while self.ghosts.len() > self.capacity / PROBATION_DIVISOR / GHOST_BYTES {
             if let Some(oldest) = self.ghosts.pop_front() {
-                self.is_ghost.remove(&oldest);
+                self.ghost_set.remove(&oldest);
             }
         }
     }
@@ -267,39 +279,39 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_holds_under_a_flood_and_what_is_used_stays() {
+    fn a_flood_of_new_keys_neither_exceeds_the_capacity_nor_evicts_used_entries() {
         let mut cache = Cache::new(64 << 10);
-        let often = 0..20;
-        for key in often.clone() {
+        let used_keys = 0..20;
+        for key in used_keys.clone() {
             put(&mut cache, key, 0);
         }
         for batch in 1..20_000 {
-            for key in often.clone().filter(|key| key % 20 == batch % 20) {
+            for key in used_keys.clone().filter(|key| key % 20 == batch % 20) {
                 assert!(has(&mut cache, key, batch), "{key} in batch {batch}");
             }
             put(&mut cache, 1000 + batch, batch);
-            assert!(cache.octets() <= 64 << 10);
+            assert!(cache.bytes() <= 64 << 10);
             assert!(has(&mut cache, 1000 + batch, batch));
         }
-        assert!(cache.len() > 150 && cache.ghosts.len() <= (64 << 10) / PROBATION / GHOST);
-        assert_eq!(cache.places.len() + cache.free.len(), cache.entries.len());
-        assert!(cache.ghosts.len() >= cache.is_ghost.len());
+        assert!(cache.len() > 150 && cache.ghosts.len() <= (64 << 10) / PROBATION_DIVISOR / GHOST_BYTES);
+        assert_eq!(cache.indexes.len() + cache.free.len(), cache.entries.len());
+        assert!(cache.ghosts.len() >= cache.ghost_set.len());
     }
 
     #[test]
-    fn a_batch_is_held_whole_and_goes_with_the_next() {
+    fn entries_of_a_batch_remain_until_the_next_batch() {
         let mut cache = Cache::new(1 << 10);
         for key in 0..50 {
             put(&mut cache, key, 1);
         }
         assert!((0..50).all(|key| has(&mut cache, key, 1)));
-        assert!(cache.octets() > 1 << 10);
+        assert!(cache.bytes() > 1 << 10);
         put(&mut cache, 50, 2);
-        assert!(has(&mut cache, 50, 2) && cache.octets() <= 1 << 10);
+        assert!(has(&mut cache, 50, 2) && cache.bytes() <= 1 << 10);
     }
 
     #[test]
-    fn what_comes_again_soon_is_kept_longer() {
+    fn an_entry_that_soon_returns_enters_the_main_queue() {
         let mut cache = Cache::new(64 << 10);
         put(&mut cache, 1, 0);
         // Enough entries to evict the first one, and not enough to remove its hash from the ghost
@@ -317,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_made_anew_takes_the_place_of_the_old() {
+    fn a_new_value_replaces_the_old_one() {
         let mut cache = Cache::new(64 << 10);
         let hash = cache.hash(b"k");
         cache.insert(hash, (*b"k").into(), vec![1; 10].into(), 5, 1);
-        let before = cache.octets();
+        let before = cache.bytes();
         cache.insert(hash, (*b"k").into(), vec![2; 30].into(), 9, 2);
         assert_eq!(cache.find(hash, b"k", 2), Some((&[2; 30][..], 9)));
-        assert_eq!((cache.octets(), cache.len()), (before + 20, 1));
+        assert_eq!((cache.bytes(), cache.len()), (before + 20, 1));
         assert_eq!(cache.find(hash, b"other key of that hash", 2), None);
     }
 }

@@ -98,9 +98,9 @@ pub struct SignerCounters {
     proof_misses: AtomicU64,
     pub(super) proofs_stored: AtomicU64,
     pub(super) batches: AtomicU64,
-    pub(super) refused: AtomicU64,
+    pub(super) rejected: AtomicU64,
     pub(super) failed: AtomicU64,
-    pub(super) octets: AtomicU64,
+    pub(super) cache_bytes: AtomicU64,
     lookups: Lookups,
     operations: Mutex<BTreeMap<Operation, u64>>,
 }
@@ -137,9 +137,9 @@ impl SignerCounters {
             proof_misses: self.proof_misses.load(Relaxed),
             proofs_stored: self.proofs_stored.load(Relaxed),
             batches: self.batches.load(Relaxed),
-            refused: self.refused.load(Relaxed),
+            rejected: self.rejected.load(Relaxed),
             failed: self.failed.load(Relaxed),
-            cache_octets: self.octets.load(Relaxed),
+            cache_octets: self.cache_bytes.load(Relaxed),
             operations,
             hits: self.lookups.read(true),
             misses: self.lookups.read(false),
@@ -168,10 +168,11 @@ pub struct OnlineCounters {
     /// Lookups of an NSEC5 proof that found it among the proofs stored with the zone. The signer
     /// searches these before the cache.
     pub proofs_stored: u64,
-    /// Number of batches of online work.
+    /// Number of batches of online work. The deferred answers of each zone in one receive batch are
+    /// one batch.
     pub batches: u64,
-    /// Requested signatures and proofs that were not generated, because the batch was full.
-    pub refused: u64,
+    /// Requests for signatures and proofs that were rejected, because the batch was full.
+    pub rejected: u64,
     /// Signatures and proofs that the cryptographic library failed to generate.
     pub failed: u64,
     /// Memory of the caches in bytes.
@@ -193,7 +194,7 @@ impl OnlineCounters {
         self.proof_misses += other.proof_misses;
         self.proofs_stored += other.proofs_stored;
         self.batches += other.batches;
-        self.refused += other.refused;
+        self.rejected += other.rejected;
         self.failed += other.failed;
         self.cache_octets += other.cache_octets;
         for (sums, times) in [

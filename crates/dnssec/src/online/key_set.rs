@@ -1,10 +1,10 @@
-//! Signs only the key set of a zone: DNSKEY, CDS and CDNSKEY at the apex. Run it where the KSK is:
-//! the server that signs all other RRsets online then needs no KSK.
+//! Signs only the key set of a zone: DNSKEY, CDS and CDNSKEY at the apex. This runs on the host
+//! that has the KSK. The server, which signs all other RRsets online, then needs no KSK.
 
 use super::prepare::replace_apex;
-use super::signer::{RrsetToSign as Unsigned, SigningJob, sign_rrsets};
-use crate::inspect::{KEY_SET, SYNC};
-use crate::keys::{KeyPair, KeyRecord, Role, SyncKeys, published_roles};
+use super::signer::{RrsetToSign, SigningJob, sign_rrsets};
+use crate::inspect::{CDS_TYPES, KEY_SET};
+use crate::keys::{CdsSchedule, KeyPair, KeyRecord, Role, published_keys};
 use crate::transition::KeyState;
 use nonesuch_crypto::{Algorithm, SignError};
 use nonesuch_proto::{Name, Rtype, rdata, serial};
@@ -14,9 +14,11 @@ use std::collections::BTreeMap;
 /// The records and keys of a key set, and the options for its signatures.
 #[derive(Debug)]
 pub struct KeySetOptions {
-    /// All DNSKEY records of the zone, including those of keys with their private keys elsewhere.
+    /// The DNSKEY records of all keys of the zone, including keys whose private key is on another
+    /// host.
     pub records: Vec<KeyRecord>,
-    /// The available private keys, with at least a KSK of each algorithm.
+    /// The available private keys. For each algorithm, at least one must be a KSK or CSK, or a key
+    /// that signed the existing key set.
     pub pairs: Vec<KeyPair>,
     /// First second of validity, in seconds since 1970 modulo 2^32.
     pub inception: u32,
@@ -27,12 +29,12 @@ pub struct KeySetOptions {
     pub ttl: Option<u32>,
     /// Whether to publish CDS and CDNSKEY records of the keys that sign (RFC 7344).
     pub publish_cds: bool,
-    /// Whether to remove DNSKEY records of the zone that are not in `records`.
-    pub drop_foreign: bool,
+    /// Whether to remove existing DNSKEY records of the zone that are not in `records`.
+    pub drop_other_dnskeys: bool,
     /// RDATA of DNSKEY records of the zone that the times in the key files withdraw.
     pub withdrawn: Vec<Vec<u8>>,
     /// Keys with CDS and CDNSKEY records that the times in the key files publish or withdraw.
-    pub sync: SyncKeys,
+    pub sync: CdsSchedule,
 }
 
 /// The reason why a key set cannot be signed.
@@ -64,51 +66,51 @@ pub enum KeySetSignError {
     Sign(#[from] SignError),
 }
 
-/// Returns `contents` with the key set and its signatures. Removes all denial chains with their
-/// signatures, and ZONEMD records, whose digest would no longer match. Other records do not change.
+/// Returns `contents` with the key set and its signatures, and without all other signatures, denial
+/// chains, and ZONEMD records, whose digest would no longer match. Other records do not change.
 ///
 /// # Errors
-/// If the keys or times are not sufficient, or if the cryptographic library fails.
+/// All variants of [`KeySetSignError`].
 pub fn sign_key_set(contents: &Contents, options: &KeySetOptions) -> Result<Contents, KeySetSignError> {
     let zone = contents.apex();
     let soa = contents.soa().ok_or_else(|| KeySetSignError::NoSoa(zone.clone()))?;
     if !serial::is_before(options.inception, options.expiration) {
         return Err(KeySetSignError::Period);
     }
-    let dnskeys = gather(contents, options);
+    let dnskeys = collect_dnskeys(contents, options);
     // A DS record in the parent may refer to a key that signed the key set before, in any role.
     let previous = KeyState::of(contents).map(|state| state.signing).unwrap_or_default();
     let signers = signers(zone, &dnskeys, &previous, options)?;
     let mut sets: BTreeMap<Rtype, Vec<Vec<u8>>> = BTreeMap::new();
     let rdatas = |rrset: Rrset<'_>| rrset.rdatas().map(<[u8]>::to_vec).collect();
-    let present = SYNC.map(|rtype| contents.apex_rrset(rtype).map(rdatas).unwrap_or_default());
+    let present = CDS_TYPES.map(|rtype| contents.apex_rrset(rtype).map(rdatas).unwrap_or_default());
     let entry_points: Option<Vec<Vec<u8>>> = options.publish_cds.then(|| {
         let usable = signers.iter().filter(|key| !key.is_revoked());
         usable.map(|key| key.dnskey_rdata()).collect()
     });
     let records = options.sync.records(zone.view(), present, entry_points.as_deref());
-    sets.extend(SYNC.into_iter().zip(records).filter(|(_, rdatas)| !rdatas.is_empty()));
+    sets.extend(CDS_TYPES.into_iter().zip(records).filter(|(_, rdatas)| !rdatas.is_empty()));
     sets.insert(Rtype::DNSKEY, dnskeys);
-    let mut run = NodesBuilder::default();
-    run.begin_node(zone.view());
+    let mut builder = NodesBuilder::default();
+    builder.begin_node(zone.view());
     for (rtype, mut rdatas) in sets {
         rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
-        let in_zone = contents.apex_rrset(rtype).map(|rrset| rrset.ttl());
-        let ttl = options.ttl.or(in_zone).unwrap_or(soa.ttl);
-        push_signed(&mut run, zone, rtype, ttl, &rdatas, &signers, options)?;
+        let existing_ttl = contents.apex_rrset(rtype).map(|rrset| rrset.ttl());
+        let ttl = options.ttl.or(existing_ttl).unwrap_or(soa.ttl);
+        push_signed(&mut builder, zone, rtype, ttl, &rdatas, &signers, options)?;
     }
-    let keys = run.into_contents(zone);
-    let dropped = |rtype| KEY_SET.contains(&rtype) || rtype == Rtype::ZONEMD;
-    Ok(replace_apex(contents, &keys, |covered, is_signature| !is_signature && !dropped(covered)))
+    let keys = builder.into_contents(zone);
+    let is_replaced = |rtype| KEY_SET.contains(&rtype) || rtype == Rtype::ZONEMD;
+    Ok(replace_apex(contents, &keys, |covered, is_signature| !is_signature && !is_replaced(covered)))
 }
 
 /// RDATA of all DNSKEY records of the new key set, sorted.
-fn gather(contents: &Contents, options: &KeySetOptions) -> Vec<Vec<u8>> {
+fn collect_dnskeys(contents: &Contents, options: &KeySetOptions) -> Vec<Vec<u8>> {
     let mut dnskeys: Vec<Vec<u8>> = options.records.iter().map(|record| record.rdata().to_vec()).collect();
-    if !options.drop_foreign {
+    if !options.drop_other_dnskeys {
         let present = contents.apex_rrset(Rtype::DNSKEY).into_iter().flat_map(|rrset| rrset.rdatas());
-        let stays = |rdata: &&[u8]| !options.withdrawn.iter().any(|withdrawn| withdrawn == rdata);
-        dnskeys.extend(present.filter(stays).map(<[u8]>::to_vec));
+        let is_published = |rdata: &&[u8]| !options.withdrawn.iter().any(|withdrawn| withdrawn == rdata);
+        dnskeys.extend(present.filter(is_published).map(<[u8]>::to_vec));
     }
     dnskeys.sort_by(|a, b| rdata::cmp_canonical(Rtype::DNSKEY, a, b));
     dnskeys.dedup();
@@ -126,7 +128,7 @@ fn signers<'o>(
     if dnskeys.is_empty() {
         return Err(KeySetSignError::NoKey(zone.clone()));
     }
-    let keys = published_roles(dnskeys);
+    let keys = published_keys(dnskeys);
     let signs = |pair: &&KeyPair| {
         let rdata = pair.dnskey_rdata();
         keys.iter().any(|key| key.rdata == rdata && (key.role != Role::Zsk || previous.contains(&rdata)))
@@ -140,7 +142,7 @@ fn signers<'o>(
 }
 
 fn push_signed(
-    run: &mut NodesBuilder,
+    builder: &mut NodesBuilder,
     zone: &Name,
     rtype: Rtype,
     ttl: u32,
@@ -148,16 +150,16 @@ fn push_signed(
     signers: &[&KeyPair],
     options: &KeySetOptions,
 ) -> Result<(), SignError> {
-    run.begin_rrset(rtype, rtype, ttl);
-    rdatas.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
-    let rrset = Unsigned { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), generated_for: None };
+    builder.begin_rrset(rtype, rtype, ttl);
+    rdatas.iter().for_each(|rdata| builder.push_record(|out| out.extend_from_slice(rdata)));
+    let rrset = RrsetToSign { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), generated_for: None };
     let mut signatures = Vec::new();
     let job = SigningJob { rrset: &rrset, inception: options.inception, expiration: options.expiration };
     for key in signers {
         signatures.extend(sign_rrsets(key, zone.view(), std::slice::from_ref(&job))?);
     }
     signatures.sort_by(|a, b| rdata::cmp_canonical(Rtype::RRSIG, a, b));
-    run.begin_rrset(Rtype::RRSIG, rtype, ttl);
-    signatures.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+    builder.begin_rrset(Rtype::RRSIG, rtype, ttl);
+    signatures.iter().for_each(|rdata| builder.push_record(|out| out.extend_from_slice(rdata)));
     Ok(())
 }

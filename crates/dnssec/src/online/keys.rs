@@ -1,7 +1,7 @@
 //! The keys of a zone that is signed online, and the RRsets that each key signs.
 
 use crate::denial::Mechanism;
-use crate::keys::{KeyPair, Role, published_roles};
+use crate::keys::{KeyPair, Role, published_keys};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType, SignError, sign_batch};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::fmt;
@@ -89,14 +89,14 @@ pub struct OnlineKeys {
     pairs: Vec<KeyPair>,
     /// Indexes of the keys that sign the DNSKEY, CDS and CDNSKEY RRsets at the apex. The server
     /// signs these RRsets online only if the zone has no signatures over them.
-    for_keys: Vec<usize>,
+    key_set_signers: Vec<usize>,
     /// Indexes of the keys that sign all other RRsets. Not empty.
-    for_data: Vec<usize>,
+    data_signers: Vec<usize>,
     /// Validity of signatures, in seconds.
     validity: u32,
     /// The row of [`ALGORITHMS`] of the first key that signs data.
     algorithm_row: usize,
-    /// Part of the cache key of signatures. Equal for the same keys and validity.
+    /// Part of the cache key of signatures: the same for the same zone, keys and validity.
     id: u64,
 }
 
@@ -115,8 +115,8 @@ impl OnlineKeys {
         mechanism: Mechanism,
         validity: u32,
     ) -> Result<Self, OnlineKeyError> {
-        let roles = published_roles(dnskeys);
-        let (mut for_keys, mut for_data) = (Vec::new(), Vec::new());
+        let roles = published_keys(dnskeys);
+        let (mut key_set_signers, mut data_signers) = (Vec::new(), Vec::new());
         for (index, pair) in pairs.iter().enumerate() {
             if pair.owner != *zone {
                 let (owner, tag) = (pair.owner.clone(), pair.tag());
@@ -127,23 +127,33 @@ impl OnlineKeys {
                 return Err(OnlineKeyError::NotPublished { zone: zone.clone(), tag: pair.tag() });
             };
             if published.role != Role::Zsk {
-                for_keys.push(index);
+                key_set_signers.push(index);
             }
             if published.role != Role::Ksk {
-                for_data.push(index);
+                data_signers.push(index);
             }
         }
-        let signs = |algorithm| for_data.iter().any(|index: &usize| pairs[*index].algorithm() == algorithm);
-        if let Some(key) = roles.iter().find(|key| !signs(key.algorithm)) {
+        let signs_data =
+            |algorithm| data_signers.iter().any(|index: &usize| pairs[*index].algorithm() == algorithm);
+        if let Some(key) = roles.iter().find(|key| !signs_data(key.algorithm)) {
             return Err(OnlineKeyError::NoSigner { zone: zone.clone(), algorithm: key.algorithm });
         }
-        let Some(first) = for_data.first().map(|index: &usize| pairs[*index].algorithm()) else {
+        let Some(first) = data_signers.first().map(|index: &usize| pairs[*index].algorithm()) else {
             return Err(OnlineKeyError::NoKey(zone.clone()));
         };
         // The table has the algorithm of every key.
         let algorithm_row = ALGORITHMS.iter().position(|entry| entry.algorithm == first).unwrap_or_default();
-        let id = identify(zone, &pairs, validity);
-        Ok(Self { zone: zone.clone(), mechanism, pairs, for_keys, for_data, validity, algorithm_row, id })
+        let id = compute_id(zone, &pairs, validity);
+        Ok(Self {
+            zone: zone.clone(),
+            mechanism,
+            pairs,
+            key_set_signers,
+            data_signers,
+            validity,
+            algorithm_row,
+            id,
+        })
     }
 
     /// The apex of the zone that the keys sign.
@@ -162,8 +172,8 @@ impl OnlineKeys {
     /// for DNSKEY, CDS and CDNSKEY at the apex (RFC 7344 §4.1), and the signers of data for all
     /// others.
     pub(super) fn signers(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
-        let of_keys = matches!(rtype, Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY);
-        if of_keys && owner == self.zone.view() { &self.for_keys } else { &self.for_data }
+        let is_key_set = matches!(rtype, Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY);
+        if is_key_set && owner == self.zone.view() { &self.key_set_signers } else { &self.data_signers }
     }
 
     /// Number of private keys.
@@ -171,7 +181,7 @@ impl OnlineKeys {
         self.pairs.len()
     }
 
-    /// The key with one of the indexes from [`OnlineKeys::signers`].
+    /// The key with this index, which is below [`OnlineKeys::len`].
     pub(super) fn pair(&self, index: usize) -> &KeyPair {
         &self.pairs[index]
     }
@@ -182,24 +192,26 @@ impl OnlineKeys {
     }
 
     /// Whether at least one private key signs the DNSKEY RRset.
-    pub(super) const fn signs_keys(&self) -> bool {
-        !self.for_keys.is_empty()
+    pub(super) const fn can_sign_key_set(&self) -> bool {
+        !self.key_set_signers.is_empty()
     }
 
     /// The first algorithm of `dnskeys` for which no private key signs the DNSKEY RRset; `None` if
     /// every algorithm has such a key.
     pub(super) fn unsigned_algorithm(&self, dnskeys: &[Vec<u8>]) -> Option<Algorithm> {
-        let mut algorithms = published_roles(dnskeys).into_iter().map(|key| key.algorithm);
-        let signs = |algorithm| self.for_keys.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
-        algorithms.find(|algorithm| !signs(*algorithm))
+        let mut algorithms = published_keys(dnskeys).into_iter().map(|key| key.algorithm);
+        let signs_key_set =
+            |algorithm| self.key_set_signers.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
+        algorithms.find(|algorithm| !signs_key_set(*algorithm))
     }
 
-    /// Generates a few signatures with each key. Some libraries initialise data at the first
-    /// signature; this must not delay the first response.
+    /// Generates a few signatures with each key, to detect keys that cannot sign. Some
+    /// cryptographic libraries initialise data at the first signature, which then does not delay
+    /// the first response.
     ///
     /// # Errors
     /// [`OnlineKeyError::CannotSign`].
-    pub(super) fn try_all(&self) -> Result<(), OnlineKeyError> {
+    pub(super) fn test_all(&self) -> Result<(), OnlineKeyError> {
         let mut signatures = Vec::new();
         for pair in &self.pairs {
             let signed = sign_batch(pair.private(), &[&b"nonesuch"[..]; 8], &mut signatures);
@@ -211,15 +223,15 @@ impl OnlineKeys {
 
     /// Tags of the private keys that sign only the key set. They should not be on the server.
     pub fn key_signing_tags(&self) -> impl Iterator<Item = u16> + '_ {
-        let only_keys = self.for_keys.iter().filter(|index| !self.for_data.contains(*index));
-        only_keys.map(|index| self.pairs[*index].tag())
+        let only_key_set = self.key_set_signers.iter().filter(|index| !self.data_signers.contains(*index));
+        only_key_set.map(|index| self.pairs[*index].tag())
     }
 
     /// Two lists of DNSKEY RDATA: the keys that sign the key set if the zone has no signatures over
     /// it, and the keys that sign all other RRsets.
     #[must_use]
     pub fn signing_dnskeys(&self) -> [Vec<Vec<u8>>; 2] {
-        [&self.for_keys, &self.for_data]
+        [&self.key_set_signers, &self.data_signers]
             .map(|indices| indices.iter().map(|index| self.pairs[*index].dnskey_rdata()).collect())
     }
 
@@ -233,6 +245,7 @@ impl OnlineKeys {
         self.algorithm_row
     }
 
+    /// Part of the cache key of signatures by these keys.
     pub(super) const fn id(&self) -> u64 {
         self.id
     }
@@ -245,7 +258,8 @@ impl fmt::Debug for OnlineKeys {
     }
 }
 
-fn identify(zone: &Name, pairs: &[KeyPair], validity: u32) -> u64 {
+/// Returns the [`OnlineKeys::id`] of keys and their validity.
+fn compute_id(zone: &Name, pairs: &[KeyPair], validity: u32) -> u64 {
     let mut all = validity.to_be_bytes().to_vec();
     all.extend_from_slice(zone.wire());
     pairs.iter().for_each(|pair| all.extend_from_slice(&pair.dnskey_rdata()));

@@ -19,8 +19,8 @@ pub struct SignaturePeriod {
     pub inception: u32,
     /// Last second.
     pub expiration: u32,
-    /// The signature is replaced from this second on: less than a quarter of the validity is left,
-    /// or less than the TTL.
+    /// The signature is replaced from this second on. A quarter of the validity is left, or the TTL
+    /// of the RRset if it is longer, but at most half of the validity.
     pub stale_from: u32,
 }
 
@@ -28,16 +28,18 @@ impl SignaturePeriod {
     /// The period of a signature generated at `now` for an RRset with the TTL `ttl`, with the
     /// validity `validity`. All are in seconds.
     ///
-    /// The period begins one to two hours before `now`, for validators with slow clocks. The
-    /// signature remains valid for the TTL of every response that contains it. If the TTL exceeds
-    /// half of `validity`, the signature is valid for twice the TTL, but for at most two years.
+    /// The period begins one to two hours before `now`, for validators with slow clocks. It ends
+    /// `validity` after the last full hour. A `validity` below [`MIN_VALIDITY`] or twice the TTL is
+    /// increased to the greater of these, but to at most twice [`MAX_VALIDITY`]. So the signature
+    /// remains valid for the TTL of every response that contains it, unless the TTL exceeds
+    /// [`MAX_VALIDITY`].
     #[must_use]
     pub fn at(now: u32, ttl: u32, validity: u32) -> Self {
         let validity = validity.max(MIN_VALIDITY).max(ttl.saturating_mul(2)).min(2 * MAX_VALIDITY);
         let inception = (now - now % HOUR).wrapping_sub(HOUR);
         let expiration = inception.wrapping_add(HOUR).wrapping_add(validity);
-        let reserve = (validity / 4).max(ttl.min(validity / 2));
-        Self { inception, expiration, stale_from: expiration.wrapping_sub(reserve) }
+        let remaining_at_replacement = (validity / 4).max(ttl.min(validity / 2));
+        Self { inception, expiration, stale_from: expiration.wrapping_sub(remaining_at_replacement) }
     }
 }
 
@@ -47,7 +49,7 @@ mod tests {
     use nonesuch_proto::serial::is_before;
 
     #[test]
-    fn signatures_of_one_hour_are_alike_and_outlive_every_answer() {
+    fn signatures_of_one_hour_have_the_same_period_and_outlive_every_response() {
         for ttl in [0, 60, 3600, 86_400, 604_800, 31_536_000] {
             let first = SignaturePeriod::at(1_800_000_000, ttl, DEFAULT_VALIDITY);
             assert_eq!(first, SignaturePeriod::at(1_800_003_599, ttl, DEFAULT_VALIDITY));
@@ -59,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn any_time_and_ttl_make_a_period() {
+    fn every_time_and_ttl_has_a_valid_period() {
         for now in [0, 1, 3599, 1 << 31, u32::MAX] {
             for ttl in [0, i32::MAX as u32, u32::MAX] {
                 let period = SignaturePeriod::at(now, ttl, u32::MAX);

@@ -5,9 +5,9 @@
 //! (RFC 5155 §4). Signatures over data remain.
 
 use super::keys::{OnlineKeyError, OnlineKeys};
-use crate::denial::{DenialGeneration, Mapping, Mechanism, is_generated_by_signing};
-use crate::inspect::{KEY_SET, SYNC, has_only_key_set, is_signed};
-use crate::keys::{KeyPair, KeyRecord, SyncKeys};
+use crate::denial::{DenialGeneration, Mechanism, NameHash, is_generated_by_signing};
+use crate::inspect::{CDS_TYPES, KEY_SET, has_only_key_set, is_signed};
+use crate::keys::{CdsSchedule, KeyPair, KeyRecord};
 use crate::verify::{
     FaultyZone, Report, Verified, VerifyInputs, VerifyOptions, into_verified_with, verify_key_set,
 };
@@ -16,24 +16,24 @@ use nonesuch_zone::{Contents, Node, NodesBuilder, Rrset, ZoneFault, check_rrset}
 use std::collections::BTreeMap;
 
 /// Octets of RRSIG RDATA before the signer's name (RFC 4034 §3.1).
-const RRSIG_FIXED: usize = 18;
-/// Octets of the owner of an NSEC3 record before the apex.
-const NSEC3_LABEL: usize = 33;
+const RRSIG_FIXED_OCTETS: usize = 18;
+/// Octets of the first label of an NSEC3 owner name, with its length octet.
+const NSEC3_LABEL_OCTETS: usize = 33;
 
 /// Keys and options for a zone that is signed online.
 #[derive(Debug)]
 pub struct OnlineOptions {
     /// A mechanism that generates its records online.
     pub mechanism: Mechanism,
-    /// DNSKEY records to publish if the zone has none.
+    /// DNSKEY records to publish if the zone has no DNSKEY RRset; otherwise ignored.
     pub records: Vec<KeyRecord>,
     /// The private keys on the server.
     pub pairs: Vec<KeyPair>,
-    /// Validity of signatures, in seconds.
+    /// Validity of signatures, in seconds ([`SignaturePeriod::at`](super::SignaturePeriod::at)).
     pub validity: u32,
     /// Keys with CDS and CDNSKEY records that are published or withdrawn, for a DNSKEY RRset
     /// without signatures.
-    pub sync: SyncKeys,
+    pub sync: CdsSchedule,
 }
 
 /// The reason why a zone cannot be served with online denial.
@@ -46,9 +46,9 @@ pub enum PrepareError {
     /// The zone is signed and has faults, or its key set has faults.
     #[error(
         "verification found {}, first: {}; `nonesuch zone verify FILE` lists all faults; correct the zone, or sign it again with `nonesuch zone sign`",
-        .0.fault_count(), first(.0)
+        .0.format_fault_count(), first_fault(.0)
     )]
-    Unsound(Box<Report>),
+    Faulty(Box<Report>),
     /// The signer generates the records of the mechanism, not the server.
     #[error(
         "{0} records are generated when the zone is signed, not online: sign the zone with {0} and serve the signed zone"
@@ -69,7 +69,7 @@ pub enum PrepareError {
     Zone(#[from] ZoneFault),
 }
 
-fn first(report: &Report) -> String {
+fn first_fault(report: &Report) -> String {
     report.faults.first().map_or_else(String::new, ToString::to_string)
 }
 
@@ -83,7 +83,7 @@ pub struct PreparedZone {
 }
 
 impl PreparedZone {
-    /// The records of the zone, as served; online signatures and denials are not among them.
+    /// The records of the zone as served, without the records that are generated online.
     #[must_use]
     pub const fn contents(&self) -> &Contents {
         &self.contents
@@ -95,7 +95,8 @@ impl PreparedZone {
         &self.keys
     }
 
-    /// Whether the DNSKEY RRset has signatures in the zone.
+    /// Whether the zone has signatures over the DNSKEY RRset. If not, the server generates them
+    /// online.
     #[must_use]
     pub fn has_signed_keys(&self) -> bool {
         has_signed_keys(&self.contents)
@@ -112,16 +113,15 @@ impl PreparedZone {
 /// with a signed key set.
 ///
 /// # Errors
-/// If the zone has faults, the keys are not suitable for it, no key signs its DNSKEY RRset, or the
-/// mechanism cannot serve it.
+/// All variants of [`PrepareError`].
 pub fn prepare(
     contents: Contents,
     options: OnlineOptions,
     verify: &VerifyOptions,
 ) -> Result<PreparedZone, PrepareError> {
     check_mechanism(&contents, options.mechanism)?;
-    let verified = verify_as_it_is(contents, verify, &VerifyInputs::default());
-    let contents = verified.map_err(|faulty| PrepareError::Unsound(Box::new(faulty.report)))?;
+    let verified = verify_signed_part(contents, verify, &VerifyInputs::default());
+    let contents = verified.map_err(|faulty| PrepareError::Faulty(Box::new(faulty.report)))?;
     prepare_unverified(&contents, options)
 }
 
@@ -129,7 +129,7 @@ pub fn prepare(
 /// faults.
 ///
 /// # Errors
-/// As [`prepare`], except for faults of the zone.
+/// All variants of [`PrepareError`] except [`PrepareError::Faulty`].
 pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result<PreparedZone, PrepareError> {
     let OnlineOptions { mechanism, records, pairs, validity, sync } = options;
     check_mechanism(contents, mechanism)?;
@@ -140,21 +140,20 @@ pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result
     }
     let keys = prepare_keys(&apex, &dnskeys, has_signed_keys(contents), pairs, mechanism, validity)?;
     let contents = if has_signed_keys(contents) || sync.is_empty() {
-        strip(contents, ttl, &dnskeys)
+        remove_chain_add_dnskeys(contents, ttl, &dnskeys)
     } else {
-        strip(&with_sync_records(contents, ttl, &sync), ttl, &dnskeys)
+        remove_chain_add_dnskeys(&with_sync_records(contents, ttl, &sync), ttl, &dnskeys)
     };
     check_sizes(&contents, &keys)?;
     Ok(PreparedZone { contents, keys })
 }
 
-/// The keys of a zone, as in [`prepare`], for a zone that is already prepared. `dnskeys` is the
-/// RDATA of its DNSKEY RRset. `is_key_set_signed` states whether the zone has signatures of this
-/// RRset. `validity` is in seconds.
+/// Returns the keys of a zone that is already prepared. `dnskeys` is the RDATA of its DNSKEY RRset.
+/// `is_key_set_signed` states whether the zone has signatures of this RRset. `validity` is in
+/// seconds.
 ///
 /// # Errors
-/// If the keys are not suitable for the zone, cannot sign, or none of them signs its unsigned
-/// DNSKEY RRset.
+/// [`PrepareError::Keys`].
 pub fn prepare_keys(
     apex: &Name,
     dnskeys: &[Vec<u8>],
@@ -164,13 +163,13 @@ pub fn prepare_keys(
     validity: u32,
 ) -> Result<OnlineKeys, PrepareError> {
     let keys = OnlineKeys::new(apex, pairs, dnskeys, mechanism, validity)?;
-    if !is_key_set_signed && !keys.signs_keys() {
+    if !is_key_set_signed && !keys.can_sign_key_set() {
         return Err(OnlineKeyError::KeysNotSigned { zone: apex.clone() }.into());
     }
     if let Some(algorithm) = keys.unsigned_algorithm(dnskeys).filter(|_| !is_key_set_signed) {
         return Err(OnlineKeyError::KeysNotSignedBy { zone: apex.clone(), algorithm }.into());
     }
-    keys.try_all().map_err(PrepareError::Keys)?;
+    keys.test_all().map_err(PrepareError::Keys)?;
     Ok(keys)
 }
 
@@ -183,7 +182,8 @@ fn check_sizes(contents: &Contents, keys: &OnlineKeys) -> Result<(), ZoneFault> 
         let is_signed = |rrset: &Rrset<'_>| node.signatures(rrset.rtype()).is_some();
         for rrset in node.rrsets().filter(|rrset| rrset.rtype() != Rtype::RRSIG && !is_signed(rrset)) {
             let signers = keys.signers(node.name(), rrset.rtype()).iter().filter(|_| !is_unsigned(&rrset));
-            let octets = signers.map(|signer| RRSIG_FIXED + apex.len() + keys.signature_octets(*signer));
+            let octets =
+                signers.map(|signer| RRSIG_FIXED_OCTETS + apex.len() + keys.signature_octets(*signer));
             check_rrset(node.name(), apex, rrset.rtype(), rrset.rdatas(), octets)?;
         }
     }
@@ -199,21 +199,22 @@ fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), Prep
         return Err(PrepareError::NotOnline(mechanism));
     }
     let apex = contents.apex();
-    if crate::inspect::denial(contents).is_some_and(|denial| denial.mechanism.mapping() == Mapping::Vrf) {
+    if crate::inspect::denial(contents).is_some_and(|denial| denial.mechanism.name_hash() == NameHash::Vrf) {
         return Err(PrepareError::Nsec5(apex.clone()));
     }
-    if mechanism.mapping() == Mapping::Sha1 && apex.view().len() + NSEC3_LABEL > MAX_NAME {
+    if mechanism.name_hash() == NameHash::Sha1 && apex.view().len() + NSEC3_LABEL_OCTETS > MAX_NAME {
         return Err(PrepareError::ApexTooLong(apex.clone()));
     }
     Ok(())
 }
 
-/// Verifies a zone before [`prepare_unverified`]: the whole zone, or only the key set if nothing
-/// else is signed.
+/// Verifies a zone before [`prepare_unverified`]: only the key set if nothing else is signed,
+/// otherwise the whole zone with `inputs`. A predecessor is not used for a key set. Returns the
+/// zone.
 ///
 /// # Errors
 /// The zone with its report, if it has faults.
-pub fn verify_as_it_is(
+pub fn verify_signed_part(
     contents: Contents,
     options: &VerifyOptions,
     inputs: &VerifyInputs<'_>,
@@ -222,24 +223,24 @@ pub fn verify_as_it_is(
         return into_verified_with(contents, options, inputs).map(Verified::into_contents);
     }
     let report = verify_key_set(&contents, &key_set(&contents), options);
-    if report.is_sound() { Ok(contents) } else { Err(Box::new(FaultyZone { contents, report })) }
+    if report.has_no_faults() { Ok(contents) } else { Err(Box::new(FaultyZone { contents, report })) }
 }
 
 /// The apex with only its key set. Without nodes if the key set has no signatures.
 fn key_set(contents: &Contents) -> Contents {
-    let mut run = NodesBuilder::default();
+    let mut builder = NodesBuilder::default();
     let apex = contents.nodes().next().filter(|apex| apex.signatures(Rtype::DNSKEY).is_some());
     if let Some(apex) = apex {
-        run.begin_node(apex.name());
+        builder.begin_node(apex.name());
         apex.rrsets()
             .filter(|rrset| KEY_SET.contains(&rrset.covered()))
-            .for_each(|rrset| run.push_rrset(rrset));
+            .for_each(|rrset| builder.push_rrset(rrset));
     }
-    run.into_contents(contents.apex())
+    builder.into_contents(contents.apex())
 }
 
-/// TTL and RDATA of the DNSKEY RRset: the existing one of the zone, or all of `records` with the
-/// TTL of the SOA record.
+/// Returns TTL and RDATA of the DNSKEY RRset of the zone. If the zone has none, returns all of
+/// `records` with the TTL of the SOA record.
 fn dnskeys(contents: &Contents, records: &[KeyRecord]) -> (u32, Vec<Vec<u8>>) {
     if let Some(rrset) = contents.apex_rrset(Rtype::DNSKEY) {
         return (rrset.ttl(), rrset.rdatas().map(<[u8]>::to_vec).collect());
@@ -252,47 +253,56 @@ fn dnskeys(contents: &Contents, records: &[KeyRecord]) -> (u32, Vec<Vec<u8>>) {
 
 /// The zone with the CDS and CDNSKEY records according to the times of its keys. New RRsets have
 /// the TTL of the DNSKEY RRset.
-fn with_sync_records(contents: &Contents, key_ttl: u32, sync: &SyncKeys) -> Contents {
+fn with_sync_records(contents: &Contents, key_ttl: u32, sync: &CdsSchedule) -> Contents {
     let rdatas = |rrset: Rrset<'_>| rrset.rdatas().map(<[u8]>::to_vec).collect();
-    let present = SYNC.map(|rtype| contents.apex_rrset(rtype).map(rdatas).unwrap_or_default());
-    let mut run = NodesBuilder::default();
-    run.begin_node(contents.apex().view());
-    for (rtype, mut rdatas) in SYNC.into_iter().zip(sync.records(contents.apex().view(), present, None)) {
+    let present = CDS_TYPES.map(|rtype| contents.apex_rrset(rtype).map(rdatas).unwrap_or_default());
+    let mut builder = NodesBuilder::default();
+    builder.begin_node(contents.apex().view());
+    for (rtype, mut rdatas) in CDS_TYPES.into_iter().zip(sync.records(contents.apex().view(), present, None))
+    {
         if !rdatas.is_empty() {
             rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
-            run.begin_rrset(rtype, rtype, contents.apex_rrset(rtype).map_or(key_ttl, |rrset| rrset.ttl()));
-            rdatas.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+            builder.begin_rrset(
+                rtype,
+                rtype,
+                contents.apex_rrset(rtype).map_or(key_ttl, |rrset| rrset.ttl()),
+            );
+            rdatas.iter().for_each(|rdata| builder.push_record(|out| out.extend_from_slice(rdata)));
         }
     }
-    replace_apex(contents, &run.into_contents(contents.apex()), |covered, _| !SYNC.contains(&covered))
+    replace_apex(contents, &builder.into_contents(contents.apex()), |covered, _| {
+        !CDS_TYPES.contains(&covered)
+    })
 }
 
-/// The zone with the DNSKEY RRset and without the following records and their signatures: denial
-/// chains, and ZONEMD records, whose digest would no longer match.
-pub(crate) fn strip(contents: &Contents, key_ttl: u32, dnskeys: &[Vec<u8>]) -> Contents {
-    let mut run = NodesBuilder::default();
-    run.begin_node(contents.apex().view());
+/// Returns the zone without denial chains and ZONEMD records, whose digest would no longer match,
+/// and without their signatures. If the zone has no DNSKEY RRset, adds `dnskeys` (RDATA) with the
+/// TTL `key_ttl`.
+pub(crate) fn remove_chain_add_dnskeys(contents: &Contents, key_ttl: u32, dnskeys: &[Vec<u8>]) -> Contents {
+    let mut builder = NodesBuilder::default();
+    builder.begin_node(contents.apex().view());
     if contents.apex_rrset(Rtype::DNSKEY).is_none() {
-        run.begin_rrset(Rtype::DNSKEY, Rtype::DNSKEY, key_ttl);
-        dnskeys.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+        builder.begin_rrset(Rtype::DNSKEY, Rtype::DNSKEY, key_ttl);
+        dnskeys.iter().for_each(|rdata| builder.push_record(|out| out.extend_from_slice(rdata)));
     }
-    replace_apex(contents, &run.into_contents(contents.apex()), |covered, _| covered != Rtype::ZONEMD)
+    replace_apex(contents, &builder.into_contents(contents.apex()), |covered, _| covered != Rtype::ZONEMD)
 }
 
-/// The zone without the records of a denial chain and their signatures, and with the RRsets of the
-/// only node of `part`, the apex. `keep` gets the type covered and whether the RRset is a
-/// signature. It selects which other RRsets of the zone remain: at the apex all RRsets, at other
-/// names the signatures (data at other names remain).
+/// Returns the zone without the records of denial chains and their signatures, and with the RRsets
+/// of the only node of `new_apex` at the apex. `keep` selects which other RRsets remain. It is
+/// called for each RRset at the apex, and for each RRSIG RRset at another name; data at other names
+/// remain. Its arguments are the type of the RRset (for RRSIG, the covered type), and whether the
+/// RRset is RRSIG.
 pub(super) fn replace_apex(
     contents: &Contents,
-    part: &Contents,
+    new_apex: &Contents,
     keep: impl Fn(Rtype, bool) -> bool,
 ) -> Contents {
     let apex = contents.apex().view();
-    let mut run = NodesBuilder::default();
+    let mut builder = NodesBuilder::default();
     for node in contents.nodes() {
         let is_chain = |rtype| rtype != Rtype::RRSIG && is_generated_by_signing(rtype, node.name(), apex);
-        let wanted = |rrset: &Rrset<'_>| {
+        let remains = |rrset: &Rrset<'_>| {
             let (covered, is_signature) = (rrset.covered(), rrset.rtype() == Rtype::RRSIG);
             !is_chain(covered)
                 && (node.index() > 0 || keep(covered, is_signature))
@@ -300,13 +310,13 @@ pub(super) fn replace_apex(
         };
         let mut rrsets: BTreeMap<(Rtype, bool), Rrset<'_>> = BTreeMap::new();
         let key = |rrset: Rrset<'_>| (rrset.covered(), rrset.rtype() == Rtype::RRSIG);
-        rrsets.extend(node.rrsets().filter(wanted).map(|rrset| (key(rrset), rrset)));
-        let added = part.nodes().next().filter(|_| node.index() == 0);
+        rrsets.extend(node.rrsets().filter(remains).map(|rrset| (key(rrset), rrset)));
+        let added = new_apex.nodes().next().filter(|_| node.index() == 0);
         rrsets.extend(added.into_iter().flat_map(Node::rrsets).map(|rrset| (key(rrset), rrset)));
         if !rrsets.is_empty() {
-            run.begin_node(node.name());
-            rrsets.into_values().for_each(|rrset| run.push_rrset(rrset));
+            builder.begin_node(node.name());
+            rrsets.into_values().for_each(|rrset| builder.push_rrset(rrset));
         }
     }
-    Contents::from_parts(contents.apex(), vec![run])
+    Contents::from_parts(contents.apex(), vec![builder])
 }

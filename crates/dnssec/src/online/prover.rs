@@ -1,5 +1,5 @@
-//! The VRF key of a zone with NSEC5 and its stored proofs. The server of the zone has no other
-//! secrets. Neither can sign.
+//! The VRF key of a zone with NSEC5 and its stored proofs. They are the only secrets of the zone
+//! that its server has. Neither of them can sign.
 
 use super::keys::short_digest;
 use super::stored_proofs::StoredProofs;
@@ -12,9 +12,9 @@ use nonesuch_zone::{Contents, Image};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Number of stored proofs that are generated again when a server starts, to detect a file for
-/// another key at once.
-const SAMPLES: usize = 4;
+/// Approximate number of stored proofs that a new prover generates again and compares, to detect
+/// proofs of another key at once.
+const SAMPLE_COUNT: usize = 4;
 
 /// The reason why a VRF key or stored proofs cannot serve a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,8 +117,8 @@ pub enum LoadProverError {
     },
 }
 
-/// The types of records with keys that sign now or later.
-const SIGNING: [Rtype; 2] = [Rtype::DNSKEY, Rtype::CDNSKEY];
+/// The types of records with keys that sign the zone now (DNSKEY) or later (CDNSKEY).
+const SIGNING_KEY_TYPES: [Rtype; 2] = [Rtype::DNSKEY, Rtype::CDNSKEY];
 
 /// The properties of a zone with NSEC5 that the VRF key and the stored proofs must match. They are
 /// available from the records or from an image.
@@ -129,8 +129,8 @@ pub struct Nsec5Zone {
     keys: Vec<Vec<u8>>,
     /// RDATA of the DNSKEY and CDNSKEY records.
     signing_keys: Vec<Vec<u8>>,
-    /// Key tag in the NSEC5 records of the chain.
-    chain: Option<u16>,
+    /// Key tag in the NSEC5 records of the chain; `None` if the zone has no chain.
+    chain_tag: Option<u16>,
 }
 
 impl Nsec5Zone {
@@ -139,13 +139,15 @@ impl Nsec5Zone {
     pub fn of_contents(zone: &Contents) -> Self {
         let apex = zone.apex().view();
         let rdatas = |rtype| zone.apex_rrset(rtype).into_iter().flat_map(|rrset| rrset.rdatas());
-        let chain = zone.nodes().filter(|node| is_generated_by_signing(Rtype::NSEC5, node.name(), apex));
-        let mut chained = chain.filter_map(|node| node.rrset(Rtype::NSEC5)).flat_map(|rrset| rrset.rdatas());
+        let chain_nodes =
+            zone.nodes().filter(|node| is_generated_by_signing(Rtype::NSEC5, node.name(), apex));
+        let mut chain_rdatas =
+            chain_nodes.filter_map(|node| node.rrset(Rtype::NSEC5)).flat_map(|rrset| rrset.rdatas());
         Self {
             apex: zone.apex().clone(),
             keys: rdatas(Rtype::NSEC5KEY).map(<[u8]>::to_vec).collect(),
-            signing_keys: SIGNING.into_iter().flat_map(rdatas).map(<[u8]>::to_vec).collect(),
-            chain: chained.find_map(|rdata| rdata.first_chunk().map(|tag| u16::from_be_bytes(*tag))),
+            signing_keys: SIGNING_KEY_TYPES.into_iter().flat_map(rdatas).map(<[u8]>::to_vec).collect(),
+            chain_tag: chain_rdatas.find_map(|rdata| rdata.first_chunk().map(|tag| u16::from_be_bytes(*tag))),
         }
     }
 
@@ -155,8 +157,8 @@ impl Nsec5Zone {
         Self {
             apex: image.apex().to_name(),
             keys: image.apex_rdatas(Rtype::NSEC5KEY),
-            signing_keys: SIGNING.into_iter().flat_map(|rtype| image.apex_rdatas(rtype)).collect(),
-            chain: image.nsec5_key().map(|(tag, _)| tag),
+            signing_keys: SIGNING_KEY_TYPES.into_iter().flat_map(|rtype| image.apex_rdatas(rtype)).collect(),
+            chain_tag: image.nsec5_key().map(|(tag, _)| tag),
         }
     }
 
@@ -172,9 +174,9 @@ impl Nsec5Zone {
         self.keys.iter().any(|rdata| rdata == public.rdata())
     }
 
-    /// Whether the chain is of another key than `key`.
+    /// Whether the zone has a chain of another key than `key`.
     fn is_of_other_key(&self, key: &VrfPrivateKey) -> bool {
-        self.chain.is_some_and(|chain| chain != Nsec5Key::of(key).tag())
+        self.chain_tag.is_some_and(|chain_tag| chain_tag != Nsec5Key::of(key).tag())
     }
 }
 
@@ -189,20 +191,23 @@ pub struct Nsec5Prover {
 }
 
 impl Nsec5Prover {
-    /// The prover of `zone` with its key and its stored proofs.
+    /// Creates the prover of `zone` with its key and its stored proofs.
     ///
     /// # Errors
-    /// If the zone does not publish the key, a published VRF key can sign the zone, the chain is of
-    /// another key, or the proofs are not for this zone and key.
+    /// All variants of [`ProverError`].
     pub fn new(zone: &Contents, key: VrfPrivateKey, proofs: Option<Proofs>) -> Result<Self, ProverError> {
-        Self::of(&Nsec5Zone::of_contents(zone), key, proofs)
+        Self::for_zone(&Nsec5Zone::of_contents(zone), key, proofs)
     }
 
-    /// As [`Nsec5Prover::new`], with the properties of the zone.
+    /// As [`Nsec5Prover::new`], with the properties of the zone in place of its records.
     ///
     /// # Errors
     /// As [`Nsec5Prover::new`].
-    pub fn of(zone: &Nsec5Zone, key: VrfPrivateKey, proofs: Option<Proofs>) -> Result<Self, ProverError> {
+    pub fn for_zone(
+        zone: &Nsec5Zone,
+        key: VrfPrivateKey,
+        proofs: Option<Proofs>,
+    ) -> Result<Self, ProverError> {
         let public = Nsec5Key::of(&key);
         let (tag, apex) = (public.tag(), zone.apex());
         if !zone.publishes(&key) {
@@ -216,7 +221,7 @@ impl Nsec5Prover {
                 return Err(ProverError::SigningKey { zone: apex.clone(), tag: published.tag(), dnskey });
             }
         }
-        if let Some(chain) = zone.chain.filter(|chain| *chain != tag) {
+        if let Some(chain) = zone.chain_tag.filter(|chain| *chain != tag) {
             return Err(ProverError::KeyNotOfChain { zone: apex.clone(), tag, chain });
         }
         if proofs.as_ref().is_some_and(|proofs| proofs.zone() != apex || *proofs.key() != public) {
@@ -233,12 +238,13 @@ impl Nsec5Prover {
         Ok(prover)
     }
 
-    /// Selects the key of `zone` among the `keys` in the directory `dir`, with the proofs stored
-    /// there.
+    /// Creates the prover of `zone` with one of the `keys` in the directory `dir`, and with
+    /// `proofs`, which are stored there. During a rollover, selects the key of the chain.
     ///
     /// # Errors
-    /// If the zone publishes none of the keys, and as [`Nsec5Prover::new`].
-    pub fn of_directory(
+    /// [`LoadProverError::NoKey`]; [`LoadProverError::Prover`] with an error of
+    /// [`Nsec5Prover::new`].
+    pub fn from_directory(
         zone: &Nsec5Zone,
         dir: &Path,
         mut keys: Vec<StoredVrfKey>,
@@ -247,19 +253,19 @@ impl Nsec5Prover {
         let dir = || dir.to_path_buf();
         // During a rollover both keys are in the zone, and the chain is of one of them.
         let is_of_chain = |key: &VrfPrivateKey| zone.publishes(key) && !zone.is_of_other_key(key);
-        let place = keys.iter().position(|stored| is_of_chain(&stored.key));
-        let Some(place) = place.or_else(|| keys.iter().position(|stored| zone.publishes(&stored.key))) else {
+        let index = keys.iter().position(|stored| is_of_chain(&stored.key));
+        let Some(index) = index.or_else(|| keys.iter().position(|stored| zone.publishes(&stored.key))) else {
             return Err(LoadProverError::NoKey { dir: dir(), zone: zone.apex().clone() });
         };
-        let key = keys.swap_remove(place).key;
-        Self::of(zone, key, proofs).map_err(|source| LoadProverError::Prover { dir: dir(), source })
+        let key = keys.swap_remove(index).key;
+        Self::for_zone(zone, key, proofs).map_err(|source| LoadProverError::Prover { dir: dir(), source })
     }
 
-    /// Generates a few of the stored proofs again and compares them.
+    /// Generates a few of the stored proofs again. Returns whether one of them differs.
     fn has_wrong_proofs(&self) -> bool {
         let Some(stored) = &self.stored else { return false };
         let apex = stored.zone();
-        let step = (stored.len() / SAMPLES).max(1);
+        let step = (stored.len() / SAMPLE_COUNT).max(1);
         stored.entries().step_by(step).any(|entry| {
             let mut proof = Vec::new();
             let hash = self.key.prove(entry.full_name(apex).wire(), &mut proof);

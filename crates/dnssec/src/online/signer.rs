@@ -9,9 +9,10 @@
 //! only one code path builds responses. Signatures and proofs remain in the cache at least until
 //! then.
 //!
-//! The cache key of a signature over an RRset of the zone is the number of its template and the
-//! generation of the image. The cache key of a signature over a generated record is its octets, and
-//! that of a proof is the name.
+//! The cache key identifies the keys or the prover, and the input. The input of a proof is its
+//! name. A generated record is identified by its octets. An RRset of the zone is identified by the
+//! generation of the image, the number of its template, and the owner if it differs from that in
+//! the zone.
 
 use super::cache::{Cache, Hashes};
 use super::counters::{Operation, SignerCounters};
@@ -31,9 +32,10 @@ use std::sync::atomic::Ordering::Relaxed;
 /// bounds the duration of a batch.
 pub const MAX_PENDING: usize = 1024;
 
-/// First octet of a cache key: the kind of the entry.
-const SIGNATURES: u8 = 1;
-const PROOF: u8 = 2;
+/// First octet of the cache key of signatures over an RRset.
+const SIGNATURES_KIND: u8 = 1;
+/// First octet of the cache key of a proof.
+const PROOF_KIND: u8 = 2;
 
 /// An RRset for signing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,20 +47,23 @@ pub struct RrsetToSign {
     pub rtype: Rtype,
     /// TTL, in seconds.
     pub ttl: u32,
-    /// RDATA in canonical order (RFC 4034 §6.3).
+    /// RDATA in canonical order (RFC 4034 §6.3). Empty if the RRset has too many records for a
+    /// message; it is then not signed.
     pub rdatas: Vec<Vec<u8>>,
     /// The mechanism that generated the record; `None` for an RRset of the zone.
     pub generated_for: Option<Mechanism>,
 }
 
-/// A pending signature or proof: what generates it, its cache key, and its input.
+/// A pending signature or proof.
 #[derive(Debug)]
 struct PendingOperation<T> {
-    /// Identifier of the keys or the prover.
-    maker: u64,
+    /// Identifier of the keys or the prover ([`OnlineKeys::id`], [`Nsec5Prover::id`]).
+    signer_id: u64,
+    /// Hash of `cache_key`.
     hash: u64,
-    key: Box<[u8]>,
-    what: T,
+    cache_key: Box<[u8]>,
+    /// The RRset to sign, or the name to prove.
+    input: T,
 }
 
 /// A position in the list of pending operations.
@@ -80,29 +85,33 @@ impl Checkpoint {
 #[derive(Debug)]
 pub struct OnlineSigner {
     cache: Cache,
+    /// The pending signatures.
     rrsets: Vec<PendingOperation<RrsetToSign>>,
+    /// The pending proofs.
     names: Vec<PendingOperation<Name>>,
-    listed: Hashes,
+    /// The hashes of the cache keys of all pending operations.
+    pending_hashes: Hashes,
     batch: u32,
     /// Whether responses are being built again. The second pass counts nothing.
     is_second_pass: bool,
     counters: Arc<SignerCounters>,
-    key: Vec<u8>,
+    /// Buffer for the cache key of the current lookup.
+    cache_key: Vec<u8>,
 }
 
 impl OnlineSigner {
-    /// An online signer with a cache of at most `octets` bytes.
+    /// Creates an online signer with a cache of at most `cache_bytes` bytes.
     #[must_use]
-    pub fn new(octets: usize, counters: Arc<SignerCounters>) -> Self {
+    pub fn new(cache_bytes: usize, counters: Arc<SignerCounters>) -> Self {
         Self {
-            cache: Cache::new(octets),
+            cache: Cache::new(cache_bytes),
             rrsets: Vec::new(),
             names: Vec::new(),
-            listed: Hashes::default(),
+            pending_hashes: Hashes::default(),
             batch: 1,
             is_second_pass: false,
             counters,
-            key: Vec::new(),
+            cache_key: Vec::new(),
         }
     }
 
@@ -118,29 +127,31 @@ impl OnlineSigner {
         self.rrsets.len() + self.names.len()
     }
 
-    /// The end of the list, for [`rollback`](OnlineSigner::rollback).
+    /// Returns the end of the list, for [`rollback`](OnlineSigner::rollback).
     #[must_use]
-    pub fn mark(&self) -> Checkpoint {
+    pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint { rrsets: self.rrsets.len(), names: self.names.len() }
     }
 
-    /// Removes the operations that were added to the list since `mark`.
-    pub fn rollback(&mut self, mark: Checkpoint) {
-        let rrsets = self.rrsets.drain(mark.rrsets.min(self.rrsets.len())..).map(|want| want.hash);
-        let names = self.names.drain(mark.names.min(self.names.len())..).map(|want| want.hash);
+    /// Removes the operations that were added to the list since `checkpoint`.
+    pub fn rollback(&mut self, checkpoint: Checkpoint) {
+        let rrsets =
+            self.rrsets.drain(checkpoint.rrsets.min(self.rrsets.len())..).map(|operation| operation.hash);
+        let names =
+            self.names.drain(checkpoint.names.min(self.names.len())..).map(|operation| operation.hash);
         for hash in rrsets.chain(names) {
-            self.listed.remove(&hash);
+            self.pending_hashes.remove(&hash);
         }
     }
 
     /// Begins a batch with its first pass.
-    pub fn begin(&mut self) {
+    pub fn begin_batch(&mut self) {
         self.is_second_pass = false;
         // Operations that the previous batch could not do must not be done with the keys of another
         // zone.
         self.rrsets.clear();
         self.names.clear();
-        self.listed.clear();
+        self.pending_hashes.clear();
         self.batch = self.batch.wrapping_add(1);
     }
 
@@ -150,11 +161,12 @@ impl OnlineSigner {
         !(self.rrsets.is_empty() && self.names.is_empty())
     }
 
-    /// The RRSIG records of an RRset, one for each key that signs it: for each record, the length
-    /// of its RDATA in two octets and the RDATA. `None` if the cache lacks them; the RRset from
-    /// `rrset` is then on the list, if the batch has capacity. `identity` identifies the RRset: its
-    /// octets or a substitute. `generated_for` selects the counter and must equal
-    /// [`RrsetToSign::generated_for`].
+    /// Returns the RRSIG records of an RRset, one for each key that signs it: for each record, the
+    /// length of its RDATA in two octets and the RDATA. `None` if the cache lacks valid ones; the
+    /// RRset from `rrset` is then on the list if the batch has capacity.
+    ///
+    /// `identity` identifies the RRset in the cache: its octets, or octets that differ for each
+    /// RRset. `generated_for` selects the counter and must equal [`RrsetToSign::generated_for`].
     pub fn signatures(
         &mut self,
         keys: &OnlineKeys,
@@ -163,11 +175,11 @@ impl OnlineSigner {
         now: u32,
         rrset: impl FnOnce() -> RrsetToSign,
     ) -> Option<&[u8]> {
-        self.key.clear();
-        self.key.push(SIGNATURES);
-        self.key.extend_from_slice(&keys.id().to_be_bytes());
-        identity.iter().for_each(|part| self.key.extend_from_slice(part));
-        let hash = self.cache.hash(&self.key);
+        self.cache_key.clear();
+        self.cache_key.push(SIGNATURES_KIND);
+        self.cache_key.extend_from_slice(&keys.id().to_be_bytes());
+        identity.iter().for_each(|part| self.cache_key.extend_from_slice(part));
+        let hash = self.cache.hash(&self.cache_key);
         let found = self.is_fresh(hash, now);
         if !self.is_second_pass {
             self.counters.count_signature(generated_for, keys.algorithm_row(), found);
@@ -175,19 +187,20 @@ impl OnlineSigner {
         if found {
             return self.cache.peek(hash);
         }
-        if self.may_list(hash) {
+        if self.try_reserve(hash) {
             self.rrsets.push(PendingOperation {
-                maker: keys.id(),
+                signer_id: keys.id(),
                 hash,
-                key: self.key.as_slice().into(),
-                what: rrset(),
+                cache_key: self.cache_key.as_slice().into(),
+                input: rrset(),
             });
         }
         None
     }
 
-    /// The hash of `prover` for `name`, which must be in lower case: from a stored proof or from
-    /// the cache. `None` if both lack it; the name is then on the list, if the batch has capacity.
+    /// Returns the VRF hash of `name`, which must be in lower case, with the key of `prover`: from
+    /// a stored proof or from the cache. `None` if both lack it; the name is then on the list if
+    /// the batch has capacity.
     pub fn hash_of(&mut self, prover: &Nsec5Prover, name: NameRef<'_>) -> Option<[u8; VRF_HASH_OCTETS]> {
         let stored = prover.stored(name);
         if stored.is_some() {
@@ -198,17 +211,19 @@ impl OnlineSigner {
         }
         let hash = self.proof_key(prover, name);
         // A proof does not expire, so the cached time is irrelevant.
-        let found =
-            self.cache.find(hash, &self.key, self.batch).and_then(|(value, _)| value.first_chunk().copied());
+        let found = self
+            .cache
+            .find(hash, &self.cache_key, self.batch)
+            .and_then(|(value, _)| value.first_chunk().copied());
         if !self.is_second_pass {
             self.counters.count_proof(prover.algorithm_row(), found.is_some());
         }
-        if found.is_none() && self.may_list(hash) {
+        if found.is_none() && self.try_reserve(hash) {
             self.names.push(PendingOperation {
-                maker: prover.id(),
+                signer_id: prover.id(),
                 hash,
-                key: self.key.as_slice().into(),
-                what: name.to_name(),
+                cache_key: self.cache_key.as_slice().into(),
+                input: name.to_name(),
             });
         }
         found
@@ -221,131 +236,147 @@ impl OnlineSigner {
             return Some(proof);
         }
         let hash = self.proof_key(prover, name);
-        let is_there = self.cache.find(hash, &self.key, self.batch).is_some();
-        let value = if is_there { self.cache.peek(hash)? } else { return None };
+        let is_cached = self.cache.find(hash, &self.cache_key, self.batch).is_some();
+        let value = if is_cached { self.cache.peek(hash)? } else { return None };
         value.get(VRF_HASH_OCTETS..)
     }
 
     fn proof_key(&mut self, prover: &Nsec5Prover, name: NameRef<'_>) -> u64 {
-        self.key.clear();
-        self.key.push(PROOF);
-        self.key.extend_from_slice(&prover.id().to_be_bytes());
-        self.key.extend_from_slice(name.wire());
-        self.cache.hash(&self.key)
+        self.cache_key.clear();
+        self.cache_key.push(PROOF_KIND);
+        self.cache_key.extend_from_slice(&prover.id().to_be_bytes());
+        self.cache_key.extend_from_slice(name.wire());
+        self.cache.hash(&self.cache_key)
     }
 
     /// Whether the cache has an entry for the current key that need not be replaced. If the clock
     /// was set back, an entry may have an inception in the future; its signatures are not valid
     /// yet.
     fn is_fresh(&mut self, hash: u64, now: u32) -> bool {
-        let Some((value, stale_from)) = self.cache.find(hash, &self.key, self.batch) else { return false };
+        let Some((value, stale_from)) = self.cache.find(hash, &self.cache_key, self.batch) else {
+            return false;
+        };
         let inception = value.get(2..).and_then(Rrsig::parse).map_or(now, |rrsig| rrsig.inception);
         serial::is_before(now, stale_from) && !serial::is_before(now, inception)
     }
 
-    /// Whether to add the operation with `hash` to the list: it is not on the list yet, and the
-    /// batch has capacity.
-    fn may_list(&mut self, hash: u64) -> bool {
-        if self.listed.contains(&hash) {
+    /// Reserves a place on the list for the operation whose cache key has the hash `hash`. Returns
+    /// `false` if the operation is on the list already, or the batch has no capacity.
+    fn try_reserve(&mut self, hash: u64) -> bool {
+        if self.pending_hashes.contains(&hash) {
             return false;
         }
         if !self.has_capacity() {
-            self.counters.refused.fetch_add(1, Relaxed);
+            self.counters.rejected.fetch_add(1, Relaxed);
             return false;
         }
-        self.listed.insert(hash)
+        self.pending_hashes.insert(hash)
     }
 
-    /// Generates all pending operations for `keys` and for `prover`, and begins the second pass. If
-    /// the cryptographic library fails, the failure is counted and the result is missing.
-    pub fn make_pending(&mut self, keys: Option<&OnlineKeys>, prover: Option<&Nsec5Prover>, now: u32) {
+    /// Generates the pending signatures of `keys` and the pending proofs of `prover`, and begins
+    /// the second pass. The caller calls it once for each zone of the batch. If the cryptographic
+    /// library fails, the failure is counted, and the second pass does not find the result.
+    pub fn generate_pending(&mut self, keys: Option<&OnlineKeys>, prover: Option<&Nsec5Prover>, now: u32) {
         self.is_second_pass = true;
         if !self.has_pending() {
             return;
         }
         self.counters.batches.fetch_add(1, Relaxed);
         if let Some(keys) = keys {
-            let wants = take_of(keys.id(), &mut self.rrsets, &mut self.listed);
-            self.sign(keys, wants, now);
+            let operations = take_operations(keys.id(), &mut self.rrsets, &mut self.pending_hashes);
+            self.sign(keys, operations, now);
         }
         if let Some(prover) = prover {
-            let wants = take_of(prover.id(), &mut self.names, &mut self.listed);
-            self.prove(prover, wants);
+            let operations = take_operations(prover.id(), &mut self.names, &mut self.pending_hashes);
+            self.prove(prover, operations);
         }
-        self.counters.octets.store(self.cache.octets() as u64, Relaxed);
+        self.counters.cache_bytes.store(self.cache.bytes() as u64, Relaxed);
     }
 
-    fn sign(&mut self, keys: &OnlineKeys, wants: Vec<PendingOperation<RrsetToSign>>, now: u32) {
-        let mut values: Vec<Option<Vec<u8>>> = wants.iter().map(|_| Some(Vec::new())).collect();
-        let periods: Vec<SignaturePeriod> =
-            wants.iter().map(|want| SignaturePeriod::at(now, want.what.ttl, keys.validity())).collect();
-        for index in 0..keys.len() {
-            let pair = keys.pair(index);
-            // If an RRset has too many records for a message, the list has it without records; it
-            // is not signed.
-            let of_key = |want: &PendingOperation<RrsetToSign>| {
-                let signers = keys.signers(want.what.owner.view(), want.what.rtype);
-                !want.what.rdatas.is_empty() && signers.contains(&index)
+    fn sign(&mut self, keys: &OnlineKeys, operations: Vec<PendingOperation<RrsetToSign>>, now: u32) {
+        let mut values: Vec<Option<Vec<u8>>> = operations.iter().map(|_| Some(Vec::new())).collect();
+        let periods: Vec<SignaturePeriod> = operations
+            .iter()
+            .map(|operation| SignaturePeriod::at(now, operation.input.ttl, keys.validity()))
+            .collect();
+        for key_index in 0..keys.len() {
+            let pair = keys.pair(key_index);
+            // An RRset without records has too many records for a message (`RrsetToSign::rdatas`)
+            // and is not signed.
+            let is_signed_by_key = |operation: &PendingOperation<RrsetToSign>| {
+                let signers = keys.signers(operation.input.owner.view(), operation.input.rtype);
+                !operation.input.rdatas.is_empty() && signers.contains(&key_index)
             };
-            let places: Vec<usize> = (0..wants.len()).filter(|place| of_key(&wants[*place])).collect();
-            if places.is_empty() {
+            let indexes: Vec<usize> =
+                (0..operations.len()).filter(|index| is_signed_by_key(&operations[*index])).collect();
+            if indexes.is_empty() {
                 continue;
             }
-            let job = |place: &usize| {
-                let SignaturePeriod { inception, expiration, .. } = periods[*place];
-                SigningJob { rrset: &wants[*place].what, inception, expiration }
+            let job = |index: &usize| {
+                let SignaturePeriod { inception, expiration, .. } = periods[*index];
+                SigningJob { rrset: &operations[*index].input, inception, expiration }
             };
-            let jobs: Vec<SigningJob<'_>> = places.iter().map(job).collect();
+            let jobs: Vec<SigningJob<'_>> = indexes.iter().map(job).collect();
             let Ok(rdatas) = sign_rrsets(pair, keys.zone().view(), &jobs) else {
-                self.counters.failed.fetch_add(places.len() as u64, Relaxed);
-                places.iter().for_each(|place| values[*place] = None);
+                self.counters.failed.fetch_add(indexes.len() as u64, Relaxed);
+                indexes.iter().for_each(|index| values[*index] = None);
                 continue;
             };
-            for ((place, rdata), job) in places.iter().zip(rdatas).zip(&jobs) {
+            for ((index, rdata), job) in indexes.iter().zip(rdatas).zip(&jobs) {
                 let algorithm = pair.algorithm();
                 self.counters.count(Operation::signing(job.rrset.generated_for, algorithm), 1);
-                if let Some(value) = &mut values[*place] {
+                if let Some(value) = &mut values[*index] {
                     value.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
                     value.extend_from_slice(&rdata);
                 }
             }
         }
-        for ((want, value), period) in wants.into_iter().zip(values).zip(periods) {
+        for ((operation, value), period) in operations.into_iter().zip(values).zip(periods) {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
-                self.cache.insert(want.hash, want.key, value.into(), period.stale_from, self.batch);
+                self.cache.insert(
+                    operation.hash,
+                    operation.cache_key,
+                    value.into(),
+                    period.stale_from,
+                    self.batch,
+                );
             }
         }
     }
 
-    fn prove(&mut self, prover: &Nsec5Prover, wants: Vec<PendingOperation<Name>>) {
-        let names: Vec<&[u8]> = wants.iter().map(|want| want.what.wire()).collect();
+    fn prove(&mut self, prover: &Nsec5Prover, operations: Vec<PendingOperation<Name>>) {
+        let names: Vec<&[u8]> = operations.iter().map(|operation| operation.input.wire()).collect();
         if names.is_empty() {
             return;
         }
         let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
         if prover.key().prove_batch(&names, &mut proofs, &mut hashes).is_err() {
-            self.counters.failed.fetch_add(wants.len() as u64, Relaxed);
+            self.counters.failed.fetch_add(operations.len() as u64, Relaxed);
             return;
         }
-        self.counters.count(Operation::Prove(prover.key().algorithm()), wants.len() as u64);
-        let octets = proofs.len() / wants.len();
-        for ((want, hash), proof) in wants.into_iter().zip(hashes).zip(proofs.chunks_exact(octets)) {
+        self.counters.count(Operation::Prove(prover.key().algorithm()), operations.len() as u64);
+        let proof_octets = proofs.len() / operations.len();
+        for ((operation, hash), proof) in
+            operations.into_iter().zip(hashes).zip(proofs.chunks_exact(proof_octets))
+        {
             let value: Box<[u8]> = [&hash, proof].concat().into();
-            self.cache.insert(want.hash, want.key, value, 0, self.batch);
+            self.cache.insert(operation.hash, operation.cache_key, value, 0, self.batch);
         }
     }
 }
 
-/// Removes the operations of one maker from the list and returns them; usually these are all.
-fn take_of<T>(
-    maker: u64,
-    wants: &mut Vec<PendingOperation<T>>,
-    listed: &mut Hashes,
+/// Removes the operations of one signer or prover from the list and returns them; usually these are
+/// all.
+fn take_operations<T>(
+    signer_id: u64,
+    operations: &mut Vec<PendingOperation<T>>,
+    pending_hashes: &mut Hashes,
 ) -> Vec<PendingOperation<T>> {
-    let (taken, left) = std::mem::take(wants).into_iter().partition(|want| want.maker == maker);
-    *wants = left;
+    let (taken, remaining) =
+        std::mem::take(operations).into_iter().partition(|operation| operation.signer_id == signer_id);
+    *operations = remaining;
     let taken: Vec<PendingOperation<T>> = taken;
-    taken.iter().for_each(|want| _ = listed.remove(&want.hash));
+    taken.iter().for_each(|operation| _ = pending_hashes.remove(&operation.hash));
     taken
 }
 

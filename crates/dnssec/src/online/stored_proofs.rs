@@ -6,7 +6,7 @@ use nonesuch_proto::{MAX_NAME, NameRef};
 
 /// Number of names in a group. The index has the offset of the first name of each group; a search
 /// reads the names of one group.
-const GROUP: usize = 8;
+const GROUP_SIZE: usize = 8;
 
 /// The proofs with an index of their names, which needs half a byte of memory for each name.
 #[derive(Debug)]
@@ -20,10 +20,10 @@ impl StoredProofs {
     /// Indexes the proofs; `None` if the names exceed the 32-bit offsets of the index.
     pub(super) fn new(proofs: Proofs) -> Option<Self> {
         let names = proofs.names();
-        let mut offsets = Vec::with_capacity(proofs.len().div_ceil(GROUP));
+        let mut offsets = Vec::with_capacity(proofs.len().div_ceil(GROUP_SIZE));
         let mut rest = names;
-        for place in 0..proofs.len() {
-            if place % GROUP == 0 {
+        for index in 0..proofs.len() {
+            if index % GROUP_SIZE == 0 {
                 offsets.push(u32::try_from(names.len() - rest.len()).ok()?);
             }
             (_, rest) = NameRef::split_from(rest).ok()?;
@@ -47,18 +47,18 @@ impl StoredProofs {
     /// this name is stored.
     pub(super) fn find(&self, name: NameRef<'_>) -> Option<(&[u8; VRF_HASH_OCTETS], &[u8])> {
         let mut buffer = [0; MAX_NAME];
-        let wanted = self.relative_name(name, &mut buffer)?;
-        let after = self.offsets.partition_point(|offset| {
-            self.name_at(*offset as usize).is_some_and(|(name, _)| name.cmp_canonical(wanted).is_le())
+        let relative = self.relative_name(name, &mut buffer)?;
+        let next_group = self.offsets.partition_point(|offset| {
+            self.name_at(*offset as usize).is_some_and(|(name, _)| name.cmp_canonical(relative).is_le())
         });
-        let group = after.checked_sub(1)?;
-        let mut at = self.offsets[group] as usize;
-        for place in group * GROUP..((group + 1) * GROUP).min(self.proofs.len()) {
-            let (name, octets) = self.name_at(at)?;
-            if name.wire() == wanted.wire() {
-                return self.proofs.at(place);
+        let group = next_group.checked_sub(1)?;
+        let mut offset = self.offsets[group] as usize;
+        for index in group * GROUP_SIZE..((group + 1) * GROUP_SIZE).min(self.proofs.len()) {
+            let (name, octets) = self.name_at(offset)?;
+            if name.wire() == relative.wire() {
+                return self.proofs.get(index);
             }
-            at += octets;
+            offset += octets;
         }
         None
     }
@@ -71,10 +71,10 @@ impl StoredProofs {
 
     /// The part of `name` before the apex, with the root in place of the apex.
     fn relative_name<'r>(&self, name: NameRef<'_>, buffer: &'r mut [u8; MAX_NAME]) -> Option<NameRef<'r>> {
-        let front = name.len().checked_sub(self.proofs.zone().wire().len())?;
-        buffer[..front].copy_from_slice(&name.wire()[..front]);
-        buffer[front] = 0;
-        Some(NameRef::from_checked(&buffer[..=front]))
+        let prefix_octets = name.len().checked_sub(self.proofs.zone().wire().len())?;
+        buffer[..prefix_octets].copy_from_slice(&name.wire()[..prefix_octets]);
+        buffer[prefix_octets] = 0;
+        Some(NameRef::from_checked(&buffer[..=prefix_octets]))
     }
 
     /// All entries, for checks.

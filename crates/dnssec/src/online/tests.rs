@@ -4,7 +4,7 @@ use super::stored_proofs::StoredProofs;
 use super::*;
 use crate::denial::Mechanism;
 use crate::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
-use crate::keys::{KeyPair, KeyRecord, KeySet, Nsec5Key, SyncKeys};
+use crate::keys::{CdsSchedule, KeyPair, KeyRecord, KeySet, Nsec5Key};
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::sign::{SignOptions, sign};
 use crate::verify::VerifyOptions;
@@ -43,7 +43,7 @@ fn record(pair: &KeyPair) -> KeyRecord {
 
 fn options(mechanism: Mechanism, all: &[&KeyPair], pairs: Vec<KeyPair>) -> OnlineOptions {
     let records = all.iter().map(|pair| record(pair)).collect();
-    OnlineOptions { mechanism, records, pairs, validity: DEFAULT_VALIDITY, sync: SyncKeys::default() }
+    OnlineOptions { mechanism, records, pairs, validity: DEFAULT_VALIDITY, sync: CdsSchedule::default() }
 }
 
 fn at(now: u32) -> VerifyOptions {
@@ -58,9 +58,9 @@ fn key_set_options(all: &[&KeyPair], pairs: Vec<KeyPair>) -> KeySetOptions {
         expiration: NOW + 86_400,
         ttl: None,
         publish_cds: true,
-        drop_foreign: false,
+        drop_other_dnskeys: false,
         withdrawn: Vec::new(),
-        sync: SyncKeys::default(),
+        sync: CdsSchedule::default(),
     }
 }
 
@@ -86,13 +86,13 @@ fn the_key_set_may_be_signed_elsewhere() {
     assert_eq!(prepared.contents().record_count(), signed.record_count());
     assert_eq!(prepared.keys().key_signing_tags().count(), 0);
     // An expired zone, and an altered zone.
-    assert!(matches!(prepare(signed, with_zsk(), &at(NOW + 86_401)), Err(PrepareError::Unsound(_))));
+    assert!(matches!(prepare(signed, with_zsk(), &at(NOW + 86_401)), Err(PrepareError::Faulty(_))));
     let other = sign_key_set(&plain, &key_set_options(&[&ksk(), &zsk()], vec![ksk()])).unwrap();
     let mut text = Vec::new();
     nonesuch_zone::write::push_part(&other, &mut text);
     let altered = String::from_utf8(text).unwrap().replace("3600\tIN\tCDS", "7200\tIN\tCDS");
     let altered = read::read_text(altered.as_bytes(), Path::new("test"), None).unwrap().contents;
-    assert!(matches!(prepare(altered, with_zsk(), &at(NOW)), Err(PrepareError::Unsound(_))));
+    assert!(matches!(prepare(altered, with_zsk(), &at(NOW)), Err(PrepareError::Faulty(_))));
 }
 
 #[test]
@@ -107,28 +107,28 @@ fn a_key_set_needs_a_key_signing_key() {
 }
 
 #[test]
-fn keys_have_roles_by_all_that_is_published() {
+fn key_roles_depend_on_all_published_keys() {
     let plain = || zone(RECORDS);
-    let refuse = |options: OnlineOptions| match prepare(plain(), options, &at(NOW)) {
+    let error_of = |options: OnlineOptions| match prepare(plain(), options, &at(NOW)) {
         Err(PrepareError::Keys(error)) => error,
         other => panic!("{other:?}"),
     };
     let apex = name("example.");
     let compact = Mechanism::Compact;
-    assert_eq!(refuse(options(compact, &[], vec![])), OnlineKeyError::NoKey(apex.clone()));
-    let only_ksk = refuse(options(compact, &[&ksk(), &zsk()], vec![ksk()]));
+    assert_eq!(error_of(options(compact, &[], vec![])), OnlineKeyError::NoKey(apex.clone()));
+    let only_ksk = error_of(options(compact, &[&ksk(), &zsk()], vec![ksk()]));
     assert_eq!(only_ksk, OnlineKeyError::NoSigner { zone: apex.clone(), algorithm: Algorithm::ED25519 });
-    let only_zsk = refuse(options(compact, &[&ksk(), &zsk()], vec![zsk()]));
+    let only_zsk = error_of(options(compact, &[&ksk(), &zsk()], vec![zsk()]));
     assert_eq!(only_zsk, OnlineKeyError::KeysNotSigned { zone: apex.clone() });
-    let unpublished = refuse(options(compact, &[&ksk()], vec![ksk(), zsk()]));
+    let unpublished = error_of(options(compact, &[&ksk()], vec![ksk(), zsk()]));
     assert_eq!(unpublished, OnlineKeyError::NotPublished { zone: apex.clone(), tag: zsk().tag() });
     // RFC 4035 §2.2: the DNSKEY RRset is signed with each of its algorithms.
     let p256 = || pair(257, Algorithm::ECDSAP256SHA256, 3);
-    let half = refuse(options(compact, &[&ksk(), &zsk(), &p256()], vec![zsk(), p256()]));
+    let half = error_of(options(compact, &[&ksk(), &zsk(), &p256()], vec![zsk(), p256()]));
     assert_eq!(half, OnlineKeyError::KeysNotSignedBy { zone: apex.clone(), algorithm: Algorithm::ED25519 });
     // The server has no private key of this algorithm.
     let other = pair(256, Algorithm::ECDSAP256SHA256, 3);
-    let missing = refuse(options(compact, &[&ksk(), &zsk(), &other], vec![ksk(), zsk()]));
+    let missing = error_of(options(compact, &[&ksk(), &zsk(), &other], vec![ksk(), zsk()]));
     assert_eq!(missing, OnlineKeyError::NoSigner { zone: apex, algorithm: Algorithm::ECDSAP256SHA256 });
     let prepared =
         prepare(plain(), options(compact, &[&ksk(), &zsk()], vec![ksk(), zsk()]), &at(NOW)).unwrap();
@@ -138,16 +138,18 @@ fn keys_have_roles_by_all_that_is_published() {
 }
 
 #[test]
-fn mechanisms_of_the_signer_are_refused_and_chains_left_out() {
+fn offline_mechanisms_are_rejected_and_chains_are_removed() {
     let keys = KeySet::new(&name("example."), vec![ksk()]).unwrap();
-    for beneath in [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut] {
+    for stored_mechanism in [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut] {
         let signed =
-            sign(&zone(RECORDS), &keys, &SignOptions::new(beneath, NOW - 3600, NOW + 86_400)).unwrap();
-        let refused = prepare(signed.contents().clone(), options(beneath, &[], vec![ksk()]), &at(NOW));
-        assert!(matches!(refused, Err(PrepareError::NotOnline(_))));
-        let made =
+            sign(&zone(RECORDS), &keys, &SignOptions::new(stored_mechanism, NOW - 3600, NOW + 86_400))
+                .unwrap();
+        let rejected =
+            prepare(signed.contents().clone(), options(stored_mechanism, &[], vec![ksk()]), &at(NOW));
+        assert!(matches!(rejected, Err(PrepareError::NotOnline(_))));
+        let prepared =
             prepare(signed.contents().clone(), options(Mechanism::WhiteLies, &[], vec![ksk()]), &at(NOW));
-        let contents = made.unwrap().into_parts().0;
+        let contents = prepared.unwrap().into_parts().0;
         let types: Vec<Rtype> =
             contents.nodes().flat_map(|node| node.rrsets()).map(|rrset| rrset.covered()).collect();
         assert!(!types.iter().any(|rtype| rtype.is_signature_or_chain()), "{types:?}");
@@ -177,7 +179,7 @@ fn stored_proofs_are_found_by_name() {
 }
 
 #[test]
-fn a_prover_is_of_its_zone() {
+fn a_prover_needs_the_key_and_proofs_of_its_zone() {
     let plain = zone(RECORDS);
     let key = |seed: u8| VrfPrivateKey::from_secret(VrfAlgorithm::P256_SHA256_TAI, &[seed; 32]).unwrap();
     let prove = |contents: &Contents, seed| {
@@ -187,14 +189,14 @@ fn a_prover_is_of_its_zone() {
     let alias = Algorithm::ED25519.nsec5_alias().unwrap();
     let keys = KeySet::new(&name("example."), vec![pair(257, alias, 1)]).unwrap();
     let options = SignOptions {
-        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_keys: false }),
+        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_other_keys: false }),
         ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)
     };
     let signed = sign(&plain, &keys, &options).unwrap().into_contents();
     // The result is the same from the image as from the records.
     let new = |zone: &Contents, seed: u8, proofs: Option<Proofs>| {
         let by_image = Nsec5Zone::of_image(&Image::compile(zone).unwrap());
-        let by_image = Nsec5Prover::of(&by_image, key(seed), proofs.clone());
+        let by_image = Nsec5Prover::for_zone(&by_image, key(seed), proofs.clone());
         let by_records = Nsec5Prover::new(zone, key(seed), proofs);
         assert_eq!(format!("{by_image:?}"), format!("{by_records:?}"));
         by_image
@@ -204,7 +206,7 @@ fn a_prover_is_of_its_zone() {
     assert!(matches!(new(&signed, 8, None), Err(ProverError::KeyNotInZone { .. })));
     // During a rollover both keys are published; the chain is of one of them.
     let kept = SignOptions {
-        nsec5: Some(Nsec5Chain { proofs: &prove(&signed, 8), keep_keys: true }),
+        nsec5: Some(Nsec5Chain { proofs: &prove(&signed, 8), keep_other_keys: true }),
         ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)
     };
     let rolled = sign(&signed, &keys, &kept).unwrap().into_contents();
@@ -216,7 +218,7 @@ fn a_prover_is_of_its_zone() {
 }
 
 #[test]
-fn a_vrf_key_that_signs_is_refused_by_the_prover() {
+fn a_vrf_key_that_can_sign_the_zone_is_rejected() {
     let key = |seed: u8| VrfPrivateKey::from_secret(VrfAlgorithm::P256_SHA256_TAI, &[seed; 32]).unwrap();
     // The DNSKEY and a second VRF key of the zone have the same scalar; the chain is of a third
     // key.
@@ -237,7 +239,7 @@ fn a_vrf_key_that_signs_is_refused_by_the_prover() {
         for seed in [5, 9] {
             let outcomes = [
                 Nsec5Prover::new(&zone.contents, key(seed), None).err(),
-                Nsec5Prover::of(&by_image, key(seed), None).err(),
+                Nsec5Prover::for_zone(&by_image, key(seed), None).err(),
             ];
             expected.clear();
             expected.resize(
@@ -255,7 +257,7 @@ fn a_vrf_key_that_signs_is_refused_by_the_prover() {
 
 /// Signatures of the online signer verify under each key, with the labels of the owner.
 #[test]
-fn rrsets_are_signed_by_every_key_that_signs_them() {
+fn every_key_for_an_rrset_signs_it() {
     let other = pair(256, Algorithm::ECDSAP256SHA256, 3);
     let other_ksk = pair(257, Algorithm::ECDSAP256SHA256, 4);
     let all = [&ksk(), &zsk(), &other, &other_ksk];
@@ -268,7 +270,7 @@ fn rrsets_are_signed_by_every_key_that_signs_them() {
     let prepared = prepare(zone(RECORDS), options(Mechanism::Compact, &all, pairs), &at(NOW)).unwrap();
     let keys = prepared.keys();
     let counters = Arc::new(SignerCounters::default());
-    let mut workshop = OnlineSigner::new(1 << 16, Arc::clone(&counters));
+    let mut signer = OnlineSigner::new(1 << 16, Arc::clone(&counters));
     for (owner, rtype, signers) in [
         ("host.example.", Rtype::A, [&all[1], &all[2]]),
         ("*.w.example.", Rtype::A, [&all[1], &all[2]]),
@@ -283,10 +285,10 @@ fn rrsets_are_signed_by_every_key_that_signs_them() {
             generated_for: None,
         };
         let identity = [owner.as_bytes(), &rtype.0.to_be_bytes()];
-        workshop.begin();
-        assert_eq!(workshop.signatures(keys, None, &identity, NOW, || rrset.clone()), None);
-        workshop.make_pending(Some(keys), None, NOW);
-        let list = workshop.signatures(keys, None, &identity, NOW, || unreachable!()).unwrap().to_vec();
+        signer.begin_batch();
+        assert_eq!(signer.signatures(keys, None, &identity, NOW, || rrset.clone()), None);
+        signer.generate_pending(Some(keys), None, NOW);
+        let list = signer.signatures(keys, None, &identity, NOW, || unreachable!()).unwrap().to_vec();
         let mut rest = list.as_slice();
         for key in signers {
             let (length, tail) = rest.split_first_chunk().unwrap();
@@ -310,11 +312,11 @@ fn rrsets_are_signed_by_every_key_that_signs_them() {
 
 /// A batch is bounded: further operations are rejected, and the next batch has capacity again.
 #[test]
-fn a_full_batch_refuses_more() {
+fn a_full_batch_rejects_further_operations() {
     let prepared =
         prepare(zone(RECORDS), options(Mechanism::Compact, &[&ksk()], vec![ksk()]), &at(NOW)).unwrap();
     let counters = Arc::new(SignerCounters::default());
-    let mut workshop = OnlineSigner::new(1 << 24, Arc::clone(&counters));
+    let mut signer = OnlineSigner::new(1 << 24, Arc::clone(&counters));
     let rrset = || RrsetToSign {
         owner: name("x.example."),
         rtype: Rtype::A,
@@ -322,28 +324,28 @@ fn a_full_batch_refuses_more() {
         rdatas: vec![vec![1; 4]],
         generated_for: None,
     };
-    let ask = |workshop: &mut OnlineSigner| {
+    let count_found = |signer: &mut OnlineSigner| {
         let numbers = 0..MAX_PENDING as u32 + 3;
-        let there = numbers.filter(|number| {
-            workshop.signatures(prepared.keys(), None, &[&number.to_be_bytes()], NOW, rrset).is_some()
+        let found = numbers.filter(|number| {
+            signer.signatures(prepared.keys(), None, &[&number.to_be_bytes()], NOW, rrset).is_some()
         });
-        there.count()
+        found.count()
     };
-    workshop.begin();
-    assert_eq!(ask(&mut workshop), 0);
-    assert!(!workshop.has_capacity());
-    workshop.make_pending(Some(prepared.keys()), None, NOW);
-    assert_eq!(ask(&mut workshop), MAX_PENDING);
-    workshop.make_pending(Some(prepared.keys()), None, NOW);
-    assert_eq!(ask(&mut workshop), MAX_PENDING + 3);
+    signer.begin_batch();
+    assert_eq!(count_found(&mut signer), 0);
+    assert!(!signer.has_capacity());
+    signer.generate_pending(Some(prepared.keys()), None, NOW);
+    assert_eq!(count_found(&mut signer), MAX_PENDING);
+    signer.generate_pending(Some(prepared.keys()), None, NOW);
+    assert_eq!(count_found(&mut signer), MAX_PENDING + 3);
     let counters = counters.read();
-    assert_eq!((counters.refused, counters.batches), (3, 2));
+    assert_eq!((counters.rejected, counters.batches), (3, 2));
     assert_eq!(counters.operations.values().sum::<u64>(), MAX_PENDING as u64 + 3);
 }
 
 /// The records fit in a message, but not together with the signature that is generated online.
 #[test]
-fn an_rrset_that_fits_no_message_with_signatures_made_online_is_rejected() {
+fn an_rrset_that_is_too_large_with_online_signatures_is_rejected() {
     let record = |number: usize| format!("t TXT \"{number:05}{}\"\n", "x".repeat(239));
     let all: String = (0..254).map(record).collect();
     let key = ksk();

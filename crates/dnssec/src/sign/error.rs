@@ -11,7 +11,7 @@ use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, Rtype};
 use std::fmt;
 
-/// The reason why the signature of an absent key is not used.
+/// The reason why the signature of an absent key, whose private key was not given, is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbsentSignature {
@@ -19,8 +19,9 @@ pub enum AbsentSignature {
     Missing,
     /// The signature is not valid at the time of signing.
     NotValid,
-    /// The signature is over other records or with another TTL, or another key generated it.
-    DoesNotFit,
+    /// The signature does not verify: it is over other records or with another TTL, or another key
+    /// with the same key tag generated it.
+    DoesNotVerify,
 }
 
 impl fmt::Display for AbsentSignature {
@@ -28,49 +29,50 @@ impl fmt::Display for AbsentSignature {
         f.pad(match self {
             Self::Missing => "the zone has no RRSIG record by this key",
             Self::NotValid => "its RRSIG record is not valid at this time",
-            Self::DoesNotFit => "its RRSIG record does not verify for the RRset that would be published",
+            Self::DoesNotVerify => "its RRSIG record does not verify for the RRset that would be published",
         })
     }
 }
 
-/// A deviation from the options, or records that verification will report as faults.
+/// A warning of the signer: a deviation from the options, or records that verification will report
+/// as faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignWarning {
-    /// The serial according to the policy would not increase.
+    /// The serial according to the policy does not follow the previous one. Another serial is used.
     #[error("{}", describe_serial(*policy, *old, *wanted, *used))]
-    SerialBehind {
+    SerialNotIncreased {
         /// The policy.
         policy: SerialPolicy,
-        /// Serial before signing.
+        /// Serial that the new one must follow.
         old: u32,
         /// Serial according to the policy.
         wanted: u32,
         /// Serial of the signed zone.
         used: u32,
     },
-    /// No key has the SEP flag. The flag is only a hint for operators (RFC 4034 §2.1.1), and the
-    /// zone is valid without it.
+    /// No key has the SEP flag. The zone is valid, because validators ignore the flag (RFC 4034
+    /// §2.1.1).
     #[error(
         "no key has the SEP flag: valid by RFC 4034, but the verifiers of BIND and Knot reject such a zone; \
         generate the key with --csk, or a second key with --ksk"
     )]
     NoSecureEntryPoint,
-    /// The zone has a signature over its key set by a key that was not given. The signature is not
-    /// published.
+    /// The zone has a signature over its key set by an absent key. The signed zone does not contain
+    /// the signature.
     #[error(
         "{rtype}: removed the signature by key {tag}, whose private key was not given: {reason}; other keys sign the RRset"
     )]
     SignatureDropped {
-        /// The type that it covers.
+        /// The type that the signature covers.
         rtype: Rtype,
         /// The key's tag.
         tag: u16,
         /// The reason.
         reason: AbsentSignature,
     },
-    /// The new version is bogus for validators with keys of the previous version, but the options
-    /// allow the transition.
+    /// The new version may be bogus for validators that have cached data of the previous version,
+    /// but the options allow the transition.
     #[error(
         "validating resolvers that have cached the previous version may treat the new one as bogus, which the \
         options permit: {0}"
@@ -82,23 +84,23 @@ pub enum SignWarning {
         "removed the ZONEMD record of scheme {scheme} and hash algorithm {hash}: only scheme 1 with SHA-384 (1) and SHA-512 (2) is supported"
     )]
     ZonemdDropped {
-        /// Its scheme.
+        /// The scheme of the record.
         scheme: u8,
-        /// Its hash algorithm.
+        /// The hash algorithm of the record.
         hash: u8,
     },
     /// The zone has records that verification reports as a fault of the signed zone. They are
     /// signed unchanged.
     #[error(
         "{owner} {rtype}: {}; the record is signed unchanged, but `zone verify` rejects such a zone: remove or correct the record",
-        Rule(*rtype, reason)
+        DescribeFault(*rtype, reason)
     )]
     WillNotVerify {
         /// Owner of the RRset.
         owner: Name,
         /// Its type.
         rtype: Rtype,
-        /// The fault, which determines the rule in the message.
+        /// The fault. The message names the violated rule.
         reason: FaultReason,
     },
 }
@@ -115,10 +117,11 @@ pub enum SignError {
     KeysOfOtherZone {
         /// The zone.
         zone: Name,
-        /// Owner of the keys.
+        /// The zone of the keys.
         keys: Name,
     },
-    /// The server generates the records of the mechanism; a zone cannot contain them.
+    /// The mechanism needs a server that generates its records online; a zone file cannot contain
+    /// them.
     #[error(
         "{mechanism} records are generated online and are not part of a zone file: start `nonesuch serve \
         --denial {mechanism} --keys DIR` with the zone as it is, or sign with nsec, nsec3 or nsec5"
@@ -137,7 +140,7 @@ pub enum SignError {
         "the signatures would already be expired: set a later --expiration, or correct the time of signing (--now or the clock)"
     )]
     Expired,
-    /// The key set needs a signature by a key that was not given.
+    /// The key set needs a signature by a key whose private key was not given.
     #[error(
         "the {rtype} RRset needs a signature by the key-signing {}, whose private key was not given: \
         {reason}; sign the key set on the host that has this key (`nonesuch zone sign --only-keys`) and use \
@@ -147,12 +150,12 @@ pub enum SignError {
     AbsentKey {
         /// The type of the RRset.
         rtype: Rtype,
-        /// Key tags of these keys; one of them must sign.
+        /// Tags of the absent keys; a signature by one of them is required.
         tags: Vec<u16>,
         /// The reason why the signature of the first key is not used.
         reason: AbsentSignature,
     },
-    /// The new version would be bogus for validators with keys of the previous version.
+    /// The new version may be bogus for validators that have cached data of the previous version.
     #[error(
         "validating resolvers that have cached the previous version would treat the new version as bogus: \
         {}; add the keys of the previous version to the directory of --keys, or permit this with \
@@ -163,9 +166,9 @@ pub enum SignError {
     /// The jitter is not shorter than the remaining validity period.
     #[error("the jitter of {jitter} s is not less than the validity period of {period} s: reduce the jitter")]
     Jitter {
-        /// Seconds of jitter.
+        /// The jitter in seconds.
         jitter: u32,
-        /// Seconds of validity.
+        /// Seconds of the validity period after the time of signing.
         period: u32,
     },
     /// The number of NSEC3 iterations is too high.
@@ -198,7 +201,7 @@ pub enum SignError {
         /// The other.
         second: Name,
     },
-    /// A DNSKEY record of the zone has an algorithm of which no key signs (RFC 4035 §2.2).
+    /// A DNSKEY record of the zone has an algorithm with which no key signs (RFC 4035 §2.2).
     #[error(
         "the zone has the DNSKEY {tag} of algorithm {algorithm}, but no given key signs with this algorithm: \
         provide a key of this algorithm, remove the record, or remove foreign keys"
@@ -212,10 +215,10 @@ pub enum SignError {
     /// A DNSKEY record of the zone is too short.
     #[error("the zone has a malformed DNSKEY record: remove it")]
     MalformedDnskey,
-    /// With its signatures, an RRset does not fit in a message.
+    /// An RRset with its signatures does not fit in a message.
     #[error(transparent)]
     Zone(#[from] nonesuch_zone::ZoneFault),
-    /// The signed zone would exceed the 32-bit offsets of its names.
+    /// The names of the signed zone need more than 4 GiB, which 32-bit offsets do not permit.
     #[error("the signed zone would be too large: its names need more than 4 GiB")]
     TooLarge,
     /// The zone cannot be signed with NSEC5.
@@ -235,13 +238,13 @@ pub enum SignError {
     /// New signatures would already be within the refresh window.
     #[error(
         "signatures that expire within {refresh} s are replaced, but some new signatures would already \
-        expire in {least} s: reduce the refresh window or the jitter, or increase the validity period"
+        expire in {min_validity} s: reduce the refresh window or the jitter, or increase the validity period"
     )]
     Refresh {
-        /// Seconds of the refresh window.
+        /// The refresh window in seconds.
         refresh: u32,
-        /// Minimum time in seconds from signing to an expiration.
-        least: u32,
+        /// Minimum time from signing to the expiration of a new signature, in seconds.
+        min_validity: u32,
     },
     /// A signature of the previous zone does not verify.
     #[error(
@@ -257,7 +260,7 @@ pub enum SignError {
         /// Tag of the key.
         tag: u16,
     },
-    /// The caller passed changes without the previous zone.
+    /// The caller passed a change set without the previous zone.
     #[error("a change set needs the zone that it changes: name the previous signed zone with --previous")]
     NoPrevious,
     /// A part of the previous zone cannot be loaded.
@@ -271,7 +274,7 @@ pub enum SignError {
     Crypto(#[from] nonesuch_crypto::SignError),
 }
 
-/// Describes a serial that the policy does not increase.
+/// The message of [`SignWarning::SerialNotIncreased`].
 fn describe_serial(policy: SerialPolicy, old: u32, wanted: u32, used: u32) -> String {
     if policy == SerialPolicy::Keep {
         format!(
@@ -287,12 +290,12 @@ fn describe_serial(policy: SerialPolicy, old: u32, wanted: u32, used: u32) -> St
     }
 }
 
-/// Shows the fault of an RRset of this type, with the rule.
-struct Rule<'r>(Rtype, &'r FaultReason);
+/// Formats the fault of an RRset of this type, with the violated rule.
+struct DescribeFault<'r>(Rtype, &'r FaultReason);
 
-impl fmt::Display for Rule<'_> {
+impl fmt::Display for DescribeFault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match self.0 {
+        let misplaced = match self.0 {
             Rtype::DS => "a DS record is not allowed at the apex (RFC 4035 section 2.4)",
             Rtype::DNSKEY => "a zone key is allowed only at the apex of its zone (RFC 4034 section 2.1.1)",
             Rtype::CDS | Rtype::CDNSKEY => {
@@ -305,7 +308,7 @@ impl fmt::Display for Rule<'_> {
             _ => return self.1.fmt(f),
         };
         match self.1 {
-            FaultReason::UnexpectedRecords => f.write_str(place),
+            FaultReason::UnexpectedRecords => f.write_str(misplaced),
             reason => reason.fmt(f),
         }
     }

@@ -2,9 +2,9 @@
 
 use super::SignError;
 use super::policy::SerialPolicy;
-use crate::denial::nsec3::{LABEL, MAX_ITERATIONS};
-use crate::denial::nsec5::{Nsec5Chain, Nsec5Error, check_signing};
-use crate::denial::{DenialGeneration, Mapping, Mechanism, Nsec3Params};
+use crate::denial::nsec3::{HASH_LABEL_OCTETS, MAX_ITERATIONS};
+use crate::denial::nsec5::{Nsec5Chain, Nsec5Error, check_nsec5_requirements};
+use crate::denial::{DenialGeneration, Mechanism, NameHash, Nsec3Params};
 use crate::keys::KeySet;
 use nonesuch_proto::{MAX_NAME, Name, NameRef, serial};
 use nonesuch_zone::Contents;
@@ -20,14 +20,14 @@ pub struct SignOptions<'a> {
     pub nsec3: Nsec3Params,
     /// The proofs from which an NSEC5 chain is generated; required for a mechanism with NSEC5.
     pub nsec5: Option<Nsec5Chain<'a>>,
-    /// First second of validity.
+    /// First second of validity of generated signatures.
     pub inception: u32,
-    /// Last second of validity.
+    /// Last second of validity of generated signatures, before the reduction by the jitter.
     pub expiration: u32,
     /// Maximum random reduction of the expiration in seconds, so that not all signatures expire at
-    /// once. It must be less than the validity period that remains at `now`.
+    /// once. It must be less than the validity period after `now`.
     pub jitter: u32,
-    /// Seed of the jitter, together with the time: equal seeds and times give each RRset the same
+    /// Seed of the jitter. With the same seed and the same `now`, an RRset gets the same
     /// expiration.
     pub seed: u64,
     /// Policy for the SOA serial.
@@ -35,29 +35,30 @@ pub struct SignOptions<'a> {
     /// The time of signing, for the serial, the jitter, and the reuse of signatures of a previous
     /// zone.
     pub now: u32,
-    /// Whether to publish CDS (SHA-256) and CDNSKEY records of the keys that sign DNSKEY
+    /// Whether to publish CDS (SHA-256) and CDNSKEY records of the keys that sign the DNSKEY RRset
     /// (RFC 7344). They replace those of the zone.
     pub publish_cds: bool,
     /// TTL of DNSKEY, CDS and CDNSKEY in seconds; `None` selects the TTL of the RRset in the zone,
     /// or of the SOA record.
     pub dnskey_ttl: Option<u32>,
-    /// Whether to remove DNSKEY records that are not in the key set.
+    /// Whether to remove DNSKEY records of the zone that are not in the key set.
     pub drop_foreign_dnskeys: bool,
     /// Hash algorithms of the ZONEMD records to generate (RFC 8976), with the scheme SIMPLE; an
     /// empty list generates none. `None` selects those of the ZONEMD records in the zone.
     pub zonemd: Option<Vec<ZonemdHash>>,
-    /// The previous signed zone. Its signatures are reused where possible, and its serial precedes
-    /// that of the new zone.
+    /// The previous signed zone. Its signatures are reused where possible, and the new serial
+    /// follows its serial. `None` signs everything.
     pub previous: Option<PreviousZone<'a>>,
     /// Whether the new version may break validators that have cached data of the previous version
     /// ([`transition`](crate::transition::transition)). If `true`, such a version causes a warning,
     /// otherwise an error.
     pub allow_unsafe_transition: bool,
-    /// Called repeatedly with the progress, from the calling thread.
+    /// Called with the progress after each part of the zone, from the thread that called the
+    /// signer.
     pub progress: Option<&'a (dyn Fn(SignProgress) + Sync)>,
 }
 
-/// The previous signed zone, and the criterion for the reuse of its signatures.
+/// The previous signed zone, and the rules for the reuse of its signatures.
 #[derive(Clone, Copy, Debug)]
 pub struct PreviousZone<'a> {
     /// The signed zone.
@@ -70,9 +71,9 @@ pub struct PreviousZone<'a> {
 }
 
 impl<'a> PreviousZone<'a> {
-    /// Reuses signatures of `contents`, except in the last quarter of a validity of `period`
-    /// seconds, the default of `dnssec-signzone`. With 14 days, a weekend and a working day remain
-    /// to notice that signing fails.
+    /// Reuses signatures of `contents`. The refresh window is a quarter of `period`, the validity
+    /// period of the signatures in seconds, as by default in `dnssec-signzone`. With 14 days, the
+    /// window is 3.5 days: a weekend and a working day to notice that signing fails.
     #[must_use]
     pub const fn new(contents: &'a Contents, period: u32) -> Self {
         Self { contents, refresh: period / 4, verify: false }
@@ -82,19 +83,19 @@ impl<'a> PreviousZone<'a> {
 /// The progress of signing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignProgress {
-    /// Number of RRsets signed and passed on.
+    /// Number of RRsets that are signed and written.
     pub rrsets: u64,
-    /// Number of RRsets to sign.
+    /// Number of RRsets that will be signed.
     pub total_rrsets: u64,
     /// Number of signatures generated for these RRsets.
     pub signatures: u64,
-    /// Number of records passed on, including signatures.
+    /// Number of records that are written, including signatures.
     pub records: u64,
 }
 
 impl SignOptions<'_> {
-    /// Options for signatures from `inception` to `expiration`: without jitter, CDS records and
-    /// salt, with the serial unchanged.
+    /// Options for signatures from `inception` to `expiration`. The time of signing is `inception`.
+    /// Without jitter, CDS records, salt and previous zone; the serial remains unchanged.
     #[must_use]
     pub fn new(mechanism: Mechanism, inception: u32, expiration: u32) -> Self {
         Self {
@@ -132,8 +133,8 @@ impl fmt::Debug for SignOptions<'_> {
     }
 }
 
-/// Checks keys and options before signing: zone, mechanism, times, jitter, previous zone and chain
-/// parameters.
+/// Checks before signing that keys, mechanism, times, jitter, previous zone and chain parameters
+/// permit to sign the zone `contents`.
 pub(super) fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Result<(), SignError> {
     let zone = contents.apex();
     if keys.zone() != zone {
@@ -149,20 +150,21 @@ pub(super) fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_
     if serial::is_before(options.expiration, options.now) {
         return Err(SignError::Expired);
     }
-    // The part of the period before `now` does not count.
+    // A signature that expires before `now` would be useless, so only the time after `now` counts.
     let period = period.min(options.expiration.wrapping_sub(options.now));
     if options.jitter > 0 && options.jitter >= period {
         return Err(SignError::Jitter { jitter: options.jitter, period });
     }
     check_previous(zone.view(), options)?;
-    match options.mechanism.mapping() {
-        Mapping::Itself => Ok(()),
-        Mapping::Sha1 => check_nsec3(zone, options),
-        Mapping::Vrf if options.nsec5.is_none() => Err(Nsec5Error::NoProofs.into()),
-        Mapping::Vrf => Ok(check_signing(zone, keys)?),
+    match options.mechanism.name_hash() {
+        NameHash::Unhashed => Ok(()),
+        NameHash::Sha1 => check_nsec3(zone, options),
+        NameHash::Vrf if options.nsec5.is_none() => Err(Nsec5Error::NoProofs.into()),
+        NameHash::Vrf => Ok(check_nsec5_requirements(zone, keys)?),
     }
 }
 
+/// Checks the NSEC3 parameters, and that hashed owner names fit below the apex.
 fn check_nsec3(zone: &Name, options: &SignOptions<'_>) -> Result<(), SignError> {
     let params = &options.nsec3;
     if params.iterations > MAX_ITERATIONS {
@@ -171,7 +173,7 @@ fn check_nsec3(zone: &Name, options: &SignOptions<'_>) -> Result<(), SignError> 
     if params.salt.len() > usize::from(u8::MAX) {
         return Err(SignError::Salt { octets: params.salt.len() });
     }
-    if zone.view().len() + 1 + LABEL > MAX_NAME {
+    if zone.view().len() + 1 + HASH_LABEL_OCTETS > MAX_NAME {
         return Err(SignError::ApexTooLong { zone: zone.clone() });
     }
     Ok(())
@@ -184,13 +186,13 @@ fn check_previous(apex: NameRef<'_>, options: &SignOptions<'_>) -> Result<(), Si
     if zone.view() != apex {
         return Err(SignError::PreviousOfOtherZone { zone: apex.to_name(), previous: zone.clone() });
     }
-    // Signatures with the maximum jitter must expire after the refresh window. Otherwise each run
-    // would replace them.
-    let valid = options.expiration.wrapping_sub(options.now);
-    let left = if serial::is_before(options.now, options.expiration) { valid } else { 0 };
-    let least = left.saturating_sub(options.jitter);
-    if previous.refresh >= least {
-        return Err(SignError::Refresh { refresh: previous.refresh, least });
+    // Signatures with the maximum jitter must expire after the refresh window. Otherwise the next
+    // signing would replace them at once.
+    let seconds = options.expiration.wrapping_sub(options.now);
+    let remaining = if serial::is_before(options.now, options.expiration) { seconds } else { 0 };
+    let min_validity = remaining.saturating_sub(options.jitter);
+    if previous.refresh >= min_validity {
+        return Err(SignError::Refresh { refresh: previous.refresh, min_validity });
     }
     Ok(())
 }

@@ -1,43 +1,42 @@
-//! The plan of the signed zone: its names in order, with the RRsets of each, including those of the
-//! chain.
+//! The plan of the signed zone: its names in canonical order, and the RRsets of each name,
+//! including the chain records.
 
 use super::{SignError, SignOptions};
-use crate::denial::names::{ChainName, chain_names, complete_types, is_kept};
+use crate::denial::names::{ChainName, chain_names, has_source_records, insert_rrsig};
 use crate::denial::nsec3::chain::{self, HashedName};
 use crate::denial::nsec5::{self, Nsec5Error};
-use crate::denial::{self, Mapping, Nsec3Params, nsec};
+use crate::denial::{self, NameHash, Nsec3Params, nsec};
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 use std::cmp::Ordering;
 
-/// No node, or no record of the chain.
-const NONE: u32 = u32::MAX;
+/// Index in a [`PlanItem`] that has no node or no chain record.
+const NO_INDEX: u32 = u32::MAX;
 
-/// A name of the signed zone: a node of the unsigned zone, the owner of a chain record, or both. An
-/// index that does not apply is [`NONE`].
+/// A name of the signed zone: a node of the unsigned zone, the owner of a chain record, or both.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
-    /// Index of the node.
+pub(super) struct PlanItem {
+    /// Index of the node in the contents, or [`NO_INDEX`].
     node: u32,
-    /// Index of the chain record in the chain.
-    link: u32,
+    /// Index of the chain record in the [`Chain`], or [`NO_INDEX`].
+    chain_index: u32,
 }
 
-impl Item {
+impl PlanItem {
     pub(super) const fn is_apex(self) -> bool {
         self.node == 0
     }
 }
 
-/// The denial chain, in its order.
+/// The names of the denial chain, in the order of the chain.
 enum Chain {
-    /// Indexes of nodes.
+    /// Indexes of the nodes with NSEC records.
     Nsec(Vec<u32>),
     /// The contents already have the chain records, which remain unchanged.
     Stored,
-    /// Hashed names.
+    /// Names with their NSEC3 hashes.
     Nsec3 { names: Vec<HashedName>, params: Nsec3Params, opt_out: bool },
-    /// Names with VRF hashes by the key with this key tag.
+    /// Names with their VRF hashes. `tag` is the key tag of the VRF key.
     Nsec5 { names: Vec<nsec5::chain::HashedName>, tag: u16, opt_out: bool },
 }
 
@@ -52,8 +51,8 @@ pub(super) struct PlannedRrset<'p> {
 }
 
 impl PlannedRrset<'_> {
-    /// Whether the RRset is a record of the chain.
-    pub(super) const fn is_of_chain(&self) -> bool {
+    /// Whether the RRset is a chain record.
+    pub(super) const fn is_chain_record(&self) -> bool {
         matches!(self.records, PlannedRecords::Generated(_))
             || matches!(self.rtype, Rtype::NSEC | Rtype::NSEC3)
     }
@@ -77,8 +76,8 @@ impl PlannedRecords<'_> {
     }
 }
 
-/// Buffers that are reused for each name. Each chunk of names is visited twice, for signing and for
-/// writing: the second visit uses the chain records that the first one generated.
+/// Buffers for [`Plan::visit`]. Each chunk of names is visited twice, for signing and for writing.
+/// The second visit uses the chain records that the first one generated.
 #[derive(Default)]
 pub(super) struct VisitBuffers {
     types: Vec<Rtype>,
@@ -86,28 +85,29 @@ pub(super) struct VisitBuffers {
     rdata: Vec<u8>,
     /// The generated records, in the order of the visits.
     generated: Vec<ChainRecord>,
-    /// The number of generated records that the second visit has used.
+    /// The number of records in `generated` that the current visit of the chunk has passed.
     used: usize,
     owner: Vec<u8>,
 }
 
-/// A record of the chain.
+/// A generated chain record.
 #[derive(Clone)]
 struct ChainRecord {
-    link: u32,
+    chain_index: u32,
     rtype: Rtype,
+    /// Its range in [`VisitBuffers::rdata`].
     rdata: std::ops::Range<usize>,
 }
 
 impl VisitBuffers {
-    /// Clears the generated records; visits of other names follow.
+    /// Prepares the first visit of another chunk: clears the generated records.
     pub(super) fn clear(&mut self) {
         self.rdata.clear();
         self.generated.clear();
         self.used = 0;
     }
 
-    /// Prepares the second visit of the same names in the same order.
+    /// Prepares the second visit of the same chunk. It must pass the same names in the same order.
     pub(super) const fn rewind(&mut self) {
         self.used = 0;
     }
@@ -118,13 +118,21 @@ pub(super) struct Plan<'z> {
     contents: &'z Contents,
     /// The apex of the signed zone, which replaces that of `contents`.
     apex: &'z Contents,
+    /// Status of each node of `contents`.
     statuses: Vec<NameStatus>,
     chain: Chain,
+    /// TTL of the generated chain records in seconds.
     chain_ttl: u32,
-    items: Vec<Item>,
+    items: Vec<PlanItem>,
 }
 
 impl<'z> Plan<'z> {
+    /// Plans the signed zone of the unsigned `contents`, with `apex`, the prepared apex, in place
+    /// of its apex.
+    ///
+    /// # Errors
+    /// If the contents have no SOA record, the chain cannot be generated, or the names of the signed
+    /// zone exceed 4 GiB.
     pub(super) fn new(
         contents: &'z Contents,
         apex: &'z Contents,
@@ -134,42 +142,43 @@ impl<'z> Plan<'z> {
         let statuses = name_statuses(contents);
         let kept: Vec<u32> = contents
             .nodes()
-            .filter(|node| is_kept(contents, *node))
+            .filter(|node| has_source_records(contents, *node))
             .map(|node| node.index() as u32)
             .collect();
-        let in_zone = |index: &&u32| statuses[**index as usize].is_in_chain();
-        let chained: Vec<u32> = kept.iter().filter(in_zone).copied().collect();
+        let is_in_chain = |index: &&u32| statuses[**index as usize].is_in_chain();
+        let chain_nodes: Vec<u32> = kept.iter().filter(is_in_chain).copied().collect();
         let opt_out = options.mechanism.is_opt_out();
-        let (chain, items) = match options.mechanism.mapping() {
-            Mapping::Itself => (Chain::Nsec(chained), link_nodes(&kept, &statuses)),
-            Mapping::Sha1 => {
-                let names = hashed_names(contents, &statuses, &chained, options)?;
+        let (chain, items) = match options.mechanism.name_hash() {
+            NameHash::Unhashed => (Chain::Nsec(chain_nodes), assign_nsec_records(&kept, &statuses)),
+            NameHash::Sha1 => {
+                let names = hashed_names(contents, &statuses, &chain_nodes, options)?;
                 let items = merge_hashed(contents, &kept, &names, |entry| chain::label(&entry.hash));
                 (Chain::Nsec3 { names, params: options.nsec3.clone(), opt_out }, items)
             }
-            Mapping::Vrf => {
-                let (names, tag) = proved_names(contents, &statuses, &chained, options)?;
+            NameHash::Vrf => {
+                let (names, tag) = nsec5_names(contents, &statuses, &chain_nodes, options)?;
                 let items = merge_hashed(contents, &kept, &names, |entry| nsec5::chain::label(&entry.hash));
                 (Chain::Nsec5 { names, tag, opt_out }, items)
             }
         };
         // Contents have 32-bit offsets for names.
-        let octets =
+        let name_octets =
             || contents.nodes().map(|node| node.name().len()).sum::<usize>() + chain.owner_octets(contents);
-        if items.len() > u32::MAX as usize / MAX_NAME && octets() > u32::MAX as usize {
+        if items.len() > u32::MAX as usize / MAX_NAME && name_octets() > u32::MAX as usize {
             return Err(SignError::TooLarge);
         }
         // RFC 9077 §3: the minimum of the TTL of the SOA record and its MINIMUM field.
         Ok(Self { contents, apex, statuses, chain, chain_ttl: soa.negative_ttl(), items })
     }
 
-    /// A plan of `contents` unchanged, including its chain records.
-    pub(super) fn of_all(contents: &'z Contents, statuses: Vec<NameStatus>) -> Self {
-        let items = (0..contents.node_count() as u32).map(|node| Item { node, link: NONE }).collect();
+    /// A plan of `contents` that adds only signatures: the contents already have the chain records.
+    pub(super) fn with_stored_chain(contents: &'z Contents, statuses: Vec<NameStatus>) -> Self {
+        let items =
+            (0..contents.node_count() as u32).map(|node| PlanItem { node, chain_index: NO_INDEX }).collect();
         Self { contents, apex: contents, statuses, chain: Chain::Stored, chain_ttl: 0, items }
     }
 
-    pub(super) fn items(&self) -> &[Item] {
+    pub(super) fn items(&self) -> &[PlanItem] {
         &self.items
     }
 
@@ -179,40 +188,40 @@ impl<'z> Plan<'z> {
 
     /// Number of RRsets of the signed zone that get signatures.
     pub(super) fn count_signed(&self) -> u64 {
-        let of_chain = self.items.iter().filter(|item| item.link != NONE).count() as u64;
+        let chain_records = self.items.iter().filter(|item| item.chain_index != NO_INDEX).count() as u64;
         let of_node = |index: usize| {
             let Some(node) = self.node(index as u32) else { return 0 };
             let signed = |rrset: &Rrset<'_>| denial::is_signed(rrset.rtype(), self.statuses[index]);
             self.remaining_rrsets(node).filter(signed).count() as u64
         };
-        (0..self.contents.node_count()).map(of_node).sum::<u64>() + of_chain
+        (0..self.contents.node_count()).map(of_node).sum::<u64>() + chain_records
     }
 
-    /// The name of `item`.
-    pub(super) fn owner<'r>(&'r self, item: Item, buffer: &'r mut Vec<u8>) -> NameRef<'r> {
+    /// The name of `item`. `buffer` is used for the owner of a chain record without a node.
+    pub(super) fn owner<'r>(&'r self, item: PlanItem, buffer: &'r mut Vec<u8>) -> NameRef<'r> {
         match (self.node(item.node), &self.chain) {
             (None, Chain::Nsec3 { names, .. }) => {
                 buffer.clear();
-                chain::push_owner(&names[item.link as usize].hash, self.zone(), buffer);
+                chain::push_owner(&names[item.chain_index as usize].hash, self.zone(), buffer);
                 NameRef::from_checked(buffer)
             }
             (None, Chain::Nsec5 { names, .. }) => {
                 buffer.clear();
-                nsec5::chain::push_owner(&names[item.link as usize].hash, self.zone(), buffer);
+                nsec5::chain::push_owner(&names[item.chain_index as usize].hash, self.zone(), buffer);
                 NameRef::from_checked(buffer)
             }
             (node, _) => node.map_or(NameRef::ROOT, Node::name),
         }
     }
 
-    /// Passes every RRset of `item` to `visit`, in the order of types, with its owner.
+    /// Passes every RRset of `item` to `visit`, in the order of types, with the name of `item`.
     pub(super) fn visit(
         &self,
-        item: Item,
+        item: PlanItem,
         buffers: &mut VisitBuffers,
         mut visit: impl FnMut(NameRef<'_>, PlannedRrset<'_>),
     ) {
-        let chain_record = self.chain_record(item.link, buffers);
+        let chain_record = self.chain_record(item.chain_index, buffers);
         let mut chain_rtype = chain_record.as_ref().map(|record| record.rtype);
         let chain_rdata = chain_record.map_or(0..0, |record| record.rdata);
         let mut owner = std::mem::take(&mut buffers.owner);
@@ -234,45 +243,47 @@ impl<'z> Plan<'z> {
         buffers.owner = owner;
     }
 
-    /// The chain record with the index `link`: from the first visit, or generated now. `None` if
-    /// there is no such record.
-    fn chain_record(&self, link: u32, buffers: &mut VisitBuffers) -> Option<ChainRecord> {
-        if let Some(record) = buffers.generated.get(buffers.used).filter(|record| record.link == link) {
+    /// The chain record with the index `chain_index`: from the first visit, or generated now.
+    /// `None` if there is no such record.
+    fn chain_record(&self, chain_index: u32, buffers: &mut VisitBuffers) -> Option<ChainRecord> {
+        if let Some(record) =
+            buffers.generated.get(buffers.used).filter(|record| record.chain_index == chain_index)
+        {
             buffers.used += 1;
             return Some(record.clone());
         }
         let start = buffers.rdata.len();
-        let rtype = self.generate_record(link, buffers)?;
-        let record = ChainRecord { link, rtype, rdata: start..buffers.rdata.len() };
+        let rtype = self.generate_record(chain_index, buffers)?;
+        let record = ChainRecord { chain_index, rtype, rdata: start..buffers.rdata.len() };
         buffers.generated.push(record.clone());
         buffers.used = buffers.generated.len();
         Some(record)
     }
 
-    /// Appends the RDATA of the chain record with the index `link`; returns its type.
-    fn generate_record(&self, link: u32, buffers: &mut VisitBuffers) -> Option<Rtype> {
-        if link == NONE {
+    /// Appends the RDATA of the chain record with the index `chain_index`; returns its type.
+    fn generate_record(&self, chain_index: u32, buffers: &mut VisitBuffers) -> Option<Rtype> {
+        if chain_index == NO_INDEX {
             return None;
         }
-        let link = link as usize;
+        let chain_index = chain_index as usize;
         match &self.chain {
             Chain::Stored => None,
             Chain::Nsec(nodes) => {
-                let next = nodes[(link + 1) % nodes.len()];
-                self.collect_types(nodes[link], &mut buffers.types);
+                let next = nodes[(chain_index + 1) % nodes.len()];
+                self.collect_types(nodes[chain_index], &mut buffers.types);
                 let next = self.contents.node(next as usize).name();
                 nsec::chain::push_rdata(next, &mut buffers.types, &mut buffers.rdata);
                 Some(Rtype::NSEC)
             }
             Chain::Nsec3 { names, params, opt_out } => {
-                let next = &names[(link + 1) % names.len()].hash;
-                self.collect_complete_types(names[link].name, &mut buffers.types);
+                let next = &names[(chain_index + 1) % names.len()].hash;
+                self.collect_complete_types(names[chain_index].name, &mut buffers.types);
                 chain::push_rdata(params, *opt_out, next, &buffers.types, &mut buffers.rdata);
                 Some(Rtype::NSEC3)
             }
             Chain::Nsec5 { names, tag, opt_out } => {
-                let next = &names[(link + 1) % names.len()].hash;
-                let name = names[link].name;
+                let next = &names[(chain_index + 1) % names.len()].hash;
+                let name = names[chain_index].name;
                 self.collect_complete_types(name, &mut buffers.types);
                 nsec5::chain::push_rdata(*tag, *opt_out, name, next, &buffers.types, &mut buffers.rdata);
                 Some(Rtype::NSEC5)
@@ -280,16 +291,17 @@ impl<'z> Plan<'z> {
         }
     }
 
-    /// The types that a chain of hashes lists for a name.
+    /// Replaces `types` by the types that an NSEC3 or NSEC5 record lists for a name.
     fn collect_complete_types(&self, name: ChainName, types: &mut Vec<Rtype>) {
         types.clear();
-        if !name.is_empty() {
+        if !name.is_empty_non_terminal() {
             self.collect_types(name.node, types);
-            complete_types(types, self.statuses[name.node as usize]);
+            insert_rrsig(types, self.statuses[name.node as usize]);
         }
     }
 
-    /// The types that the bit map of a chain record lists for a node; the mechanism adds its own.
+    /// Replaces `types` by the types that the bit map of a chain record lists for a node, without
+    /// those that the mechanism adds.
     fn collect_types(&self, index: u32, types: &mut Vec<Rtype>) {
         types.clear();
         let status = self.statuses[index as usize];
@@ -298,47 +310,51 @@ impl<'z> Plan<'z> {
         }
     }
 
-    /// The node at `index`, for the apex that of the signed zone; `None` for [`NONE`].
+    /// The node at `index`: for the apex, the prepared apex. `None` for [`NO_INDEX`].
     fn node(&self, index: u32) -> Option<Node<'z>> {
         match index {
-            NONE => None,
+            NO_INDEX => None,
             0 => Some(self.apex.node(0)),
             _ => Some(self.contents.node(index as usize)),
         }
     }
 
-    /// The RRsets of a node that remain in the signed zone. The apex is already prepared.
+    /// The RRsets of a node without those that the signer generates again. All RRsets of the
+    /// prepared apex remain.
     fn remaining_rrsets(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
         let (is_apex, apex) = (node.index() == 0, self.contents.apex().view());
-        let is_all = is_apex || matches!(self.chain, Chain::Stored);
+        let keeps_all = is_apex || matches!(self.chain, Chain::Stored);
         let is_generated = move |rtype| denial::is_generated_by_signing(rtype, node.name(), apex);
-        node.rrsets().filter(move |rrset| is_all || !is_generated(rrset.rtype()))
+        node.rrsets().filter(move |rrset| keeps_all || !is_generated(rrset.rtype()))
     }
 }
 
 impl Chain {
-    /// Octets of the owner names that the chain adds to the zone.
+    /// Octets of the owner names that the chain can add to the zone.
     fn owner_octets(&self, contents: &Contents) -> usize {
         match self {
             Self::Nsec(_) | Self::Stored => 0,
             Self::Nsec3 { names, .. } => {
-                names.len() * (1 + denial::nsec3::LABEL + contents.apex().view().len())
+                names.len() * (1 + denial::nsec3::HASH_LABEL_OCTETS + contents.apex().view().len())
             }
-            Self::Nsec5 { names, .. } => names.len() * (1 + nsec5::LABEL + contents.apex().view().len()),
+            Self::Nsec5 { names, .. } => {
+                names.len() * (1 + nsec5::HASH_LABEL_OCTETS + contents.apex().view().len())
+            }
         }
     }
 }
 
-/// Assigns NSEC records to the names of the zone (RFC 4035 §2.3).
-fn link_nodes(kept: &[u32], statuses: &[NameStatus]) -> Vec<Item> {
+/// The names of the `kept` nodes with their NSEC records (RFC 4035 §2.3). The records have the
+/// order of the nodes.
+fn assign_nsec_records(kept: &[u32], statuses: &[NameStatus]) -> Vec<PlanItem> {
     let mut next = 0;
     kept.iter()
         .map(|&node| {
             if !statuses[node as usize].is_in_chain() {
-                return Item { node, link: NONE };
+                return PlanItem { node, chain_index: NO_INDEX };
             }
             next += 1;
-            Item { node, link: next - 1 }
+            PlanItem { node, chain_index: next - 1 }
         })
         .collect()
 }
@@ -347,12 +363,12 @@ fn link_nodes(kept: &[u32], statuses: &[NameStatus]) -> Vec<Item> {
 fn hashed_names(
     contents: &Contents,
     statuses: &[NameStatus],
-    chained: &[u32],
+    chain_nodes: &[u32],
     options: &SignOptions<'_>,
 ) -> Result<Vec<HashedName>, SignError> {
-    let mut names: Vec<ChainName> = chain_names(contents, statuses, chained);
+    let mut names: Vec<ChainName> = chain_names(contents, statuses, chain_nodes);
     if options.mechanism.is_opt_out() {
-        names.retain(|name| name.required);
+        names.retain(|name| name.is_required);
     }
     let hashed = chain::hash_names(contents, &names, &options.nsec3);
     let collision = hashed.iter().zip(hashed.iter().skip(1)).find(|(a, b)| a.hash == b.hash);
@@ -363,60 +379,67 @@ fn hashed_names(
     Ok(hashed)
 }
 
-/// The names of an NSEC5 chain with their hashes from the proofs, and the key tag.
-fn proved_names(
+/// The names of an NSEC5 chain with their hashes from the proofs, and the key tag of the VRF key.
+fn nsec5_names(
     contents: &Contents,
     statuses: &[NameStatus],
-    chained: &[u32],
+    chain_nodes: &[u32],
     options: &SignOptions<'_>,
 ) -> Result<(Vec<nsec5::chain::HashedName>, u16), SignError> {
     let proofs = options.nsec5.ok_or(Nsec5Error::NoProofs)?.proofs;
-    let names =
-        nsec5::names_of_chain(chain_names(contents, statuses, chained), options.mechanism.is_opt_out());
-    let hashed = nsec5::chain::link(contents, &names, proofs);
-    let foreign = || Nsec5Error::ForeignProofs { zone: contents.apex().clone() };
-    Ok((hashed.ok_or_else(foreign)?, proofs.key().tag()))
+    let names = nsec5::select_chain_names(
+        chain_names(contents, statuses, chain_nodes),
+        options.mechanism.is_opt_out(),
+    );
+    let hashed = nsec5::chain::build_chain(contents, &names, proofs);
+    let no_proof = || Nsec5Error::ForeignProofs { zone: contents.apex().clone() };
+    Ok((hashed.ok_or_else(no_proof)?, proofs.key().tag()))
 }
 
-/// Merges the owners of the records of `hashed`, sorted by label and all directly below the apex,
-/// with the nodes in canonical order.
+/// Merges the nodes `kept`, in canonical order, with the owners of the chain records of `hashed`,
+/// which are directly below the apex and sorted by label. `label` returns the first label of an
+/// owner.
 fn merge_hashed<T, const OCTETS: usize>(
     contents: &Contents,
     kept: &[u32],
     hashed: &[T],
     label: impl Fn(&T) -> [u8; OCTETS],
-) -> Vec<Item> {
+) -> Vec<PlanItem> {
     let mut items = Vec::with_capacity(kept.len() + hashed.len());
-    let mut link = 0;
+    let mut chain_index = 0;
     for &node in kept {
-        let mut here = NONE;
-        while let Some(entry) = hashed.get(link) {
+        let mut own_record = NO_INDEX;
+        while let Some(entry) = hashed.get(chain_index) {
             match cmp_hashed(contents, &label(entry), node) {
-                Ordering::Less => items.push(Item { node: NONE, link: link as u32 }),
-                Ordering::Equal => here = link as u32,
+                Ordering::Less => items.push(PlanItem { node: NO_INDEX, chain_index: chain_index as u32 }),
+                Ordering::Equal => own_record = chain_index as u32,
                 Ordering::Greater => break,
             }
-            link += 1;
+            chain_index += 1;
         }
-        items.push(Item { node, link: here });
+        items.push(PlanItem { node, chain_index: own_record });
     }
-    items.extend((link..hashed.len()).map(|link| Item { node: NONE, link: link as u32 }));
+    items.extend(
+        (chain_index..hashed.len())
+            .map(|chain_index| PlanItem { node: NO_INDEX, chain_index: chain_index as u32 }),
+    );
     items
 }
 
-/// Canonical order of a hashed owner and a node, by the labels directly below the apex.
+/// Compares a hashed owner (its first label) to a node in canonical order, by the labels directly
+/// below the apex.
 fn cmp_hashed(contents: &Contents, hashed: &[u8], node: u32) -> Ordering {
-    let apex_octets = contents.apex().view().len();
+    let apex_len = contents.apex().view().len();
     let mut name = contents.node(node as usize).name();
-    if name.len() == apex_octets {
+    if name.len() == apex_len {
         return Ordering::Greater;
     }
-    let whole = name.len();
-    while let Some(parent) = name.parent().filter(|parent| parent.len() > apex_octets) {
+    let node_len = name.len();
+    while let Some(parent) = name.parent().filter(|parent| parent.len() > apex_len) {
         name = parent;
     }
     let label = name.labels().next().unwrap_or_default();
     let order = hashed.iter().copied().cmp(label.iter().map(u8::to_ascii_lowercase));
-    // A node follows the name that it is below.
-    order.then(if name.len() < whole { Ordering::Less } else { Ordering::Equal })
+    // A name that is below the hashed owner follows it.
+    order.then(if name.len() < node_len { Ordering::Less } else { Ordering::Equal })
 }

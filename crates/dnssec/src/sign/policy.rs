@@ -3,18 +3,19 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The policy for the SOA serial.
+/// The policy for the SOA serial. If its serial does not follow that of the previous zone, the
+/// signer increments the previous serial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum SerialPolicy {
-    /// The serial does not change.
+    /// The serial of the unsigned zone.
     #[default]
     Keep,
-    /// The serial plus one, in serial number arithmetic (RFC 1982), never 0.
+    /// The previous serial plus one, in serial number arithmetic (RFC 1982), never 0.
     Increment,
     /// The time in seconds since 1970.
     Unixtime,
-    /// The date as `YYYYMMDDnn`.
+    /// The date in UTC as `YYYYMMDDnn`; `nn` counts the versions of the day from 0.
     Date,
 }
 

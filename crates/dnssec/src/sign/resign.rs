@@ -4,8 +4,8 @@
 //! [`sign`] does, and reuses signatures of the previous zone (`reuse`). [`resign_changes`] starts
 //! from the previous signed zone and a change set. It plans only the names that the changes affect,
 //! directly or through the chain (`affected`, `chain`), and copies all other names (`incremental`).
-//! [`resign_stored`] does the same with a compiled zone, of which it loads only the parts that the
-//! changes affect.
+//! [`resign_stored`] starts from a compiled zone instead, of which it loads only the parts that it
+//! needs.
 
 mod affected;
 mod chain;
@@ -25,9 +25,8 @@ use crate::keys::KeySet;
 use nonesuch_zone::change::ChangeSet;
 use nonesuch_zone::{Contents, StoredZone};
 
-/// Signs `contents` and reuses signatures of `options.previous`. Returns `None` if the previous
-/// zone is the result that signing would give, and none of its signatures expires within the
-/// refresh window. The previous zone then remains valid with its serial.
+/// Signs the unsigned `contents` and reuses signatures of `options.previous`. Returns `None` if the
+/// previous zone is current ([`is_current`]): it remains valid with its serial.
 ///
 /// # Errors
 /// As [`sign`].
@@ -39,15 +38,17 @@ pub fn resign(
     if is_current(contents, keys, options)? { Ok(None) } else { sign(contents, keys, options).map(Some) }
 }
 
-/// Applies `changes` to the previous zone of `options` and signs the result. The changes are
-/// changes of unsigned data, without records that the signer generates. Returns `None` as
-/// [`resign`].
+/// Applies `changes` to the previous zone of `options` and signs the result. The changes must be
+/// changes of unsigned data, without records that the signer generates. Returns `None` if the
+/// previous zone remains unchanged, as [`resign`] does.
 ///
-/// DNSKEY, CDS and CDNSKEY records of the previous zone count as data of the zone file. Those of a
-/// removed key remain until the changes, or [`SignOptions::drop_foreign_dnskeys`], remove them.
+/// DNSKEY, CDS and CDNSKEY records of the previous zone count as data of the zone file. If a key
+/// was removed from `keys`, its records remain until the changes or
+/// [`SignOptions::drop_foreign_dnskeys`] remove them.
 ///
 /// # Errors
-/// As [`sign`]; if a change does not match the zone; and if `options` has no previous zone.
+/// As [`sign`]; [`SignError::Change`] if a change does not match the zone;
+/// [`SignError::NoPrevious`] if `options` has no previous zone.
 pub fn resign_changes<'a>(
     changes: &ChangeSet,
     keys: &KeySet,
@@ -60,7 +61,7 @@ pub fn resign_changes<'a>(
     }
     let edits = view::Edits::new(previous.into(), changes)?;
     if let Some(outcome) = incremental::sign_incrementally(&edits, keys, options, None)? {
-        return Ok(outcome.map(|mended| ResignedZone::incremental(previous.into(), mended)));
+        return Ok(outcome.map(|patch| ResignedZone::incremental(previous.into(), patch)));
     }
     let contents = edits.apply_to_all()?;
     let signed = resign(&contents, keys, options)?;
@@ -71,16 +72,17 @@ pub fn resign_changes<'a>(
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a run")]
 pub enum IncrementalResult<'a> {
-    /// The whole zone must be planned: load it, and use [`resign_changes`].
+    /// The whole zone must be planned: the caller must load it and use [`resign_changes`].
     Impossible,
-    /// No signature is due: the zone remains unchanged.
+    /// The previous zone is current and remains unchanged.
     Unchanged,
-    /// The new zone; its unchanged parts are still in the compiled zone.
+    /// The new zone. It refers to the compiled zone for unchanged parts.
     Signed(ResignedZone<'a>),
 }
 
 /// As [`resign_changes`], with the compiled zone `previous`, of which it loads only the necessary
-/// parts. The contents in `options.previous` must be the head of that zone.
+/// parts. `options.previous` must be set; its contents are ignored in favour of those of
+/// `previous`.
 ///
 /// # Errors
 /// As [`resign_changes`], and if a part of the previous zone cannot be loaded.
@@ -90,52 +92,56 @@ pub fn resign_stored<'a>(
     keys: &KeySet,
     options: &SignOptions<'_>,
 ) -> Result<IncrementalResult<'a>, SignError> {
-    mend_stored(previous, changes, None, keys, options)
+    resign_stored_zone(previous, changes, None, keys, options)
 }
 
-fn mend_stored<'a>(
+/// As [`resign_stored`]. `contents` is the whole unsigned new zone, if it is available.
+fn resign_stored_zone<'a>(
     previous: &'a StoredZone,
     changes: &ChangeSet,
     contents: Option<&Contents>,
     keys: &KeySet,
     options: &SignOptions<'_>,
 ) -> Result<IncrementalResult<'a>, SignError> {
-    let refresh = options.previous.ok_or(SignError::NoPrevious)?;
+    let previous_options = options.previous.ok_or(SignError::NoPrevious)?;
     let options = &SignOptions {
-        previous: Some(PreviousZone { contents: previous.head(), ..refresh }),
+        previous: Some(PreviousZone { contents: previous.head(), ..previous_options }),
         ..options.clone()
     };
     check(previous.head(), keys, options)?;
     let edits = view::Edits::new(previous.into(), changes);
+    // Names in a part that cannot be loaded seem to be missing, so this error is the cause of
+    // others.
     previous.take_failure().map_or(Ok(()), Err)?;
     let outcome = incremental::sign_incrementally(&edits?, keys, options, contents)?;
     previous.take_failure().map_or(Ok(()), Err)?;
     Ok(match outcome {
         None => IncrementalResult::Impossible,
         Some(None) => IncrementalResult::Unchanged,
-        Some(Some(mended)) => IncrementalResult::Signed(ResignedZone::incremental(previous.into(), mended)),
+        Some(Some(patch)) => IncrementalResult::Signed(ResignedZone::incremental(previous.into(), patch)),
     })
 }
 
-/// As [`resign_stored`], with the unsigned contents of the whole new zone, which must equal the
-/// result of the changes. This detects a wrong number of signatures or chain records in the
-/// previous zone; the result is then [`IncrementalResult::Impossible`].
+/// As [`resign_stored`], with the unsigned `contents` of the whole new zone, which must equal the
+/// result of the changes. They show how many signatures and chain records the new zone must have.
+/// If it would have another number, because the previous zone is faulty, the result is
+/// [`IncrementalResult::Impossible`].
 ///
 /// # Errors
 /// As [`resign_stored`].
-pub fn resign_compared<'a>(
+pub fn resign_stored_with_contents<'a>(
     previous: &'a StoredZone,
     changes: &ChangeSet,
     contents: &Contents,
     keys: &KeySet,
     options: &SignOptions<'_>,
 ) -> Result<IncrementalResult<'a>, SignError> {
-    let mut outcome = mend_stored(previous, changes, Some(contents), keys, options)?;
+    let mut outcome = resign_stored_zone(previous, changes, Some(contents), keys, options)?;
     if let IncrementalResult::Signed(resigned) = &mut outcome {
         if !count::is_complete(contents, resigned, options) {
             return Ok(IncrementalResult::Impossible);
         }
-        resigned.warn(stray_records::check_below_apex(contents, options));
+        resigned.add_warnings(stray_records::check_below_apex(contents, options));
     }
     Ok(outcome)
 }

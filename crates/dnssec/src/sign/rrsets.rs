@@ -1,4 +1,4 @@
 //! RRsets of the apex during its preparation.
 
-/// TTL and RDATA of an RRset.
+/// TTL in seconds and RDATA of an RRset.
 pub(super) type TtlAndRdatas = (u32, Vec<Vec<u8>>);

@@ -3,10 +3,10 @@
 use super::{SerialPolicy, SignOptions, SignWarning};
 use nonesuch_proto::serial::is_before;
 
-/// Number of serials for one day in `YYYYMMDDnn`.
-const PER_DAY: u32 = 100;
+/// Number of serials for one day in the form `YYYYMMDDnn`.
+const SERIALS_PER_DAY: u32 = 100;
 
-/// The serial of the signed zone, and a warning if it is not the one that the policy selects.
+/// The serial of the signed zone, and a warning if it is not the serial according to the policy.
 /// `unsigned` is the serial of the unsigned zone.
 pub(super) fn choose_serial(options: &SignOptions<'_>, unsigned: u32) -> (u32, Option<SignWarning>) {
     let previous = options.previous.and_then(|previous| previous.contents.soa());
@@ -16,8 +16,8 @@ pub(super) fn choose_serial(options: &SignOptions<'_>, unsigned: u32) -> (u32, O
     }
 }
 
-/// The serial according to `policy`. It always follows the serial of the previous signed zone,
-/// which secondaries have.
+/// The serial according to `policy`, after the serial `previous` of the previous signed zone. It
+/// must follow that serial, because secondaries have it and ignore serials that do not follow.
 fn serial_after(policy: SerialPolicy, unsigned: u32, previous: u32, now: u32) -> (u32, Option<SignWarning>) {
     let is_later = is_before(previous, unsigned);
     if policy != SerialPolicy::Keep {
@@ -27,10 +27,11 @@ fn serial_after(policy: SerialPolicy, unsigned: u32, previous: u32, now: u32) ->
         return (unsigned, None);
     }
     let used = increment(previous);
-    (used, Some(SignWarning::SerialBehind { policy, old: previous, wanted: unsigned, used }))
+    (used, Some(SignWarning::SerialNotIncreased { policy, old: previous, wanted: unsigned, used }))
 }
 
-/// The serial that follows `old` according to `policy` at `now`.
+/// The serial after `old` according to `policy` at `now`, and a warning if the policy gives a
+/// serial that does not follow `old`.
 fn next_serial(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWarning>) {
     let wanted = match policy {
         SerialPolicy::Keep => return (old, None),
@@ -42,13 +43,13 @@ fn next_serial(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWar
         return (wanted, None);
     }
     let used = increment(old);
-    // The last two digits allow for several signings on the same day, so no warning is due.
-    let same_day = policy == SerialPolicy::Date && used.wrapping_sub(wanted) < PER_DAY;
-    let warning = SignWarning::SerialBehind { policy, old, wanted, used };
+    // The last two digits are for several versions on the same day, so no warning is due.
+    let same_day = policy == SerialPolicy::Date && used.wrapping_sub(wanted) < SERIALS_PER_DAY;
+    let warning = SignWarning::SerialNotIncreased { policy, old, wanted, used };
     (used, (!same_day).then_some(warning))
 }
 
-/// The next serial, never 0: old secondaries treat a serial of 0 as missing.
+/// The next serial. It is never 0, because some old secondaries treat a serial of 0 as missing.
 const fn increment(old: u32) -> u32 {
     match old.wrapping_add(1) {
         0 => 1,
@@ -56,12 +57,12 @@ const fn increment(old: u32) -> u32 {
     }
 }
 
-/// `YYYYMMDD00`.
+/// The serial `YYYYMMDD00` of the date at `now`.
 fn date(now: u32) -> u32 {
     let mut text = Vec::with_capacity(14);
     nonesuch_proto::timestamp::push(now, &mut text);
     let day = text.iter().take(8).fold(0, |day: u32, digit| day * 10 + u32::from(digit - b'0'));
-    day * PER_DAY
+    day * SERIALS_PER_DAY
 }
 
 #[cfg(test)]
@@ -84,7 +85,7 @@ mod tests {
         let (used, warning) = next_serial(SerialPolicy::Unixtime, 2_017_082_100, NOW);
         assert_eq!(used, 2_017_082_101);
         let policy = SerialPolicy::Unixtime;
-        let expected = SignWarning::SerialBehind { policy, old: 2_017_082_100, wanted: NOW, used };
+        let expected = SignWarning::SerialNotIncreased { policy, old: 2_017_082_100, wanted: NOW, used };
         assert_eq!(warning, Some(expected));
         // An equal serial does not follow either.
         assert_eq!(next_serial(SerialPolicy::Unixtime, NOW, NOW).0, NOW + 1);
@@ -109,7 +110,10 @@ mod tests {
             let (used, warning) = with_keep(unsigned, 7);
             assert_eq!(used, 8);
             let policy = SerialPolicy::Keep;
-            assert_eq!(warning, Some(SignWarning::SerialBehind { policy, old: 7, wanted: unsigned, used }));
+            assert_eq!(
+                warning,
+                Some(SignWarning::SerialNotIncreased { policy, old: 7, wanted: unsigned, used })
+            );
         }
         assert_eq!(with_keep(5, u32::MAX).0, 5);
         assert_eq!(with_keep(u32::MAX, u32::MAX).0, 1);

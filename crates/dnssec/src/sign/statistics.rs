@@ -5,9 +5,10 @@
 pub struct SignStatistics {
     /// Number of signed RRsets.
     pub rrsets_signed: u64,
-    /// Number of generated signatures; with two algorithms, each RRset has two.
+    /// Number of generated signatures. With keys of two algorithms, each RRset has two.
     pub signatures: u64,
-    /// Number of reused signatures of the previous zone and of copied signatures of absent keys.
+    /// Number of signatures that were not generated: reused from the previous zone, or copied from
+    /// keys whose private keys were not given.
     pub signatures_kept: u64,
     /// Number of NSEC, NSEC3 or NSEC5 records in the signed zone.
     pub chain_records: u64,
@@ -18,6 +19,7 @@ pub struct SignStatistics {
 }
 
 impl SignStatistics {
+    /// Adds the numbers of `other`. The serial remains.
     pub(super) const fn add(&mut self, other: &Self) {
         self.rrsets_signed += other.rrsets_signed;
         self.signatures += other.signatures;

@@ -44,8 +44,8 @@ fn common_labels_are_counted_from_the_right() {
     ];
     for (a, b, expected) in cases {
         let (a, b): (Name, Name) = (a.parse().unwrap(), b.parse().unwrap());
-        assert_eq!(common_labels(a.view(), b.view()), expected, "{a} {b}");
-        assert_eq!(common_labels(b.view(), a.view()), expected, "{b} {a}");
+        assert_eq!(common_label_count(a.view(), b.view()), expected, "{a} {b}");
+        assert_eq!(common_label_count(b.view(), a.view()), expected, "{b} {a}");
     }
 }
 
@@ -66,6 +66,6 @@ fn times_are_counted_across_the_end_of_32_bits() {
     let text = "a TXT x\na RRSIG TXT 13 2 60 4294967000 4294960000 1 x. AAAA\nb TXT x\nb RRSIG TXT 13 2 60 4000 4294960000 1 x. AAAA\n";
     let validity = Statistics::count(&zone(text), u32::MAX).validity.unwrap();
     assert_eq!(validity.expiration, [4_294_967_000, 4000]);
-    assert_eq!((validity.expired, validity.early), (1, 0));
+    assert_eq!((validity.expired, validity.not_yet_valid), (1, 0));
     assert_eq!(validity.days_left, [(-1, 1), (0, 1)].into());
 }

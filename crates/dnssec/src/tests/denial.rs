@@ -103,18 +103,18 @@ impl Zone {
         Some(match case {
             Case::Nothing => return None,
             Case::NameError { encloser } | Case::CutWildcard { encloser } => {
-                DenialTarget::Name { name: qname, encloser: node(encloser) }
+                DenialTarget::NxDomain { name: qname, encloser: node(encloser) }
             }
-            Case::NoData => DenialTarget::Type { node: node(&qname.to_name()) },
+            Case::NoData => DenialTarget::NoData { node: node(&qname.to_name()) },
             Case::WildcardAnswer { encloser } => {
-                DenialTarget::CloserMatch { name: qname, encloser: node(encloser) }
+                DenialTarget::WildcardExpansion { name: qname, encloser: node(encloser) }
             }
-            Case::WildcardNoData { encloser } => DenialTarget::WildcardType {
+            Case::WildcardNoData { encloser } => DenialTarget::WildcardNoData {
                 name: qname,
                 encloser: node(encloser),
                 wildcard: node(&Name::wildcard_below(encloser.view()).unwrap()),
             },
-            Case::NoDs { cut } => DenialTarget::Ds { cut: node(cut) },
+            Case::NoDs { cut } => DenialTarget::NoDs { cut: node(cut) },
         })
     }
 

@@ -73,7 +73,7 @@ impl Scope {
             Self::Nsec3Complete => mechanism == Mechanism::Nsec3,
             Self::Nsec3OptOut => mechanism == Mechanism::Nsec3OptOut,
             Self::NotNsec5 => !Self::Nsec5.covers(mechanism),
-            Self::Nsec5 => mechanism.mapping() == Mapping::Vrf,
+            Self::Nsec5 => mechanism.name_hash() == NameHash::Vrf,
             Self::Nsec5Complete => mechanism == Mechanism::Nsec5,
             Self::Nsec5OptOut => mechanism == Mechanism::Nsec5OptOut,
         }
@@ -83,7 +83,7 @@ impl Scope {
 /// Algorithm and mechanism of each cell that `scope` covers. The algorithm has the number that the
 /// mechanism requires.
 pub(super) fn cells(scope: Scope) -> impl Iterator<Item = (Algorithm, Mechanism)> {
-    let mechanisms = EVERY.into_iter().filter(move |mechanism| scope.covers(*mechanism));
+    let mechanisms = ALL_MECHANISMS.into_iter().filter(move |mechanism| scope.covers(*mechanism));
     mechanisms.flat_map(|mechanism| {
         ALGORITHMS.into_iter().map(move |algorithm| (number_for(algorithm, mechanism), mechanism))
     })
@@ -194,7 +194,7 @@ fn plant_one(row: &Row, algorithm: Algorithm, mechanism: Mechanism) -> Option<St
     let vrf = crate::tests::nsec5::vrf();
     let by = |proofs, key| verify_with(&contents, &options, &Nsec5Evidence { proofs, key });
     // The same fault as a change of the sound zone, with verified signatures.
-    let earlier = Some(VerifiedPredecessor::from_record(&before, Some(NOW)));
+    let earlier = Some(VerifiedPredecessor::assume_verified(&before, Some(NOW)));
     let evidence = Nsec5Evidence { proofs, key: None };
     let as_change = verify_with_inputs(
         &contents,
@@ -243,7 +243,7 @@ fn is_seen_in_public(wanted: &Found, report: &Report) -> bool {
             || fault.reason == FaultReason::ChainExtra && is_hashed(fault)
     };
     let of_number = |fault: &&Fault| {
-        matches!(fault.reason, FaultReason::ChainCount { .. } | FaultReason::ChainKind { .. })
+        matches!(fault.reason, FaultReason::ChainCount { .. } | FaultReason::ChainKindCount { .. })
     };
     let of_proof = |fault: &&Fault| {
         fault.rtype == Some(Rtype::NSEC5PROOF) && fault.reason != FaultReason::UnexpectedRecords

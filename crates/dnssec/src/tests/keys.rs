@@ -74,18 +74,18 @@ fn forms_of_the_key_file() {
 }
 
 #[test]
-fn times_of_a_file_are_kept() {
-    assert_eq!(KeyTimes::of_file("Private-key-format: v1.2\nAlgorithm: 15\nPrivateKey: x\n"), Ok(None));
+fn times_of_a_file_are_read_and_written_unchanged() {
+    assert_eq!(KeyTimes::parse("Private-key-format: v1.2\nAlgorithm: 15\nPrivateKey: x\n"), Ok(None));
     let pair = KeyPair::parse(KEY_FILE, PRIVATE_FILE).unwrap();
     let lines = "Created: 20170822000000 (Tue Aug 22 00:00:00 2017)\nInactive: 20180101000000\n";
-    let times = KeyTimes::of_file(lines).unwrap().unwrap();
+    let times = KeyTimes::parse(lines).unwrap().unwrap();
     let text = pair.private_file_text(&times);
     assert!(text.ends_with("=\nCreated: 20170822000000\nInactive: 20180101000000\n"), "{}", text.len());
-    assert_eq!(KeyTimes::of_file(&text), Ok(Some(times)));
+    assert_eq!(KeyTimes::parse(&text), Ok(Some(times)));
 }
 
 #[test]
-fn a_record_by_itself_says_what_its_pair_says() {
+fn a_record_has_the_properties_of_its_key_pair() {
     let pair = KeyPair::parse(KEY_FILE, PRIVATE_FILE).unwrap();
     let record = KeyRecord::parse(KEY_FILE).unwrap();
     assert_eq!((record.owner(), record.flags(), record.rdata()), (&pair.owner, 257, &*pair.dnskey_rdata()));
@@ -99,7 +99,7 @@ fn a_record_by_itself_says_what_its_pair_says() {
 }
 
 #[test]
-fn roles_by_the_other_keys_of_the_algorithm() {
+fn roles_depend_on_the_other_keys_of_the_algorithm() {
     let role = |keys: &[(Algorithm, u16)]| roles(keys);
     assert_eq!(role(&[(ED25519, 257), (ED25519, 256)]), [Role::Ksk, Role::Zsk]);
     assert_eq!(role(&[(ED25519, 257), (P256, 256)]), [Role::Csk, Role::Csk]);
@@ -120,7 +120,7 @@ fn base_names_are_those_of_bind() {
 }
 
 #[test]
-fn files_of_different_keys_are_refused_with_what_differs() {
+fn files_of_different_keys_are_rejected() {
     let other = key("example.com.", 257, ED25519, 5);
     let public = other.tag();
     assert_eq!(
@@ -139,7 +139,7 @@ fn files_of_different_keys_are_refused_with_what_differs() {
 }
 
 #[test]
-fn damaged_key_files_are_named() {
+fn damaged_key_files_are_errors() {
     assert_eq!(error(""), KeyFileError::NoRecord);
     assert_eq!(error("; nothing but a comment"), KeyFileError::NoRecord);
     assert_eq!(error("example.com. IN A 192.0.2.1"), KeyFileError::NoRecord);
@@ -195,7 +195,7 @@ fn roles_of_ksk_and_zsk() {
 }
 
 #[test]
-fn keys_of_one_kind_sign_everything() {
+fn keys_sign_everything_if_all_or_none_have_the_sep_flag() {
     for flags in [256, 257] {
         let keys = || vec![key("example.", flags, ED25519, 1)];
         assert_eq!(signers(keys(), Rtype::DNSKEY), [(flags, ED25519)]);
@@ -204,7 +204,7 @@ fn keys_of_one_kind_sign_everything() {
 }
 
 #[test]
-fn roles_are_given_for_each_algorithm() {
+fn roles_are_assigned_for_each_algorithm() {
     let keys = || {
         vec![key("example.", 257, ED25519, 1), key("example.", 256, P256, 2), key("example.", 257, P256, 3)]
     };
@@ -213,7 +213,7 @@ fn roles_are_given_for_each_algorithm() {
 }
 
 #[test]
-fn a_revoked_key_signs_the_keys_alone() {
+fn a_revoked_key_signs_only_the_key_set() {
     let keys = || vec![key("example.", 257 | REVOKE, ED25519, 1), key("example.", 257, ED25519, 2)];
     assert_eq!(signers(keys(), Rtype::DNSKEY).len(), 2);
     assert_eq!(signers(keys(), Rtype::A), [(257, ED25519)]);
@@ -222,7 +222,7 @@ fn a_revoked_key_signs_the_keys_alone() {
 }
 
 #[test]
-fn sets_that_cannot_sign_are_refused() {
+fn sets_that_cannot_sign_are_errors() {
     let zone = name("example.");
     let error = |keys| KeySet::new(&zone, keys).unwrap_err();
     assert_eq!(error(vec![]), KeySetError::NoKey(zone.clone()));

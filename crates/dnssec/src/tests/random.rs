@@ -26,7 +26,7 @@ pub(super) fn any_zone() -> impl Strategy<Value = String> {
 }
 
 fn any_mechanism() -> impl Strategy<Value = Mechanism> {
-    prop::sample::select(ALL.to_vec())
+    prop::sample::select(NSEC_AND_NSEC3.to_vec())
 }
 
 pub(super) fn config(cases: u32, seed: u64) -> ProptestConfig {
@@ -52,7 +52,7 @@ proptest! {
     #[test]
     fn what_is_signed_verifies(records in any_zone(), mechanism in any_mechanism(), pair: bool, salt: bool) {
         let contents = zone(&records);
-        let keys = if pair { pair_of("example.") } else { csk_of("example.") };
+        let keys = if pair { ksk_and_zsk_of("example.") } else { csk_of("example.") };
         let mut options = options(mechanism);
         if salt {
             options.nsec3 = Nsec3Params { salt: vec![1, 2], iterations: 1 };
@@ -86,7 +86,7 @@ proptest! {
                 seen += 1;
             }
         });
-        prop_assert!(!report(&damaged).is_sound());
+        prop_assert!(!report(&damaged).has_no_faults());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::sign::{
     IncrementalResult, PreviousZone, SerialPolicy, SignError, SignWarning, is_current, resign,
-    resign_changes, resign_compared, resign_stored,
+    resign_changes, resign_stored, resign_stored_with_contents,
 };
 use nonesuch_zone::change::is_data;
 use nonesuch_zone::{ChangeSet, CompiledError, StoredZone, Verification, compiled};
@@ -13,8 +13,8 @@ const PERIOD: u32 = EXPIRATION - INCEPTION;
 const RECORDS: &str = "a A 192.0.2.1\nb NS ns.elsewhere.test.\nc A 192.0.2.3\nd NS ns.elsewhere.test.\nd DS 1 13 2 \
     0000000000000000000000000000000000000000000000000000000000000000\ne TXT \"e\"\n";
 
-/// Options of a run `days` after the first one.
-fn later(mechanism: Mechanism, previous: &Contents, days: u32) -> SignOptions<'_> {
+/// Options for signing `days` days after [`NOW`], with a previous zone.
+fn options_after(mechanism: Mechanism, previous: &Contents, days: u32) -> SignOptions<'_> {
     let now = NOW + days * DAY;
     let mut options = SignOptions::new(mechanism, now - 3600, now + 14 * DAY);
     options.now = now;
@@ -22,7 +22,8 @@ fn later(mechanism: Mechanism, previous: &Contents, days: u32) -> SignOptions<'_
     options
 }
 
-fn sound_at(contents: &Contents, now: u32) {
+/// Asserts that the zone has neither faults nor warnings at `now`.
+fn assert_sound_at(contents: &Contents, now: u32) {
     let report = verify(contents, &VerifyOptions { now: Some(now), ..VerifyOptions::default() });
     assert_eq!((report.faults, report.warnings), (vec![], vec![]), "{}", text(contents));
 }
@@ -38,42 +39,43 @@ fn signatures(contents: &Contents) -> Vec<(Name, Rtype, Vec<u8>)> {
         .collect()
 }
 
-/// Owner and type of the signatures of `new` that `old` does not have.
-fn fresh(old: &Contents, new: &Contents) -> Vec<(String, Rtype)> {
+/// Owner and type covered of the signatures of `new` that `old` does not have.
+fn new_signatures(old: &Contents, new: &Contents) -> Vec<(String, Rtype)> {
     let before = signatures(old);
-    let fresh = signatures(new).into_iter().filter(|signature| !before.contains(signature));
-    fresh.map(|(owner, rtype, _)| (owner.to_string(), rtype)).collect()
+    let added = signatures(new).into_iter().filter(|signature| !before.contains(signature));
+    added.map(|(owner, rtype, _)| (owner.to_string(), rtype)).collect()
 }
 
 #[test]
 fn one_changed_rrset_takes_two_signatures() {
-    for mechanism in ALL {
-        let keys = pair_of("example.");
+    for mechanism in NSEC_AND_NSEC3 {
+        let keys = ksk_and_zsk_of("example.");
         let old = signed(&zone(RECORDS), mechanism);
         let new = zone(&RECORDS.replace("192.0.2.3", "192.0.2.4"));
-        let options = later(mechanism, &old, 1);
+        let options = options_after(mechanism, &old, 1);
         let resigned = resign(&new, &keys, &options).unwrap().unwrap();
-        sound_at(resigned.contents(), options.now);
+        assert_sound_at(resigned.contents(), options.now);
         let expected = [("example.".to_owned(), Rtype::SOA), ("c.example.".to_owned(), Rtype::A)];
-        assert_eq!(fresh(&old, resigned.contents()), expected);
+        assert_eq!(new_signatures(&old, resigned.contents()), expected);
         let statistics = resigned.statistics();
         assert_eq!(statistics.signatures, 2);
         assert_eq!(statistics.signatures_kept, signatures(&old).len() as u64 - 2);
         assert_eq!(statistics.serial, 8);
-        let warning = SignWarning::SerialBehind { policy: SerialPolicy::Keep, old: 7, wanted: 7, used: 8 };
+        let warning =
+            SignWarning::SerialNotIncreased { policy: SerialPolicy::Keep, old: 7, wanted: 7, used: 8 };
         assert_eq!(resigned.warnings(), [warning]);
     }
 }
 
 #[test]
 fn delegations_that_change_their_servers_take_no_signature() {
-    for mechanism in ALL {
+    for mechanism in NSEC_AND_NSEC3 {
         let old = signed(&zone(RECORDS), mechanism);
         let before = zone(RECORDS);
         let after = zone(&RECORDS.replace("b NS ns.elsewhere.test.", "b NS other.elsewhere.test."));
         let changes = ChangeSet::between(&before, &after, is_data);
-        let options = later(mechanism, &old, 1);
-        let resigned = resign_changes(&changes, &pair_of("example."), &options).unwrap().unwrap();
+        let options = options_after(mechanism, &old, 1);
+        let resigned = resign_changes(&changes, &ksk_and_zsk_of("example."), &options).unwrap().unwrap();
         assert_eq!(resigned.statistics().signatures, 1, "the SOA record's");
         // The apex and the delegation; with NSEC3, also the record of each, if it exists.
         assert!(resigned.names_planned().unwrap() <= 4);
@@ -81,48 +83,48 @@ fn delegations_that_change_their_servers_take_no_signature() {
 }
 
 #[test]
-fn nothing_is_signed_where_nothing_changes_and_nothing_expires() {
-    let keys = pair_of("example.");
-    for mechanism in ALL {
+fn nothing_is_signed_if_nothing_changes_or_expires() {
+    let keys = ksk_and_zsk_of("example.");
+    for mechanism in NSEC_AND_NSEC3 {
         let old = signed(&zone(RECORDS), mechanism);
         for days in [1, 10] {
-            let options = later(mechanism, &old, days);
+            let options = options_after(mechanism, &old, days);
             assert!(is_current(&zone(RECORDS), &keys, &options).unwrap());
             assert!(resign(&zone(RECORDS), &keys, &options).unwrap().is_none());
             let none = ChangeSet::between(&old, &old, is_data);
             assert!(resign_changes(&none, &keys, &options).unwrap().is_none());
         }
         // In the last quarter of the validity period, all signatures are replaced.
-        let options = later(mechanism, &old, 11);
+        let options = options_after(mechanism, &old, 11);
         let none = ChangeSet::between(&old, &old, is_data);
         let resigned = resign(&zone(RECORDS), &keys, &options).unwrap().unwrap();
         assert_eq!(resigned.statistics().signatures_kept, 0);
         assert_eq!(resigned.statistics().serial, 8);
-        let mended = resign_changes(&none, &keys, &options).unwrap().unwrap();
-        assert_eq!(text(mended.into_signed().unwrap().contents()), text(resigned.contents()));
+        let updated = resign_changes(&none, &keys, &options).unwrap().unwrap();
+        assert_eq!(text(updated.into_signed().unwrap().contents()), text(resigned.contents()));
         // A serial that has increased is published.
-        let moved = text(&zone(RECORDS)).replace(" 7 3600", " 9 3600");
-        let moved = read_zone(&moved, &name("example."));
-        let options = later(mechanism, &old, 1);
-        let resigned = resign(&moved, &keys, &options).unwrap().unwrap();
+        let increased = text(&zone(RECORDS)).replace(" 7 3600", " 9 3600");
+        let increased = read_zone(&increased, &name("example."));
+        let options = options_after(mechanism, &old, 1);
+        let resigned = resign(&increased, &keys, &options).unwrap().unwrap();
         assert_eq!((resigned.statistics().signatures, resigned.statistics().serial), (1, 9));
     }
 }
 
 #[test]
-fn whatever_else_is_asked_for_is_not_current() {
-    let keys = pair_of("example.");
+fn a_zone_for_other_options_is_not_current() {
+    let keys = ksk_and_zsk_of("example.");
     let old = signed(&zone(RECORDS), Mechanism::Nsec3);
-    let current = |options: &SignOptions<'_>| is_current(&zone(RECORDS), &keys, options).unwrap();
-    let options = later(Mechanism::Nsec3, &old, 1);
-    assert!(current(&options));
-    assert!(!current(&SignOptions { mechanism: Mechanism::Nsec, ..options.clone() }));
-    assert!(!current(&SignOptions { mechanism: Mechanism::Nsec3OptOut, ..options.clone() }));
-    assert!(!current(&SignOptions { publish_cds: true, ..options.clone() }));
-    assert!(!current(&SignOptions { dnskey_ttl: Some(1), ..options.clone() }));
+    let is_current_for = |options: &SignOptions<'_>| is_current(&zone(RECORDS), &keys, options).unwrap();
+    let options = options_after(Mechanism::Nsec3, &old, 1);
+    assert!(is_current_for(&options));
+    assert!(!is_current_for(&SignOptions { mechanism: Mechanism::Nsec, ..options.clone() }));
+    assert!(!is_current_for(&SignOptions { mechanism: Mechanism::Nsec3OptOut, ..options.clone() }));
+    assert!(!is_current_for(&SignOptions { publish_cds: true, ..options.clone() }));
+    assert!(!is_current_for(&SignOptions { dnskey_ttl: Some(1), ..options.clone() }));
     let nsec3 = Nsec3Params { salt: vec![1], iterations: 0 };
-    assert!(!current(&SignOptions { nsec3, ..options.clone() }));
-    assert!(!current(&SignOptions { previous: None, ..options.clone() }));
+    assert!(!is_current_for(&SignOptions { nsec3, ..options.clone() }));
+    assert!(!is_current_for(&SignOptions { previous: None, ..options.clone() }));
     assert!(!is_current(&zone(RECORDS), &csk_of("example."), &options).unwrap());
     for other in ["d", "c", "e A 192.0.2.9", "A A 192.0.2.1\n"] {
         let records = if other.contains(' ') { format!("{RECORDS}{other}\n") } else { without(other) };
@@ -138,7 +140,7 @@ fn without(owner: &str) -> String {
 }
 
 #[test]
-fn every_step_of_a_roll_over_keeps_what_it_can() {
+fn every_step_of_a_rollover_reuses_all_suitable_signatures() {
     let zone_key = |seed| key("example.", 256, Algorithm::ED25519, seed);
     let entry_point = |algorithm, seed| key("example.", 257, algorithm, seed);
     let (old, new) = (Algorithm::ED25519, Algorithm::ECDSAP256SHA256);
@@ -153,7 +155,7 @@ fn every_step_of_a_roll_over_keeps_what_it_can() {
             vec![entry_point(new, 5)],
         ]
     };
-    for mechanism in ALL {
+    for mechanism in NSEC_AND_NSEC3 {
         let contents = zone(RECORDS);
         let mut previous: Option<Contents> = None;
         let mut outcomes = Vec::new();
@@ -161,7 +163,9 @@ fn every_step_of_a_roll_over_keeps_what_it_can() {
             let keys = KeySet::new(&name("example."), keys).unwrap();
             let signed = match &previous {
                 None => sign(&contents, &keys, &options(mechanism)).unwrap(),
-                Some(previous) => resign(&contents, &keys, &later(mechanism, previous, 0)).unwrap().unwrap(),
+                Some(previous) => {
+                    resign(&contents, &keys, &options_after(mechanism, previous, 0)).unwrap().unwrap()
+                }
             };
             assert_sound(signed.contents());
             let statistics = signed.statistics();
@@ -182,7 +186,7 @@ fn every_step_of_a_roll_over_keeps_what_it_can() {
 
 #[test]
 fn signatures_by_a_key_that_the_previous_zone_did_not_publish_are_not_kept() {
-    let keys = pair_of("example.");
+    let keys = ksk_and_zsk_of("example.");
     let old = signed(&zone(RECORDS), Mechanism::Nsec);
     let tag = keys.keys().iter().find(|key| !key.is_sep()).unwrap().tag();
     // The result of a signature by another key with the same tag: the DNSKEY record differs.
@@ -192,7 +196,8 @@ fn signatures_by_a_key_that_the_previous_zone_did_not_publish_are_not_kept() {
             rdata.swap(8, 10);
         }
     });
-    let options = SignOptions { allow_unsafe_transition: true, ..later(Mechanism::Nsec, &foreign, 0) };
+    let options =
+        SignOptions { allow_unsafe_transition: true, ..options_after(Mechanism::Nsec, &foreign, 0) };
     let signed = resign(&zone(RECORDS), &keys, &options).unwrap().unwrap();
     assert_eq!(signed.statistics().signatures_kept, 0);
     assert_sound(signed.contents());
@@ -200,7 +205,7 @@ fn signatures_by_a_key_that_the_previous_zone_did_not_publish_are_not_kept() {
 
 #[test]
 fn a_previous_zone_with_bad_signatures_is_refused() {
-    let keys = pair_of("example.");
+    let keys = ksk_and_zsk_of("example.");
     let old = signed(&zone(RECORDS), Mechanism::Nsec);
     let damage = |owner: Option<&'static str>| {
         rewrite(&old, move |node, rtype, _, rdata| {
@@ -215,11 +220,11 @@ fn a_previous_zone_with_bad_signatures_is_refused() {
         [sign(&zone(RECORDS), &keys, options).map(|_| ()), resign_changes(&none, &keys, options).map(|_| ())]
     };
     let bad = damage(None);
-    for outcome in both(&later(Mechanism::Nsec, &bad, 1)) {
+    for outcome in both(&options_after(Mechanism::Nsec, &bad, 1)) {
         assert!(matches!(outcome, Err(SignError::BadPrevious { .. })), "{outcome:?}");
     }
     let bad = damage(Some("e.example."));
-    let mut options = later(Mechanism::Nsec, &bad, 1);
+    let mut options = options_after(Mechanism::Nsec, &bad, 1);
     options.previous.as_mut().unwrap().verify = true;
     for outcome in both(&options) {
         let Err(SignError::BadPrevious { owner, .. }) = outcome else { panic!("{outcome:?}") };
@@ -228,18 +233,18 @@ fn a_previous_zone_with_bad_signatures_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
-    let keys = pair_of("example.");
+fn options_that_exclude_each_other_are_errors() {
+    let keys = ksk_and_zsk_of("example.");
     let old = signed(&zone(RECORDS), Mechanism::Nsec);
-    let mut options = later(Mechanism::Nsec, &old, 1);
+    let mut options = options_after(Mechanism::Nsec, &old, 1);
     options.previous.as_mut().unwrap().refresh = 14 * DAY;
     let outcome = sign(&zone(RECORDS), &keys, &options);
-    assert_eq!(outcome.err(), Some(SignError::Refresh { refresh: 14 * DAY, least: 14 * DAY }));
-    let mut options = later(Mechanism::Nsec, &old, 1);
+    assert_eq!(outcome.err(), Some(SignError::Refresh { refresh: 14 * DAY, min_validity: 14 * DAY }));
+    let mut options = options_after(Mechanism::Nsec, &old, 1);
     options.jitter = 12 * DAY;
     assert!(matches!(sign(&zone(RECORDS), &keys, &options).err(), Some(SignError::Refresh { .. })));
     let other = read_zone("$TTL 1\nother. SOA a b 1 2 3 4 5\nother. NS a.\n", &name("other."));
-    let outcome = sign(&other, &pair_of("other."), &later(Mechanism::Nsec, &old, 1));
+    let outcome = sign(&other, &ksk_and_zsk_of("other."), &options_after(Mechanism::Nsec, &old, 1));
     assert!(matches!(outcome.err(), Some(SignError::PreviousOfOtherZone { .. })));
     let none = ChangeSet::between(&old, &old, is_data);
     let outcome = resign_changes(&none, &keys, &super::options(Mechanism::Nsec));
@@ -248,7 +253,7 @@ fn what_cannot_be_is_said() {
 
 #[test]
 fn changes_that_do_not_fit_are_errors_that_name_the_line() {
-    let keys = pair_of("example.");
+    let keys = ksk_and_zsk_of("example.");
     let old = signed(&zone(RECORDS), Mechanism::Nsec);
     for (changes, line) in [
         ("; comment\n- a.example. 3600 IN A 192.0.2.2\n", 2),
@@ -258,7 +263,7 @@ fn changes_that_do_not_fit_are_errors_that_name_the_line() {
         ("+ example. 3600 IN TXT \"a\"\n+ a.test. 3600 IN A 192.0.2.1\n+ a. 3600 IN A 192.0.2.1\n", 3),
     ] {
         let changes = ChangeSet::parse(changes.as_bytes(), &name("example.")).unwrap();
-        let outcome = resign_changes(&changes, &keys, &later(Mechanism::Nsec, &old, 1));
+        let outcome = resign_changes(&changes, &keys, &options_after(Mechanism::Nsec, &old, 1));
         let Err(SignError::Change(error)) = outcome else { panic!("{outcome:?}") };
         assert_eq!(error.line, line);
     }
@@ -272,25 +277,25 @@ fn compile(contents: &Contents) -> Vec<u8> {
 }
 
 #[test]
-fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
-    let keys = pair_of("example.");
-    // More names than signatures that are verified.
+fn only_the_chunks_of_a_compiled_zone_that_the_changes_affect_are_read() {
+    let keys = ksk_and_zsk_of("example.");
+    // More names than the sample has whose signatures are verified.
     let records: String = (0..150).map(|number| format!("n{number} A 192.0.2.1\n")).collect();
     let changes = ChangeSet::parse(b"+ n7.example. 3600 IN A 192.0.2.77\n", &name("example.")).unwrap();
-    for mechanism in ALL {
+    for mechanism in NSEC_AND_NSEC3 {
         let old = signed(&zone(&records), mechanism);
         let sound = compile(&old);
-        let options = later(mechanism, &old, 1);
+        let options = options_after(mechanism, &old, 1);
         let expected = resign_changes(&changes, &keys, &options).unwrap().unwrap();
         let expected = text(expected.into_signed().unwrap().contents());
-        let (mut mended, mut refused) = (0, 0);
-        for at in (320..sound.len() - 64).step_by(307) {
+        let (mut updated, mut rejected) = (0, 0);
+        for damaged in (320..sound.len() - 64).step_by(307) {
             let mut octets = sound.clone();
-            octets[at] ^= 1;
+            octets[damaged] ^= 1;
             // A damaged directory and a damaged first chunk are always detected.
             let Ok(zone) = StoredZone::of_octets(octets) else { continue };
             let Ok(outcome) = resign_stored(&zone, &changes, &keys, &options) else {
-                refused += 1;
+                rejected += 1;
                 continue;
             };
             let IncrementalResult::Signed(resigned) = outcome else { panic!("{outcome:?}") };
@@ -300,10 +305,10 @@ fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
             if compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out).is_ok() {
                 let error = compiled::read(&out).unwrap_err();
                 assert!(matches!(error, CompiledError::Altered), "{error:?}");
-                mended += 1;
+                updated += 1;
             }
         }
-        assert!(mended > 0 && refused > 0, "{mechanism}: {mended}, {refused}");
+        assert!(updated > 0 && rejected > 0, "{mechanism}: {updated}, {rejected}");
         let zone = StoredZone::of_octets(sound).unwrap();
         let Ok(IncrementalResult::Signed(resigned)) = resign_stored(&zone, &changes, &keys, &options) else {
             panic!()
@@ -313,21 +318,21 @@ fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
 }
 
 #[test]
-fn a_compiled_zone_of_which_nothing_is_to_be_signed_stays() {
-    let keys = pair_of("example.");
-    for mechanism in ALL {
+fn a_current_compiled_zone_remains_unchanged() {
+    let keys = ksk_and_zsk_of("example.");
+    for mechanism in NSEC_AND_NSEC3 {
         let old = signed(&zone(RECORDS), mechanism);
         let (octets, none) = (compile(&old), ChangeSet::between(&old, &old, is_data));
         let zone = StoredZone::of_octets(octets).unwrap();
         for (days, stays) in [(1, true), (10, true), (11, false)] {
-            let outcome = resign_stored(&zone, &none, &keys, &later(mechanism, &old, days)).unwrap();
+            let outcome = resign_stored(&zone, &none, &keys, &options_after(mechanism, &old, days)).unwrap();
             assert_eq!(matches!(outcome, IncrementalResult::Unchanged), stays, "{days}");
         }
-        let facts = crate::inspect::denial_by_directory(&zone).unwrap();
-        assert_eq!(Some(facts), crate::inspect::denial(&old));
+        let info = crate::inspect::denial_by_directory(&zone).unwrap();
+        assert_eq!(Some(info), crate::inspect::denial(&old));
         // Another mechanism or another key requires signing the whole zone.
-        for other in ALL.into_iter().filter(|other| *other != mechanism) {
-            let outcome = resign_stored(&zone, &none, &keys, &later(other, &old, 1)).unwrap();
+        for other in NSEC_AND_NSEC3.into_iter().filter(|other| *other != mechanism) {
+            let outcome = resign_stored(&zone, &none, &keys, &options_after(other, &old, 1)).unwrap();
             assert!(matches!(outcome, IncrementalResult::Impossible), "{other}");
         }
     }
@@ -337,7 +342,7 @@ fn a_compiled_zone_of_which_nothing_is_to_be_signed_stays() {
 #[test]
 fn zone_files_in_another_form_are_not_compared() {
     let after = zone(RECORDS);
-    for mechanism in ALL {
+    for mechanism in NSEC_AND_NSEC3 {
         let sound = text(&signed(&after, mechanism));
         let compared = |text: String| compiled::compare_octets(text.into_bytes(), &after).unwrap();
         assert!(compared(sound.clone()).is_some());
@@ -348,21 +353,21 @@ fn zone_files_in_another_form_are_not_compared() {
             lines.join("\n") + "\n"
         };
         let signature = lines.iter().rposition(|line| line.contains("\tRRSIG\tNSEC")).unwrap();
-        let link = lines.iter().rposition(|line| line.contains("\tIN\tNSEC")).unwrap();
+        let chain_record = lines.iter().rposition(|line| line.contains("\tIN\tNSEC")).unwrap();
         let swapped = lines.iter().rev().copied().collect::<Vec<_>>().join("\n") + "\n";
-        let cut = |line: &str, from: &str, to: &str| line.replace(from, to);
+        let replace = |line: &str, from: &str, to: &str| line.replace(from, to);
         let cases = [
             sound.trim_end().to_owned(),
             with(signature, ""),
             with(signature, "; nothing"),
             with(signature, "$TTL 3600"),
-            with(signature, &cut(lines[signature], "\tIN\t", "\tin\t")),
-            with(signature, &cut(lines[signature], "\tRRSIG\tNSEC", "\tRRSIG\tTXT")),
-            with(signature, &cut(lines[signature], " example. ", " example.test. ")),
-            with(signature, &cut(lines[signature], " example. ", " example. (")),
+            with(signature, &replace(lines[signature], "\tIN\t", "\tin\t")),
+            with(signature, &replace(lines[signature], "\tRRSIG\tNSEC", "\tRRSIG\tTXT")),
+            with(signature, &replace(lines[signature], " example. ", " example.test. ")),
+            with(signature, &replace(lines[signature], " example. ", " example. (")),
             with(signature, lines[signature].trim_end_matches('=')),
-            with(signature, lines[link]),
-            with(link, lines[signature]),
+            with(signature, lines[chain_record]),
+            with(chain_record, lines[signature]),
             swapped,
             String::new(),
         ];
@@ -373,17 +378,18 @@ fn zone_files_in_another_form_are_not_compared() {
 }
 
 #[test]
-fn what_a_signed_zone_file_lacks_is_made_from_the_whole_zone() {
-    let keys = pair_of("example.");
+fn a_signed_zone_file_that_lacks_records_is_not_updated() {
+    let keys = ksk_and_zsk_of("example.");
     let after = zone(&RECORDS.replace("a A 192.0.2.1", "a A 192.0.2.9"));
-    for mechanism in ALL {
+    for mechanism in NSEC_AND_NSEC3 {
         let old = signed(&zone(RECORDS), mechanism);
         let sound = text(&old);
         let sign_again = |text: String| {
             let compared = compiled::compare_octets(text.into_bytes(), &after).unwrap().unwrap();
-            let options = later(mechanism, &old, 1);
+            let options = options_after(mechanism, &old, 1);
             let outcome =
-                resign_compared(&compared.previous, &compared.changes, &after, &keys, &options).unwrap();
+                resign_stored_with_contents(&compared.previous, &compared.changes, &after, &keys, &options)
+                    .unwrap();
             matches!(outcome, IncrementalResult::Signed(_))
         };
         assert!(sign_again(sound.clone()));
@@ -402,7 +408,7 @@ fn what_a_signed_zone_file_lacks_is_made_from_the_whole_zone() {
 }
 
 #[test]
-fn with_jitter_refreshes_spread_over_the_days_and_go_on_doing_so() {
+fn with_jitter_refreshes_remain_distributed_over_the_days() {
     let records: String = (0..400).map(|at| format!("n{at} A 192.0.2.1\n")).collect();
     let contents = zone(&records);
     let keys = csk_of("example.");
@@ -410,22 +416,22 @@ fn with_jitter_refreshes_spread_over_the_days_and_go_on_doing_so() {
     first.jitter = 9 * DAY;
     let mut previous = sign(&contents, &keys, &first).unwrap().into_contents();
     let total = signatures(&previous).len() as u64;
-    let mut made = Vec::new();
+    let mut generated = Vec::new();
     for day in 1..=40 {
-        let mut options = later(Mechanism::Nsec, &previous, day);
+        let mut options = options_after(Mechanism::Nsec, &previous, day);
         options.jitter = 9 * DAY;
         let Some(signed) = resign(&contents, &keys, &options).unwrap() else {
-            made.push(0);
+            generated.push(0);
             continue;
         };
-        sound_at(signed.contents(), options.now);
-        made.push(signed.statistics().signatures);
+        assert_sound_at(signed.contents(), options.now);
+        generated.push(signed.statistics().signatures);
         previous = signed.into_contents();
     }
-    // A signature is valid for 5 to 14 days, and the refresh window is 3.5 days: one run replaces
-    // about one in six signatures.
-    let (most, sum) = (*made.iter().max().unwrap(), made.iter().sum::<u64>());
-    assert!(most < total / 3, "{most} of {total}: {made:?}");
+    // A signature is valid for 5 to 14 days, and the refresh window is 3.5 days. So on average, the
+    // run of a day replaces about a sixth of the signatures.
+    let (max, sum) = (*generated.iter().max().unwrap(), generated.iter().sum::<u64>());
+    assert!(max < total / 3, "{max} of {total}: {generated:?}");
     assert!(sum > 4 * total && sum < 10 * total, "{sum} of {total}");
-    assert!(made[10..].iter().all(|made| *made > total / 30), "{made:?}");
+    assert!(generated[10..].iter().all(|generated| *generated > total / 30), "{generated:?}");
 }

@@ -3,7 +3,9 @@
 //! signature.
 
 use super::*;
-use crate::sign::{IncrementalResult, PreviousZone, resign_changes, resign_compared, resign_stored};
+use crate::sign::{
+    IncrementalResult, PreviousZone, resign_changes, resign_stored, resign_stored_with_contents,
+};
 use nonesuch_zone::change::{SerialRule, is_data};
 use nonesuch_zone::write::write_splice;
 use nonesuch_zone::{ChangeSet, StoredZone, Verification, compiled};
@@ -70,7 +72,7 @@ fn edited(lines: &[Line], edits: &[Edit], more: &[Line]) -> Vec<Line> {
 }
 
 /// The zone of these records with this serial and SOA minimum.
-fn zone_of(lines: &[Line], serial: u32, minimum: u32) -> Contents {
+fn zone_with(lines: &[Line], serial: u32, minimum: u32) -> Contents {
     let mut text = format!(
         "$ORIGIN example.\n@ 3600 SOA ns1 hostmaster {serial} 3600 300 3600000 {minimum}\n@ 3600 NS ns.elsewhere.test.\n"
     );
@@ -85,16 +87,16 @@ fn zone_of(lines: &[Line], serial: u32, minimum: u32) -> Contents {
 
 /// Parameters of the first and second signing.
 #[derive(Clone, Debug)]
-struct Manner {
+struct SigningParameters {
     mechanism: Mechanism,
-    pair: bool,
-    salt: bool,
+    has_zsk: bool,
+    has_salt: bool,
     minimum: u32,
 }
 
-impl Manner {
+impl SigningParameters {
     fn keys(&self) -> KeySet {
-        if self.pair { pair_of("example.") } else { csk_of("example.") }
+        if self.has_zsk { ksk_and_zsk_of("example.") } else { csk_of("example.") }
     }
 
     fn options(&self, now: u32) -> SignOptions<'static> {
@@ -103,30 +105,32 @@ impl Manner {
         options.jitter = 10 * DAY;
         // The second signing may use other keys.
         options.allow_unsafe_transition = true;
-        if self.salt {
+        if self.has_salt {
             options.nsec3 = Nsec3Params { salt: vec![1, 2], iterations: 1 };
         }
         options
     }
 }
 
-fn any_manner() -> impl Strategy<Value = Manner> {
-    (prop::sample::select(ALL.to_vec()), any::<bool>(), any::<bool>())
-        .prop_map(|(mechanism, pair, salt)| Manner { mechanism, pair, salt, minimum: 900 })
+fn any_parameters() -> impl Strategy<Value = SigningParameters> {
+    (prop::sample::select(NSEC_AND_NSEC3.to_vec()), any::<bool>(), any::<bool>()).prop_map(
+        |(mechanism, has_zsk, has_salt)| SigningParameters { mechanism, has_zsk, has_salt, minimum: 900 },
+    )
 }
 
-/// Two equal manners, or sometimes two different ones.
-fn any_pair_of_manners() -> impl Strategy<Value = (Manner, Manner)> {
+/// Two equal parameters, or sometimes two different ones.
+fn any_two_parameters() -> impl Strategy<Value = (SigningParameters, SigningParameters)> {
     let minimum = prop::sample::select(vec![900, 900, 300]);
-    let other = (any_manner(), minimum).prop_map(|(manner, minimum)| Manner { minimum, ..manner });
-    (any_manner(), other, 0..4).prop_map(|(first, other, same)| {
+    let other = (any_parameters(), minimum)
+        .prop_map(|(parameters, minimum)| SigningParameters { minimum, ..parameters });
+    (any_parameters(), other, 0..4).prop_map(|(first, other, same)| {
         let second = if same > 0 { first.clone() } else { other };
         (first, second)
     })
 }
 
 /// Asserts that each signature of `new` equals that of `old` if that one is still suitable.
-fn assert_minimal(old: &Contents, new: &Contents, now: u32, refresh: u32, made: u64) {
+fn assert_minimal(old: &Contents, new: &Contents, now: u32, refresh: u32, generated: u64) {
     let mut missing = 0;
     for node in new.nodes() {
         for rrset in node.rrsets().filter(|rrset| rrset.rtype() == Rtype::RRSIG) {
@@ -152,7 +156,7 @@ fn assert_minimal(old: &Contents, new: &Contents, now: u32, refresh: u32, made: 
             }
         }
     }
-    assert_eq!(missing, made);
+    assert_eq!(missing, generated);
 }
 
 /// The text of the zone without the RDATA of its signatures.
@@ -178,16 +182,16 @@ proptest! {
     #![proptest_config(config(800, 21))]
 
     #[test]
-    fn both_ways_make_what_signing_makes(
+    fn incremental_signing_gives_the_same_zone_as_signing(
         lines in prop::collection::vec(any_line(), 0..24),
         edits in any_edits(),
         more in prop::collection::vec(any_line(), 0..5),
-        (first, second) in any_pair_of_manners(),
+        (first, second) in any_two_parameters(),
         days in 0_u32..8,
         octets in 1_u32..2000,
         verify_all in any::<bool>(),
     ) {
-        let (before, after) = (zone_of(&lines, 7, 900), zone_of(&edited(&lines, &edits, &more), 9, second.minimum));
+        let (before, after) = (zone_with(&lines, 7, 900), zone_with(&edited(&lines, &edits, &more), 9, second.minimum));
         let old = sign(&before, &first.keys(), &first.options(NOW)).unwrap().into_contents();
         let (keys, now, refresh) = (second.keys(), NOW + days * DAY, 3 * DAY);
         let mut options = second.options(now);
@@ -203,18 +207,18 @@ proptest! {
         assert_minimal(&old, resigned.contents(), now, refresh, resigned.statistics().signatures);
 
         let changes = ChangeSet::between(&before, &after, is_data);
-        let mended = resign_changes(&changes, &keys, &options).unwrap().unwrap();
-        prop_assert_eq!(mended.statistics().records, resigned.contents().record_count());
+        let updated = resign_changes(&changes, &keys, &options).unwrap().unwrap();
+        prop_assert_eq!(updated.statistics().records, resigned.contents().record_count());
         let mut image = Vec::new();
-        compiled::write_splice(&mended.splice(), Verification::Nothing, &mut image).unwrap();
+        compiled::write_splice(&updated.splice(), Verification::Nothing, &mut image).unwrap();
         let (read, _) = compiled::read(&image).unwrap();
         prop_assert_eq!(text(&read), text(resigned.contents()));
         let same_chain = (first.mechanism, first.minimum) == (second.mechanism, second.minimum)
-            && (first.salt == second.salt || first.mechanism == Mechanism::Nsec);
+            && (first.has_salt == second.has_salt || first.mechanism == Mechanism::Nsec);
         let apex_dname = before.node(0).has(Rtype::DNAME) != after.node(0).has(Rtype::DNAME);
         if same_chain && !apex_dname {
-            prop_assert!(mended.names_planned().is_some());
-            let (a, b) = (mended.statistics(), resigned.statistics());
+            prop_assert!(updated.names_planned().is_some());
+            let (a, b) = (updated.statistics(), resigned.statistics());
             prop_assert_eq!(a, b);
         }
         // The same test with a compiled zone in chunks of a few names. No more chunks are loaded
@@ -224,30 +228,30 @@ proptest! {
         let zone = StoredZone::of_octets(image).unwrap();
         match resign_stored(&zone, &changes, &keys, &options).unwrap() {
             IncrementalResult::Signed(parts) => {
-                prop_assert_eq!((parts.statistics(), parts.names_planned()), (mended.statistics(), mended.names_planned()));
+                prop_assert_eq!((parts.statistics(), parts.names_planned()), (updated.statistics(), updated.names_planned()));
                 let mut image = Vec::new();
                 compiled::write_splice(&parts.splice(), Verification::Nothing, &mut image).unwrap();
                 prop_assert_eq!(text(&compiled::read(&image).unwrap().0), text(resigned.contents()));
-                prop_assert_eq!(changes_text(&parts.changes()), changes_text(&mended.changes()));
+                prop_assert_eq!(changes_text(&parts.changes()), changes_text(&updated.changes()));
             }
-            outcome => prop_assert!(mended.names_planned().is_none(), "{:?}", outcome),
+            outcome => prop_assert!(updated.names_planned().is_none(), "{:?}", outcome),
         }
         // The same test with the two zone files. The signed file is read only where the files
         // differ.
         let compared = compiled::compare_octets(text(&old).into_bytes(), &after).unwrap().unwrap();
-        match resign_compared(&compared.previous, &compared.changes, &after, &keys, &options).unwrap() {
+        match resign_stored_with_contents(&compared.previous, &compared.changes, &after, &keys, &options).unwrap() {
             IncrementalResult::Signed(parts) => {
-                prop_assert_eq!(parts.statistics(), mended.statistics());
+                prop_assert_eq!(parts.statistics(), updated.statistics());
                 let mut out = Vec::new();
                 write_splice(&parts.splice(), &mut out).unwrap();
                 prop_assert_eq!(String::from_utf8(out).unwrap(), text(resigned.contents()));
-                prop_assert_eq!(changes_text(&parts.changes()), changes_text(&mended.changes()));
+                prop_assert_eq!(changes_text(&parts.changes()), changes_text(&updated.changes()));
             }
-            outcome => prop_assert!(mended.names_planned().is_none(), "{:?}", outcome),
+            outcome => prop_assert!(updated.names_planned().is_none(), "{:?}", outcome),
         }
-        let replayed = mended.changes().apply(&old, SerialRule::Exact).unwrap();
-        let mended = mended.into_signed().unwrap();
-        prop_assert_eq!(text(mended.contents()), text(resigned.contents()));
-        prop_assert_eq!(text(&replayed), text(mended.contents()));
+        let replayed = updated.changes().apply(&old, SerialRule::Exact).unwrap();
+        let updated = updated.into_signed().unwrap();
+        prop_assert_eq!(text(updated.contents()), text(resigned.contents()));
+        prop_assert_eq!(text(&replayed), text(updated.contents()));
     }
 }

@@ -85,7 +85,7 @@ fn rfc9077_ttl_is_the_lesser_of_soa_ttl_and_minimum() {
     let keys = ["Kexample.org.+008+28954", "Kexample.org.+008+51331"];
     for file in ["example.org.rfc9077-min-is-soa-minimum", "example.org.rfc9077-min-is-soa-ttl"] {
         let Some((contents, keys)) = example(file, "example.org.", &keys) else { return };
-        for mechanism in ALL {
+        for mechanism in NSEC_AND_NSEC3 {
             let signed = sign(&contents, &keys, &options(mechanism)).unwrap();
             // The examples omit the NS records.
             let fault =

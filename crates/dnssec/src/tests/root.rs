@@ -44,11 +44,11 @@ fn the_root_zone_expires() {
         report.faults.iter().filter(|fault| matches!(fault.reason, FaultReason::Expired { .. })).count();
     assert_eq!(expired as u64, signatures);
     let options = VerifyOptions { now: None, ..root_options() };
-    assert!(verify(&contents, &options).is_sound());
+    assert!(verify(&contents, &options).has_no_faults());
 }
 
 #[test]
-fn one_flipped_bit_in_the_root_zone_is_found_and_named() {
+fn one_flipped_bit_in_the_root_zone_is_reported() {
     let Some((contents, _)) = root() else { return };
     // Every signed RRset and the signatures themselves. A sample of them is damaged one by one.
     let mut targets = Vec::new();
@@ -77,7 +77,7 @@ fn one_flipped_bit_in_the_root_zone_is_found_and_named() {
 }
 
 #[test]
-fn the_root_zone_stripped_and_signed_anew_in_all_combinations() {
+fn the_unsigned_root_zone_can_be_signed_with_all_combinations() {
     let Some((contents, _)) = root() else {
         return;
     };
@@ -86,7 +86,7 @@ fn the_root_zone_stripped_and_signed_anew_in_all_combinations() {
         assert!(ALGORITHMS.iter().any(|entry| entry.algorithm == algorithm));
         let make = |flags| KeyPair::generate(&Name::root(), flags, algorithm, None).unwrap();
         let keys = KeySet::new(&Name::root(), vec![make(257), make(256)]).unwrap();
-        for mechanism in ALL {
+        for mechanism in NSEC_AND_NSEC3 {
             let mut options = options(mechanism);
             options.drop_foreign_dnskeys = true;
             let signed = sign(&contents, &keys, &options).unwrap();
@@ -99,7 +99,7 @@ fn the_root_zone_stripped_and_signed_anew_in_all_combinations() {
 }
 
 #[test]
-fn foreign_keys_of_the_root_zone_need_a_decision() {
+fn foreign_keys_of_the_root_zone_are_errors() {
     let Some((contents, _)) = root() else { return };
     let error = sign(&contents, &csk_of("."), &options(Mechanism::Nsec)).unwrap_err();
     assert!(matches!(error, SignError::ForeignKey { algorithm: Algorithm::RSASHA256, .. }), "{error}");

@@ -19,23 +19,23 @@ fn octets(proofs: &Proofs) -> Vec<u8> {
 
 #[test]
 fn a_seal_is_read_back_and_is_of_that_key_alone() {
-    let keys = pair_of("example.");
+    let keys = ksk_and_zsk_of("example.");
     let mut proofs = proofs();
-    assert!(!proofs.is_signed_by(&keys), "nobody has sealed them");
-    proofs.sign(&keys).unwrap();
+    assert!(!proofs.is_sealed_by(&keys), "nobody has sealed them");
+    proofs.add_seal(&keys).unwrap();
     let read = Proofs::read(&octets(&proofs)).unwrap();
-    assert!(read == proofs && read.is_signed_by(&keys));
-    assert!(!read.is_signed_by(&csk_of("example.")), "the seal is the ZSK's");
+    assert!(read == proofs && read.is_sealed_by(&keys));
+    assert!(!read.is_sealed_by(&csk_of("example.")), "the seal is the ZSK's");
     // The seal also covers the serial.
     proofs.set_serial(8);
-    assert!(!proofs.is_signed_by(&keys));
+    assert!(!proofs.is_sealed_by(&keys));
 }
 
 #[test]
 fn proofs_altered_under_a_right_digest_are_not_sealed() {
-    let keys = pair_of("example.");
+    let keys = ksk_and_zsk_of("example.");
     let mut proofs = proofs();
-    proofs.sign(&keys).unwrap();
+    proofs.add_seal(&keys).unwrap();
     let good = octets(&proofs);
     let body = good.len() - 32;
     let mut sealed = 0;
@@ -46,7 +46,7 @@ fn proofs_altered_under_a_right_digest_are_not_sealed() {
         bad.extend_from_slice(&digest);
         if let Ok(read) = Proofs::read(&bad) {
             sealed += 1;
-            assert!(!read.is_signed_by(&keys), "octet {place}");
+            assert!(!read.is_sealed_by(&keys), "octet {place}");
         }
     }
     assert!(sealed > 300, "most octets are of hashes and proofs, and any will do for reading: {sealed}");

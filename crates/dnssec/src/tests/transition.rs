@@ -2,7 +2,7 @@
 //! by the signer.
 
 use super::*;
-use crate::keys::{KeyRecord, REVOKE, SEP, SyncKeys, ZONE_KEY};
+use crate::keys::{CdsSchedule, KeyRecord, REVOKE, SEP, ZONE_KEY};
 use crate::online::{KeySetOptions, sign_key_set};
 use crate::sign::{PreviousZone, SerialPolicy, SignError, SignWarning, resign, resign_stored};
 use crate::transition::{
@@ -42,9 +42,9 @@ pub(super) fn with_keys(others: &[KeyPair]) -> Contents {
 /// The kinds of the faults of a step, in order.
 fn kinds(faults: &[TransitionFault]) -> Vec<&'static str> {
     let kind = |fault: &TransitionFault| match fault {
-        TransitionFault::KeySigners { .. } => "keys",
-        TransitionFault::DataSigners { .. } => "data",
-        TransitionFault::RemovedSigners { .. } => "removed",
+        TransitionFault::DnskeySigners { .. } => "keys",
+        TransitionFault::NewDataSigners { .. } => "data",
+        TransitionFault::OldDataSigners { .. } => "removed",
         TransitionFault::DenialKind { .. } => "denial",
     };
     faults.iter().map(kind).collect()
@@ -118,7 +118,7 @@ pub(super) fn copies(keys: &[KeyPair]) -> Vec<KeyPair> {
 }
 
 #[test]
-fn steps_that_break_validators_are_told_of_two_zones() {
+fn unsafe_transitions_are_detected_between_two_zones() {
     for (what, (keys, others), (next_keys, next_others), expected) in steps() {
         for mechanism in [Mechanism::Nsec, Mechanism::Nsec3] {
             let before = signed_by(copies(&keys), &others, mechanism);
@@ -131,7 +131,7 @@ fn steps_that_break_validators_are_told_of_two_zones() {
 /// RFC 4034 §2.1.1: the SEP flag is a hint. A key without it that signs everything is either
 /// replaced step by step by a key with it, or remains as a zone-signing key.
 #[test]
-fn a_sole_key_without_the_sep_flag_rolls_to_one_with_it() {
+fn a_single_key_without_the_sep_flag_can_be_replaced_by_one_with_it() {
     let signed_again = |before: &Contents, keys: Vec<KeyPair>, others: &[KeyPair]| {
         let previous = Some(PreviousZone::new(before, 14 * 86_400));
         let options = SignOptions {
@@ -219,7 +219,7 @@ fn contents_compiled_zones_and_images_have_the_same_faults() {
 /// Signing software may replace signatures gradually: the old key must stay until no RRset is
 /// signed only by it.
 #[test]
-fn one_rrset_that_a_removed_key_alone_signs_is_found() {
+fn one_rrset_that_only_a_removed_key_signs_is_found() {
     let both = signed_by(vec![ksk(1), zsk(2), zsk(3)], &[], Mechanism::Nsec);
     let after = signed_by(vec![ksk(1), zsk(3)], &[], Mechanism::Nsec);
     let mut run = NodesBuilder::default();
@@ -237,7 +237,7 @@ fn one_rrset_that_a_removed_key_alone_signs_is_found() {
     }
     let before = Contents::from_parts(both.apex(), vec![run]);
     let (owner, tags) = (name("*.w.example."), vec![zsk(2).tag()]);
-    let fault = TransitionFault::RemovedSigners { owner, rtype: Rtype::TXT, tags };
+    let fault = TransitionFault::OldDataSigners { owner, rtype: Rtype::TXT, tags };
     for faults in faults_of_each_form(&before, &after, Some(NOW)) {
         assert_eq!(faults, std::slice::from_ref(&fault));
     }
@@ -257,15 +257,15 @@ fn signed_key_set(zone: &Contents, keys: &[KeyPair], pairs: Vec<KeyPair>) -> Con
         expiration: EXPIRATION,
         ttl: None,
         publish_cds: false,
-        drop_foreign: false,
+        drop_other_dnskeys: false,
         withdrawn: Vec::new(),
-        sync: SyncKeys::default(),
+        sync: CdsSchedule::default(),
     };
     sign_key_set(zone, &options).unwrap()
 }
 
 #[test]
-fn a_sole_key_without_the_sep_flag_signs_the_key_set_beside_one_with_it() {
+fn a_previous_single_key_without_the_sep_flag_still_signs_the_key_set() {
     let before = signed_key_set(&zone(RECORDS), &[zsk(2)], vec![zsk(2)]);
     let after = signed_key_set(&before, &[zsk(2), ksk(1)], vec![zsk(2), ksk(1)]);
     assert_eq!(after.node(0).signatures(Rtype::DNSKEY).unwrap().count(), 2);
@@ -275,7 +275,7 @@ fn a_sole_key_without_the_sep_flag_signs_the_key_set_beside_one_with_it() {
 /// A zone that is signed online does not contain its signatures: the signers are the keys of the
 /// DNSKEY RRset for data.
 #[test]
-fn a_key_set_without_any_key_that_signed_online_is_found() {
+fn a_key_set_without_the_keys_that_signed_online_is_found() {
     let key_set = |keys: &[KeyPair]| signed_key_set(&zone(RECORDS), keys, vec![ksk(1)]);
     let before = key_set(&[ksk(1), zsk(2)]);
     assert_eq!(kinds(&transition_between(&before, &key_set(&[ksk(1), zsk(3)]))), ["removed"]);
@@ -284,7 +284,7 @@ fn a_key_set_without_any_key_that_signed_online_is_found() {
 }
 
 #[test]
-fn a_compiled_zone_is_not_mended_where_the_step_breaks_validators() {
+fn a_compiled_zone_is_not_updated_if_the_transition_is_unsafe() {
     let before = signed_by(vec![ksk(1), zsk(2)], &[zsk(3)], Mechanism::Nsec);
     let keys = KeySet::new(&name("example."), vec![ksk(1), zsk(3)]).unwrap();
     let previous = Some(PreviousZone::new(&before, 14 * 86_400));
@@ -300,7 +300,7 @@ fn a_compiled_zone_is_not_mended_where_the_step_breaks_validators() {
 }
 
 #[test]
-fn steps_that_break_validators_are_not_signed_unless_they_are_allowed() {
+fn unsafe_transitions_are_signed_only_if_they_are_allowed() {
     for (what, (keys, others), (next_keys, next_others), expected) in steps() {
         let before = signed_by(copies(&keys), &others, Mechanism::Nsec);
         let previous = Some(PreviousZone::new(&before, 14 * 86_400));
@@ -342,7 +342,7 @@ fn another_kind_of_chain_needs_another_serial() {
 /// Tag and algorithm identify the key of a signature. A key of the new version with the tag and
 /// algorithm of an old key is still another key.
 #[test]
-fn keys_of_one_tag_are_told_apart() {
+fn keys_with_the_same_tag_are_distinguished() {
     let before = signed_by(vec![ksk(1), zsk(2)], &[], Mechanism::Nsec);
     let tag = zsk(2).tag();
     // Two octets at even positions are swapped: the tag is the same (RFC 4034, appendix B).
@@ -353,12 +353,12 @@ fn keys_of_one_tag_are_told_apart() {
     });
     let faults = transition_between(&before, &after);
     let (owner, rtype, tags) = (name("example."), Rtype::NS, vec![tag]);
-    let removed = TransitionFault::RemovedSigners { owner: owner.clone(), rtype, tags: tags.clone() };
-    assert_eq!(faults, [TransitionFault::DataSigners { owner, rtype, tags }, removed]);
+    let removed = TransitionFault::OldDataSigners { owner: owner.clone(), rtype, tags: tags.clone() };
+    assert_eq!(faults, [TransitionFault::NewDataSigners { owner, rtype, tags }, removed]);
 }
 
 #[test]
-fn unsigned_versions_break_nothing() {
+fn transitions_from_and_to_unsigned_versions_have_no_faults() {
     let before = signed_by(vec![ksk(1)], &[], Mechanism::Nsec);
     for (old, new) in [(&before, &zone("")), (&zone(""), &before), (&before, &before)] {
         assert_eq!(transition_between(old, new), []);

@@ -17,9 +17,9 @@ use crate::verify::{Anchor, VerifyWarning};
 use nonesuch_zone::Image;
 use rayon::prelude::*;
 
-/// Algorithm and mechanism of a test of a case.
+/// The algorithm and mechanism with which a case is tested.
 #[derive(Clone, Copy)]
-struct Cell {
+struct Variant {
     algorithm: Algorithm,
     mechanism: Mechanism,
 }
@@ -38,14 +38,14 @@ enum Make {
     /// The records below the apex. The zone is signed with one key.
     Records(&'static str),
     /// A function generates the zone.
-    Steps(fn(Cell) -> Sound),
+    Steps(fn(Variant) -> Sound),
 }
 
 fn plain((case, rule, records): &records::Plain) -> Row {
     Row { case, rule, scope: Scope::Every, make: Make::Records(records) }
 }
 
-const fn row(case: &'static str, rule: &'static str, scope: Scope, make: fn(Cell) -> Sound) -> Row {
+const fn row(case: &'static str, rule: &'static str, scope: Scope, make: fn(Variant) -> Sound) -> Row {
     Row { case, rule, scope, make: Make::Steps(make) }
 }
 
@@ -101,7 +101,7 @@ impl From<Bench> for Sound {
     }
 }
 
-impl Cell {
+impl Variant {
     fn key(self, flags: u16, seed: u8) -> KeyPair {
         key("example.", flags, self.algorithm, seed)
     }
@@ -119,7 +119,7 @@ impl Cell {
         Bench::of(contents, Arc::new(KeySet::new(contents.apex(), keys).unwrap()), options)
     }
 
-    /// Like [`Cell::bench`], with these records and default options.
+    /// Like [`Variant::bench`], with these records and default options.
     fn signed(self, records: &str, keys: Vec<KeyPair>) -> Bench {
         self.bench(&zone(records), keys, &self.options())
     }
@@ -129,27 +129,27 @@ impl Cell {
 const RECORDS: &str = "a A 192.0.2.1\nb TXT \"t\"\nd NS ns.d\nns.d A 192.0.2.9\n*.w A 192.0.2.1\nx.ent A 192.0.2.1\n\
     s NS ns.elsewhere.test.\ns DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Tests each case in each cell of its scope.
+/// Tests each case with each algorithm and mechanism of its scope.
 #[track_caller]
 fn try_all(rows: &[Row]) {
     let mut all = Vec::new();
     for row in rows {
-        all.extend(cells(row.scope).map(|(algorithm, mechanism)| (row, Cell { algorithm, mechanism })));
+        all.extend(cells(row.scope).map(|(algorithm, mechanism)| (row, Variant { algorithm, mechanism })));
     }
-    let alarms: Vec<String> = all.par_iter().filter_map(|(row, cell)| try_one(row, *cell)).collect();
+    let alarms: Vec<String> = all.par_iter().filter_map(|(row, variant)| try_one(row, *variant)).collect();
     assert!(alarms.is_empty(), "{}", alarms.join("\n"));
 }
 
-fn try_one(row: &Row, cell: Cell) -> Option<String> {
+fn try_one(row: &Row, variant: Variant) -> Option<String> {
     let sound = match row.make {
-        Make::Records(records) => cell.signed(records, cell.csk()).into(),
-        Make::Steps(make) => make(cell),
+        Make::Records(records) => variant.signed(records, variant.csk()).into(),
+        Make::Steps(make) => make(variant),
     };
     let options =
         VerifyOptions { now: Some(sound.now), anchors: sound.anchors.clone(), ..VerifyOptions::default() };
     let written = text(&sound.contents);
     let again = read_zone(&written, sound.contents.apex());
-    let what = format!("{} ({}), {}, {}", row.case, row.rule, cell.algorithm, cell.mechanism);
+    let what = format!("{} ({}), {}, {}", row.case, row.rule, variant.algorithm, variant.mechanism);
     if text(&again) != written {
         return Some(format!("{what}: written and read it is another zone"));
     }
@@ -166,7 +166,7 @@ fn try_one(row: &Row, cell: Cell) -> Option<String> {
         if !report.faults.is_empty() || report.warnings != *warnings {
             return Some(format!("{what}, {which}:\n  {:?}\n  {:?}", report.faults, report.warnings));
         }
-        if report.mechanism != Some(cell.mechanism) {
+        if report.mechanism != Some(variant.mechanism) {
             return Some(format!("{what}, {which}: taken for {:?}", report.mechanism));
         }
     }

@@ -13,7 +13,7 @@ pub struct ValidationLimits {
     pub signatures: u32,
     /// Number of failed signature verifications for each client query after which the validator
     /// verifies no further signature. Default 16.
-    pub failures: u32,
+    pub signature_failures: u32,
     /// Maximum number of keys to try for one RRSIG record if keys have the same tag and algorithm.
     /// The validator ignores further keys; if none of the tried keys verifies the signature, the
     /// signature is not valid. Default 2.
@@ -29,10 +29,10 @@ pub struct ValidationLimits {
     pub nsec5_keys: usize,
     /// Maximum number of NSEC3 iterations to compute; with more, the answer is Insecure (RFC 9276
     /// §3.2). Default 50.
-    pub iterations: u16,
+    pub max_iterations_secure: u16,
     /// Maximum number of NSEC3 iterations with which the answer is Insecure; with more, it is Bogus
     /// (RFC 9276 §3.2). Default 500.
-    pub tolerated_iterations: u16,
+    pub max_iterations_insecure: u16,
     /// Maximum number of SHA-1 blocks for NSEC3 hashes, for each client query. Default 600.
     pub hash_blocks: u32,
     /// Maximum number of NSEC3 records in the authority section of one response; with more, a
@@ -54,13 +54,13 @@ impl Default for ValidationLimits {
     fn default() -> Self {
         Self {
             signatures: 64,
-            failures: 16,
+            signature_failures: 16,
             keys_per_signature: 2,
             signatures_per_rrset: 8,
             dnskeys: 32,
             nsec5_keys: 4,
-            iterations: 50,
-            tolerated_iterations: 500,
+            max_iterations_secure: 50,
+            max_iterations_insecure: 500,
             hash_blocks: 600,
             nsec3_records: 8,
             proofs_per_response: 4,
@@ -79,9 +79,9 @@ pub enum Limit {
     /// [`ValidationLimits::signatures`].
     #[error("signature verifications")]
     Signatures,
-    /// [`ValidationLimits::failures`].
+    /// [`ValidationLimits::signature_failures`].
     #[error("signatures that do not verify")]
-    Failures,
+    SignatureFailures,
     /// [`ValidationLimits::hash_blocks`].
     #[error("NSEC3 hashes")]
     HashBlocks,
@@ -99,7 +99,7 @@ pub struct Work {
     /// Signature verifications, including failed ones.
     pub signatures: u32,
     /// Signature verifications that failed.
-    pub failures: u32,
+    pub signature_failures: u32,
     /// NSEC3 hashes computed.
     pub hashes: u32,
     /// SHA-1 blocks for these hashes.
@@ -116,7 +116,7 @@ impl Work {
     pub const fn since(self, before: Self) -> Self {
         Self {
             signatures: self.signatures - before.signatures,
-            failures: self.failures - before.failures,
+            signature_failures: self.signature_failures - before.signature_failures,
             hashes: self.hashes - before.hashes,
             hash_blocks: self.hash_blocks - before.hash_blocks,
             proofs: self.proofs - before.proofs,
@@ -161,8 +161,8 @@ impl Budget {
 
     /// Deducts one signature verification. The caller calls it before the verification.
     pub(super) const fn take_signature(&mut self) -> Result<(), Limit> {
-        if self.spent.failures >= self.limits.failures {
-            return Err(Limit::Failures);
+        if self.spent.signature_failures >= self.limits.signature_failures {
+            return Err(Limit::SignatureFailures);
         }
         if self.spent.signatures >= self.limits.signatures {
             return Err(Limit::Signatures);
@@ -173,7 +173,7 @@ impl Budget {
 
     /// Counts a signature that does not verify, after [`Budget::take_signature`].
     pub(super) const fn count_failure(&mut self) {
-        self.spent.failures += 1;
+        self.spent.signature_failures += 1;
     }
 
     /// Deducts one hash of `blocks` SHA-1 blocks. The caller calls it before it hashes a name.

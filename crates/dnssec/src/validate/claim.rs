@@ -39,19 +39,19 @@ pub(crate) enum DenialKind {
 pub(crate) struct ProvedClaim {
     pub(crate) kind: DenialKind,
     /// Why the proof is only Insecure; `None` if it is Secure.
-    pub(crate) weakness: Option<InsecureReason>,
+    pub(crate) insecure_reason: Option<InsecureReason>,
 }
 
 impl ProvedClaim {
     /// Creates a Secure claim.
     pub(crate) const fn secure(kind: DenialKind) -> Self {
-        Self { kind, weakness: None }
+        Self { kind, insecure_reason: None }
     }
 
     /// Creates a claim whose proof has a record that covers the next closer name. `is_opt_out`
     /// states whether this is an opt-out record; the claim is then only Insecure (RFC 5155 §9.2).
     pub(crate) fn with_opt_out(kind: DenialKind, is_opt_out: bool) -> Self {
-        Self { kind, weakness: is_opt_out.then_some(InsecureReason::OptOut) }
+        Self { kind, insecure_reason: is_opt_out.then_some(InsecureReason::OptOut) }
     }
 }
 
@@ -75,7 +75,7 @@ fn is_parent_side(map: &[u8]) -> bool {
 /// Checks that the record that matches `name` shows that `rtype` does not exist. `name` is the
 /// denied name or the wildcard that matches it. (RFC 4035 §5.4, RFC 5155 §8.5 to §8.7, RFC 6840
 /// §4.1 and §4.3)
-pub(crate) fn check_type(name: NameRef<'_>, rtype: Rtype, map: &[u8]) -> Result<(), BogusReason> {
+pub(crate) fn check_type_is_absent(name: NameRef<'_>, rtype: Rtype, map: &[u8]) -> Result<(), BogusReason> {
     let is_data = |found: &Rtype| !matches!(*found, Rtype::RRSIG | Rtype::NSEC);
     let found = match rtype {
         Rtype::ANY => bitmap::types(map).find(is_data),
@@ -88,30 +88,30 @@ pub(crate) fn check_type(name: NameRef<'_>, rtype: Rtype, map: &[u8]) -> Result<
         return Err(BogusReason::AliasExists(name.to_name()));
     }
     if rtype != Rtype::DS {
-        return if is_parent_side(map) { Err(BogusReason::ParentSide(name.to_name())) } else { Ok(()) };
+        return if is_parent_side(map) { Err(BogusReason::ParentSideRecord(name.to_name())) } else { Ok(()) };
     }
     // The root has no parent that could have a DS RRset for it.
     let is_apex = bitmap::contains(map, Rtype::SOA) && !name.is_root();
-    if is_apex { Err(BogusReason::ChildSide(name.to_name())) } else { Ok(()) }
+    if is_apex { Err(BogusReason::ChildSideRecord(name.to_name())) } else { Ok(()) }
 }
 
 /// Checks that the record that matches `encloser` can prove something about names below it (RFC
 /// 5155 §8.3, RFC 6840 §4.1, RFC 6672 §5.3.4.1).
-pub(crate) fn check_encloser(encloser: NameRef<'_>, map: &[u8]) -> Result<(), BogusReason> {
+pub(crate) fn check_can_be_encloser(encloser: NameRef<'_>, map: &[u8]) -> Result<(), BogusReason> {
     if bitmap::contains(map, Rtype::DNAME) {
         return Err(BogusReason::BelowDname(encloser.to_name()));
     }
-    if is_parent_side(map) { Err(BogusReason::ParentSide(encloser.to_name())) } else { Ok(()) }
+    if is_parent_side(map) { Err(BogusReason::ParentSideRecord(encloser.to_name())) } else { Ok(()) }
 }
 
 /// Checks that the record that matches `cut` shows an unsigned delegation (RFC 4035 §5.2, RFC 5155
 /// §8.9).
-pub(crate) fn check_cut(cut: NameRef<'_>, map: &[u8]) -> Result<(), BogusReason> {
+pub(crate) fn check_unsigned_delegation(cut: NameRef<'_>, map: &[u8]) -> Result<(), BogusReason> {
     if !bitmap::contains(map, Rtype::NS) {
         return Err(BogusReason::NotADelegation(cut.to_name()));
     }
     if bitmap::contains(map, Rtype::SOA) {
-        return Err(BogusReason::ChildSide(cut.to_name()));
+        return Err(BogusReason::ChildSideRecord(cut.to_name()));
     }
     if bitmap::contains(map, Rtype::DS) { Err(BogusReason::SignedDelegation(cut.to_name())) } else { Ok(()) }
 }

@@ -141,7 +141,7 @@ impl Evidence<'_> {
             DenialRecords::Nsec5(records) => records.check_claim(claim, keys.nsec5_keys()?, budget),
         };
         outcome.map_err(|error| match (error, &self.first_ignored) {
-            (ValidationError::Bogus(reason), Some(first_ignored)) if reason.is_missing() => {
+            (ValidationError::Bogus(reason), Some(first_ignored)) if reason.is_missing_record() => {
                 ValidationError::Bogus(first_ignored.clone())
             }
             (error, _) => error,

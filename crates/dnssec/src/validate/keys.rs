@@ -89,6 +89,8 @@ impl TrustedKeys {
 
     /// Sets the NSEC5 keys from the RDATA of the NSEC5KEY RRset, which must be Secure. It validates
     /// each key of a known algorithm once (RFC 9381 §5.4.5) and ignores keys of unknown algorithms.
+    /// Denials by NSEC5 are Bogus if no key is usable, two keys have the same tag, or the number of
+    /// keys exceeds [`ValidationLimits::nsec5_keys`].
     pub fn set_nsec5_keys<'k>(
         &mut self,
         nsec5_keys: impl IntoIterator<Item = &'k [u8]>,

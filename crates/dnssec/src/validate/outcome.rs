@@ -32,7 +32,7 @@ pub enum SecurityStatus {
 impl SecurityStatus {
     /// Returns the name of the status in RFC 4033 §5, in lower case.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::Secure => "secure",
             Self::Insecure(_) => "insecure",
@@ -42,13 +42,13 @@ impl SecurityStatus {
     }
 }
 
-/// The content of an answer for the last name of its chain of aliases. Without aliases, this is the
-/// question name.
+/// The content of an answer for the last name of its chain of aliases, which is the question name
+/// if the answer has no alias.
 ///
 /// If the status is Insecure, the proof has a gap that depends on the reason. With
 /// [`InsecureReason::OptOut`], an unsigned delegation may exist at the name. With
-/// [`InsecureReason::Iterations`], the validator did not compute the NSEC3 hashes, so nothing
-/// proves that the records belong to the name.
+/// [`InsecureReason::TooManyIterations`], the validator did not compute the NSEC3 hashes, so
+/// nothing proves that the records belong to the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProvedAnswer {
     /// The response has the queried records.
@@ -66,8 +66,8 @@ pub enum ProvedAnswer {
         /// The zone cut.
         child: Name,
         /// Whether the zone cut has a DS RRset. If `true`, this RRset is Secure. If `false`, the
-        /// response proves that the zone cut has no DS RRset, and the status is Insecure.
-        signed: bool,
+        /// response proves that the zone cut has none, and the status is Insecure.
+        has_ds: bool,
     },
     /// The answer ends with an alias. The resolver must query the target.
     Alias {

@@ -98,7 +98,7 @@ pub enum BogusReason {
     /// An RRset was expanded from a wildcard, and its type or use does not permit this (NSEC,
     /// NSEC3, NSEC5, SOA, DS of a referral, DNAME of an alias).
     #[error("the {rtype} RRset at {owner} was expanded from a wildcard, which is not allowed here")]
-    Expanded {
+    ExpandedFromWildcard {
         /// Owner of the RRset.
         owner: Name,
         /// Type of the RRset.
@@ -134,7 +134,7 @@ pub enum BogusReason {
     SeveralDenials(Rtype),
     /// The owner of an NSEC3 or NSEC5 record is not a hash directly below the apex.
     #[error("the owner of a {0} record is not a hash directly below the apex")]
-    NotAHash(Rtype),
+    OwnerNotAHash(Rtype),
     /// The next name of an NSEC record is outside the zone, or does not follow its owner and is not
     /// the apex.
     #[error("the next name of the NSEC record at {0} is outside the zone or precedes the owner")]
@@ -152,7 +152,7 @@ pub enum BogusReason {
     },
     /// The next hash of a record does not have the length of the hash.
     #[error("the next hash of a {rtype} record has {octets} octets")]
-    NextLength {
+    NextHashLength {
         /// Type of the record.
         rtype: Rtype,
         /// Length of the next hash in octets.
@@ -166,10 +166,10 @@ pub enum BogusReason {
     #[error("{0} NSEC3 records, which is more than the limit")]
     TooManyNsec3(usize),
     /// The number of NSEC3 iterations exceeds
-    /// [`ValidationLimits::tolerated_iterations`](super::ValidationLimits::tolerated_iterations)
+    /// [`ValidationLimits::max_iterations_insecure`](super::ValidationLimits::max_iterations_insecure)
     /// (RFC 9276 §3.2).
     #[error("{0} NSEC3 iterations, which is above the limit for the status insecure")]
-    Iterations(u16),
+    TooManyIterations(u16),
 
     // Denials: content of the records.
     /// The denied name exists.
@@ -209,12 +209,12 @@ pub enum BogusReason {
     #[error(
         "the record of {0} belongs to a delegation and proves nothing about other types at this name or about names below it"
     )]
-    ParentSide(Name),
+    ParentSideRecord(Name),
     /// A record from the child side of a zone cut proves nothing about DS (RFC 6840 §4.1).
     #[error(
         "the record of {0} belongs to the apex of this zone and proves nothing about DS records, which are in the parent zone"
     )]
-    ChildSide(Name),
+    ChildSideRecord(Name),
     /// An ancestor of the name has a DNAME record (RFC 6672 §5.3.4.1).
     #[error("{0} has a DNAME record: the denial of names below it is not valid")]
     BelowDname(Name),
@@ -247,7 +247,7 @@ pub enum BogusReason {
     TooManyNsec5Keys(usize),
     /// An NSEC5 record has a signature with an algorithm number that resolvers without NSEC5 know.
     #[error("an NSEC5 record is signed with algorithm {0}, which is not an alias algorithm number")]
-    NotAnAlias(Algorithm),
+    NotAliasAlgorithm(Algorithm),
     /// The response has no NSEC5 proof for a name.
     #[error("there is no NSEC5 proof for {0}")]
     NoProof(Name),
@@ -259,13 +259,13 @@ pub enum BogusReason {
     BadProof(Name),
     /// The proof and the NSEC5 record have different keys.
     #[error("the NSEC5 proof for {0} and the NSEC5 records have different keys")]
-    OtherProofKey(Name),
+    ProofKeyMismatch(Name),
 }
 
 impl BogusReason {
     /// Whether a required record is missing, as opposed to invalid. If a record was ignored, the
     /// reason for ignoring it is more informative.
-    pub(crate) const fn is_missing(&self) -> bool {
+    pub(crate) const fn is_missing_record(&self) -> bool {
         matches!(
             self,
             Self::NoDenial
@@ -285,8 +285,8 @@ impl BogusReason {
             Self::NotYetValid { .. } => 8,
             Self::UnknownKey { .. } | Self::NoUsableKey => 9,
             Self::NoSignature { .. } => 10,
-            Self::Iterations(_) => 27,
-            _ if self.is_missing() => 12,
+            Self::TooManyIterations(_) => 27,
+            _ if self.is_missing_record() => 12,
             _ => 6,
         }
     }
@@ -304,9 +304,10 @@ pub enum InsecureReason {
     #[error("an opt-out record covers the name")]
     OptOut,
     /// The number of NSEC3 iterations exceeds
-    /// [`ValidationLimits::iterations`](super::ValidationLimits::iterations) (RFC 9276 §3.2).
+    /// [`ValidationLimits::max_iterations_secure`](super::ValidationLimits::max_iterations_secure)
+    /// (RFC 9276 §3.2).
     #[error("{0} NSEC3 iterations, which is above the limit for validation")]
-    Iterations(u16),
+    TooManyIterations(u16),
     /// The answer is a referral to an unsigned zone.
     #[error("the delegation is not signed")]
     UnsignedDelegation,
@@ -319,7 +320,7 @@ impl InsecureReason {
     pub const fn extended_error(self) -> Option<u16> {
         match self {
             Self::UnsupportedAlgorithms => Some(1),
-            Self::Iterations(_) => Some(27),
+            Self::TooManyIterations(_) => Some(27),
             Self::OptOut | Self::UnsignedDelegation => None,
         }
     }
@@ -356,7 +357,7 @@ pub enum IndeterminateReason {
     MetaType(Rtype),
     /// The question is for RRSIG records, which are not signed themselves.
     #[error("the question is for RRSIG records, which are not signed themselves")]
-    Signatures,
+    RrsigQuestion,
     /// The work for the client query exceeds a limit.
     #[error("validation exceeds the limit for {0}")]
     Limit(Limit),

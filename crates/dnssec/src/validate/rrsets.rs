@@ -19,13 +19,13 @@ pub(super) struct Rrset<'m> {
     pub(super) signatures: Vec<&'m Record>,
 }
 
-type Key<'m> = (Section, NameRef<'m>, Rtype);
+type RrsetKey<'m> = (Section, NameRef<'m>, Rtype);
 
 /// The RRsets of class IN of a response, in the order of their first records.
 #[derive(Debug)]
 pub(super) struct Rrsets<'m> {
     list: Vec<Rrset<'m>>,
-    places: HashMap<Key<'m>, usize>,
+    indexes: HashMap<RrsetKey<'m>, usize>,
     /// Sections and owners of signatures that cover no RRset of the response.
     lone_signatures: Vec<(Section, NameRef<'m>)>,
 }
@@ -33,9 +33,9 @@ pub(super) struct Rrsets<'m> {
 impl<'m> Rrsets<'m> {
     /// Groups the records of a message. RRSIG records are attached to the RRsets that they cover;
     /// meta-types such as OPT are ignored.
-    pub(super) fn of(message: &'m Message) -> Self {
-        let mut rrsets = Self { list: Vec::new(), places: HashMap::new(), lone_signatures: Vec::new() };
-        let is_data = |record: &&Record| record.class == Class::IN && !is_pseudo(record.rtype);
+    pub(super) fn from_message(message: &'m Message) -> Self {
+        let mut rrsets = Self { list: Vec::new(), indexes: HashMap::new(), lone_signatures: Vec::new() };
+        let is_data = |record: &&Record| record.class == Class::IN && !record.rtype.is_meta();
         for record in message.records.iter().filter(is_data) {
             if record.rtype != Rtype::RRSIG {
                 rrsets.add(record);
@@ -56,13 +56,13 @@ impl<'m> Rrsets<'m> {
 
     fn add(&mut self, record: &'m Record) {
         let key = (record.section, record.owner.view(), record.rtype);
-        let place = *self.places.entry(key).or_insert(self.list.len());
-        if place == self.list.len() {
+        let index = *self.indexes.entry(key).or_insert(self.list.len());
+        if index == self.list.len() {
             let (section, owner, rtype) = key;
             let (rdatas, signatures) = (Vec::new(), Vec::new());
             self.list.push(Rrset { section, owner, rtype, ttl: record.ttl, rdatas, signatures });
         }
-        let rrset = &mut self.list[place];
+        let rrset = &mut self.list[index];
         rrset.ttl = rrset.ttl.min(record.ttl);
         rrset.rdatas.push(&record.rdata);
     }
@@ -70,8 +70,8 @@ impl<'m> Rrsets<'m> {
     fn add_signature(&mut self, record: &'m Record) {
         let covered = Rrsig::parse(&record.rdata).map(|fields| fields.covered);
         let key = |covered| (record.section, record.owner.view(), covered);
-        match covered.and_then(|covered| self.places.get(&key(covered))) {
-            Some(&place) => self.list[place].signatures.push(record),
+        match covered.and_then(|covered| self.indexes.get(&key(covered))) {
+            Some(&index) => self.list[index].signatures.push(record),
             None => self.lone_signatures.push((record.section, record.owner.view())),
         }
     }
@@ -81,25 +81,20 @@ impl<'m> Rrsets<'m> {
         &self.list
     }
 
-    pub(super) fn at(&self, place: usize) -> &Rrset<'m> {
-        &self.list[place]
+    pub(super) fn get(&self, index: usize) -> &Rrset<'m> {
+        &self.list[index]
     }
 
-    /// Returns the index of an RRset.
+    /// Returns the index of an RRset; `None` if the response does not have it.
     pub(super) fn find(&self, section: Section, owner: NameRef<'_>, rtype: Rtype) -> Option<usize> {
         // The keys of the map borrow from the message, and a key for a lookup may have a shorter
         // lifetime.
-        let places: &HashMap<Key<'_>, usize> = &self.places;
-        places.get(&(section, owner, rtype)).copied()
+        let indexes: &HashMap<RrsetKey<'_>, usize> = &self.indexes;
+        indexes.get(&(section, owner, rtype)).copied()
     }
 
     /// Whether `owner` has a signature in `section` that covers no RRset of the response.
     pub(super) fn has_lone_signatures(&self, section: Section, owner: NameRef<'_>) -> bool {
-        self.lone_signatures.iter().any(|(of, at)| *of == section && *at == owner)
+        self.lone_signatures.iter().any(|(in_section, at_owner)| *in_section == section && *at_owner == owner)
     }
-}
-
-/// Whether the type is a meta-type, such as OPT or TSIG, which is not zone data.
-const fn is_pseudo(rtype: Rtype) -> bool {
-    rtype.is_meta()
 }

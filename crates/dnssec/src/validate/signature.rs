@@ -51,7 +51,7 @@ pub(super) fn verify(
     }
     let mut first_reason = None;
     for record in rrset.signatures.iter().take(budget.limits().signatures_per_rrset) {
-        match verify_one(rrset, record, allowed, keys, now, budget) {
+        match verify_signature(rrset, record, allowed, keys, now, budget) {
             Ok(valid) => return Ok(valid),
             Err(ValidationError::Bogus(reason)) => first_reason = first_reason.or(Some(reason)),
             Err(error) => return Err(error),
@@ -61,7 +61,7 @@ pub(super) fn verify(
     Err(first_reason.unwrap_or_else(no_signature).into())
 }
 
-fn verify_one(
+fn verify_signature(
     rrset: &Rrset<'_>,
     record: &Record,
     allowed: AllowedAlgorithms,
@@ -115,7 +115,7 @@ fn check_fields(
         return Err(BogusReason::WrongLabels { covered, labels: fields.labels });
     }
     if allowed == AllowedAlgorithms::AliasNumbers && !is_alias_number(fields.algorithm) {
-        return Err(BogusReason::NotAnAlias(fields.algorithm));
+        return Err(BogusReason::NotAliasAlgorithm(fields.algorithm));
     }
     Ok(())
 }

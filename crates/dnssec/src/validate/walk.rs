@@ -39,7 +39,7 @@ pub(super) struct Walk<'v> {
     evidence: Option<Evidence<'v>>,
     aliases: Vec<Alias>,
     /// The first reason for which the answer is only Insecure.
-    weakness: Option<InsecureReason>,
+    insecure_reason: Option<InsecureReason>,
 }
 
 impl<'v> Walk<'v> {
@@ -50,7 +50,7 @@ impl<'v> Walk<'v> {
         now: u32,
         budget: &'v mut Budget,
     ) -> Self {
-        let rrsets = Rrsets::of(response);
+        let rrsets = Rrsets::from_message(response);
         let count = rrsets.list().len();
         Self {
             question,
@@ -63,7 +63,7 @@ impl<'v> Walk<'v> {
             valid_signatures: vec![None; count],
             evidence: None,
             aliases: Vec::new(),
-            weakness: None,
+            insecure_reason: None,
         }
     }
 
@@ -71,7 +71,7 @@ impl<'v> Walk<'v> {
     pub(super) fn run(&mut self) -> Result<ProvedAnswer, ValidationError> {
         let mut name = self.question.name.to_name();
         loop {
-            match self.step(&name)? {
+            match self.check_name(&name)? {
                 NameOutcome::Done(proved) => return self.check_rcode(proved),
                 NameOutcome::Alias(alias) => {
                     self.budget.take_alias()?;
@@ -82,21 +82,21 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Marks the NSEC5PROOF records that were used. They are proved without signatures, and their
-    /// TTL is limited to the lowest TTL of the Secure NSEC5 records.
-    fn mark_proofs(&mut self) {
+    /// Marks the NSEC5PROOF RRsets with a verified proof as Proven. They have no signatures, and
+    /// their TTL is limited to the lowest TTL of the Secure NSEC5 RRsets.
+    fn mark_proved_names(&mut self) {
         let proved = self.evidence.as_ref().map(Evidence::proved_names).unwrap_or_default();
-        let is_secure = |place: &usize| self.statuses[*place] == RrsetStatus::Secure;
-        let chain = (0..self.statuses.len()).filter(|place| self.rrsets.at(*place).rtype == Rtype::NSEC5);
-        let lowest = chain
+        let is_secure = |index: &usize| self.statuses[*index] == RrsetStatus::Secure;
+        let nsec5 = (0..self.statuses.len()).filter(|index| self.rrsets.get(*index).rtype == Rtype::NSEC5);
+        let lowest = nsec5
             .filter(is_secure)
-            .filter_map(|place| self.valid_signatures[place])
+            .filter_map(|index| self.valid_signatures[index])
             .min_by_key(|valid| valid.ttl);
         for name in proved {
-            let Some(place) = self.rrsets.find(Section::Authority, name, Rtype::NSEC5PROOF) else { continue };
-            let ttl = self.rrsets.at(place).ttl;
-            self.statuses[place] = RrsetStatus::Proven;
-            self.valid_signatures[place] =
+            let Some(index) = self.rrsets.find(Section::Authority, name, Rtype::NSEC5PROOF) else { continue };
+            let ttl = self.rrsets.get(index).ttl;
+            self.statuses[index] = RrsetStatus::Proven;
+            self.valid_signatures[index] =
                 lowest.map(|valid| ValidSignature { ttl: valid.ttl.min(ttl), ..valid });
         }
     }
@@ -104,7 +104,7 @@ impl<'v> Walk<'v> {
     /// Returns the aliases, the reason for which the answer is only Insecure, and the result for
     /// each RRset.
     pub(super) fn finish(mut self) -> (Vec<Alias>, Option<InsecureReason>, Vec<RrsetOutcome>) {
-        self.mark_proofs();
+        self.mark_proved_names();
         let list = self.rrsets.list().iter().zip(self.statuses).zip(self.valid_signatures);
         let outcomes = list.map(|((rrset, status), valid)| RrsetOutcome {
             section: rrset.section,
@@ -113,7 +113,7 @@ impl<'v> Walk<'v> {
             status,
             ttl: valid.map_or(rrset.ttl, |valid| valid.ttl),
         });
-        (self.aliases, self.weakness, outcomes.collect())
+        (self.aliases, self.insecure_reason, outcomes.collect())
     }
 
     /// Checks the response code, which is not signed. A proof of NXDOMAIN or of a too long DNAME
@@ -121,15 +121,15 @@ impl<'v> Walk<'v> {
     /// NXDOMAIN and YXDOMAIN (after an alias, the response code applies to a name that this
     /// response does not answer, RFC 6604 §2). All other answers need NOERROR.
     fn check_rcode(&self, proved: ProvedAnswer) -> Result<ProvedAnswer, ValidationError> {
-        let is_proved = match proved {
+        let is_accepted = match proved {
             ProvedAnswer::Alias { .. } | ProvedAnswer::NxDomain | ProvedAnswer::DnameTooLong => true,
             _ => self.rcode == Rcode::NOERROR,
         };
-        if is_proved { Ok(proved) } else { Err(BogusReason::RcodeNotProved(self.rcode).into()) }
+        if is_accepted { Ok(proved) } else { Err(BogusReason::RcodeNotProved(self.rcode).into()) }
     }
 
-    /// Verifies the answer, the alias or the denial for `name`.
-    fn step(&mut self, name: &Name) -> Result<NameOutcome, ValidationError> {
+    /// Verifies what the response has for `name`: an answer, an alias, a referral or a denial.
+    fn check_name(&mut self, name: &Name) -> Result<NameOutcome, ValidationError> {
         let is_repeated = self.aliases.iter().any(|alias| alias.name == *name);
         if is_repeated || !name.view().is_at_or_below(self.keys.apex()) {
             return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
@@ -137,37 +137,37 @@ impl<'v> Walk<'v> {
         if !self.aliases.is_empty() && self.is_answered_by_child(name.view()) {
             return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
         }
-        let answers = self.answers(name.view());
+        let answers = self.find_answers(name.view());
         if !answers.is_empty() {
             return self.verify_answers(&answers).map(NameOutcome::Done);
         }
         if self.question.rtype == Rtype::RRSIG
             && self.rrsets.has_lone_signatures(Section::Answer, name.view())
         {
-            return Err(IndeterminateReason::Signatures.into());
+            return Err(IndeterminateReason::RrsigQuestion.into());
         }
-        let alias = self.rrsets.find(Section::Answer, name.view(), Rtype::CNAME);
-        if let Some(place) = alias.filter(|place| !self.rrsets.at(*place).signatures.is_empty()) {
-            return self.follow_cname(place).map(NameOutcome::Alias);
+        let cname = self.rrsets.find(Section::Answer, name.view(), Rtype::CNAME);
+        if let Some(index) = cname.filter(|index| !self.rrsets.get(*index).signatures.is_empty()) {
+            return self.follow_cname(index).map(NameOutcome::Alias);
         }
-        if let Some(dname) = self.dname_above(name.view()) {
-            return self.follow_dname(name, dname, alias);
+        if let Some(dname) = self.find_dname(name.view()) {
+            return self.follow_dname(name, dname, cname);
         }
-        // An unsigned CNAME record without a DNAME record. This verification fails, because the
-        // record is not signed.
-        if let Some(place) = alias {
-            return self.follow_cname(place).map(NameOutcome::Alias);
+        // The CNAME record is unsigned, and no DNAME record can have synthesised it. The
+        // verification fails, because the record is not signed.
+        if let Some(index) = cname {
+            return self.follow_cname(index).map(NameOutcome::Alias);
         }
-        self.check_end(name)
+        self.check_unanswered(name)
     }
 
-    /// Whether the answer for `name`, the target of an alias, is signed by a child zone: a server of
-    /// both zones follows the alias into the child zone (RFC 1034 §4.3.2). The keys of this zone
+    /// Whether the answer for `name`, the target of an alias, is signed by a child zone: a server
+    /// of both zones follows the alias into the child zone (RFC 1034 §4.3.2). The keys of this zone
     /// cannot prove these records, so a resolver must query the target again. If an attacker forged
     /// these signatures, the resolver only queries once more.
     fn is_answered_by_child(&self, name: NameRef<'_>) -> bool {
         let is_by_child = |record: &&Record| {
-            Rrsig::parse(&record.rdata).is_some_and(|fields| self.is_child(fields.signer, name))
+            Rrsig::parse(&record.rdata).is_some_and(|fields| self.is_child_zone(fields.signer, name))
         };
         self.rrsets.list().iter().any(|rrset| {
             let is_dname = rrset.rtype == Rtype::DNAME && name.is_at_or_below(rrset.owner);
@@ -178,44 +178,45 @@ impl<'v> Walk<'v> {
         })
     }
 
-    /// Whether `zone` is below this zone, and at or above `name`, which is in this zone.
-    fn is_child(&self, zone: NameRef<'_>, name: NameRef<'_>) -> bool {
+    /// Whether `zone`, a zone name in the response, is below the apex of this zone and at or above
+    /// `name`.
+    fn is_child_zone(&self, zone: NameRef<'_>, name: NameRef<'_>) -> bool {
         zone.len() > self.keys.apex().len() && name.is_at_or_below(zone)
     }
 
-    /// Returns the indices of the RRsets that answer for `name`. It omits a CNAME RRset without
-    /// signatures, which may be synthesised from a DNAME record.
-    fn answers(&self, name: NameRef<'_>) -> Vec<usize> {
-        let is_answer = |place: &usize| {
-            let rrset = self.rrsets.at(*place);
+    /// Returns the indices of the RRsets that answer the question for `name`. It omits a CNAME
+    /// RRset without signatures, which may be synthesised from a DNAME record.
+    fn find_answers(&self, name: NameRef<'_>) -> Vec<usize> {
+        let is_answer = |index: &usize| {
+            let rrset = self.rrsets.get(*index);
             rrset.rtype != Rtype::CNAME || !rrset.signatures.is_empty()
         };
         if self.question.rtype != Rtype::ANY {
-            let place = self.rrsets.find(Section::Answer, name, self.question.rtype);
-            return place.into_iter().filter(is_answer).collect();
+            let index = self.rrsets.find(Section::Answer, name, self.question.rtype);
+            return index.into_iter().filter(is_answer).collect();
         }
         // RFC 8482: a subset of the RRsets of the name is a complete answer.
-        let at_name = |place: &usize| {
-            let rrset = self.rrsets.at(*place);
+        let at_name = |index: &usize| {
+            let rrset = self.rrsets.get(*index);
             rrset.section == Section::Answer && rrset.owner == name
         };
         (0..self.statuses.len()).filter(at_name).filter(is_answer).collect()
     }
 
     /// Verifies the RRsets that answer the question.
-    fn verify_answers(&mut self, places: &[usize]) -> Result<ProvedAnswer, ValidationError> {
+    fn verify_answers(&mut self, indexes: &[usize]) -> Result<ProvedAnswer, ValidationError> {
         let mut is_expanded = false;
-        for place in places {
-            is_expanded |= self.verify_expandable(*place)?;
+        for index in indexes {
+            is_expanded |= self.verify_expandable(*index)?;
         }
         Ok(if is_expanded { ProvedAnswer::WildcardAnswer } else { ProvedAnswer::Answer })
     }
 
     /// Verifies an RRset. If it was expanded from a wildcard, also verifies the proof that no
     /// closer match exists (RFC 4035 §5.3.4). Returns whether it was expanded.
-    fn verify_expandable(&mut self, place: usize) -> Result<bool, ValidationError> {
-        let valid = self.verify(place, AllowedAlgorithms::Any)?;
-        let owner = self.rrsets.at(place).owner;
+    fn verify_expandable(&mut self, index: usize) -> Result<bool, ValidationError> {
+        let valid = self.verify(index, AllowedAlgorithms::Any)?;
+        let owner = self.rrsets.get(index).owner;
         let is_expanded = valid.labels < owner.rrsig_labels();
         if is_expanded {
             self.check_claim(Claim::WildcardExpansion(owner, usize::from(valid.labels)))?;
@@ -224,15 +225,15 @@ impl<'v> Walk<'v> {
     }
 
     /// Verifies a CNAME RRset and returns the alias.
-    fn follow_cname(&mut self, place: usize) -> Result<Alias, ValidationError> {
-        self.verify_expandable(place)?;
-        let name = self.rrsets.at(place).owner.to_name();
-        Ok(Alias { name, target: self.target(place)?.to_name(), by_dname: false })
+    fn follow_cname(&mut self, index: usize) -> Result<Alias, ValidationError> {
+        self.verify_expandable(index)?;
+        let name = self.rrsets.get(index).owner.to_name();
+        Ok(Alias { name, target: self.alias_target(index)?.to_name(), by_dname: false })
     }
 
     /// Returns the target of an RRset of aliases, which must have exactly one record.
-    fn target(&self, place: usize) -> Result<NameRef<'v>, BogusReason> {
-        let rrset = self.rrsets.at(place);
+    fn alias_target(&self, index: usize) -> Result<NameRef<'v>, BogusReason> {
+        let rrset = self.rrsets.get(index);
         let &[rdata] = rrset.rdatas.as_slice() else {
             return Err(BogusReason::SeveralAliases(rrset.owner.to_name()));
         };
@@ -240,20 +241,20 @@ impl<'v> Walk<'v> {
     }
 
     /// Returns the index of the nearest DNAME RRset above `name` in the answer section.
-    fn dname_above(&self, name: NameRef<'_>) -> Option<usize> {
+    fn find_dname(&self, name: NameRef<'_>) -> Option<usize> {
         let mut ancestor = name.parent();
         while let Some(owner) = ancestor.filter(|owner| owner.len() >= self.keys.apex().len()) {
-            if let Some(place) = self.rrsets.find(Section::Answer, owner, Rtype::DNAME) {
-                return Some(place);
+            if let Some(index) = self.rrsets.find(Section::Answer, owner, Rtype::DNAME) {
+                return Some(index);
             }
             ancestor = owner.parent();
         }
         None
     }
 
-    /// Follows the DNAME RRset at index `dname`. RFC 6672 §5.3.1: a CNAME record that is
-    /// synthesised from a DNAME record is not signed. The CNAME RRset at index `cname`, if any,
-    /// must equal the record that the validator synthesises.
+    /// Follows the DNAME RRset at index `dname`. If the response has a CNAME RRset for `name`, at
+    /// index `cname`, it must equal the record that the validator synthesises; such a record is not
+    /// signed (RFC 6672 §5.3.1).
     fn follow_dname(
         &mut self,
         name: &Name,
@@ -261,23 +262,23 @@ impl<'v> Walk<'v> {
         cname: Option<usize>,
     ) -> Result<NameOutcome, ValidationError> {
         self.verify_unexpanded(dname)?;
-        let owner = self.rrsets.at(dname).owner;
-        let kept = &name.wire()[..name.wire().len() - owner.len()];
-        let target = self.target(dname)?;
-        if kept.len() + target.len() > MAX_NAME {
+        let owner = self.rrsets.get(dname).owner;
+        let prefix = &name.wire()[..name.wire().len() - owner.len()];
+        let target = self.alias_target(dname)?;
+        if prefix.len() + target.len() > MAX_NAME {
             return Ok(NameOutcome::Done(ProvedAnswer::DnameTooLong));
         }
-        let synthesised = [kept, target.wire()].concat();
+        let synthesised = [prefix, target.wire()].concat();
         let synthesised = NameRef::from_checked(&synthesised).to_name();
-        if let Some(place) = cname {
-            if self.target(place)? != synthesised.view() {
-                return Err(self.mark_bogus(place, BogusReason::ForgedAlias(name.clone())));
+        if let Some(index) = cname {
+            if self.alias_target(index)? != synthesised.view() {
+                return Err(self.mark_bogus(index, BogusReason::ForgedAlias(name.clone())));
             }
-            self.statuses[place] = RrsetStatus::Synthesised;
+            self.statuses[index] = RrsetStatus::Synthesised;
             // The DNAME record proves the CNAME record and therefore limits the time for which it
             // may be cached.
-            let ttl = self.rrsets.at(place).ttl;
-            self.valid_signatures[place] =
+            let ttl = self.rrsets.get(index).ttl;
+            self.valid_signatures[index] =
                 self.valid_signatures[dname].map(|valid| ValidSignature { ttl: valid.ttl.min(ttl), ..valid });
         }
         if self.question.rtype == Rtype::CNAME {
@@ -299,32 +300,32 @@ impl<'v> Walk<'v> {
     /// Without an SOA RRset, NS records at a zone cut are a referral, and an alias has an
     /// unanswered target. Every other response is a denial. NXDOMAIN is always a denial. YXDOMAIN
     /// is an error here, because a DNAME substitution that is too long ends the chain earlier.
-    fn check_end(&mut self, name: &Name) -> Result<NameOutcome, ValidationError> {
+    fn check_unanswered(&mut self, name: &Name) -> Result<NameOutcome, ValidationError> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
             Rcode::YXDOMAIN => return Err(BogusReason::RcodeNotProved(Rcode::YXDOMAIN).into()),
             Rcode::NXDOMAIN => {
-                // The child zone of `is_answered_by_child` denies the name.
+                // As in `is_answered_by_child`: the child zone denies the name.
                 let is_child_soa = |rrset: &Rrset<'_>| {
                     rrset.section == Section::Authority
                         && rrset.rtype == Rtype::SOA
-                        && self.is_child(rrset.owner, name.view())
+                        && self.is_child_zone(rrset.owner, name.view())
                 };
                 if !self.aliases.is_empty() && self.rrsets.list().iter().any(is_child_soa) {
                     return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
                 }
             }
             _ => {
-                if let Some(cut) = self.cut_above(name.view()).filter(|_| soa.is_none()) {
-                    return self.check_referral(cut).map(NameOutcome::Done);
+                if let Some(ns_index) = self.find_referral(name.view()).filter(|_| soa.is_none()) {
+                    return self.check_referral(ns_index).map(NameOutcome::Done);
                 }
                 if !self.aliases.is_empty() && soa.is_none() {
                     return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
                 }
             }
         }
-        if let Some(place) = soa {
-            self.verify_unexpanded(place)?;
+        if let Some(index) = soa {
+            self.verify_unexpanded(index)?;
         }
         let claim = match self.rcode {
             Rcode::NXDOMAIN => Claim::NxDomain(name.view()),
@@ -340,35 +341,35 @@ impl<'v> Walk<'v> {
     /// Returns the index of the NS RRset of a referral for `name`. Its owner, the zone cut, is
     /// below the apex and at or above `name`. For DS, the zone cut must be above `name`, because
     /// the parent answers for DS at the zone cut (RFC 4035 §3.1.4.1).
-    fn cut_above(&self, name: NameRef<'_>) -> Option<usize> {
+    fn find_referral(&self, name: NameRef<'_>) -> Option<usize> {
         let is_ds = self.question.rtype == Rtype::DS;
         let mut ancestor = if is_ds { name.parent() } else { Some(name) };
         while let Some(owner) = ancestor.filter(|owner| owner.len() > self.keys.apex().len()) {
-            if let Some(place) = self.rrsets.find(Section::Authority, owner, Rtype::NS) {
-                return Some(place);
+            if let Some(index) = self.rrsets.find(Section::Authority, owner, Rtype::NS) {
+                return Some(index);
             }
             ancestor = owner.parent();
         }
         None
     }
 
-    /// Checks the referral with the NS RRset at index `servers`. RFC 4035 §5.2: a referral has a DS
-    /// RRset, or a proof that no DS RRset exists.
-    fn check_referral(&mut self, servers: usize) -> Result<ProvedAnswer, ValidationError> {
-        let cut = self.rrsets.at(servers).owner;
-        let signed = match self.rrsets.find(Section::Authority, cut, Rtype::DS) {
-            Some(place) => {
-                self.verify_unexpanded(place)?;
+    /// Checks the referral with the NS RRset at index `ns_index`. RFC 4035 §5.2: a referral has a
+    /// DS RRset, or a proof that no DS RRset exists.
+    fn check_referral(&mut self, ns_index: usize) -> Result<ProvedAnswer, ValidationError> {
+        let cut = self.rrsets.get(ns_index).owner;
+        let has_ds = match self.rrsets.find(Section::Authority, cut, Rtype::DS) {
+            Some(index) => {
+                self.verify_unexpanded(index)?;
                 true
             }
             None => {
                 self.check_claim(Claim::NoDs(cut))?;
-                self.weakness.get_or_insert(InsecureReason::UnsignedDelegation);
+                self.insecure_reason.get_or_insert(InsecureReason::UnsignedDelegation);
                 false
             }
         };
-        self.statuses[servers] = RrsetStatus::Unsigned;
-        Ok(ProvedAnswer::Referral { child: cut.to_name(), signed })
+        self.statuses[ns_index] = RrsetStatus::Unsigned;
+        Ok(ProvedAnswer::Referral { child: cut.to_name(), has_ds })
     }
 
     /// Checks that the denial records of the response prove `claim`.
@@ -378,8 +379,8 @@ impl<'v> Walk<'v> {
         }
         let Some(evidence) = &mut self.evidence else { return Err(BogusReason::NoDenial.into()) };
         let proved = evidence.check_claim(claim, self.keys, self.budget)?;
-        if let Some(weakness) = proved.weakness {
-            self.weakness.get_or_insert(weakness);
+        if let Some(insecure_reason) = proved.insecure_reason {
+            self.insecure_reason.get_or_insert(insecure_reason);
         }
         Ok(proved)
     }
@@ -390,8 +391,8 @@ impl<'v> Walk<'v> {
         let apex = self.keys.apex();
         let mut collector = DenialCollector::default();
         self.check_nsec3_count()?;
-        for place in 0..self.statuses.len() {
-            let rrset = self.rrsets.at(place);
+        for index in 0..self.statuses.len() {
+            let rrset = self.rrsets.get(index);
             if rrset.section != Section::Authority {
                 continue;
             }
@@ -405,9 +406,9 @@ impl<'v> Walk<'v> {
             };
             let verified = match candidate {
                 Ok(candidate) => {
-                    self.verify_unexpanded_with(place, candidate.allowed_algorithms()).map(|_| candidate)
+                    self.verify_unexpanded_with(index, candidate.allowed_algorithms()).map(|_| candidate)
                 }
-                Err(reason) => Err(self.mark_bogus(place, reason)),
+                Err(reason) => Err(self.mark_bogus(index, reason)),
             };
             match verified {
                 Ok(candidate) => collector.add(candidate),
@@ -431,49 +432,49 @@ impl<'v> Walk<'v> {
 
     /// Verifies an RRset that must not be expanded from a wildcard; its signature may have any
     /// algorithm.
-    fn verify_unexpanded(&mut self, place: usize) -> Result<(), ValidationError> {
-        self.verify_unexpanded_with(place, AllowedAlgorithms::Any)
+    fn verify_unexpanded(&mut self, index: usize) -> Result<(), ValidationError> {
+        self.verify_unexpanded_with(index, AllowedAlgorithms::Any)
     }
 
     fn verify_unexpanded_with(
         &mut self,
-        place: usize,
+        index: usize,
         allowed: AllowedAlgorithms,
     ) -> Result<(), ValidationError> {
-        let valid = self.verify(place, allowed)?;
-        let rrset = self.rrsets.at(place);
+        let valid = self.verify(index, allowed)?;
+        let rrset = self.rrsets.get(index);
         let (owner, rtype) = (rrset.owner, rrset.rtype);
         if valid.labels == owner.rrsig_labels() {
             return Ok(());
         }
-        Err(self.mark_bogus(place, BogusReason::Expanded { owner: owner.to_name(), rtype }))
+        Err(self.mark_bogus(index, BogusReason::ExpandedFromWildcard { owner: owner.to_name(), rtype }))
     }
 
     /// Verifies an RRset, unless it is already Secure. A stored result is returned without regard
     /// to `allowed`. An RRset that is Bogus is verified again, at the cost of the budget.
     fn verify(
         &mut self,
-        place: usize,
+        index: usize,
         allowed: AllowedAlgorithms,
     ) -> Result<ValidSignature, ValidationError> {
-        if let Some(valid) = self.valid_signatures[place] {
+        if let Some(valid) = self.valid_signatures[index] {
             return Ok(valid);
         }
-        let outcome = signature::verify(self.rrsets.at(place), allowed, self.keys, self.now, self.budget);
+        let outcome = signature::verify(self.rrsets.get(index), allowed, self.keys, self.now, self.budget);
         match outcome {
             Ok(valid) => {
-                self.statuses[place] = RrsetStatus::Secure;
-                self.valid_signatures[place] = Some(valid);
+                self.statuses[index] = RrsetStatus::Secure;
+                self.valid_signatures[index] = Some(valid);
                 Ok(valid)
             }
-            Err(ValidationError::Bogus(reason)) => Err(self.mark_bogus(place, reason)),
+            Err(ValidationError::Bogus(reason)) => Err(self.mark_bogus(index, reason)),
             Err(error) => Err(error),
         }
     }
 
     /// Marks an RRset as Bogus, and returns the error for the caller.
-    fn mark_bogus(&mut self, place: usize, reason: BogusReason) -> ValidationError {
-        self.statuses[place] = RrsetStatus::Bogus(reason.clone());
+    fn mark_bogus(&mut self, index: usize, reason: BogusReason) -> ValidationError {
+        self.statuses[index] = RrsetStatus::Bogus(reason.clone());
         ValidationError::Bogus(reason)
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct ZoneKeys<'z> {
     pub(super) keys: Vec<ZoneKey<'z>>,
     /// The algorithms of the keys that are supported and not revoked, in ascending order. Every
     /// RRset needs a signature of each of them (RFC 4035 §2.2).
-    pub(super) required: Vec<Algorithm>,
+    pub(super) required_algorithms: Vec<Algorithm>,
 }
 
 impl<'z> ZoneKeys<'z> {
@@ -30,30 +30,30 @@ impl<'z> ZoneKeys<'z> {
         let rdatas = rrset.into_iter().flat_map(|rrset| rrset.rdatas());
         let keys: Vec<_> = rdatas.filter_map(|rdata| read_key(contents, rdata, findings)).collect();
         let usable = keys.iter().filter(|key| key.public.is_some() && !key.revoked);
-        let mut required: Vec<_> = usable.map(|key| key.algorithm).collect();
-        required.sort_unstable();
-        required.dedup();
-        if required.is_empty() {
+        let mut required_algorithms: Vec<_> = usable.map(|key| key.algorithm).collect();
+        required_algorithms.sort_unstable();
+        required_algorithms.dedup();
+        if required_algorithms.is_empty() {
             findings.fault(contents.apex().view(), Some(Rtype::DNSKEY), FaultReason::NoUsableKey);
         }
-        Self { keys, required }
+        Self { keys, required_algorithms }
     }
 
     /// Warns if keys have the SEP flag and none of them signs the DNSKEY RRset: the DS records of
     /// the parent refer to keys with that flag (RFC 4034 §2.1.1, RFC 6781 §3.1). `signing` contains
     /// the indices of the keys that sign the DNSKEY RRset.
-    pub(super) fn check_entry_points(&self, signing: &[usize], findings: &mut Findings) {
+    pub(super) fn check_sep_keys(&self, signing: &[usize], findings: &mut Findings) {
         let has_flag = |key: &ZoneKey<'_>| {
             !key.revoked && key.rdata.first_chunk().is_some_and(|flags| u16::from_be_bytes(*flags) & SEP != 0)
         };
-        let places = (0..self.keys.len()).filter(|place| has_flag(&self.keys[*place]));
-        let places: Vec<usize> = places.collect();
-        // It is unknown whether an unusable key signs. If no key signs, another check reports that
-        // fault.
-        let signs = |place: &usize| signing.contains(place) || self.keys[*place].public.is_none();
-        let is_signed = signing.iter().any(|place| !self.keys[*place].revoked);
-        if is_signed && !places.is_empty() && !places.iter().any(signs) {
-            let tags = places.iter().map(|place| self.keys[*place].tag).collect();
+        let sep_keys = (0..self.keys.len()).filter(|index| has_flag(&self.keys[*index]));
+        let sep_keys: Vec<usize> = sep_keys.collect();
+        // The signatures of an unusable key cannot be verified, so it may sign. If no key signs,
+        // another check reports that fault.
+        let may_sign = |index: &usize| signing.contains(index) || self.keys[*index].public.is_none();
+        let is_signed = signing.iter().any(|index| !self.keys[*index].revoked);
+        if is_signed && !sep_keys.is_empty() && !sep_keys.iter().any(may_sign) {
+            let tags = sep_keys.iter().map(|index| self.keys[*index].tag).collect();
             findings.warn(VerifyWarning::SepKeysNotSigning { tags });
         }
     }
@@ -61,11 +61,12 @@ impl<'z> ZoneKeys<'z> {
     /// The indices of the keys with this tag and algorithm. Two keys may have the same tag.
     pub(super) fn candidates(&self, tag: u16, algorithm: Algorithm) -> impl Iterator<Item = usize> {
         let keys = self.keys.iter().enumerate();
-        keys.filter(move |(_, key)| key.tag == tag && key.algorithm == algorithm).map(|(place, _)| place)
+        keys.filter(move |(_, key)| key.tag == tag && key.algorithm == algorithm).map(|(index, _)| index)
     }
 
-    /// Checks that at least one anchor matches a key that signs the DNSKEY RRset (RFC 4035 §5.2).
-    /// `signing` contains the indices of these keys.
+    /// Checks that at least one anchor matches a key that signs the DNSKEY RRset (RFC 4035 §5.2),
+    /// and warns of each anchor that matches none. Also warns of revoked keys that do not sign the
+    /// DNSKEY RRset. `signing` contains the indices of the keys that sign it.
     pub(super) fn check_anchors(
         &self,
         contents: &Contents,
@@ -73,35 +74,37 @@ impl<'z> ZoneKeys<'z> {
         anchors: &[Anchor],
         findings: &mut Findings,
     ) {
-        for (place, key) in self.keys.iter().enumerate() {
-            if key.revoked && key.public.is_some() && !signing.contains(&place) {
+        for (index, key) in self.keys.iter().enumerate() {
+            if key.revoked && key.public.is_some() && !signing.contains(&index) {
                 findings.warn(VerifyWarning::RevokedNotSigning { tag: key.tag });
             }
         }
         let apex = contents.apex().view();
-        let usable = || signing.iter().map(|place| &self.keys[*place]).filter(|key| !key.revoked);
-        let mut matched = anchors.is_empty();
+        let signing_keys = || signing.iter().map(|index| &self.keys[*index]).filter(|key| !key.revoked);
+        let mut has_match = anchors.is_empty();
         for anchor in anchors {
-            let matches = usable().any(|key| match anchor {
+            let matches = signing_keys().any(|key| match anchor {
                 Anchor::Dnskey(rdata) => rdata == key.rdata,
                 Anchor::Ds(ds) => ds
                     .get(3)
                     .and_then(|digest_type| ds_rdata(apex, key.rdata, DigestType(*digest_type)))
                     .is_some_and(|computed| computed == *ds),
             });
-            matched |= matches;
+            has_match |= matches;
             if !matches {
-                let (tag, algorithm) = describe(anchor);
+                let (tag, algorithm) = tag_and_algorithm(anchor);
                 findings.warn(VerifyWarning::AnchorUnused { tag, algorithm });
             }
         }
-        if !matched {
+        if !has_match {
             findings.fault(apex, Some(Rtype::DNSKEY), FaultReason::AnchorMismatch);
         }
     }
 }
 
-fn describe(anchor: &Anchor) -> (u16, Algorithm) {
+/// Returns the key tag and algorithm of the key to which the anchor refers; 0 if the anchor is too
+/// short.
+fn tag_and_algorithm(anchor: &Anchor) -> (u16, Algorithm) {
     match anchor {
         Anchor::Dnskey(rdata) => (key_tag(rdata), Algorithm(rdata.get(3).copied().unwrap_or(0))),
         Anchor::Ds(rdata) => match rdata.as_slice() {

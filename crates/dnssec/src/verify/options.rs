@@ -1,6 +1,6 @@
 //! Options of a verification.
 
-/// A trust anchor, which the DNSKEY RRset must match (RFC 4035 §5.2).
+/// A trust anchor or DS record; the DNSKEY RRset must have a key that matches it (RFC 4035 §5.2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Anchor {
@@ -10,7 +10,7 @@ pub enum Anchor {
     Dnskey(Vec<u8>),
 }
 
-/// How much is verified.
+/// Extent of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Mode {
@@ -31,6 +31,6 @@ pub struct VerifyOptions {
     /// Trust anchors or DS records. At least one of them must match a key that signs the DNSKEY
     /// RRset. Without anchors, any key is accepted.
     pub anchors: Vec<Anchor>,
-    /// How much is verified.
+    /// Extent of the verification.
     pub mode: Mode,
 }

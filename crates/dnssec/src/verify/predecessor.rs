@@ -17,21 +17,21 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub struct VerifiedPredecessor<'e> {
     contents: &'e Contents,
-    at: Option<u32>,
+    /// Time of the verification; `None` if times were not checked.
+    verified_at: Option<u32>,
 }
 
 impl<'e> VerifiedPredecessor<'e> {
-    /// Creates a predecessor from a trusted record that the zone was verified in full and without
-    /// fault.
-    ///
-    /// `at` is the time of that verification in seconds since 1970 modulo 2^32, or `None` if times
-    /// were not checked ([`VerifyOptions::now`](super::VerifyOptions)). The trusted record is that
-    /// of a compiled zone, or this process has verified the zone. The zone must have been verified
-    /// with the algorithm tables of this program: a compiled zone that meets this condition has
+    /// Creates a predecessor from a zone that the caller knows to be verified. The zone must have
+    /// been verified in full, without fault, and with the algorithm tables of this program. So
+    /// either this process has verified it, or it is a compiled zone with
     /// [`Verification::Full`](nonesuch_zone::Verification::Full).
+    ///
+    /// `verified_at` is the time of that verification in seconds since 1970 modulo 2^32, or `None`
+    /// if times were not checked ([`VerifyOptions::now`](super::VerifyOptions)).
     #[must_use]
-    pub const fn from_record(contents: &'e Contents, at: Option<u32>) -> Self {
-        Self { contents, at }
+    pub const fn assume_verified(contents: &'e Contents, verified_at: Option<u32>) -> Self {
+        Self { contents, verified_at }
     }
 
     /// Returns the zone.
@@ -40,49 +40,51 @@ impl<'e> VerifiedPredecessor<'e> {
         self.contents
     }
 
-    /// Whether `next` is a version of the same zone with the same DNSKEY RRset. Only then can
-    /// signatures be reused.
-    pub(super) fn has_keys_of(&self, next: &Contents) -> bool {
+    /// Whether `next` is a version of the same zone with the same DNSKEY RRset. Otherwise no
+    /// signature can be reused.
+    pub(super) fn has_same_keys(&self, next: &Contents) -> bool {
         let keys = [self.contents, next].map(|zone| zone.apex_rrset(Rtype::DNSKEY));
-        let [Some(before), Some(now)] = keys else { return false };
-        self.contents.apex() == next.apex() && before.rdatas().eq(now.rdatas())
+        let [Some(old_keys), Some(new_keys)] = keys else { return false };
+        self.contents.apex() == next.apex() && old_keys.rdatas().eq(new_keys.rdatas())
     }
 
-    /// Whether a signature with these times was verified. A signature that was not valid at that
-    /// time was not verified if other signatures were valid
-    /// ([`SpareSignature`](super::VerifyWarning::SpareSignature)).
-    fn was_valid(&self, fields: &Rrsig<'_>) -> bool {
-        self.at.is_none_or(|at| {
-            !serial::is_before(fields.expiration, at) && !serial::is_before(at, fields.inception)
+    /// Whether the verification of the predecessor included a signature with these times. A
+    /// signature outside its validity period is not verified; it is not a fault if other signatures
+    /// are valid ([`SurplusSignature`](super::VerifyWarning::SurplusSignature)).
+    fn has_verified(&self, fields: &Rrsig<'_>) -> bool {
+        self.verified_at.is_none_or(|verified_at| {
+            !serial::is_before(fields.expiration, verified_at)
+                && !serial::is_before(verified_at, fields.inception)
         })
     }
 }
 
 /// Finds the signatures of the previous version of the zone, name by name in canonical order.
 pub(super) struct SignatureReuse<'e> {
-    earlier: Option<VerifiedPredecessor<'e>>,
-    /// Index at which the search for the next name begins.
-    next: usize,
+    predecessor: Option<VerifiedPredecessor<'e>>,
+    /// Index of the node at which the search for the next name begins; 0 before the first search.
+    search_start: usize,
+    /// The node of the current name in the previous version; `None` if that version lacks the name.
     node: Option<Node<'e>>,
 }
 
 impl<'e> SignatureReuse<'e> {
-    pub(super) const fn new(earlier: Option<VerifiedPredecessor<'e>>) -> Self {
-        Self { earlier, next: 0, node: None }
+    pub(super) const fn new(predecessor: Option<VerifiedPredecessor<'e>>) -> Self {
+        Self { predecessor, search_start: 0, node: None }
     }
 
     /// Moves to `name`, which follows all previous names in canonical order.
     pub(super) fn advance_to(&mut self, name: NameRef<'_>) {
-        let Some(earlier) = self.earlier else { return };
+        let Some(predecessor) = self.predecessor else { return };
         // The first name may be anywhere in the zone. Each further name is close to the previous
         // one.
-        let found = match self.next {
-            0 => earlier.contents.find(name),
-            next => earlier.contents.find_from(next, name),
+        let found = match self.search_start {
+            0 => predecessor.contents.find(name),
+            start => predecessor.contents.find_from(start, name),
         };
-        self.next = match &found {
+        self.search_start = match &found {
             Ok(node) => node.index() + 1,
-            Err(place) => *place,
+            Err(index) => *index,
         };
         self.node = found.ok();
     }
@@ -90,9 +92,9 @@ impl<'e> SignatureReuse<'e> {
     /// Returns the previous signatures over `rrset`, which is at the current name, if the records
     /// of the previous version were the same.
     pub(super) fn signatures(&self, rrset: Rrset<'_>) -> PreviousSignatures<'e> {
-        let known = self.earlier.zip(self.node).and_then(|(earlier, node)| {
+        let known = self.predecessor.zip(self.node).and_then(|(predecessor, node)| {
             let before = node.rrset(rrset.rtype()).filter(|before| before.rdatas().eq(rrset.rdatas()))?;
-            Some((earlier, node.signatures(before.rtype())?.rdatas().collect()))
+            Some((predecessor, node.signatures(before.rtype())?.rdatas().collect()))
         });
         PreviousSignatures { known }
     }
@@ -105,22 +107,28 @@ pub(super) struct PreviousSignatures<'e> {
 }
 
 impl PreviousSignatures<'_> {
-    /// Returns the index of the key that made the signature, if the previous version shows it;
-    /// `None` if the signature must be verified. `rdata` is the RDATA of the signature and `fields`
-    /// its fields. Calls must follow the canonical order of the signatures.
-    pub(super) fn key_of(&mut self, rdata: &[u8], fields: &Rrsig<'_>, keys: &ZoneKeys<'_>) -> Option<usize> {
-        let (earlier, known) = self.known.as_mut()?;
+    /// Returns the index of the key that made the signature, if the previous version has the same
+    /// signature and it was verified; `None` if the signature must be verified. `rdata` is the
+    /// RDATA of the signature and `fields` its fields. Calls must follow the canonical order of the
+    /// signatures.
+    pub(super) fn find_key(
+        &mut self,
+        rdata: &[u8],
+        fields: &Rrsig<'_>,
+        keys: &ZoneKeys<'_>,
+    ) -> Option<usize> {
+        let (predecessor, known) = self.known.as_mut()?;
         while known.front().is_some_and(|before| {
             *before != rdata && rdata::cmp_canonical(Rtype::RRSIG, before, rdata) == Ordering::Less
         }) {
             known.pop_front();
         }
-        if known.front() != Some(&rdata) || !earlier.was_valid(fields) {
+        if known.front() != Some(&rdata) || !predecessor.has_verified(fields) {
             return None;
         }
         // If two keys have the same tag, only a verification shows which one made the signature.
         let mut candidates = keys.candidates(fields.tag, fields.algorithm);
-        let key = candidates.next().filter(|place| keys.keys[*place].public.is_some())?;
+        let key = candidates.next().filter(|index| keys.keys[*index].public.is_some())?;
         candidates.next().is_none().then_some(key)
     }
 }

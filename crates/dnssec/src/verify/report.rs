@@ -9,7 +9,7 @@ use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::zonemd::ZonemdHash;
 use std::fmt;
 
-/// A fault of a zone: its place and its reason.
+/// A fault of a zone: the name and type that it concerns, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{owner} {}: {reason}", TypeOrNone(*rtype))]
 pub struct Fault {
@@ -32,10 +32,10 @@ impl fmt::Display for TypeOrNone {
     }
 }
 
-/// Displays one number, or a range if the two numbers differ.
-struct Range(u64, u64);
+/// Minimum and maximum of a count. Displays one number, or a range if they differ.
+struct CountRange(u64, u64);
 
-impl fmt::Display for Range {
+impl fmt::Display for CountRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == self.1 { write!(f, "{}", self.0) } else { write!(f, "{} to {}", self.0, self.1) }
     }
@@ -54,7 +54,8 @@ impl fmt::Display for Types<'_> {
     }
 }
 
-/// The data below a signature that the zone must not have (RFC 4035 §2.2, RFC 6672 §2.4).
+/// Why the zone must not have a signature (RFC 4035 §2.2, RFC 6672 §2.4): the data that it covers
+/// must not be signed, or do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnsignedData {
@@ -178,7 +179,7 @@ pub enum FaultReason {
     },
     /// The TTL of the RRset is less than the Original TTL field of the signature.
     #[error("the signature by key {tag} has the original TTL {original}, but the RRset has the TTL {ttl}")]
-    WrongOriginalTtl {
+    TtlBelowOriginal {
         /// Tag of the key.
         tag: u16,
         /// Original TTL field of the signature, in seconds.
@@ -228,22 +229,22 @@ pub enum FaultReason {
         "DNSSEC record where none is allowed: below a zone cut or DNAME, outside the apex, or DS at the apex"
     )]
     UnexpectedRecords,
-    /// A CDS or CDNSKEY record with algorithm 0 has other fields than RFC 8078 §4 specifies, or is
-    /// not the only record of its RRset.
+    /// A CDS or CDNSKEY record with algorithm 0, which requests the removal of all DS records, has
+    /// other fields than RFC 8078 §4 specifies, or is not the only record of its RRset.
     #[error(
         "a record with algorithm 0 requests the removal of all DS records, but is not the only record or does not have the form of RFC 8078 section 4"
     )]
-    ChildDelete,
+    InvalidDsDeletion,
     /// The CDS RRset and the CDNSKEY RRset refer to different keys (RFC 7344 §4).
     #[error("the CDS and CDNSKEY records name different keys (RFC 7344 section 4)")]
-    ChildMismatch,
+    CdsCdnskeyMismatch,
     /// If the parent applies the CDS or CDNSKEY RRset, an algorithm has no DS record for a key that
     /// signs the DNSKEY RRset (RFC 7344 §4.1).
     #[error(
         "a parent that uses these records breaks the delegation: for at least one algorithm, no record \
         refers to a key that signs the DNSKEY RRset (RFC 7344 section 4.1)"
     )]
-    ChildBreaksDelegation,
+    CdsBreaksDelegation,
     /// A name has more than one NSEC record, more than one NSEC3 record of one chain, or more than
     /// one NSEC5 record.
     #[error("there is more than one record of the chain at this name")]
@@ -254,7 +255,7 @@ pub enum FaultReason {
     /// The bit map does not have a type that the name has.
     #[error("the name has {0}, but the bit map does not have this type")]
     BitmapMissing(Rtype),
-    /// A record of the chain does not name the next record.
+    /// A record of the chain does not have the owner of the next record, or its hash, as next name.
     #[error("the chain is broken: the next name is {expected}, but the record has {found}")]
     ChainBroken {
         /// Owner of the next record.
@@ -385,7 +386,7 @@ pub enum FaultReason {
         "{count} records have algorithm {algorithm}, the first of them here: with NSEC5, all records need \
         alias algorithm numbers, so that resolvers without NSEC5 treat the zone as insecure and not as bogus"
     )]
-    NotAnAlias {
+    NotAliasAlgorithm {
         /// The algorithm.
         algorithm: Algorithm,
         /// Number of records of this type with the algorithm.
@@ -404,20 +405,20 @@ pub enum FaultReason {
         /// Key tag of the record.
         tag: u16,
     },
-    /// An NSEC5 record has another key than the rest of the chain. A chain can only be replaced as
-    /// a whole.
+    /// An NSEC5 record has another key than the rest of the chain. All records of a chain must have
+    /// the same key.
     #[error(
         "the NSEC5 record has the key tag {tag}, but the chain has {chain}: no proof matches this record"
     )]
     OtherNsec5Key {
         /// Key tag of the record.
         tag: u16,
-        /// Key tag of the chain: that of the highest number of records.
+        /// Key tag of the chain: the tag that most records have.
         chain: u16,
     },
     /// The opt-out flag of an NSEC5 record differs from that of the majority of the records.
     #[error("the opt-out flag of this NSEC5 record differs from the rest of the chain")]
-    UnevenOptOut,
+    MixedOptOut,
     /// The wildcard flag is clear, and the name has a wildcard directly below it.
     #[error(
         "a wildcard exists below {name}, but the Wildcard flag of its NSEC5 record is clear: an attacker can forge NXDOMAIN"
@@ -438,24 +439,23 @@ pub enum FaultReason {
         /// Owner name of the missing record.
         hashed: Name,
     },
-    /// The number of chain records does not match the number of names that the zone has for the
-    /// chain.
-    #[error("the NSEC5 chain has {records} records, but the names of the zone require {}", Range(*least, *most))]
+    /// The number of NSEC5 records does not match the number of names that the chain must have.
+    #[error("the NSEC5 chain has {records} records, but the names of the zone require {}", CountRange(*min_names, *max_names))]
     ChainCount {
         /// Number of chain records.
         records: u64,
         /// Number of names that must be in the chain.
-        least: u64,
+        min_names: u64,
         /// Number of names that may be in the chain.
-        most: u64,
+        max_names: u64,
     },
-    /// The number of chain records of one kind does not match the number of names of that kind. A
-    /// kind is a set of types with the value of the wildcard flag.
+    /// The number of NSEC5 records of one kind does not match the number of names of that kind. A
+    /// kind is a set of types together with the value of the Wildcard flag.
     #[error(
         "{records} NSEC5 records have the types {} {}, but {} names of the zone have them",
-        Types(types), if *wildcard { "and a wildcard" } else { "and no wildcard" }, Range(*least, *most)
+        Types(types), if *wildcard { "and a wildcard" } else { "and no wildcard" }, CountRange(*min_names, *max_names)
     )]
-    ChainKind {
+    ChainKindCount {
         /// Types in the bit maps of these records.
         types: Vec<Rtype>,
         /// Whether the wildcard flag of these records is set.
@@ -463,9 +463,9 @@ pub enum FaultReason {
         /// Number of these records.
         records: u64,
         /// Number of names of this kind that must be in the chain.
-        least: u64,
+        min_names: u64,
         /// Number of names of this kind that may be in the chain.
-        most: u64,
+        max_names: u64,
     },
     /// The stored proofs belong to another zone.
     #[error("the stored proofs belong to the zone {zone}: no stored proof is checked")]
@@ -498,7 +498,7 @@ pub enum FaultReason {
     BadProof,
     /// The hash that is stored with a proof differs from the hash that the proof proves.
     #[error("the hash that is stored with the proof is not the output of the proof")]
-    StoredHash,
+    StoredHashMismatch,
 }
 
 /// An anomaly of a zone that is not a fault.
@@ -542,7 +542,7 @@ pub enum VerifyWarning {
     },
     /// A signature cannot be used, and the other signatures over the RRset are sufficient.
     #[error("{owner} {rtype}: {reason}; other signatures are valid")]
-    SpareSignature {
+    SurplusSignature {
         /// Owner of the RRset.
         owner: Name,
         /// Type of the RRset.
@@ -565,7 +565,7 @@ pub enum VerifyWarning {
         this zone is {mechanism}: resolvers without NSEC5 treat the zone as insecure; generate a key without \
         --nsec5, or sign with --denial nsec5"
     )]
-    AliasWithoutNsec5 {
+    AliasAlgorithmWithoutNsec5 {
         /// Tag of the key.
         tag: u16,
         /// Algorithm of the key.
@@ -573,8 +573,8 @@ pub enum VerifyWarning {
         /// Denial mechanism of the zone.
         mechanism: Mechanism,
     },
-    /// The TTL of chain records differs from the TTL that RFC 9077 §3 requires. Older signers use
-    /// the SOA minimum.
+    /// The TTL of chain records differs from the TTL that RFC 9077 §3 requires. Signers that
+    /// predate RFC 9077 use the MINIMUM field of the SOA record.
     #[error(
         "{count} {rtype} records have the TTL {found}, but RFC 9077 requires {expected}; the first is at {first}"
     )]
@@ -645,7 +645,7 @@ pub enum VerifyWarning {
     },
     /// A ZONEMD record is not usable, and another one verifies.
     #[error("ZONEMD: {reason}; another ZONEMD record verifies")]
-    SpareZonemd {
+    UnusableZonemd {
         /// Why the record is not usable.
         reason: FaultReason,
     },
@@ -653,7 +653,7 @@ pub enum VerifyWarning {
     #[error(
         "{count} names other than the apex have ZONEMD records, which are not checked; the first is at {first}"
     )]
-    StrayZonemd {
+    MisplacedZonemd {
         /// The first owner of such a record.
         first: Name,
         /// Number of owners of such records.
@@ -672,10 +672,10 @@ pub struct Report {
     /// Number of signatures that were verified and are valid.
     pub signatures_verified: u64,
     /// Number of signatures that were not verified again, because the previous verified version of
-    /// the zone has them over the same records.
+    /// the zone has the same signatures over the same records.
     pub signatures_kept: u64,
-    /// Whether the DNSKEY RRset differs from that of the previous version. All signatures were then
-    /// verified.
+    /// Whether the DNSKEY RRset differs from that of the previous version; all signatures were then
+    /// verified. `false` if no previous version was given.
     pub keys_changed: bool,
     /// Number of RRsets for which the zone is authoritative.
     pub rrsets: u64,
@@ -686,18 +686,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether there is no fault.
+    /// Whether the report has no fault. It may have warnings.
     #[must_use]
-    pub const fn is_sound(&self) -> bool {
+    pub const fn has_no_faults(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// Returns the first fault of the digest if the zone has ZONEMD records and none of them
-    /// verifies (RFC 8976 §4); `None` otherwise. This includes a digest that cannot be checked
-    /// because of different TTLs: an attacker who modifies a transfer could add such a TTL.
+    /// Returns the first fault of the ZONEMD digest if the zone has ZONEMD records and none of them
+    /// verifies (RFC 8976 §4); `None` otherwise. A digest that cannot be checked because of
+    /// different TTLs is such a fault, because an attacker who modifies a transfer could add such a
+    /// TTL.
     #[must_use]
-    pub fn wrong_digest(&self) -> Option<&Fault> {
-        let is_of_digest = |fault: &&Fault| {
+    pub fn digest_fault(&self) -> Option<&Fault> {
+        let concerns_digest = |fault: &&Fault| {
             matches!(
                 fault.reason,
                 FaultReason::ZonemdSerial { .. }
@@ -707,19 +708,19 @@ impl Report {
                     | FaultReason::ZonemdMismatch { .. }
             )
         };
-        self.faults.iter().find(is_of_digest)
+        self.faults.iter().find(concerns_digest)
     }
 
     /// Formats the number of faults: `1 fault`, `2 faults`.
     #[must_use]
-    pub fn fault_count(&self) -> String {
-        count_faults(self.faults.len())
+    pub fn format_fault_count(&self) -> String {
+        format_fault_count(self.faults.len())
     }
 }
 
 /// Formats a number of faults: `1 fault`, `2 faults`.
 #[must_use]
-pub fn count_faults(count: usize) -> String {
+pub fn format_fault_count(count: usize) -> String {
     if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }
 }
 
@@ -744,20 +745,20 @@ impl Findings {
         self.warnings.push(warning);
     }
 
-    pub(crate) const fn is_sound(&self) -> bool {
+    pub(crate) const fn has_no_faults(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// Counts a chain record if its TTL differs from `expected`. There is one warning for each TTL
-    /// found.
+    /// Warns if `found`, the TTL of a chain record, differs from `expected`. All records of one
+    /// type with the same TTL share one warning, which counts them.
     pub(crate) fn check_chain_ttl(&mut self, owner: NameRef<'_>, rtype: Rtype, expected: u32, found: u32) {
         if found == expected {
             return;
         }
         for warning in &mut self.warnings {
             match warning {
-                VerifyWarning::ChainTtl { rtype: of, found: known, count, .. }
-                    if *of == rtype && *known == found =>
+                VerifyWarning::ChainTtl { rtype: warned_type, found: warned_ttl, count, .. }
+                    if *warned_type == rtype && *warned_ttl == found =>
                 {
                     *count += 1;
                     return;
@@ -769,6 +770,8 @@ impl Findings {
         self.warn(VerifyWarning::ChainTtl { rtype, expected, found, count: 1, first });
     }
 
+    /// Adds the findings of a part of the zone. `keys_changed` and `zonemd` concern the whole zone;
+    /// they are not taken from `other`.
     pub(super) fn append(&mut self, mut other: Self) {
         self.faults.append(&mut other.faults);
         self.warnings.append(&mut other.warnings);

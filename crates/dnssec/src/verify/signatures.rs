@@ -14,27 +14,28 @@ use std::ops::{Range, RangeInclusive};
 /// Minimum and maximum number of nodes that a thread verifies as one chunk. A batch of signatures
 /// by one key is faster if it is larger, up to about 256 signatures; names for which the zone is
 /// not authoritative have none. A few dozen chunks keep all threads busy until the end.
-const CHUNK: RangeInclusive<usize> = 128..=1024;
+const CHUNK_NODES: RangeInclusive<usize> = 128..=1024;
 
-/// Number of chunks into which a zone is split, unless [`CHUNK`] requires larger or smaller chunks.
-const CHUNKS: usize = 64;
+/// Number of chunks into which a zone is split, unless [`CHUNK_NODES`] requires larger or smaller
+/// chunks.
+const TARGET_CHUNKS: usize = 64;
 
 /// Checks the signatures of every RRset and returns the indices of the keys that sign the DNSKEY
-/// RRset. `earlier` is a verified version of the zone with the same keys; its signatures are not
-/// verified again if they and their records are unchanged.
+/// RRset. `predecessor` is a verified version of the zone with the same keys; its signatures are
+/// not verified again if they and their records are unchanged.
 pub(super) fn check(
     zone: &Zone<'_>,
     keys: &ZoneKeys<'_>,
     options: &VerifyOptions,
-    earlier: Option<VerifiedPredecessor<'_>>,
+    predecessor: Option<VerifiedPredecessor<'_>>,
     findings: &mut Findings,
 ) -> Vec<usize> {
     let count = zone.contents.node_count();
-    let size = count.div_ceil(CHUNKS).clamp(*CHUNK.start(), *CHUNK.end());
+    let size = count.div_ceil(TARGET_CHUNKS).clamp(*CHUNK_NODES.start(), *CHUNK_NODES.end());
     let outcomes: Vec<(Findings, Vec<usize>)> = (0..count.div_ceil(size))
         .into_par_iter()
         .map(|chunk| {
-            let mut checker = Checker::new(zone, keys, options, earlier);
+            let mut checker = Checker::new(zone, keys, options, predecessor);
             let end = ((chunk + 1) * size).min(count);
             (chunk * size..end).for_each(|index| checker.collect(zone.contents.node(index)));
             let outcome = checker.finish();
@@ -44,55 +45,59 @@ pub(super) fn check(
         })
         .collect();
     let mut signing_keys = Vec::new();
-    for (part, keys) in outcomes {
-        findings.append(part);
+    for (chunk_findings, keys) in outcomes {
+        findings.append(chunk_findings);
         signing_keys.extend(keys);
     }
     signing_keys
 }
 
-/// Number of keys with batch verification. Batch verification builds tables of up to 256 KiB for
-/// each key. The signatures of further keys are verified one by one; no legitimate zone has more
-/// keys.
-const KEYS_IN_BATCHES: usize = 32;
+/// Maximum number of keys with batch verification, which builds tables of up to 256 KiB for each
+/// key. The signatures of further keys are verified one by one; no legitimate zone has more keys.
+const MAX_BATCH_KEYS: usize = 32;
 
 /// A signature and the state of its verification.
 struct Signature<'z> {
     tag: u16,
     algorithm: Algorithm,
-    /// Why its fields make it invalid; `None` if the fields are valid.
+    /// Why the signature is invalid; `None` if no fault is known yet.
     fault: Option<FaultReason>,
-    /// Index of the key that made it, if the previous version shows this without a verification.
-    known: Option<usize>,
-    /// Otherwise the tries: the candidate keys to verify it with.
+    /// Index of the key that made it, if the previous version has the same verified signature.
+    known_key: Option<usize>,
+    /// Its part of [`Checker::tries`]; empty if `fault` or `known_key` is set.
     tries: Range<usize>,
+    /// Its part of [`Checker::messages`].
     message: Range<usize>,
+    /// The Signature field of the RRSIG record.
     octets: &'z [u8],
 }
 
-/// An RRset that must be signed.
-struct Subject<'z> {
+/// An RRset that must be signed and has signatures.
+struct SignedRrset<'z> {
     node: Node<'z>,
     rtype: Rtype,
+    /// Its part of [`Checker::signatures`].
     signatures: Range<usize>,
 }
 
+/// Checks the signatures of one chunk: [`Checker::collect`] for each node, then
+/// [`Checker::finish`], which verifies the signatures as one batch.
 struct Checker<'c, 'z> {
     zone: &'c Zone<'z>,
     keys: &'c ZoneKeys<'c>,
     options: &'c VerifyOptions,
-    recall: SignatureReuse<'c>,
+    reuse: SignatureReuse<'c>,
     findings: Findings,
-    subjects: Vec<Subject<'z>>,
+    signed_rrsets: Vec<SignedRrset<'z>>,
     signatures: Vec<Signature<'z>>,
-    /// For each try, the index of the signature and the index of the key.
+    /// The verifications to do: each has the index of a signature and the index of a candidate key.
     tries: Vec<(usize, usize)>,
     /// The signed data of all signatures, concatenated.
     messages: Vec<u8>,
 }
 
-/// The reason why a signature over `covered` at a name of this status is not allowed. `exists`: the
-/// name has records of this type.
+/// Returns why a signature over `covered` is not allowed at a name with this status. `exists`
+/// states whether the name has records of this type.
 fn unsigned_data(covered: Rtype, exists: bool, status: NameStatus) -> UnsignedData {
     if covered == Rtype::RRSIG {
         return UnsignedData::Signatures;
@@ -113,24 +118,25 @@ impl<'c, 'z> Checker<'c, 'z> {
         zone: &'c Zone<'z>,
         keys: &'c ZoneKeys<'c>,
         options: &'c VerifyOptions,
-        earlier: Option<VerifiedPredecessor<'c>>,
+        predecessor: Option<VerifiedPredecessor<'c>>,
     ) -> Self {
         Self {
             zone,
             keys,
             options,
-            recall: SignatureReuse::new(earlier),
+            reuse: SignatureReuse::new(predecessor),
             findings: Findings::default(),
-            subjects: Vec::new(),
+            signed_rrsets: Vec::new(),
             signatures: Vec::new(),
             tries: Vec::new(),
             messages: Vec::new(),
         }
     }
 
+    /// Collects the RRsets and signatures of a node, and reports signatures that must not exist.
     fn collect(&mut self, node: Node<'z>) {
         let status = self.zone.name_status(node);
-        self.recall.advance_to(node.name());
+        self.reuse.advance_to(node.name());
         let mut previous: Option<Rrset<'z>> = None;
         for rrset in node.rrsets() {
             if rrset.rtype() == Rtype::RRSIG {
@@ -159,15 +165,15 @@ impl<'c, 'z> Checker<'c, 'z> {
                     let reason = FaultReason::WrongSignatureTtl { expected, found };
                     self.findings.fault(node.name(), Some(rrset.rtype()), reason);
                 }
-                let mut recalled = self.recall.signatures(rrset);
+                let mut previous_signatures = self.reuse.signatures(rrset);
                 for rdata in signatures.rdatas() {
-                    self.collect_signature(node, rrset, rdata, &mut recalled);
+                    self.collect_signature(node, rrset, rdata, &mut previous_signatures);
                 }
             }
         }
         let signatures = start..self.signatures.len();
         if !signatures.is_empty() {
-            self.subjects.push(Subject { node, rtype: rrset.rtype(), signatures });
+            self.signed_rrsets.push(SignedRrset { node, rtype: rrset.rtype(), signatures });
         }
     }
 
@@ -176,18 +182,18 @@ impl<'c, 'z> Checker<'c, 'z> {
         node: Node<'z>,
         rrset: Rrset<'z>,
         rdata: &'z [u8],
-        recalled: &mut PreviousSignatures<'_>,
+        previous_signatures: &mut PreviousSignatures<'_>,
     ) {
         let Some(fields) = Rrsig::parse(rdata) else {
             self.findings.fault(node.name(), Some(rrset.rtype()), FaultReason::MalformedRecord);
             return;
         };
         let (first_try, first_octet) = (self.tries.len(), self.messages.len());
-        let place = self.signatures.len();
+        let index = self.signatures.len();
         let fault = self.check_fields(node, rrset, &fields);
-        let known = recalled.key_of(rdata, &fields, self.keys).filter(|_| fault.is_none());
-        if fault.is_none() && known.is_none() {
-            self.tries.extend(self.keys.candidates(fields.tag, fields.algorithm).map(|key| (place, key)));
+        let known_key = previous_signatures.find_key(rdata, &fields, self.keys).filter(|_| fault.is_none());
+        if fault.is_none() && known_key.is_none() {
+            self.tries.extend(self.keys.candidates(fields.tag, fields.algorithm).map(|key| (index, key)));
             if self.options.mode == Mode::Full {
                 push_signed_data(&fields, node.name(), rrset.rdatas(), &mut self.messages);
             }
@@ -196,7 +202,7 @@ impl<'c, 'z> Checker<'c, 'z> {
             tag: fields.tag,
             algorithm: fields.algorithm,
             fault,
-            known,
+            known_key,
             tries: first_try..self.tries.len(),
             message: first_octet..self.messages.len(),
             octets: fields.signature,
@@ -219,7 +225,7 @@ impl<'c, 'z> Checker<'c, 'z> {
         }
         let (original, ttl) = (fields.original_ttl, rrset.ttl());
         match ttl.cmp(&original) {
-            std::cmp::Ordering::Less => return Some(FaultReason::WrongOriginalTtl { tag, original, ttl }),
+            std::cmp::Ordering::Less => return Some(FaultReason::TtlBelowOriginal { tag, original, ttl }),
             std::cmp::Ordering::Greater => return Some(FaultReason::TtlAboveOriginal { tag, original, ttl }),
             std::cmp::Ordering::Equal => {}
         }
@@ -239,28 +245,30 @@ impl<'c, 'z> Checker<'c, 'z> {
         serial::is_before(now, inception).then_some(FaultReason::NotYetValid { tag, inception })
     }
 
+    /// Returns the findings, and the indices of the keys that sign the DNSKEY RRset.
     fn finish(mut self) -> (Findings, Vec<usize>) {
         let outcomes = self.verify_all();
         let mut signing_keys = Vec::new();
-        let mut good = Vec::new();
-        for place in 0..self.subjects.len() {
-            self.judge(place, &outcomes, &mut good, &mut signing_keys);
+        let mut valid_algorithms = Vec::new();
+        for index in 0..self.signed_rrsets.len() {
+            self.evaluate(index, &outcomes, &mut valid_algorithms, &mut signing_keys);
         }
         (self.findings, signing_keys)
     }
 
-    /// Returns one result for each try; `None` if the key is not supported.
+    /// Returns for each element of [`Checker::tries`] whether the signature is valid; `None` if the
+    /// key is not usable. In structural mode, every signature by a usable key counts as valid.
     fn verify_all(&self) -> Vec<Option<bool>> {
-        let supported = |key: usize| self.keys.keys[key].public.as_ref();
+        let public_key = |key: usize| self.keys.keys[key].public.as_ref();
         if self.options.mode == Mode::Structural {
-            return self.tries.iter().map(|(_, key)| supported(*key).map(|_| true)).collect();
+            return self.tries.iter().map(|(_, key)| public_key(*key).map(|_| true)).collect();
         }
-        let item = |&(place, key): &(usize, usize)| {
-            let signature = &self.signatures[place];
+        let item = |&(signature, key): &(usize, usize)| {
+            let signature = &self.signatures[signature];
             let message = &self.messages[signature.message.clone()];
-            Some(VerifyItem { key: supported(key)?, message, signature: signature.octets })
+            Some(VerifyItem { key: public_key(key)?, message, signature: signature.octets })
         };
-        let in_batch = |try_: &&(usize, usize)| try_.1 < KEYS_IN_BATCHES;
+        let in_batch = |try_: &&(usize, usize)| try_.1 < MAX_BATCH_KEYS;
         let items: Vec<_> = self.tries.iter().filter(in_batch).filter_map(item).collect();
         let mut results: Vec<Result<(), BadSignature>> = Vec::with_capacity(items.len());
         verify_batch(&items, &mut results);
@@ -273,33 +281,35 @@ impl<'c, 'z> Checker<'c, 'z> {
         self.tries.iter().map(outcome).collect()
     }
 
-    /// Combines the results of the signatures over one RRset. Each signature must be valid, and
-    /// each required algorithm must have one.
-    fn judge(
+    /// Evaluates the signatures over the RRset at `index`, and reports faults. Each signature must
+    /// be valid, and each required algorithm must have one. `outcomes` are from
+    /// [`Checker::verify_all`]. Adds the keys that sign the DNSKEY RRset to `signing_keys`.
+    /// `valid_algorithms` is a buffer.
+    fn evaluate(
         &mut self,
-        place: usize,
+        index: usize,
         outcomes: &[Option<bool>],
-        good: &mut Vec<Algorithm>,
+        valid_algorithms: &mut Vec<Algorithm>,
         signing_keys: &mut Vec<usize>,
     ) {
-        good.clear();
-        let Subject { node, rtype, ref signatures } = self.subjects[place];
+        valid_algorithms.clear();
+        let SignedRrset { node, rtype, ref signatures } = self.signed_rrsets[index];
         let signatures = signatures.clone();
         for signature in &mut self.signatures[signatures.clone()] {
             if signature.fault.is_some() {
                 continue;
             }
             let tries = signature.tries.clone();
-            let found = tries.clone().find(|place| outcomes[*place] == Some(true));
-            let signer = signature.known.or_else(|| found.map(|place| self.tries[place].1));
-            if let Some(key) = signer {
-                if signature.known.is_some() {
+            let valid = tries.clone().find(|index| outcomes[*index] == Some(true));
+            let signing_key = signature.known_key.or_else(|| valid.map(|index| self.tries[index].1));
+            if let Some(key) = signing_key {
+                if signature.known_key.is_some() {
                     self.findings.signatures_kept += 1;
                 } else {
                     self.findings.signatures_verified += u64::from(self.options.mode == Mode::Full);
                 }
                 if !self.keys.keys[key].revoked {
-                    good.push(signature.algorithm);
+                    valid_algorithms.push(signature.algorithm);
                 }
                 if rtype == Rtype::DNSKEY && node.index() == 0 {
                     signing_keys.push(key);
@@ -309,33 +319,42 @@ impl<'c, 'z> Checker<'c, 'z> {
                 signature.fault = Some(FaultReason::BadSignature { tag, algorithm });
             }
         }
-        self.report(node, rtype, signatures, good);
+        self.report(node, rtype, signatures, valid_algorithms);
     }
 
-    fn report(&mut self, node: Node<'_>, rtype: Rtype, signatures: Range<usize>, good: &[Algorithm]) {
-        let required = &self.keys.required;
-        let complete = !required.is_empty() && required.iter().all(|algorithm| good.contains(algorithm));
-        let mut faulty = Vec::new();
+    /// Reports the faults of the signatures over one RRset. `valid_algorithms` are the algorithms
+    /// of its valid signatures.
+    fn report(
+        &mut self,
+        node: Node<'_>,
+        rtype: Rtype,
+        signatures: Range<usize>,
+        valid_algorithms: &[Algorithm],
+    ) {
+        let required = &self.keys.required_algorithms;
+        let is_complete =
+            !required.is_empty() && required.iter().all(|algorithm| valid_algorithms.contains(algorithm));
+        let mut faulty_algorithms = Vec::new();
         for signature in &mut self.signatures[signatures] {
             let Some(reason) = signature.fault.take() else { continue };
-            faulty.push(signature.algorithm);
+            faulty_algorithms.push(signature.algorithm);
             // A validator needs one valid signature (RFC 4035 §5.3.3). Surplus signatures from a
             // rollover are therefore not faults.
-            let spare = matches!(
+            let is_surplus = matches!(
                 reason,
                 FaultReason::Expired { .. }
                     | FaultReason::NotYetValid { .. }
                     | FaultReason::UnknownKey { .. }
             );
-            if spare && complete {
+            if is_surplus && is_complete {
                 let owner = node.name().to_name();
-                self.findings.warn(VerifyWarning::SpareSignature { owner, rtype, reason });
+                self.findings.warn(VerifyWarning::SurplusSignature { owner, rtype, reason });
             } else {
                 self.findings.fault(node.name(), Some(rtype), reason);
             }
         }
-        for &algorithm in &self.keys.required {
-            if !good.contains(&algorithm) && !faulty.contains(&algorithm) {
+        for &algorithm in &self.keys.required_algorithms {
+            if !valid_algorithms.contains(&algorithm) && !faulty_algorithms.contains(&algorithm) {
                 self.findings.fault(node.name(), Some(rtype), FaultReason::MissingAlgorithm { algorithm });
             }
         }

@@ -31,10 +31,10 @@ impl<'w> ProgressCounter<'w> {
         Self { progress, total_names, names: AtomicU64::new(0), signatures: AtomicU64::new(0) }
     }
 
-    /// Adds to the number of names and valid signatures, and reports the progress.
+    /// Adds `names` and `signatures` to the counts, and calls the callback with the new counts.
     pub(super) fn report(&self, names: usize, signatures: u64) {
         let Some(progress) = self.progress else { return };
-        let add = |to: &AtomicU64, more: u64| to.fetch_add(more, Ordering::Relaxed) + more;
+        let add = |sum: &AtomicU64, more: u64| sum.fetch_add(more, Ordering::Relaxed) + more;
         let (names, signatures) = (add(&self.names, names as u64), add(&self.signatures, signatures));
         progress(VerifyProgress { names, total_names: self.total_names, signatures });
     }

@@ -29,15 +29,15 @@ impl<'z> Zone<'z> {
     /// occluded, and have records other than signatures and chain records.
     pub(crate) fn chain_nodes(&self) -> Vec<u32> {
         let nodes = self.contents.nodes().zip(&self.statuses);
-        let chained = nodes.filter(|(node, status)| status.is_in_chain() && self.owns_data(*node));
-        chained.map(|(node, _)| node.index() as u32).collect()
+        let chain_nodes = nodes.filter(|(node, status)| status.is_in_chain() && self.owns_data(*node));
+        chain_nodes.map(|(node, _)| node.index() as u32).collect()
     }
 
     pub(crate) fn name_status(&self, node: Node<'z>) -> NameStatus {
         self.statuses[node.index()]
     }
 
-    /// Whether a node has records other than signatures and those of the chain.
+    /// Whether a node has records other than signatures and records of a denial chain.
     pub(crate) fn owns_data(&self, node: Node<'_>) -> bool {
         self.rtypes(node).any(|rtype| !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3))
     }

@@ -17,10 +17,10 @@ struct Candidate<'z> {
 
 /// Checks the ZONEMD RRset at the apex; `serial` is the serial of the SOA record.
 pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
-    warn_of_strays(contents, findings);
+    warn_of_misplaced(contents, findings);
     let Some(rrset) = contents.apex_rrset(Rtype::ZONEMD) else { return };
-    let mut wrong = Vec::new();
-    let candidates = candidates(rrset, serial, &mut wrong, findings);
+    let mut reasons = Vec::new();
+    let candidates = candidates(rrset, serial, &mut reasons, findings);
     let hashes: Vec<ZonemdHash> = candidates.iter().map(|candidate| candidate.hash).collect();
     let computed = if hashes.is_empty() { Vec::new() } else { digest(contents, &hashes) };
     for (candidate, (hash, octets)) in candidates.iter().zip(computed) {
@@ -29,32 +29,32 @@ pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
         } else if contents.has_mixed_ttls() {
             // The digest of the published records cannot be computed, because each RRset is stored
             // with its lowest TTL.
-            wrong.push(FaultReason::ZonemdMixedTtls { hash });
+            reasons.push(FaultReason::ZonemdMixedTtls { hash });
         } else {
-            wrong.push(FaultReason::ZonemdMismatch { hash });
+            reasons.push(FaultReason::ZonemdMismatch { hash });
         }
     }
     let verified = !findings.zonemd.is_empty();
-    for reason in wrong {
+    for reason in reasons {
         if verified {
-            findings.warn(VerifyWarning::SpareZonemd { reason });
+            findings.warn(VerifyWarning::UnusableZonemd { reason });
         } else {
             findings.fault(contents.apex().view(), Some(Rtype::ZONEMD), reason);
         }
     }
 }
 
-/// Returns the records whose digests must be computed. Faults of other records are added to
-/// `wrong`.
+/// Returns the records whose digests must be compared with that of the zone. Adds the faults of
+/// other records to `reasons`, and warnings of unsupported records to `findings`.
 fn candidates<'z>(
     rrset: Rrset<'z>,
     serial: u32,
-    wrong: &mut Vec<FaultReason>,
+    reasons: &mut Vec<FaultReason>,
     findings: &mut Findings,
 ) -> Vec<Candidate<'z>> {
     let records: Vec<Zonemd<'z>> = rrset.rdatas().filter_map(Zonemd::parse).collect();
     if records.len() < rrset.count() {
-        wrong.push(FaultReason::MalformedRecord);
+        reasons.push(FaultReason::MalformedRecord);
     }
     let mut candidates = Vec::new();
     let mut duplicates = Vec::new();
@@ -69,12 +69,12 @@ fn candidates<'z>(
         if records.iter().filter(|other| (other.scheme, other.hash) == (scheme, number)).count() > 1 {
             if !duplicates.contains(&hash) {
                 duplicates.push(hash);
-                wrong.push(FaultReason::ZonemdDuplicate { hash });
+                reasons.push(FaultReason::ZonemdDuplicate { hash });
             }
         } else if record.serial != serial {
-            wrong.push(FaultReason::ZonemdSerial { found: record.serial, expected: serial });
+            reasons.push(FaultReason::ZonemdSerial { found: record.serial, expected: serial });
         } else if record.digest.len() != hash.octets() || record.digest.len() < MIN_DIGEST_OCTETS {
-            wrong.push(FaultReason::ZonemdLength { hash, found: record.digest.len() });
+            reasons.push(FaultReason::ZonemdLength { hash, found: record.digest.len() });
         } else {
             candidates.push(Candidate { hash, digest: record.digest });
         }
@@ -82,11 +82,12 @@ fn candidates<'z>(
     candidates
 }
 
-/// RFC 8976 §2: away from the apex ZONEMD has no meaning. Such a record is ordinary data.
-fn warn_of_strays(contents: &Contents, findings: &mut Findings) {
-    let mut strays = contents.nodes().skip(1).filter(|node| node.has(Rtype::ZONEMD));
-    if let Some(first) = strays.next() {
+/// Warns of ZONEMD records at other names than the apex. RFC 8976 §2: they have no meaning, and are
+/// ordinary data.
+fn warn_of_misplaced(contents: &Contents, findings: &mut Findings) {
+    let mut misplaced = contents.nodes().skip(1).filter(|node| node.has(Rtype::ZONEMD));
+    if let Some(first) = misplaced.next() {
         let first = first.name().to_name();
-        findings.warn(VerifyWarning::StrayZonemd { first, count: 1 + strays.count() as u64 });
+        findings.warn(VerifyWarning::MisplacedZonemd { first, count: 1 + misplaced.count() as u64 });
     }
 }

@@ -7,7 +7,7 @@
 
 use super::change::{Changes, change};
 use super::transfer::{Transfer, transfer};
-use nonesuch_dnssec::inspect::is_of_signer;
+use nonesuch_dnssec::inspect::belongs_to_signer;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::read::read_file;
 use nonesuch_zone::write::write_zone;
@@ -121,7 +121,7 @@ pub(crate) fn strip(contents: &Contents) -> Contents {
     let apex = contents.apex().view();
     for node in contents.nodes() {
         let mut begun = false;
-        for rrset in node.rrsets().filter(|rrset| !is_of_signer(node, *rrset, apex, true)) {
+        for rrset in node.rrsets().filter(|rrset| !belongs_to_signer(node, *rrset, apex, true)) {
             if !std::mem::replace(&mut begun, true) {
                 run.begin_node(node.name());
             }

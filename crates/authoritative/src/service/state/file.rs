@@ -6,7 +6,10 @@
 
 use super::super::image_inputs::ImageInputs;
 use super::member::Membership;
-use super::{Fingerprint, LOCKS, STATE_SUFFIX, StateDirectory, ZONE_SUFFIX, file_stem, is_ours, legacy};
+use super::{
+    Fingerprint, STATE_LOCK_COUNT, STATE_SUFFIX, StateDirectory, ZONE_SUFFIX, file_stem,
+    is_written_by_server, legacy,
+};
 use nix::unistd::syncfs;
 use nonesuch_proto::Name;
 use nonesuch_secondary::{RejectedVersions, Timers};
@@ -19,7 +22,7 @@ use std::sync::{MutexGuard, PoisonError};
 /// Version of the format.
 const VERSION: u32 = 1;
 /// The first bytes of every state file.
-pub(super) const HEAD: &[u8] = br#"{"nonesuch-"#;
+pub(super) const MAGIC: &[u8] = br#"{"nonesuch-"#;
 /// Maximum size of a state file, in bytes.
 const MAX_OCTETS: u64 = 16 << 20;
 
@@ -61,7 +64,8 @@ pub(in crate::service) struct ImageState {
     pub(in crate::service) inputs: Option<ImageInputs>,
 }
 
-/// The serialized form of the file.
+/// The serialized form of the file: the version of the format, and the fields of `F`, which is
+/// [`StateFile`] or a reference to it.
 #[derive(Serialize, Deserialize)]
 struct Envelope<F> {
     #[serde(rename = "nonesuch-state")]
@@ -89,7 +93,7 @@ impl StateFile {
 }
 
 impl StateDirectory {
-    /// Returns the stored state of a zone.
+    /// Returns the stored state of a zone; the default state if no file is stored or readable.
     pub(in crate::service) fn read_state(&self, apex: &Name) -> StateFile {
         self.read_stem(&file_stem(apex))
     }
@@ -97,15 +101,16 @@ impl StateDirectory {
     /// Returns the state in the files with this stem.
     pub(in crate::service) fn read_stem(&self, stem: &str) -> StateFile {
         let path = self.state_path(stem);
-        if !self.has_legacy {
+        if !self.has_legacy_files {
             return read_state_file(&path).unwrap_or_default();
         }
-        // Before the content, because another thread may replace the file in between.
+        // The time is read before the content, because another thread may replace the file in
+        // between.
         let modified = legacy::modified_at(&path);
         let stored = read_state_file(&path);
-        let written = modified.filter(|_| stored.is_some());
+        let written_at = modified.filter(|_| stored.is_some());
         let mut state = stored.unwrap_or_default();
-        legacy::Files { directory: &self.zones, stem }.merge_into(&mut state, written);
+        legacy::LegacyFiles { directory: &self.zones, stem }.merge_into(&mut state, written_at);
         state
     }
 
@@ -133,10 +138,10 @@ impl StateDirectory {
             return Ok(());
         }
         self.write_state(&stem, &state)?;
-        if self.has_legacy {
+        if self.has_legacy_files {
             self.sync(apex, STATE_SUFFIX)?;
             self.sync_names()?;
-            legacy::Files { directory: &self.zones, stem: &stem }.remove();
+            legacy::LegacyFiles { directory: &self.zones, stem: &stem }.remove();
         }
         Ok(())
     }
@@ -164,22 +169,22 @@ impl StateDirectory {
             self.remove_file(stem, STATE_SUFFIX);
         } else {
             let octets = state.to_octets()?;
-            let part = self.write_part(|out| out.write_all(&octets))?;
+            let temporary = self.write_temporary(|out| out.write_all(&octets))?;
             // A file that replaces another one must be complete on disk before it is renamed.
             // Otherwise a crash could lose both. Without a previous file, the caller syncs the new
             // one if it must be durable.
             if fs::symlink_metadata(&path).is_ok() {
-                part.as_file().sync_all()?;
+                temporary.as_file().sync_all()?;
             }
-            Self::persist_part(part, &path, STATE_SUFFIX)?;
+            Self::rename_temporary(temporary, &path, STATE_SUFFIX)?;
         }
         Ok(())
     }
 
     /// Locks the state file with this stem, so that no other thread changes it.
     pub(super) fn lock_state(&self, stem: &str) -> MutexGuard<'_, ()> {
-        let number = stem.bytes().fold(0usize, |sum, octet| sum.wrapping_mul(31) + usize::from(octet));
-        self.state_locks[number % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
+        let hash = stem.bytes().fold(0usize, |sum, octet| sum.wrapping_mul(31) + usize::from(octet));
+        self.state_locks[hash % STATE_LOCK_COUNT].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state of the stored image of a zone. If `change` leaves inputs of the image in
@@ -227,7 +232,7 @@ impl StateDirectory {
         if stems.is_empty() {
             return;
         }
-        self.has_legacy = true;
+        self.has_legacy_files = true;
         let written = stems.iter().try_for_each(|stem| {
             let _lock = self.lock_state(stem);
             self.write_state(stem, &self.read_stem(stem))
@@ -237,9 +242,9 @@ impl StateDirectory {
         let durable = written.and_then(|()| Ok(syncfs(File::open(&self.zones)?)?));
         match durable {
             Ok(()) => {
-                let files = |stem| legacy::Files { directory: &self.zones, stem };
+                let files = |stem| legacy::LegacyFiles { directory: &self.zones, stem };
                 stems.iter().for_each(|stem| files(stem).remove());
-                self.has_legacy = false;
+                self.has_legacy_files = false;
                 tracing::info!(
                     name: "state-files-replaced",
                     zones = stems.len(),
@@ -256,7 +261,7 @@ impl StateDirectory {
 /// Reads the state file at `path`. Returns `None` if it is missing, unreadable or invalid, or if no
 /// server wrote it.
 fn read_state_file(path: &Path) -> Option<StateFile> {
-    if !is_ours(path, STATE_SUFFIX) {
+    if !is_written_by_server(path, STATE_SUFFIX) {
         return None;
     }
     let mut octets = Vec::new();
@@ -273,7 +278,7 @@ mod tests {
 
     const IMAGE: &[u8] = b"\x89NSCI\r\n\x1aimage";
 
-    fn folder() -> (tempfile::TempDir, StateDirectory, Name) {
+    fn open_directory() -> (tempfile::TempDir, StateDirectory, Name) {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
         (dir, state, "example.".parse().unwrap())
@@ -314,11 +319,11 @@ mod tests {
 "#;
         assert_eq!(String::from_utf8(full_state().to_octets().unwrap()).unwrap(), text);
         assert_eq!(StateFile::parse(text.as_bytes()), Some(full_state()));
-        assert!(text.as_bytes().starts_with(HEAD));
+        assert!(text.as_bytes().starts_with(MAGIC));
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_none() {
+    fn an_invalid_file_is_treated_as_missing() {
         let octets = full_state().to_octets().unwrap();
         for end in 0..octets.len() - 1 {
             assert_eq!(StateFile::parse(&octets[..end]), None, "{end}");
@@ -342,7 +347,7 @@ mod tests {
 
     #[test]
     fn state_is_stored_and_an_empty_file_is_removed() {
-        let (dir, state, apex) = folder();
+        let (dir, state, apex) = open_directory();
         assert_eq!(state.read_state(&apex), StateFile::default());
         state.update(&apex, |stored| *stored = full_state()).unwrap();
         assert_eq!(state.read_state(&apex), full_state());
@@ -358,8 +363,8 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_many_threads_are_all_kept() {
-        let (_dir, state, apex) = folder();
+    fn concurrent_changes_are_all_stored() {
+        let (_dir, state, apex) = open_directory();
         std::thread::scope(|scope| {
             for number in 0..8u16 {
                 let (state, apex) = (&state, &apex);
@@ -377,8 +382,8 @@ mod tests {
     }
 
     #[test]
-    fn state_of_an_image_holds_for_that_file_alone() {
-        let (dir, state, apex) = folder();
+    fn the_state_of_an_image_is_valid_only_for_that_file() {
+        let (dir, state, apex) = open_directory();
         let source = dir.path().join("source");
         fs::write(&source, "first").unwrap();
         let origin = [Fingerprint::of(&source).unwrap()];

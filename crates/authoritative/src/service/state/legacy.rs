@@ -18,7 +18,7 @@
 use super::super::image_inputs::ImageInputs;
 use super::file::{ImageState, StateFile};
 use super::member::Membership;
-use super::{Fingerprint, ZONE_SUFFIX, is_ours};
+use super::{Fingerprint, ZONE_SUFFIX, is_written_by_server};
 use crate::catalog::Group;
 use data_encoding::HEXLOWER;
 use nonesuch_secondary::{RejectedVersions, Timers};
@@ -33,7 +33,7 @@ use std::time::SystemTime;
 /// Suffixes of legacy state files.
 pub(super) const SUFFIXES: [&str; 6] = ["origin", "made", "member", "reused", "timers", "rejected"];
 /// The first bytes of every legacy state file.
-pub(super) const HEAD: &[u8] = b"nonesuch ";
+pub(super) const MAGIC: &[u8] = b"nonesuch ";
 /// Maximum size of a legacy state file, in bytes. A larger file is ignored.
 const MAX_OCTETS: u64 = 16 << 20;
 
@@ -46,7 +46,7 @@ pub(super) fn stems(directory: &Path) -> BTreeSet<String> {
         if let Some((stem, suffix)) = name.rsplit_once('.')
             && SUFFIXES.contains(&suffix)
             && !stem.is_empty()
-            && is_ours(&entry.path(), suffix)
+            && is_written_by_server(&entry.path(), suffix)
         {
             stems.insert(stem.to_owned());
         }
@@ -55,29 +55,29 @@ pub(super) fn stems(directory: &Path) -> BTreeSet<String> {
 }
 
 /// The legacy state files of one zone.
-pub(super) struct Files<'f> {
+pub(super) struct LegacyFiles<'f> {
     pub(super) directory: &'f Path,
     /// The common part of the file names ([`file_stem`](super::file_stem)).
     pub(super) stem: &'f str,
 }
 
-impl Files<'_> {
+impl LegacyFiles<'_> {
     fn path(&self, suffix: &str) -> PathBuf {
         self.directory.join(format!("{}.{suffix}", self.stem))
     }
 
-    /// Replaces the parts of `state` that these files contain. `written` is the modification time
-    /// of the state file that `state` was read from; `None` if there is none. Files that are older
-    /// are ignored: the state file contains their content, or newer state. A file can be newer if
-    /// the operator ran an older build in the meantime.
+    /// Replaces the parts of `state` that these files contain. `written_at` is the modification
+    /// time of the state file that `state` was read from; `None` if there is none. Files that are
+    /// older are ignored: the state file contains their content, or newer state. A file can be
+    /// newer if the operator ran an older build in the meantime.
     ///
     /// A missing, unreadable or invalid file leaves its part of `state` unchanged. `origin` and
     /// `made` belong to one part: if only one of them is valid, the other half becomes empty.
-    pub(super) fn merge_into(&self, state: &mut StateFile, written: Option<SystemTime>) {
+    pub(super) fn merge_into(&self, state: &mut StateFile, written_at: Option<SystemTime>) {
         let text = |suffix: &str| {
             let path = self.path(suffix);
-            let is_older = |written: SystemTime| modified_at(&path).is_none_or(|modified| modified < written);
-            if written.is_some_and(is_older) { None } else { read_text(&path, suffix) }
+            let is_older = |time: SystemTime| modified_at(&path).is_none_or(|modified| modified < time);
+            if written_at.is_some_and(is_older) { None } else { read_text(&path, suffix) }
         };
         if let Ok(fingerprint) = Fingerprint::of(&self.path(ZONE_SUFFIX)) {
             let origin = text("origin").and_then(|text| parse_origin(&text, fingerprint));
@@ -98,7 +98,7 @@ impl Files<'_> {
     pub(super) fn remove(&self) {
         for suffix in SUFFIXES {
             let path = self.path(suffix);
-            if is_ours(&path, suffix) {
+            if is_written_by_server(&path, suffix) {
                 // A file that remains is older than the state file, and therefore ignored.
                 let _ = fs::remove_file(path);
             }
@@ -114,7 +114,7 @@ pub(super) fn modified_at(path: &Path) -> Option<SystemTime> {
 /// Returns the text of a file; `None` if it is missing, unreadable, larger than [`MAX_OCTETS`] or
 /// not valid UTF-8, or if no server wrote it.
 fn read_text(path: &Path, suffix: &str) -> Option<String> {
-    if !is_ours(path, suffix) {
+    if !is_written_by_server(path, suffix) {
         return None;
     }
     let file = File::open(path).ok()?;
@@ -128,13 +128,13 @@ fn read_text(path: &Path, suffix: &str) -> Option<String> {
 
 /// Returns the value of the next line. Returns `None` unless the line begins with `key` and a
 /// space.
-fn value<'t>(lines: &mut Lines<'t>, key: &str) -> Option<&'t str> {
+fn next_value<'t>(lines: &mut Lines<'t>, key: &str) -> Option<&'t str> {
     lines.next()?.strip_prefix(key)?.strip_prefix(' ')
 }
 
-/// Parses the value of the next line, as [`value`] returns it.
-fn parse_value<N: FromStr>(lines: &mut Lines<'_>, key: &str) -> Option<N> {
-    value(lines, key)?.parse().ok()
+/// Parses the value of the next line, as [`next_value`] returns it.
+fn parse_next_value<N: FromStr>(lines: &mut Lines<'_>, key: &str) -> Option<N> {
+    next_value(lines, key)?.parse().ok()
 }
 
 /// Parses a fingerprint: seconds and nanoseconds of the modification time, size, inode and device,
@@ -159,16 +159,16 @@ fn parse_origin(text: &str, image: Fingerprint) -> Option<Vec<Fingerprint>> {
 /// Parses the file `made`. Returns `None` if it describes another stored version than `image`.
 fn parse_inputs(text: &str, image: Fingerprint) -> Option<ImageInputs> {
     let mut lines = text.lines();
-    if lines.next()? != "nonesuch made 1" || parse_fingerprint(value(&mut lines, "image")?)? != image {
+    if lines.next()? != "nonesuch made 1" || parse_fingerprint(next_value(&mut lines, "image")?)? != image {
         return None;
     }
-    let digest = value(&mut lines, "by")?.to_owned();
-    let has_signed_keys = match value(&mut lines, "keys")? {
+    let digest = next_value(&mut lines, "by")?.to_owned();
+    let has_signed_keys = match next_value(&mut lines, "keys")? {
         "signed" => true,
         "unsigned" => false,
         _ => return None,
     };
-    let verified = value(&mut lines, "verified")?;
+    let verified = next_value(&mut lines, "verified")?;
     let verification = match verified.split_once(' ').unwrap_or((verified, "")) {
         ("nothing", "") => Verification::Nothing,
         ("structural", at) => Verification::Structural { at: at.parse().ok()? },
@@ -187,9 +187,9 @@ fn parse_member(text: &str) -> Option<Membership> {
         "nonesuch member 1" => true,
         _ => return None,
     };
-    let (zone, catalog) = (parse_value(&mut lines, "zone")?, parse_value(&mut lines, "catalog")?);
+    let (zone, catalog) = (parse_next_value(&mut lines, "zone")?, parse_next_value(&mut lines, "catalog")?);
     let decode = |hex: &str| HEXLOWER.decode(hex.as_bytes()).ok();
-    let label = decode(value(&mut lines, "label")?)?;
+    let label = decode(next_value(&mut lines, "label")?)?;
     let group = |octets: Vec<u8>| {
         if has_texts { Group::from_string(&octets) } else { Some(Group::from_rdata(&octets)) }
     };
@@ -200,7 +200,7 @@ fn parse_member(text: &str) -> Option<Membership> {
 /// Parses the file `reused`.
 fn parse_reused(text: &str) -> Option<u32> {
     let mut lines = text.lines();
-    if lines.next()? == "nonesuch reused 1" { parse_value(&mut lines, "serial") } else { None }
+    if lines.next()? == "nonesuch reused 1" { parse_next_value(&mut lines, "serial") } else { None }
 }
 
 /// Parses the file `timers`. The line `left` is missing in format 1. Its value is the number of
@@ -212,8 +212,9 @@ fn parse_timers(text: &str) -> Option<Timers> {
         "nonesuch timers 1" => false,
         _ => return None,
     };
-    let (serial, refreshed) = (parse_value(&mut lines, "serial")?, parse_value(&mut lines, "refreshed")?);
-    let left = match has_line_left.then(|| value(&mut lines, "left")) {
+    let (serial, refreshed) =
+        (parse_next_value(&mut lines, "serial")?, parse_next_value(&mut lines, "refreshed")?);
+    let left = match has_line_left.then(|| next_value(&mut lines, "left")) {
         None | Some(Some("whole")) => None,
         Some(seconds) => Some(seconds?.parse().ok()?),
     };
@@ -227,7 +228,7 @@ fn parse_rejected(text: &str) -> Option<RejectedVersions> {
     if lines.next()? != "nonesuch rejected 1" {
         return None;
     }
-    let judged_by = value(&mut lines, "by")?.to_owned();
+    let judged_by = next_value(&mut lines, "by")?.to_owned();
     let serials = lines.map(|line| {
         let (address, serial) = line.strip_prefix("primary ")?.split_once(" serial ")?;
         Some((address.parse().ok()?, serial.parse().ok()?))

@@ -13,8 +13,8 @@ const DATA_SIGNERS: [u8; 2] = [2, 3];
 
 /// Keys from a file that contains, for each key, the time from which it signs data, in lines such
 /// as `0 2`. All keys are published.
-const KEYS: KeyFiles = KeyFiles {
-    signing: |dir, zone, at| {
+const KEYS: KeyLoader = KeyLoader {
+    load_signing_keys: |dir, zone, at| {
         let none = || KeyDirectoryError::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() };
         let lines = lines(dir).ok_or_else(none)?;
         let active = lines.iter().filter(|(since, _)| at.is_none_or(|at| *since <= at));
@@ -24,7 +24,7 @@ const KEYS: KeyFiles = KeyFiles {
         let records = signers.into_iter().chain([KeyRecord::of(&pairs[0])]).collect();
         Ok(SigningKeys { records, pairs, ..SigningKeys::default() })
     },
-    next_event: |dir, _, now| {
+    next_key_event: |dir, _, now| {
         lines(dir)?.into_iter().map(|(since, _)| since).filter(|time| *time > now).min()
     },
     ..KEY_FILES
@@ -46,7 +46,7 @@ fn set_keys(dir: &Path, text: &str) {
 fn signed_online(mut settings: Settings, dir: &Path) -> Settings {
     settings.zones[0].signing_mode = SigningMode::Online(OnlineSigning {
         mechanism: Mechanism::MinimalNsec,
-        keys: dir.join("keys"),
+        key_directory: dir.join("keys"),
         validity: DAY,
         ignore_key_times: false,
     });
@@ -56,13 +56,13 @@ fn signed_online(mut settings: Settings, dir: &Path) -> Settings {
 fn started(settings: Settings) -> Arc<Service> {
     let service = Service::open(settings, KEYS, Arc::new(Zones::new())).unwrap();
     service.begin().unwrap();
-    let _ = service.wait();
+    let _ = service.wait_until_loaded();
     service
 }
 
 /// Returns a secondary that signs online, with one version.
 fn secondary_online(dir: &Path) -> Arc<Service> {
-    let service = started(signed_online(secondary(dir), dir));
+    let service = started(signed_online(secondary_settings(dir), dir));
     service.publish(&name("example."), contents(7), &[]).unwrap();
     service
 }
@@ -84,7 +84,7 @@ fn pass_key_time(service: &Service) {
 }
 
 /// Returns the time of the next check of the keys, in seconds from now.
-fn next_look(service: &Service) -> u32 {
+fn seconds_until_key_check(service: &Service) -> u32 {
     let zone = service.zone(&name("example.")).unwrap();
     let (of_zone, of_all) = (lock(&zone.runtime).key_event.unwrap(), service.next_key_event.load(Relaxed));
     assert_eq!(of_zone, of_all);
@@ -98,7 +98,8 @@ fn with_each_source(test: impl Fn(&Path, &dyn Fn() -> Settings, Arc<Service>)) {
         let dir = dir.path();
         set_keys(dir, "0 2\n");
         write(&dir.join("zone"), &zone_text(7));
-        let settings = || signed_online(if is_file { of_file(dir) } else { secondary(dir) }, dir);
+        let settings =
+            || signed_online(if is_file { file_settings(dir) } else { secondary_settings(dir) }, dir);
         let service = if is_file { started(settings()) } else { secondary_online(dir) };
         test(dir, &settings, service);
     }
@@ -114,7 +115,7 @@ fn a_key_event_leaves_an_expired_zone_expired() {
     service.set_expired(&name("example."), true);
     set_keys(dir, "0 3\n");
     pass_key_time(&service);
-    let mut events = service.events();
+    let mut events = service.subscribe();
     service.apply_key_times();
     let state = service.zones().state(&name("example.")).unwrap();
     assert!(matches!(&*state, ZoneState::Expired(_)), "{state:?}");
@@ -129,18 +130,18 @@ fn a_key_event_leaves_an_expired_zone_expired() {
 }
 
 #[test]
-fn a_key_event_that_fails_is_tried_again() {
+fn a_failed_key_event_is_retried() {
     with_each_source(|dir, settings, service| {
         set_keys(dir, "nonsense");
         pass_key_time(&service);
         service.apply_key_times();
-        assert!((1..=60).contains(&next_look(&service)));
+        assert!((1..=60).contains(&seconds_until_key_check(&service)));
         assert_eq!((serial(&service), signer(&service)), (Some(7), 2));
         let report = service.reload(settings());
         assert_eq!((report.refused.len(), report.unchanged), (1, 0), "{report:?}");
         let expected = KeyDirectoryError::NoKeys { dir: dir.join("keys"), zone: name("example.") };
         assert_eq!(report.refused[0].1, expected.to_string());
-        assert!((1..=60).contains(&next_look(&service)));
+        assert!((1..=60).contains(&seconds_until_key_check(&service)));
         set_keys(dir, "0 3\n");
         pass_key_time(&service);
         service.apply_key_times();
@@ -151,7 +152,7 @@ fn a_key_event_that_fails_is_tried_again() {
 }
 
 #[test]
-fn a_version_that_is_rejected_after_a_key_time_does_not_take_the_event() {
+fn a_rejected_version_does_not_consume_the_key_event() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     set_keys(dir, "0 2\n");
@@ -163,7 +164,7 @@ fn a_version_that_is_rejected_after_a_key_time_does_not_take_the_event() {
     assert!(service.publish(&name("example."), without_ns, &[]).is_err());
     assert_eq!((serial(&service), signer(&service)), (Some(7), 2));
     service.apply_key_times();
-    assert!((1..=60).contains(&next_look(&service)));
+    assert!((1..=60).contains(&seconds_until_key_check(&service)));
 }
 
 /// The directory is the same, and no time passes.
@@ -194,7 +195,7 @@ fn the_keys_follow_a_clock_that_is_set_back() {
     let later = seconds_now() as u32 + 10 * DAY;
     set_keys(dir, &format!("0 2\n{later} 3\n"));
     write(&dir.join("zone"), &zone_text(7));
-    let settings = Settings { clock_shift: 20 * DAY, ..signed_online(of_file(dir), dir) };
+    let settings = Settings { clock_shift: 20 * DAY, ..signed_online(file_settings(dir), dir) };
     let mut service = started(settings);
     assert_eq!(signer(&service), 3);
     assert!(!service.is_key_event_due());
@@ -219,12 +220,12 @@ fn an_event_is_noted_with_its_zone_first() {
     let service = secondary_online(dir);
     let zone = service.zone(&name("example.")).unwrap();
     set_keys(dir, &format!("0 2\n{} 3\n", u32::MAX - 1));
-    service.keys_seen_at.store(0, Relaxed);
+    service.keys_read_at.store(0, Relaxed);
     let runtime = lock(&zone.runtime);
     std::thread::scope(|scope| {
         scope.spawn(|| service.note_key_event(&zone));
         // The thread reads the key files now.
-        while service.keys_seen_at.load(Relaxed) == 0 {
+        while service.keys_read_at.load(Relaxed) == 0 {
             std::thread::yield_now();
         }
         for _ in 0..10_000 {
@@ -238,13 +239,13 @@ fn an_event_is_noted_with_its_zone_first() {
 
 /// The time at which an old version was verified does not determine which keys sign now.
 #[test]
-fn an_outdated_version_is_signed_by_the_keys_of_the_present() {
+fn an_outdated_version_is_signed_by_the_current_keys() {
     use nonesuch_dnssec::{KeySet, SignOptions, sign};
     let dir = tempfile::tempdir().unwrap();
     let (dir, apex, now) = (dir.path(), name("example."), seconds_now() as u32);
     set_keys(dir, &format!("0 2\n{} 3\n", now + 2 * DAY));
     let settings = |clock_shift| {
-        let mut settings = Settings { clock_shift, ..signed_online(secondary(dir), dir) };
+        let mut settings = Settings { clock_shift, ..signed_online(secondary_settings(dir), dir) };
         // With full verification, the version is built from its records, not mapped.
         settings.zones[0].verify = VerifyChoice::Full;
         settings

@@ -5,7 +5,7 @@ use super::*;
 use nonesuch_zone::{LoadedZone, load};
 use std::cell::Cell;
 
-fn unkept(source: ZoneSource) -> Settings {
+fn settings_without_state(source: ZoneSource) -> Settings {
     let zone = ZoneSettings { source, ..ZoneSettings::of_file(name("example."), "zone".into()) };
     Settings { zones: vec![zone], ..Settings::default() }
 }
@@ -18,20 +18,20 @@ fn loaded(serial: u32) -> LoadedZone {
     LoadedZone { contents: contents(serial), warnings: Vec::new(), verification: None }
 }
 
-fn opened(file: &Path) -> PreloadedZone {
+fn preload(file: &Path) -> PreloadedZone {
     PreloadedZone::file(file, || Ok(crate::open_image(file).unwrap()), || load(file, None)).unwrap()
 }
 
 #[test]
-fn a_file_that_was_read_is_served_and_looked_at_again() {
+fn a_preloaded_file_is_served_and_reloaded() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
     write(&file, &zone_text(1));
-    let found = opened(&file);
+    let found = preload(&file);
     assert_eq!(found.apex(), name("example."));
-    let service = open(unkept(ZoneSource::File(file.clone())));
+    let service = open(settings_without_state(ZoneSource::File(file.clone())));
     service.begin_preloaded(found).unwrap();
-    assert_eq!((serial(&service), service.wait().serving), (Some(1), 1));
+    assert_eq!((serial(&service), service.wait_until_loaded().serving), (Some(1), 1));
     assert!(!service.reload_zone(&name("example.")).unwrap(), "unchanged");
     write(&file, &zone_text(2));
     assert!(service.reload_zone(&name("example.")).unwrap());
@@ -44,13 +44,13 @@ fn a_file_that_was_read_is_served_and_looked_at_again() {
 
 /// The file may have changed since it was read.
 #[test]
-fn a_file_that_changed_since_it_was_read_is_read_again() {
+fn a_preloaded_file_that_has_changed_is_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
     write(&file, &zone_text(1));
-    let found = opened(&file);
+    let found = preload(&file);
     write(&file, &zone_text(2));
-    let service = open(unkept(ZoneSource::File(file)));
+    let service = open(settings_without_state(ZoneSource::File(file)));
     service.begin_preloaded(found).unwrap();
     assert_eq!(serial(&service), Some(2));
 }
@@ -67,7 +67,7 @@ fn an_image_is_served_as_it_is_and_no_zone_file_is_read() {
     };
     let found = PreloadedZone::file(&file, || Ok(crate::open_image(&file)?), read).unwrap();
     assert!(!is_read.get());
-    let service = open(unkept(ZoneSource::File(file)));
+    let service = open(settings_without_state(ZoneSource::File(file)));
     service.begin_preloaded(found).unwrap();
     assert_eq!(serial(&service), Some(5));
     let status = &service.zone_status(None)[0];
@@ -76,32 +76,32 @@ fn an_image_is_served_as_it_is_and_no_zone_file_is_read() {
 
 #[test]
 fn a_stream_is_read_once() {
-    let service = open(unkept(ZoneSource::Stream("standard input".into())));
+    let service = open(settings_without_state(ZoneSource::Stream("standard input".into())));
     service.begin_preloaded(PreloadedZone::stream(loaded(3))).unwrap();
     assert_eq!(serial(&service), Some(3));
-    let report = service.reload(unkept(ZoneSource::Stream("standard input".into())));
+    let report = service.reload(settings_without_state(ZoneSource::Stream("standard input".into())));
     let [(zone, error)] = report.refused.as_slice() else { panic!("{report:?}") };
     assert_eq!(zone, "example.");
-    assert_eq!(*error, VersionError::ReadOnce("standard input".into()).to_string());
+    assert_eq!(*error, VersionError::StreamAlreadyRead("standard input".into()).to_string());
     assert_eq!(serial(&service), Some(3));
 }
 
 #[test]
-fn what_is_refused_is_told_and_not_served() {
+fn a_rejected_preloaded_zone_is_reported_and_not_served() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
     write(&file, &zone_text(1));
-    let mut settings = unkept(ZoneSource::File(file.clone()));
+    let mut settings = settings_without_state(ZoneSource::File(file.clone()));
     settings.zones[0].requires_dnssec = true;
     let service = open(settings);
-    assert!(matches!(service.begin_preloaded(opened(&file)), Err(VersionError::NotSigned)));
+    assert!(matches!(service.begin_preloaded(preload(&file)), Err(VersionError::NotSigned)));
     assert_eq!(serial(&service), None);
 }
 
 /// The caller of the periodic check learns the time of the next one.
 #[test]
-fn the_next_look_at_signatures_is_told() {
-    let service = open(unkept(ZoneSource::Stream("standard input".into())));
+fn the_time_of_the_next_expiry_check_is_returned() {
+    let service = open(settings_without_state(ZoneSource::Stream("standard input".into())));
     assert_eq!(service.warn_of_expiry(), None, "nothing is served");
     let signed = LoadedZone { contents: signed(1, 7), ..loaded(1) };
     service.begin_preloaded(PreloadedZone::stream(signed)).unwrap();

@@ -4,16 +4,16 @@ use super::*;
 use nonesuch_server::acl::AccessList;
 
 #[test]
-fn an_expired_zone_stays_expired_whatever_its_settings_become() {
+fn an_expired_zone_remains_expired_after_changes_of_its_settings() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     service.publish(&name("example."), contents(7), &[]).unwrap();
     service.set_expired(&name("example."), true);
-    let mut settings = secondary(dir.path());
+    let mut settings = secondary_settings(dir.path());
     settings.zones[0].transfers.transfer = AccessList::anybody();
     service.reload(settings.clone());
     let state = service.zones().state(&name("example.")).unwrap();
-    assert!(matches!(&*state, ZoneState::Expired(policy) if !policy.transfer.entries().is_empty()));
+    assert!(matches!(&*state, ZoneState::Expired(policy) if !policy.transfer_access.entries().is_empty()));
     assert_eq!(service.status().expired, 1);
     assert_eq!(service.status().troubled, ["example."]);
     // A new version ends the expiry, and so does a file as source instead of primaries.
@@ -21,17 +21,17 @@ fn an_expired_zone_stays_expired_whatever_its_settings_become() {
     assert_eq!(serial(&service), Some(8));
     service.set_expired(&name("example."), true);
     write(&dir.path().join("zone"), &zone_text(9));
-    service.reload(of_file(dir.path()));
+    service.reload(file_settings(dir.path()));
     assert_eq!(serial(&service), Some(9));
 }
 
 /// RFC 1035 §3.3.13: an expired zone is not authoritative, also between a start and the first check
 /// of the transfers. No transfers run here.
 #[test]
-fn a_zone_that_expired_before_the_start_is_not_answered_for() {
+fn a_zone_that_expired_before_the_start_gets_servfail() {
     use nonesuch_secondary::Timers;
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     service.publish(&name("example."), contents(7), &[]).unwrap();
     end(service);
     let store = |timers: Timers| {
@@ -50,14 +50,15 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
         (7, now + 7200, None, false),
     ] {
         store(Timers { serial: serial_of, refreshed, left });
-        let service = Service::open(secondary(dir.path()), KEY_FILES, Arc::new(Zones::new())).unwrap();
-        let mut events = service.events();
+        let service =
+            Service::open(secondary_settings(dir.path()), KEY_FILES, Arc::new(Zones::new())).unwrap();
+        let mut events = service.subscribe();
         service.begin().unwrap();
-        let settled = service.wait();
+        let settled = service.wait_until_loaded();
         assert_eq!((settled.waiting == 1, serial(&service).is_none()), (has_expired, has_expired));
         let is_published = |event: &ZoneEvent| matches!(event, ZoneEvent::Published { is_new: false, .. });
-        let told = std::iter::from_fn(|| events.try_recv().ok()).filter(is_published).count();
-        assert_eq!(told, 1, "transfers now manage the zone");
+        let published_count = std::iter::from_fn(|| events.try_recv().ok()).filter(is_published).count();
+        assert_eq!(published_count, 1, "transfers now manage the zone");
         // A primary, or the state machine of the transfers, decides finally.
         service.set_expired(&name("example."), false);
         assert_eq!(serial(&service), Some(7));
@@ -65,39 +66,39 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
     }
     // The settings at the time of the start apply.
     store(Timers { serial: 7, refreshed: now - 3601, left: None });
-    let mut settings = secondary(dir.path());
+    let mut settings = secondary_settings(dir.path());
     settings.zones[0].transfers.expire = 7200..=u32::MAX;
     assert_eq!(serial(&started(settings)), Some(7));
 }
 
 #[test]
-fn what_comes_from_a_former_primary_is_not_published() {
+fn a_version_from_a_former_primary_is_not_published() {
     let dir = tempfile::tempdir().unwrap();
     let from = |port: u16| Remote::plain(std::net::SocketAddr::from(([127, 0, 0, 1], port)));
-    let had_from = |port| {
-        let mut settings = secondary(dir.path());
+    let with_primary = |port| {
+        let mut settings = secondary_settings(dir.path());
         settings.zones[0].transfers.primaries = vec![from(port)];
         settings
     };
-    let service = started(had_from(1));
+    let service = started(with_primary(1));
     let publish = |port, serial| service.publish_from(&from(port), &name("example."), contents(serial), &[]);
     assert_eq!(publish(1, 7).unwrap(), 7);
-    service.reload(had_from(2));
-    assert!(matches!(publish(1, 8), Err(VersionError::OtherSource)));
+    service.reload(with_primary(2));
+    assert!(matches!(publish(1, 8), Err(VersionError::PrimaryRemoved)));
     assert_eq!(serial(&service), Some(7));
     assert_eq!(publish(2, 8).unwrap(), 8);
     write(&dir.path().join("zone"), &zone_text(3));
-    service.reload(of_file(dir.path()));
-    assert!(matches!(publish(2, 9), Err(VersionError::OtherSource)));
+    service.reload(file_settings(dir.path()));
+    assert!(matches!(publish(2, 9), Err(VersionError::PrimaryRemoved)));
     assert_eq!(serial(&service), Some(3));
     // This is not a fault of the served version.
     assert_eq!(service.zone_status(Some(&name("example.")))[0].error, None);
 }
 
 #[test]
-fn expiry_waits_for_nobody_who_makes_a_version() {
+fn expiry_does_not_wait_for_a_publication() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     service.publish(&name("example."), contents(7), &[]).unwrap();
     let zone = service.zone(&name("example.")).unwrap();
     let _lock = service.lock_zone(&zone);
@@ -108,14 +109,14 @@ fn expiry_waits_for_nobody_who_makes_a_version() {
 }
 
 #[test]
-fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
+fn a_publication_in_progress_does_not_restore_a_removed_zone() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(Settings { zones: Vec::new(), ..of_file(dir.path()) });
-    let member = secondary(dir.path()).zones.remove(0);
+    let service = started(Settings { zones: Vec::new(), ..file_settings(dir.path()) });
+    let member = secondary_settings(dir.path()).zones.remove(0);
     service.add_zones(vec![member.clone()]);
     service.publish(&name("example."), contents(7), &[]).unwrap();
     let zone = service.zone(&name("example.")).unwrap();
-    let working = service.lock_zone(&zone);
+    let publication_guard = service.lock_zone(&zone);
     // The removal does not wait for a publication in progress.
     let remover = Arc::clone(&service);
     let (done, is_done) = std::sync::mpsc::channel();
@@ -127,12 +128,12 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     assert!(service.zones().state(&name("example.")).is_none());
     let activity = service.activities.begin(ActivityKind::Publish, None);
     let late = service.publish_contents(&zone, Candidate::new(contents(8)), &activity);
-    assert!(matches!(late, Err(VersionError::Unknown)), "{late:?}");
+    assert!(matches!(late, Err(VersionError::UnknownZone)), "{late:?}");
     service.apply_policy(&zone);
     assert!(dir.path().join("state/zones/example.kept").exists());
-    drop(working);
+    drop(publication_guard);
     removing.join().unwrap().unwrap();
-    assert!(lock(&service.abandoned).is_empty());
+    assert!(lock(&service.removed_zone_locks).is_empty());
     service.load_first(&zone);
     service.set_expired(&name("example."), true);
     assert!(service.zones().state(&name("example.")).is_none());
@@ -148,49 +149,49 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
 /// A zone that is added again must not begin with the version that an abandoned verification
 /// stores.
 #[test]
-fn a_zone_that_comes_back_waits_for_what_is_made_of_the_former_one() {
+fn a_zone_that_is_added_again_waits_for_the_publication_of_the_removed_one() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(Settings { zones: Vec::new(), ..of_file(dir.path()) });
-    let member = secondary(dir.path()).zones.remove(0);
+    let service = started(Settings { zones: Vec::new(), ..file_settings(dir.path()) });
+    let member = secondary_settings(dir.path()).zones.remove(0);
     service.add_zones(vec![member.clone()]);
-    for is_kept in [false, true] {
+    for keeps_files in [false, true] {
         service.publish(&name("example."), contents(7), &[]).unwrap();
         let zone = service.zone(&name("example.")).unwrap();
-        let working = service.lock_zone(&zone);
-        service.remove_zones(&[name("example.")], is_kept);
+        let publication_guard = service.lock_zone(&zone);
+        service.remove_zones(&[name("example.")], keeps_files);
         let added = service.add_unloaded(vec![member.clone()]);
         let loader = Arc::clone(&service);
         let loading = std::thread::spawn(move || loader.load_added(&added));
         let activity = service.activities.begin(ActivityKind::Publish, None);
         assert!(service.publish_contents(&zone, Candidate::new(contents(8)), &activity).is_err());
         assert_eq!(serial(&service), None);
-        drop((working, activity));
+        drop((publication_guard, activity));
         loading.join().unwrap();
-        assert_eq!(serial(&service), is_kept.then_some(8));
+        assert_eq!(serial(&service), keeps_files.then_some(8));
     }
 }
 
 #[test]
-fn rights_change_whatever_becomes_of_the_zone() {
+fn access_lists_change_independently_of_versions() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
-    let rights = |list: AccessList| {
-        let mut settings = of_file(dir.path());
+    let with_access_list = |list: AccessList| {
+        let mut settings = file_settings(dir.path());
         settings.zones[0].transfers.transfer = list;
         settings.zones.push(ZoneSettings { apex: name("missing."), ..settings.zones[0].clone() });
         settings.zones[1].source = ZoneSource::File(dir.path().join("nowhere"));
         settings
     };
     write(&file, &zone_text(1));
-    let service = started(rights(AccessList::anybody()));
+    let service = started(with_access_list(AccessList::anybody()));
     let is_open = |zone: &str| {
         let state = service.zones().state(&name(zone)).unwrap();
-        state.policy().transfer.allows("192.0.2.1".parse().unwrap(), None)
+        state.policy().transfer_access.allows("192.0.2.1".parse().unwrap(), None)
     };
     assert!(is_open("example.") && is_open("missing."));
     // The newest version is rejected and the previous version remains, with the new access list.
     write(&file, "@ SOA nonsense");
-    let report = service.reload(rights(AccessList::default()));
+    let report = service.reload(with_access_list(AccessList::default()));
     assert_eq!(report.refused.len(), 2);
     assert_eq!(serial(&service), Some(1));
     assert!(!is_open("example.") && !is_open("missing."));
@@ -203,13 +204,13 @@ fn rights_change_whatever_becomes_of_the_zone() {
 /// Signatures that expire while a server is not running, or a wrong clock at its start, do not
 /// prevent serving.
 #[test]
-fn what_was_published_is_served_whatever_the_clock_says_at_the_next_start() {
+fn a_published_version_is_served_after_a_restart_at_any_time() {
     for verify in [VerifyChoice::Auto, VerifyChoice::Full, VerifyChoice::Structural] {
         let dir = tempfile::tempdir().unwrap();
         let mut text = Vec::new();
         nonesuch_zone::write::write_zone(&signed(3, 1), &mut text).unwrap();
         write(&dir.path().join("zone"), &String::from_utf8(text).unwrap());
-        let mut settings = of_file(dir.path());
+        let mut settings = file_settings(dir.path());
         settings.zones[0].verify = verify;
         let service = started(settings.clone());
         assert_eq!(serial(&service), Some(3));
@@ -230,9 +231,9 @@ fn what_was_published_is_served_whatever_the_clock_says_at_the_next_start() {
 }
 
 #[test]
-fn primaries_may_tell_that_a_zone_has_changed() {
+fn primaries_may_send_notify() {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = secondary(dir.path()).zones.remove(0);
+    let mut settings = secondary_settings(dir.path()).zones.remove(0);
     settings.transfers.primaries = vec!["192.0.2.1 key:k.".parse().unwrap()];
     settings.transfers.notify_from = AccessList::new(vec!["192.0.2.9".parse().unwrap()]);
     settings.transfers.primaries.push("192.0.2.3".parse().unwrap());
@@ -253,5 +254,5 @@ fn primaries_may_tell_that_a_zone_has_changed() {
     }
     settings.transfers.notify_from = AccessList::new(vec!["192.0.2.1".parse().unwrap()]);
     assert!(settings.policy().notify_from.allows("192.0.2.1".parse().unwrap(), None));
-    assert!(policy.is_secondary && !policy.transfer.allows("192.0.2.1".parse().unwrap(), None));
+    assert!(policy.is_secondary && !policy.transfer_access.allows("192.0.2.1".parse().unwrap(), None));
 }

@@ -106,7 +106,7 @@ fn proof(message: &Message) -> Vec<Rtype> {
 }
 
 fn from_primaries(dir: &Path, verify: VerifyChoice, on_fault: OnFault) -> Settings {
-    let mut settings = secondary(dir);
+    let mut settings = secondary_settings(dir);
     (settings.zones[0].verify, settings.zones[0].on_fault) = (verify, on_fault);
     settings
 }
@@ -178,7 +178,7 @@ fn every_state_of_a_zone_from_primaries_is_served_with_the_proofs_that_it_has() 
 }
 
 #[test]
-fn faulty_versions_are_rejected_where_that_is_configured() {
+fn faulty_versions_are_rejected_if_configured() {
     for (state, is_sound, _) in STATES {
         let dir = tempfile::tempdir().unwrap();
         let service = started(from_primaries(dir.path(), VerifyChoice::Auto, OnFault::Reject));
@@ -190,7 +190,7 @@ fn faulty_versions_are_rejected_where_that_is_configured() {
 
 /// RFC 2181 §6.1: a zone needs NS records.
 #[test]
-fn a_version_without_ns_records_is_rejected_whatever_is_done_about_faults() {
+fn a_version_without_ns_records_is_rejected_with_any_on_fault() {
     let dir = tempfile::tempdir().unwrap();
     let without = zone_text(8).replace("@ 60 NS ns\n", "");
     let without = || read::read_text(without.as_bytes(), Path::new("zone"), None).unwrap().contents;
@@ -211,10 +211,10 @@ fn a_version_without_ns_records_is_rejected_whatever_is_done_about_faults() {
 /// A secondary that already has the VRF key serves a zone that its primary has not yet signed with
 /// NSEC5.
 #[test]
-fn nsec5_keys_may_be_there_before_the_chain() {
+fn nsec5_keys_may_exist_before_the_chain() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, OnFault::Warn);
-    settings.zones[0].signing_mode = SigningMode::Nsec5 { keys: dir.path().join("vrf") };
+    settings.zones[0].signing_mode = SigningMode::Nsec5 { key_directory: dir.path().join("vrf") };
     let service = started(settings);
     service.publish(&name("example."), signed(7, 1), &[]).unwrap();
     let warnings = service.warnings(&name("example."));
@@ -225,20 +225,26 @@ fn nsec5_keys_may_be_there_before_the_chain() {
 /// Answers of a secondary that signs online are complete, independent of what the primary has
 /// signed.
 #[test]
-fn states_are_served_where_answers_are_signed_online() {
-    const KEYS: KeyFiles = KeyFiles {
-        signing: |_, zone, _| Ok(SigningKeys { pairs: vec![key_pair(zone, 1)], ..SigningKeys::default() }),
+fn intermediate_versions_are_served_with_online_signing() {
+    const KEYS: KeyLoader = KeyLoader {
+        load_signing_keys: |_, zone, _| {
+            Ok(SigningKeys { pairs: vec![key_pair(zone, 1)], ..SigningKeys::default() })
+        },
         ..KEY_FILES
     };
     for (on_fault, is_served) in [(OnFault::Warn, true), (OnFault::Reject, false)] {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, on_fault);
-        let (mechanism, keys) = (Mechanism::MinimalNsec, dir.path().join("keys"));
-        settings.zones[0].signing_mode =
-            SigningMode::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
+        let (mechanism, key_directory) = (Mechanism::MinimalNsec, dir.path().join("keys"));
+        settings.zones[0].signing_mode = SigningMode::Online(OnlineSigning {
+            mechanism,
+            key_directory,
+            validity: 86_400,
+            ignore_key_times: false,
+        });
         let service = Service::open(settings, KEYS, Arc::new(Zones::new())).unwrap();
         service.begin().unwrap();
-        let _ = service.wait();
+        let _ = service.wait_until_loaded();
         let partly = state(true, Part, Part, All, true);
         assert_eq!(service.publish(&name("example."), partly.contents(), &[]).is_ok(), is_served);
         assert_eq!(serial(&service).is_some(), is_served);
@@ -358,7 +364,7 @@ fn a_gap_in_a_chain_of_nsec3_proves_nothing() {
 /// Faults because of the clock, missing keys or foreign files are not permanent faults of a
 /// version.
 #[test]
-fn a_rejection_says_how_long_it_holds() {
+fn a_rejection_contains_its_period() {
     use nonesuch_secondary::{PublishError, ReceivedVersion, RejectionPeriod, ZoneStore as _};
     let primary = || Remote::plain(([127, 0, 0, 1], 1).into());
     let transfer = |making: SigningMode, contents: Contents| {
@@ -380,16 +386,20 @@ fn a_rejection_says_how_long_it_holds() {
     assert!(matches!(early, RejectionPeriod::For { seconds: 900..=1000 }), "{early:?}");
     assert_eq!(verdict(signed_in(now - 2000, now - 1000)), RejectionPeriod::For { seconds: 0 });
     assert_eq!(verdict(tampered(&signed_in(now - 1000, now + 1000))), RejectionPeriod::Final);
-    let (mechanism, keys) = (Mechanism::MinimalNsec, PathBuf::from("nowhere"));
-    let online =
-        SigningMode::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
+    let (mechanism, key_directory) = (Mechanism::MinimalNsec, PathBuf::from("nowhere"));
+    let online = SigningMode::Online(OnlineSigning {
+        mechanism,
+        key_directory,
+        validity: 86_400,
+        ignore_key_times: false,
+    });
     let without_keys = transfer(online, contents(8));
     assert!(matches!(without_keys, PublishError::Failed(_)), "{without_keys:?}");
 }
 
 /// RFC 8976 §4: the publisher computed the digest over other records.
 #[test]
-fn a_version_whose_digest_does_not_verify_is_rejected_whatever_is_done_about_faults() {
+fn a_version_whose_digest_does_not_verify_is_rejected_with_any_on_fault() {
     let digest = |serial: u32| format!("@ 60 ZONEMD {serial} 1 1 {}\n", "00".repeat(48));
     let version = |serial: u32, more: &str| {
         let text = format!("{}{more}", zone_text(serial));

@@ -1,7 +1,7 @@
 //! Versions that validators with the keys of the previous version regard as bogus.
 
 use super::*;
-use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_dnssec::transition::TransitionFault;
 use nonesuch_zone::Verification;
@@ -20,7 +20,7 @@ fn write_version(dir: &Path, zone: &Contents) {
 }
 
 #[track_caller]
-fn is_refused(outcome: Result<bool, VersionError>, expected: &TransitionFault) {
+fn assert_unsafe(outcome: Result<bool, VersionError>, expected: &TransitionFault) {
     match outcome {
         Err(VersionError::UnsafeTransition(faults)) => assert!(faults.contains(expected), "{faults:?}"),
         other => panic!("{other:?}"),
@@ -36,36 +36,36 @@ pub(super) fn unsafe_transition(fault: &TransitionFault) -> String {
 /// one with the secret `previous`.
 pub(super) fn other_key(previous: u8, next: u8) -> TransitionFault {
     let tags = |secret| vec![key_pair(&name("example."), secret).tag()];
-    TransitionFault::KeySigners { previous: tags(previous), next: tags(next) }
+    TransitionFault::DnskeySigners { previous: tags(previous), next: tags(next) }
 }
 
 /// Returns the fault of a version whose DNSKEY RRset lacks this key, the only signer of an RRset at
 /// the apex of the previous version.
 fn removed_signer(rtype: Rtype, key: &KeyPair) -> TransitionFault {
-    TransitionFault::RemovedSigners { owner: name("example."), rtype, tags: vec![key.tag()] }
+    TransitionFault::OldDataSigners { owner: name("example."), rtype, tags: vec![key.tag()] }
 }
 
 #[test]
-fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
+fn an_unsafe_transition_of_a_zone_file_is_rejected_until_it_is_allowed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let mut settings = of_file(dir);
+    let mut settings = file_settings(dir);
     write_version(dir, &signed(1, 1));
     let service = started(settings.clone());
-    is_refused(load(&service, dir, &signed(2, 2)), &other_key(1, 2));
+    assert_unsafe(load(&service, dir, &signed(2, 2)), &other_key(1, 2));
     let status = &service.zone_status(Some(&name("example.")))[0];
     assert_eq!(status.serial, Some(1), "the previous version stays");
     assert!(status.error.as_deref().is_some_and(|error| error.contains("allow-unsafe-transition")));
     // Other kinds: a changed chain with the same serial, and data signed only by a new key.
     let other_chain =
-        TransitionFault::DenialKind { serial: 1, previous: Mapping::Itself, next: Mapping::Sha1 };
-    is_refused(load(&service, dir, &signed_with(1, &[1], Mechanism::Nsec3)), &other_chain);
+        TransitionFault::DenialKind { serial: 1, previous: NameHash::Unhashed, next: NameHash::Sha1 };
+    assert_unsafe(load(&service, dir, &signed_with(1, &[1], Mechanism::Nsec3)), &other_chain);
     end(service);
     // After a restart, the stored version is the previous one too.
     write_version(dir, &signed(2, 2));
     let service = started(settings.clone());
     assert_eq!(serial(&service), Some(1));
-    is_refused(service.reload_zone(&name("example.")), &other_key(1, 2));
+    assert_unsafe(service.reload_zone(&name("example.")), &other_key(1, 2));
     // A stepwise change is safe: the old key is removed after its successor has signed.
     assert!(load(&service, dir, &signed_with(3, &[1, 2], Mechanism::Nsec)).unwrap());
     assert!(load(&service, dir, &signed(4, 2)).unwrap());
@@ -80,17 +80,17 @@ fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
 /// A server that was not running for a long time must serve the newest version, not one that is
 /// bogus everywhere.
 #[test]
-fn a_version_whose_signatures_have_expired_holds_no_other_up() {
+fn an_expired_version_does_not_prevent_a_transition() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let now = seconds_now() as u32;
     write_version(dir, &signed_until(&contents(1), &[1], Mechanism::Nsec, (now - 7200, now - 60)));
-    let mut settings = of_file(dir);
+    let mut settings = file_settings(dir);
     settings.zones[0].verify = VerifyChoice::Nothing;
     let service = started(settings.clone());
     assert!(load(&service, dir, &signed(2, 2)).unwrap());
     assert_eq!((serial(&service), service.warnings(&name("example."))), (Some(2), Vec::new()));
-    is_refused(load(&service, dir, &signed(3, 3)), &other_key(2, 3));
+    assert_unsafe(load(&service, dir, &signed(3, 3)), &other_key(2, 3));
     write_version(dir, &signed_until(&contents(4), &[2], Mechanism::Nsec, (now - 7200, now - 60)));
     assert!(service.reload_zone(&name("example.")).unwrap());
     end(service);
@@ -100,7 +100,7 @@ fn a_version_whose_signatures_have_expired_holds_no_other_up() {
 }
 
 #[test]
-fn a_compiled_zone_that_breaks_validators_is_refused() {
+fn an_unsafe_transition_of_a_compiled_zone_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let compiled = |zone: &Contents| {
@@ -108,15 +108,15 @@ fn a_compiled_zone_that_breaks_validators_is_refused() {
         let at = Verification::Full { at: seconds_now() as u32 };
         let mut octets = Vec::new();
         nonesuch_zone::image::file::write(&image, at, zone, at, &mut octets).unwrap();
-        fs::write(dir.join("beside"), octets).unwrap();
-        fs::rename(dir.join("beside"), dir.join("zone")).unwrap();
+        fs::write(dir.join("temporary"), octets).unwrap();
+        fs::rename(dir.join("temporary"), dir.join("zone")).unwrap();
     };
     for state_dir in [Some(dir.join("state")), None] {
-        let settings = Settings { state_dir, ..of_file(dir) };
+        let settings = Settings { state_dir, ..file_settings(dir) };
         compiled(&signed(1, 1));
         let service = started(settings);
         compiled(&signed(2, 2));
-        is_refused(service.reload_zone(&name("example.")), &other_key(1, 2));
+        assert_unsafe(service.reload_zone(&name("example.")), &other_key(1, 2));
         assert_eq!(serial(&service), Some(1));
         compiled(&signed_with(2, &[1, 2], Mechanism::Nsec));
         assert!(service.reload_zone(&name("example.")).unwrap());
@@ -127,20 +127,20 @@ fn a_compiled_zone_that_breaks_validators_is_refused() {
 }
 
 #[test]
-fn a_version_from_a_primary_that_breaks_validators_is_served_with_a_warning() {
+fn an_unsafe_transition_from_a_primary_is_served_with_a_warning() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     let zone = name("example.");
     service.publish(&zone, signed(1, 1), &[]).unwrap();
     service.publish(&zone, signed_with(2, &[3], Mechanism::Nsec3), &[]).unwrap();
     let [old, new] = [1, 3].map(|secret| key_pair(&zone, secret));
     let foreign =
-        TransitionFault::DataSigners { owner: zone.clone(), rtype: Rtype::NS, tags: vec![new.tag()] };
+        TransitionFault::NewDataSigners { owner: zone.clone(), rtype: Rtype::NS, tags: vec![new.tag()] };
     let expected = [other_key(1, 3), foreign, removed_signer(Rtype::NS, &old)];
     assert_eq!(service.warnings(&zone), expected.each_ref().map(unsafe_transition));
     service.publish(&zone, signed_with(2, &[3], Mechanism::Nsec), &[]).unwrap();
     let other_chain =
-        TransitionFault::DenialKind { serial: 2, previous: Mapping::Sha1, next: Mapping::Itself };
+        TransitionFault::DenialKind { serial: 2, previous: NameHash::Sha1, next: NameHash::Unhashed };
     let warnings = service.warnings(&zone);
     assert!(warnings.contains(&unsafe_transition(&other_chain)), "{warnings:?}");
 }
@@ -167,23 +167,23 @@ fn by_zone_signer(serial: u32, secret: u8, published: Option<u8>) -> Contents {
 /// Validators that cached an RRset with the signature of this key fetch a DNSKEY RRset without the
 /// key.
 #[test]
-fn a_key_that_alone_signed_the_previous_version_may_not_go() {
+fn the_only_key_that_signed_the_previous_version_may_not_be_removed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     write_version(dir, &by_zone_signer(1, 2, Some(3)));
-    let service = started(of_file(dir));
+    let service = started(file_settings(dir));
     let removed = removed_signer(Rtype::NS, &zone_signer(&name("example."), 2));
-    is_refused(load(&service, dir, &by_zone_signer(2, 3, None)), &removed);
+    assert_unsafe(load(&service, dir, &by_zone_signer(2, 3, None)), &removed);
     end(service);
     // The stored version also has this information.
-    let service = started(of_file(dir));
+    let service = started(file_settings(dir));
     assert_eq!(serial(&service), Some(1));
-    is_refused(service.reload_zone(&name("example.")), &removed);
+    assert_unsafe(service.reload_zone(&name("example.")), &removed);
     assert!(load(&service, dir, &by_zone_signer(2, 3, Some(2))).unwrap());
     assert!(load(&service, dir, &by_zone_signer(3, 3, None)).unwrap());
     end(service);
     let other = tempfile::tempdir().unwrap();
-    let service = started(secondary(other.path()));
+    let service = started(secondary_settings(other.path()));
     service.publish(&name("example."), by_zone_signer(1, 2, Some(3)), &[]).unwrap();
     service.publish(&name("example."), by_zone_signer(2, 3, None), &[]).unwrap();
     assert_eq!(service.warnings(&name("example.")), [unsafe_transition(&removed)]);
@@ -191,23 +191,24 @@ fn a_key_that_alone_signed_the_previous_version_may_not_go() {
 
 /// No version contains the keys of an online signer, but caches contain their signatures.
 #[test]
-fn a_key_that_alone_signed_online_may_not_go() {
+fn the_only_key_that_signed_online_may_not_be_removed() {
     fn keys_in(dir: &Path, zone: &Name) -> SigningKeys {
         let secret = if dir.ends_with("new") { 3 } else { 2 };
         let pairs = vec![key_pair(zone, 1), zone_signer(zone, secret)];
         let records = pairs.iter().map(KeyRecord::of).collect();
         SigningKeys { records, pairs, ..SigningKeys::default() }
     }
-    const KEYS: KeyFiles = KeyFiles { signing: |dir, zone, _| Ok(keys_in(dir, zone)), ..KEY_FILES };
+    const KEYS: KeyLoader =
+        KeyLoader { load_signing_keys: |dir, zone, _| Ok(keys_in(dir, zone)), ..KEY_FILES };
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     write(&dir.join("zone"), &zone_text(1));
     let settings = |keys: &str| {
-        let (mut settings, keys) = (of_file(dir), dir.join(keys));
+        let (mut settings, keys) = (file_settings(dir), dir.join(keys));
         fs::create_dir_all(&keys).unwrap();
         settings.zones[0].signing_mode = SigningMode::Online(OnlineSigning {
             mechanism: Mechanism::MinimalNsec,
-            keys,
+            key_directory: keys,
             validity: 86_400,
             ignore_key_times: false,
         });
@@ -216,13 +217,13 @@ fn a_key_that_alone_signed_online_may_not_go() {
     let open = |keys| {
         let service = Service::open(settings(keys), KEYS, Arc::new(Zones::new())).unwrap();
         service.begin().unwrap();
-        let _ = service.wait();
+        let _ = service.wait_until_loaded();
         service
     };
     let removed = removed_signer(Rtype::SOA, &zone_signer(&name("example."), 2));
     let service = open("old");
     service.reload(settings("new"));
-    is_refused(service.reload_zone(&name("example.")), &removed);
+    assert_unsafe(service.reload_zone(&name("example.")), &removed);
     end(service);
     let service = open("new");
     let status = &service.zone_status(Some(&name("example.")))[0];
@@ -232,12 +233,12 @@ fn a_key_that_alone_signed_online_may_not_go() {
 /// DNSKEY records alone do not make a zone signed, neither when the served nor when the stored
 /// version is compared.
 #[test]
-fn an_unsigned_zone_with_keys_stays_unsigned_over_a_restart() {
+fn an_unsigned_zone_with_keys_remains_unsigned_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let key = "@ 60 DNSKEY 257 3 15 l02Woi0iS8Aa25FQkUd9RMzZHJpBoRQwAQEX1SxZJA4=\n";
     write(&dir.join("zone"), &format!("{}{key}", zone_text(1)));
-    let mut settings = of_file(dir);
+    let mut settings = file_settings(dir);
     settings.zones[0].verify = VerifyChoice::Nothing;
     end(started(settings.clone()));
     write(&dir.join("zone"), &zone_text(2));

@@ -10,7 +10,7 @@ fn started_without_room(settings: Settings) -> Arc<Service> {
     let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap();
     fs::remove_dir(zones).unwrap();
     service.begin().unwrap();
-    let _ = service.wait();
+    let _ = service.wait_until_loaded();
     service
 }
 
@@ -27,7 +27,7 @@ fn write_compiled(path: &Path, contents: &Contents) {
 }
 
 #[test]
-fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() {
+fn a_file_that_cannot_be_stored_is_served_from_memory_if_no_version_is_stored() {
     for is_compiled in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("zone");
@@ -39,7 +39,7 @@ fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() 
             }
         };
         write(7);
-        let service = started_without_room(of_file(dir.path()));
+        let service = started_without_room(file_settings(dir.path()));
         assert_eq!(serial(&service), Some(7));
         assert!(is_unstored(&service, |error| matches!(error, VersionError::Store { .. })));
         assert_eq!(service.status().troubled, ["example."]);
@@ -54,7 +54,7 @@ fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() 
         assert!(!service.reload_zone(&name("example.")).unwrap(), "unchanged");
         end(service);
         fs::remove_file(&file).unwrap();
-        let service = started(of_file(dir.path()));
+        let service = started(file_settings(dir.path()));
         assert_eq!(serial(&service), Some(8), "the stored version");
         end(service);
     }
@@ -63,9 +63,9 @@ fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() 
 /// The operator must move the file. Meanwhile the zone is served, and no version is rejected
 /// because of the file.
 #[test]
-fn a_zone_from_primaries_is_served_from_memory_where_a_file_of_others_is_in_the_way() {
+fn a_zone_from_primaries_is_served_from_memory_if_a_foreign_file_has_its_name() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     let kept = dir.path().join("state/zones/example.kept");
     fs::write(&kept, "precious").unwrap();
     for version in [7, 8] {
@@ -80,5 +80,5 @@ fn a_zone_from_primaries_is_served_from_memory_where_a_file_of_others_is_in_the_
     service.store(&name("example.")).unwrap();
     assert_eq!(storage_error(&service), None);
     end(service);
-    assert_eq!(serial(&started(secondary(dir.path()))), Some(8));
+    assert_eq!(serial(&started(secondary_settings(dir.path()))), Some(8));
 }

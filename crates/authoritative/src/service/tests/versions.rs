@@ -4,12 +4,12 @@ use super::transitions::{other_key, unsafe_transition};
 use super::*;
 
 #[test]
-fn what_is_transferred_is_kept_and_told() {
+fn a_transferred_version_is_stored_and_sends_an_event() {
     let dir = tempfile::tempdir().unwrap();
-    let service = Service::open(secondary(dir.path()), KEY_FILES, Arc::new(Zones::new())).unwrap();
-    let mut events = service.events();
+    let service = Service::open(secondary_settings(dir.path()), KEY_FILES, Arc::new(Zones::new())).unwrap();
+    let mut events = service.subscribe();
     service.begin().unwrap();
-    assert_eq!(service.wait(), StartupSummary { serving: 0, waiting: 1, failed: 0 });
+    assert_eq!(service.wait_until_loaded(), StartupSummary { serving: 0, waiting: 1, failed: 0 });
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::CatalogsLoaded)));
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::Added(_))));
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::NotLoaded { .. })));
@@ -31,7 +31,7 @@ fn what_is_transferred_is_kept_and_told() {
     assert_eq!(serial(&service), Some(7));
     drop(events);
     end(service);
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     assert_eq!(serial(&service), Some(7));
     assert!(
         service.contents(&name("example.")).is_some(),
@@ -40,9 +40,9 @@ fn what_is_transferred_is_kept_and_told() {
 }
 
 #[test]
-fn changes_stand_in_the_journal() {
+fn changes_are_in_the_journal() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     for serial in [7, 8, 9] {
         service.publish(&name("example."), contents(serial), &[]).unwrap();
     }
@@ -56,9 +56,9 @@ fn changes_stand_in_the_journal() {
 }
 
 #[test]
-fn each_step_stands_in_the_journal() {
+fn each_step_is_in_the_journal() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     let step = |from, to| ChangeSet::between(&contents(from), &contents(to), |_| true);
     let journal = || {
         let state = service.zones().state(&name("example.")).unwrap();
@@ -80,10 +80,10 @@ fn each_step_stands_in_the_journal() {
 }
 
 #[test]
-fn a_zone_that_comes_back_has_its_journal() {
+fn a_zone_that_is_added_again_has_its_journal() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
-    let settings = || transferable(dir.path());
+    let settings = || transferable_settings(dir.path());
     write(&file, &zone_text(1));
     let service = started(settings());
     write(&file, &zone_text(2));
@@ -96,16 +96,16 @@ fn a_zone_that_comes_back_has_its_journal() {
 }
 
 /// Returns a version with this serial and a TXT record `text`.
-fn odd(serial: u32, text: &str) -> Contents {
+fn version_with_txt(serial: u32, text: &str) -> Contents {
     let text = zone_text(serial).replace("ns 60 A", &format!("odd 60 TXT {text}\nns 60 A"));
     read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents
 }
 
 #[test]
-fn a_serial_with_other_records_is_warned_of_and_nothing_leads_from_it() {
+fn a_reused_serial_causes_a_warning_and_is_not_in_the_journal() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
-    let settings = || transferable(dir.path());
+    let settings = || transferable_settings(dir.path());
     write(&file, &zone_text(3));
     let service = started(settings());
     write(&file, &zone_text(4));
@@ -133,15 +133,15 @@ fn a_serial_with_other_records_is_warned_of_and_nothing_leads_from_it() {
     assert_eq!(journal(&service), Some((5, 6)));
     // A lower serial, and the same serials again.
     for (serial, expected) in [(5, None), (6, None), (7, None), (8, Some((7, 8)))] {
-        service.publish(&name("example."), odd(serial, "other"), &[]).unwrap();
+        service.publish(&name("example."), version_with_txt(serial, "other"), &[]).unwrap();
         assert_eq!(journal(&service), expected, "{serial}");
     }
 }
 
 #[test]
-fn a_journal_that_does_not_lead_to_the_version_is_begun_anew() {
+fn a_journal_that_does_not_end_at_the_version_is_cleared() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     let file = dir.path().join("state/zones/example.journal");
     for serial in [7, 8] {
         service.publish(&name("example."), contents(serial), &[]).unwrap();
@@ -151,22 +151,22 @@ fn a_journal_that_does_not_lead_to_the_version_is_begun_anew() {
     end(service);
     // The state after a crash between storing the version and its journal.
     fs::write(&file, before).unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     assert_eq!((serial(&service), journal(&service)), (Some(9), None));
     service.publish(&name("example."), contents(10), &[]).unwrap();
     assert_eq!(journal(&service), Some((9, 10)));
     end(service);
     // A file that no server wrote remains, and there is no journal.
     fs::write(&file, "precious").unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     service.publish(&name("example."), contents(11), &[]).unwrap();
     assert_eq!((journal(&service), fs::read(&file).unwrap()), (None, b"precious".to_vec()));
 }
 
 #[test]
-fn a_zone_that_is_signed_no_longer_or_by_other_keys_is_warned_of() {
+fn a_zone_that_becomes_unsigned_or_has_other_keys_causes_a_warning() {
     let dir = tempfile::tempdir().unwrap();
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     let zone = name("example.");
     let warned = |version: Contents| {
         service.publish(&zone, version, &[]).unwrap();
@@ -183,7 +183,7 @@ fn a_zone_that_is_signed_no_longer_or_by_other_keys_is_warned_of() {
     end(service);
     // The stored version also has this information.
     write(&dir.path().join("zone"), &zone_text(7));
-    let service = started(of_file(dir.path()));
+    let service = started(file_settings(dir.path()));
     assert_eq!(serial(&service), Some(7));
     assert!(service.warnings(&zone)[0].contains(required));
 }
@@ -229,14 +229,14 @@ fn make_version_1(path: &Path) {
 
 /// After an upgrade, the stored version may be the only source: the primaries may be unreachable.
 #[test]
-fn a_stored_version_whose_image_is_in_an_older_format_is_served_and_stored_anew() {
+fn a_stored_version_with_an_older_image_format_is_served_and_stored_again() {
     let dir = tempfile::tempdir().unwrap();
     let stored = dir.path().join("state/zones/example.kept");
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     service.publish(&name("example."), signed(7, 1), &[]).unwrap();
     end(service);
     make_version_1(&stored);
-    let service = started(secondary(dir.path()));
+    let service = started(secondary_settings(dir.path()));
     assert_eq!(serial(&service), Some(7));
     assert!(service.stored_zone(&name("example.")).unwrap().is_some());
     end(service);
@@ -244,15 +244,15 @@ fn a_stored_version_whose_image_is_in_an_older_format_is_served_and_stored_anew(
     // The same file, compiled by an older program.
     make_version_1(&stored);
     fs::rename(&stored, dir.path().join("zone")).unwrap();
-    assert_eq!(serial(&started(of_file(dir.path()))), Some(7));
+    assert_eq!(serial(&started(file_settings(dir.path()))), Some(7));
 }
 
 #[test]
-fn what_was_verified_by_other_tables_of_algorithms_is_verified_again() {
+fn a_version_verified_with_other_algorithm_tables_is_verified_again() {
     let dir = tempfile::tempdir().unwrap();
     let stored = dir.path().join("state/zones/example.kept");
     let settings = || {
-        let mut settings = secondary(dir.path());
+        let mut settings = secondary_settings(dir.path());
         settings.zones[0].verify = VerifyChoice::Changed;
         settings
     };
@@ -297,7 +297,7 @@ fn versions_with_more_records_or_types_than_configured_are_rejected() {
         text
     };
     let with = |records_per_type, types_per_name| {
-        let mut settings = of_file(dir.path());
+        let mut settings = file_settings(dir.path());
         settings.zones[0].limits = RecordLimits { records_per_type, types_per_name };
         settings
     };
@@ -341,15 +341,15 @@ fn versions_with_more_records_or_types_than_configured_are_rejected() {
 
 /// A journal is first written under a temporary name.
 #[test]
-fn a_file_where_a_journal_is_begun_is_not_written_over() {
+fn a_foreign_file_with_the_name_of_a_journal_is_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(1));
-    let service = started(transferable(dir.path()));
+    let service = started(transferable_settings(dir.path()));
     end(service);
     let zones = dir.path().join("state/zones");
     fs::remove_file(zones.join("example.journal")).unwrap();
     fs::write(zones.join("example.journal.new"), "precious").unwrap();
-    let service = started(transferable(dir.path()));
+    let service = started(transferable_settings(dir.path()));
     write(&dir.path().join("zone"), &zone_text(2));
     service.reload_zone(&name("example.")).unwrap();
     assert_eq!((serial(&service), journal(&service)), (Some(2), None));
@@ -358,10 +358,10 @@ fn a_file_where_a_journal_is_begun_is_not_written_over() {
 
 /// Another server may have the same address; a different key or certificate shows this.
 #[test]
-fn rejections_are_remembered_of_the_same_primaries_alone() {
+fn rejections_are_remembered_only_for_the_same_primaries() {
     let dir = tempfile::tempdir().unwrap();
     let judged_by = |primary: &str| {
-        let mut zone = secondary(dir.path()).zones.remove(0);
+        let mut zone = secondary_settings(dir.path()).zones.remove(0);
         zone.transfers.primaries = vec![primary.parse().unwrap()];
         zone.verification_digest().unwrap()
     };

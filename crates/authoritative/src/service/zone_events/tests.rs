@@ -35,7 +35,7 @@ fn settings(dir: &std::path::Path, primary: &str) -> Settings {
         state_dir: Some(dir.join("state")),
         zones: vec![catalog],
         templates,
-        jobs: 2,
+        load_jobs: 2,
         ..Settings::default()
     }
 }
@@ -48,30 +48,31 @@ fn catalog(members: &[&str], previous: Option<&Contents>) -> Contents {
 }
 
 #[track_caller]
-fn wait_for(what: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !what() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it never happens");
+fn wait_for(condition: impl Fn() -> bool) {
+    let started_at = Instant::now();
+    while !condition() {
+        assert!(started_at.elapsed() < Duration::from_secs(20), "it never happens");
         std::thread::yield_now();
     }
 }
 
 /// Starts a service with transfers and a thread that handles zone events.
-fn followed(settings: Settings, keys: crate::service::KeyFiles) -> Arc<Service> {
-    followed_by(settings, keys, TransfersOptions::default())
+fn start_with_transfers(settings: Settings, keys: crate::service::KeyLoader) -> Arc<Service> {
+    start_with_options(settings, keys, TransfersOptions::default())
 }
 
-fn followed_by(
+fn start_with_options(
     settings: Settings,
-    keys: crate::service::KeyFiles,
+    keys: crate::service::KeyLoader,
     options: TransfersOptions,
 ) -> Arc<Service> {
     let service = Service::open(settings, keys, Arc::new(Zones::new())).unwrap();
-    let link = ServiceZoneStore { service: Arc::clone(&service), settings: Arc::new(ArcSwap::default()) };
-    let transfers = Arc::new(Transfers::start(options, Arc::new(link)).unwrap());
-    handle_zone_events(&service, service.events(), transfers).unwrap();
+    let zone_store =
+        ServiceZoneStore { service: Arc::clone(&service), settings: Arc::new(ArcSwap::default()) };
+    let transfers = Arc::new(Transfers::start(options, Arc::new(zone_store)).unwrap());
+    handle_zone_events(&service, service.subscribe(), transfers).unwrap();
     service.begin().unwrap();
-    let _ = service.wait();
+    let _ = service.wait_until_loaded();
     service
 }
 
@@ -85,7 +86,7 @@ fn started(dir: &std::path::Path) -> Arc<Service> {
     settings.templates.insert("open".to_owned(), ZoneTemplate::new(open));
     let groups = BTreeMap::from([("open".to_owned(), "open".to_owned())]);
     settings.zones[0].catalog = Some(CatalogSettings::Consumer { template: "member".to_owned(), groups });
-    followed(settings, crate::service::tests::KEY_FILES)
+    start_with_transfers(settings, crate::service::tests::KEY_FILES)
 }
 
 /// Returns a version of the catalog with these records.
@@ -106,7 +107,7 @@ fn end(service: Arc<Service>) {
 /// Returns the member zones of the service, each with its label in the catalog and the port of its
 /// primary.
 fn members(service: &Service) -> Vec<(String, Vec<u8>, u16)> {
-    let noted = Membership::all_except(service.state().unwrap(), []).unwrap();
+    let noted = Membership::all_except(service.state_directory().unwrap(), []).unwrap();
     let is_member = |zone: &Arc<crate::service::zone::Zone>| zone.is_member();
     let members = service.all_zones().into_iter().filter(is_member).map(|zone| {
         let label = noted.iter().find(|noted| noted.zone == *zone.apex()).map(|noted| noted.label.clone());
@@ -130,22 +131,23 @@ fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
     let service = started(dir.path());
     service.publish(&catalog, version(1, valid), &[]).unwrap();
     wait_for(|| members(&service) == expected);
-    let stored = |service: &Service| service.state().unwrap().read_state(&name("a.example.")).reused_serial;
-    let state = service.state().unwrap();
+    let stored =
+        |service: &Service| service.state_directory().unwrap().read_state(&name("a.example.")).reused_serial;
+    let state = service.state_directory().unwrap();
     state.update(&name("a.example."), |stored| stored.reused_serial = Some(1)).unwrap();
     service.publish(&catalog, version(2, broken), &[]).unwrap();
     wait_for(|| error(&service).is_some());
-    let said = error(&service).unwrap();
+    let status_error = error(&service).unwrap();
     let nodes = [name("m.zones.catalog."), name("n.zones.catalog.")];
     let fault = CatalogError::SeveralNodes { zone: name("a.example."), nodes };
-    assert!(said.contains(&fault.to_string()), "{said}");
+    assert!(status_error.contains(&fault.to_string()), "{status_error}");
     assert_eq!(service.status().troubled, ["catalog."]);
     assert_eq!(members(&service), expected);
     end(service);
     for _ in 0..2 {
         let service = started(dir.path());
         assert_eq!(members(&service), expected);
-        assert_eq!(error(&service).as_ref(), Some(&said));
+        assert_eq!(error(&service).as_ref(), Some(&status_error));
         assert_eq!(stored(&service), Some(1), "the zone was reset");
         end(service);
     }
@@ -158,35 +160,35 @@ fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
 }
 
 #[test]
-fn members_come_while_others_are_loaded() {
+fn members_are_added_while_others_are_loaded() {
     let dir = tempfile::tempdir().unwrap();
-    let service = followed(settings(dir.path(), "127.0.0.1:1"), crate::service::tests::KEY_FILES);
+    let service = start_with_transfers(settings(dir.path(), "127.0.0.1:1"), crate::service::tests::KEY_FILES);
     let first = catalog(&["a.example."], None);
     service.publish(&name("catalog."), first.clone(), &[]).unwrap();
     wait_for(|| service.zone(&name("a.example.")).is_some());
     // A reload with another template starts to load the member again, which does not end.
     let member = service.zone(&name("a.example.")).unwrap();
-    let working = service.lock_zone(&member);
+    let publication_guard = service.lock_zone(&member);
     service.reload(settings(dir.path(), "127.0.0.1:2"));
     wait_for(|| member.settings().transfers.primaries[0].address.port() == 2);
     let second = catalog(&["a.example.", "b.example."], Some(&first));
     service.publish(&name("catalog."), second, &[]).unwrap();
     wait_for(|| service.zone(&name("b.example.")).is_some());
-    drop(working);
+    drop(publication_guard);
     service.stop();
 }
 
 /// If a member is removed during its verification, the event thread, a reload and a purge do not
 /// wait for it.
 #[test]
-fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
+fn nothing_waits_for_a_member_that_is_removed_during_its_verification() {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     static GATE: Mutex<()> = Mutex::new(());
     static IS_VERIFIED: AtomicBool = AtomicBool::new(false);
-    let keys = crate::service::KeyFiles {
+    let keys = crate::service::KeyLoader {
         // Building a version includes reading the keys.
-        signing: |dir, zone, _| {
+        load_signing_keys: |dir, zone, _| {
             IS_VERIFIED.store(true, SeqCst);
             let _open = lock(&GATE);
             Err(KeyDirectoryError::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() })
@@ -199,12 +201,12 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     let mechanism = nonesuch_dnssec::Mechanism::Compact;
     member.signing_mode = crate::service::SigningMode::Online(crate::service::OnlineSigning {
         mechanism,
-        keys: dir.path().join("keys"),
+        key_directory: dir.path().join("keys"),
         validity: 86_400,
         ignore_key_times: false,
     });
     settings.templates.insert("member".to_owned(), ZoneTemplate::new(member));
-    let service = followed(settings.clone(), keys);
+    let service = start_with_transfers(settings.clone(), keys);
     let first = catalog(&["a.example."], None);
     service.publish(&name("catalog."), first.clone(), &[]).unwrap();
     wait_for(|| service.zone(&name("a.example.")).is_some());
@@ -238,7 +240,7 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
 
 /// Displayed and sent information follows the configuration, even if no version is published.
 #[test]
-fn a_secondary_that_was_taken_out_of_the_configuration_is_forgotten() {
+fn a_secondary_that_was_removed_from_the_configuration_is_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let notifying = |ports: &[u16]| {
         let mut settings = settings(dir.path(), "127.0.0.1:1");
@@ -251,7 +253,7 @@ fn a_secondary_that_was_taken_out_of_the_configuration_is_forgotten() {
     };
     let secondaries = Arc::new(Secondaries::default());
     let options = TransfersOptions { secondaries: Arc::clone(&secondaries), ..TransfersOptions::default() };
-    let service = followed_by(notifying(&[1, 2]), crate::service::tests::KEY_FILES, options);
+    let service = start_with_options(notifying(&[1, 2]), crate::service::tests::KEY_FILES, options);
     service.publish(&name("catalog."), version(1, ""), &[]).unwrap();
     let ports = || -> Vec<u16> {
         secondaries.of_zone(&name("catalog.")).iter().map(|known| known.address.port()).collect()

@@ -12,19 +12,20 @@ const MAX_NAMES: usize = TABLE_SIZE / 2;
 /// Number of offsets that a compression pointer can express; its offset has 14 bits.
 const POINTER_RANGE: usize = 0x4000;
 /// The upper two bits of a compression pointer.
-const POINTER: u16 = 0xc000;
-/// Class IN.
-const IN: [u8; 2] = [0, 1];
+const POINTER_FLAGS: u16 = 0xc000;
+const CLASS_IN: [u8; 2] = [0, 1];
 
 /// Positions of the names in a message, in a hash table.
 #[derive(Debug)]
 pub(super) struct Compressor {
     table: Vec<SuffixPosition>,
-    used: usize,
+    /// Number of names in the table.
+    name_count: usize,
     /// Offset of the last owner name in the message; 0 for none.
-    owner_at: usize,
+    owner_offset: usize,
 }
 
+/// A slot of the table: the position of a name in the message.
 #[derive(Clone, Copy, Debug, Default)]
 struct SuffixPosition {
     hash: u32,
@@ -35,20 +36,20 @@ struct SuffixPosition {
 
 impl Compressor {
     pub(super) fn new() -> Self {
-        Self { table: vec![SuffixPosition::default(); TABLE_SIZE], used: 0, owner_at: 0 }
+        Self { table: vec![SuffixPosition::default(); TABLE_SIZE], name_count: 0, owner_offset: 0 }
     }
 
     /// Removes all names, for the next message.
     pub(super) fn clear(&mut self) {
-        if self.used > 0 {
+        if self.name_count > 0 {
             self.table.fill(SuffixPosition::default());
         }
-        (self.used, self.owner_at) = (0, 0);
+        (self.name_count, self.owner_offset) = (0, 0);
     }
 
     /// Ends a sequence of records with the same owner.
     pub(super) const fn end_owner(&mut self) {
-        self.owner_at = 0;
+        self.owner_offset = 0;
     }
 
     /// Appends a record of class IN. The records of one owner must be consecutive, and the caller
@@ -61,22 +62,23 @@ impl Compressor {
         rdata: &[u8],
         message: &mut Vec<u8>,
     ) {
-        if (1..POINTER_RANGE).contains(&self.owner_at) && !owner.is_root() {
-            message.extend_from_slice(&(POINTER | self.owner_at as u16).to_be_bytes());
+        if (1..POINTER_RANGE).contains(&self.owner_offset) && !owner.is_root() {
+            message.extend_from_slice(&(POINTER_FLAGS | self.owner_offset as u16).to_be_bytes());
         } else {
-            self.owner_at = message.len();
+            self.owner_offset = message.len();
             self.push_name(owner, message);
         }
         let [a, b] = rtype.0.to_be_bytes();
         let [c, d, e, f] = ttl.to_be_bytes();
         let [g, h] = (rdata.len() as u16).to_be_bytes();
-        message.extend_from_slice(&[a, b, IN[0], IN[1], c, d, e, f, g, h]);
+        message.extend_from_slice(&[a, b, CLASS_IN[0], CLASS_IN[1], c, d, e, f, g, h]);
         let start = message.len();
         self.push_rdata(rtype, rdata, message);
         let length = (message.len() - start) as u16;
         message[start - 2..start].copy_from_slice(&length.to_be_bytes());
     }
 
+    /// Appends RDATA. Compresses the names that may be compressed in this type (RFC 3597 §4).
     fn push_rdata(&mut self, rtype: Rtype, octets: &[u8], message: &mut Vec<u8>) {
         let mut at = 0;
         for name in rdata::names(rtype, octets).filter(|name| name.compress) {
@@ -92,26 +94,28 @@ impl Compressor {
     pub(super) fn push_name(&mut self, name: NameRef<'_>, message: &mut Vec<u8>) {
         let (suffixes, count) = suffixes_of(name);
         let wire = name.wire();
-        let (mut kept, mut pointer) = (count, None);
+        // The number of labels to write in front of the pointer, and the offset for the pointer.
+        let (mut written_labels, mut pointer) = (count, None);
         for (index, suffix) in suffixes[..count].iter().enumerate() {
             if let Some(found) = self.find(suffix.hash, &wire[usize::from(suffix.start)..], message) {
-                (kept, pointer) = (index, Some(found));
+                (written_labels, pointer) = (index, Some(found));
                 break;
             }
         }
         let start = message.len();
-        for suffix in &suffixes[..kept] {
-            self.remember(suffix.hash, start + usize::from(suffix.start));
+        for suffix in &suffixes[..written_labels] {
+            self.insert(suffix.hash, start + usize::from(suffix.start));
         }
         match pointer {
             Some(pointer) => {
-                message.extend_from_slice(&wire[..usize::from(suffixes[kept].start)]);
-                message.extend_from_slice(&(POINTER | pointer).to_be_bytes());
+                message.extend_from_slice(&wire[..usize::from(suffixes[written_labels].start)]);
+                message.extend_from_slice(&(POINTER_FLAGS | pointer).to_be_bytes());
             }
             None => message.extend_from_slice(wire),
         }
     }
 
+    /// Returns the offset of the name `suffix` in the message, if the table contains it.
     fn find(&self, hash: u32, suffix: &[u8], message: &[u8]) -> Option<u16> {
         let mut at = hash as usize % TABLE_SIZE;
         loop {
@@ -126,8 +130,10 @@ impl Compressor {
         }
     }
 
-    fn remember(&mut self, hash: u32, offset: usize) {
-        if offset >= POINTER_RANGE || self.used >= MAX_NAMES {
+    /// Adds the name at `offset` to the table, if a pointer can express the offset and the table is
+    /// not full.
+    fn insert(&mut self, hash: u32, offset: usize) {
+        if offset >= POINTER_RANGE || self.name_count >= MAX_NAMES {
             return;
         }
         let mut at = hash as usize % TABLE_SIZE;
@@ -135,7 +141,7 @@ impl Compressor {
             at = (at + 1) % TABLE_SIZE;
         }
         self.table[at] = SuffixPosition { hash, offset: offset as u16 };
-        self.used += 1;
+        self.name_count += 1;
     }
 }
 
@@ -143,10 +149,11 @@ impl Compressor {
 #[derive(Clone, Copy, Default)]
 struct Suffix {
     hash: u32,
+    /// Offset of the suffix in the name, in octets.
     start: u8,
 }
 
-/// Returns all suffixes of a name except the root, the longest first.
+/// Returns all suffixes of a name except the root, the longest first, and their number.
 fn suffixes_of(name: NameRef<'_>) -> ([Suffix; 128], usize) {
     let mut suffixes = [Suffix::default(); 128];
     let (mut count, mut start) = (0, 0);

@@ -19,28 +19,32 @@ pub(super) enum RecordsError {
     Journal(#[from] JournalError),
 }
 
-/// A message that is filled with records.
-pub(super) struct Page<'m> {
+/// Fills a message with records.
+pub(super) struct MessageBuilder<'m> {
     pub(super) message: &'m mut Vec<u8>,
-    pub(super) names: &'m mut Compressor,
-    /// Target size of the message in octets, and its maximum size if a single record needs more.
+    pub(super) compressor: &'m mut Compressor,
+    /// Size up to which the message is filled, in octets.
     pub(super) target_octets: usize,
+    /// Maximum size of the message if its first record needs more than the target size, in octets.
     pub(super) max_octets: usize,
     /// Number of records so far.
-    pub(super) count: u16,
+    pub(super) record_count: u16,
 }
 
 /// Result of filling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Filled {
+enum FillOutcome {
     /// The next record does not fit.
-    Full,
+    MessageFull,
     /// All records are written.
-    Done,
+    NoMoreRecords,
 }
 
-impl Page<'_> {
+impl MessageBuilder<'_> {
     /// Adds a record. Returns `false` if it does not fit and the message already has records.
+    ///
+    /// # Errors
+    /// Returns [`RecordsError::TooLong`] if the record does not fit into an empty message.
     fn push(
         &mut self,
         owner: NameRef<'_>,
@@ -49,24 +53,25 @@ impl Page<'_> {
         rdata: &[u8],
     ) -> Result<bool, RecordsError> {
         let end = self.message.len();
-        self.names.push_record(owner, rtype, ttl, rdata, self.message);
-        let limit = if self.count == 0 { self.max_octets } else { self.target_octets };
-        if self.message.len() <= limit && self.count < u16::MAX {
-            self.count += 1;
+        self.compressor.push_record(owner, rtype, ttl, rdata, self.message);
+        let limit = if self.record_count == 0 { self.max_octets } else { self.target_octets };
+        if self.message.len() <= limit && self.record_count < u16::MAX {
+            self.record_count += 1;
             return Ok(true);
         }
         // The compressor may retain names of the removed record. This is harmless, because no
         // records follow in this message.
         self.message.truncate(end);
-        if self.count == 0 {
+        if self.record_count == 0 {
             return Err(RecordsError::TooLong { owner: owner.to_string() });
         }
         Ok(false)
     }
 
-    /// Adds the SOA record of `contents`.
+    /// Adds the SOA record of `contents`. Returns `false` if it does not fit. Does nothing if
+    /// `contents` has no SOA record.
     fn push_soa(&mut self, contents: &Contents) -> Result<bool, RecordsError> {
-        self.names.end_owner();
+        self.compressor.end_owner();
         let apex = contents.nodes().next();
         let soa = apex.and_then(|node| Some((node, node.rrset(Rtype::SOA)?)));
         let Some((node, rrset)) = soa else { return Ok(true) };
@@ -79,7 +84,9 @@ impl Page<'_> {
 #[derive(Debug)]
 struct ZoneRecords {
     contents: Arc<Contents>,
-    is_begun: bool,
+    /// Whether the SOA record is written.
+    is_soa_written: bool,
+    /// Indices of the next record: node, RRset of the node, record of the RRset.
     node: usize,
     rrset: usize,
     record: usize,
@@ -87,24 +94,24 @@ struct ZoneRecords {
 
 impl ZoneRecords {
     const fn new(contents: Arc<Contents>) -> Self {
-        Self { contents, is_begun: false, node: 0, rrset: 0, record: 0 }
+        Self { contents, is_soa_written: false, node: 0, rrset: 0, record: 0 }
     }
 
-    fn fill(&mut self, page: &mut Page<'_>) -> Result<Filled, RecordsError> {
-        if !self.is_begun {
-            if !page.push_soa(&self.contents)? {
-                return Ok(Filled::Full);
+    fn fill(&mut self, builder: &mut MessageBuilder<'_>) -> Result<FillOutcome, RecordsError> {
+        if !self.is_soa_written {
+            if !builder.push_soa(&self.contents)? {
+                return Ok(FillOutcome::MessageFull);
             }
-            self.is_begun = true;
+            self.is_soa_written = true;
         }
         while self.node < self.contents.node_count() {
             let node = self.contents.node(self.node);
-            page.names.end_owner();
+            builder.compressor.end_owner();
             for rrset in node.rrsets().skip(self.rrset) {
                 if rrset.rtype() != Rtype::SOA {
                     for rdata in rrset.rdatas().skip(self.record) {
-                        if !page.push(node.name(), rrset.rtype(), rrset.ttl(), rdata)? {
-                            return Ok(Filled::Full);
+                        if !builder.push(node.name(), rrset.rtype(), rrset.ttl(), rdata)? {
+                            return Ok(FillOutcome::MessageFull);
                         }
                         self.record += 1;
                     }
@@ -113,7 +120,7 @@ impl ZoneRecords {
             }
             (self.node, self.rrset) = (self.node + 1, 0);
         }
-        Ok(Filled::Done)
+        Ok(FillOutcome::NoMoreRecords)
     }
 }
 
@@ -131,21 +138,23 @@ struct ChangeRecords {
 }
 
 impl ChangeRecords {
-    fn fill(&mut self, page: &mut Page<'_>) -> Result<Filled, RecordsError> {
+    fn fill(&mut self, builder: &mut MessageBuilder<'_>) -> Result<FillOutcome, RecordsError> {
         loop {
             if let Some(reader) = &mut self.reader {
                 while std::mem::take(&mut self.is_pending) || reader.advance()? {
                     let record = reader.record();
                     if record.begins_owner {
-                        page.names.end_owner();
+                        builder.compressor.end_owner();
                     }
-                    if !page.push(record.owner, record.rtype, record.ttl, record.rdata)? {
+                    if !builder.push(record.owner, record.rtype, record.ttl, record.rdata)? {
                         self.is_pending = true;
-                        return Ok(Filled::Full);
+                        return Ok(FillOutcome::MessageFull);
                     }
                 }
             }
-            let Some(reader) = self.changes.open(self.next).transpose()? else { return Ok(Filled::Done) };
+            let Some(reader) = self.changes.open(self.next).transpose()? else {
+                return Ok(FillOutcome::NoMoreRecords);
+            };
             self.next += 1;
             self.reader = Some(Box::new(reader));
         }
@@ -201,19 +210,22 @@ impl TransferRecords {
         if let Stage::Changes(records) = &self.stage { records.journal_bytes() } else { 0 }
     }
 
-    /// Fills a message with records.
-    pub(super) fn fill(&mut self, page: &mut Page<'_>) -> Result<(), RecordsError> {
+    /// Fills a message with the next records.
+    pub(super) fn fill(&mut self, builder: &mut MessageBuilder<'_>) -> Result<(), RecordsError> {
         while !self.is_done() {
-            let filled =
-                match &mut self.stage {
-                    Stage::Soa | Stage::FinalSoa | Stage::SoaBeforeChanges(_) => {
-                        if page.push_soa(&self.zone)? { Filled::Done } else { Filled::Full }
+            let outcome = match &mut self.stage {
+                Stage::Soa | Stage::FinalSoa | Stage::SoaBeforeChanges(_) => {
+                    if builder.push_soa(&self.zone)? {
+                        FillOutcome::NoMoreRecords
+                    } else {
+                        FillOutcome::MessageFull
                     }
-                    Stage::Zone(records) => records.fill(page)?,
-                    Stage::Changes(records) => records.fill(page)?,
-                    Stage::Done => Filled::Done,
-                };
-            if filled == Filled::Full {
+                }
+                Stage::Zone(records) => records.fill(builder)?,
+                Stage::Changes(records) => records.fill(builder)?,
+                Stage::Done => FillOutcome::NoMoreRecords,
+            };
+            if outcome == FillOutcome::MessageFull {
                 return Ok(());
             }
             self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {

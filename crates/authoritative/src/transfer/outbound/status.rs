@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Default for the maximum number of concurrent transfers.
-pub const DEFAULT_MOST: usize = 10;
+pub const DEFAULT_MAX_TRANSFERS: usize = 10;
 /// Default for the maximum number of concurrent transfers to one client network.
-pub const DEFAULT_EACH: usize = 5;
+pub const DEFAULT_MAX_PER_NETWORK: usize = 5;
 
 /// The kind of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,17 +43,17 @@ impl fmt::Display for TransferKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransferOutcome {
     /// The transfer is in progress.
-    UnderWay,
+    InProgress,
     /// All messages were sent.
     Sent,
     /// The response was only the SOA record: the client has the newest version, or must repeat the
     /// request over TCP.
-    UpToDate,
+    SoaOnly,
     /// The transfer was refused.
     Refused(TransferRefusal),
     /// The connection ended before all messages were sent, or the server could not continue the
     /// transfer.
-    BrokenOff,
+    Aborted,
 }
 
 /// A transfer in progress, or one that has ended.
@@ -63,11 +63,11 @@ pub struct TransferStatus {
     pub zone: Name,
     /// Address and port of the client.
     pub client: SocketAddr,
-    /// The TSIG key that signed the request.
+    /// The TSIG key that signed the request; `None` if it was not signed.
     pub key: Option<Name>,
     /// The kind of the transfer.
     pub kind: TransferKind,
-    /// The serial of the transferred version.
+    /// The serial of the transferred version; 0 for a refused request.
     pub serial: u32,
     /// Number of messages so far.
     pub messages: u64,
@@ -87,14 +87,14 @@ type Observer = Arc<dyn Fn(&TransferStatus) + Send + Sync>;
 /// The outgoing transfers of a server.
 pub struct OutgoingTransfers {
     max_transfers: usize,
-    /// Maximum number of concurrent transfers to one client network. Clients in `exempt` have no
-    /// such limit.
+    /// Maximum number of concurrent transfers to one client network. Clients in `exempt_prefixes`
+    /// have no such limit.
     max_per_network: usize,
-    exempt: Vec<Prefix>,
+    exempt_prefixes: Vec<Prefix>,
     clock: fn() -> u64,
     active: Mutex<Vec<Arc<Progress>>>,
     observer: Option<Observer>,
-    refusals: LogInterval,
+    refusal_log: LogInterval,
     secondaries: Option<Arc<Secondaries>>,
 }
 
@@ -106,21 +106,21 @@ impl OutgoingTransfers {
         Self {
             max_transfers,
             max_per_network: usize::MAX,
-            exempt: Vec::new(),
+            exempt_prefixes: Vec::new(),
             clock,
             active: Mutex::new(Vec::new()),
             observer: None,
-            refusals: LogInterval::new(),
+            refusal_log: LogInterval::new(),
             secondaries: None,
         }
     }
 
     /// Permits at most `max_per_network` concurrent transfers to one client network, except for
-    /// clients in `exempt`. A client network is an IPv4 /24 or an IPv6 /56, as for response rate
-    /// limiting.
+    /// clients in `exempt_prefixes`. A client network is an IPv4 /24 or an IPv6 /56, as for
+    /// response rate limiting.
     #[must_use]
-    pub fn with_limit_per_client(self, max_per_network: usize, exempt: Vec<Prefix>) -> Self {
-        Self { max_per_network, exempt, ..self }
+    pub fn with_limit_per_client(self, max_per_network: usize, exempt_prefixes: Vec<Prefix>) -> Self {
+        Self { max_per_network, exempt_prefixes, ..self }
     }
 
     /// Calls `observer` for each request for a transfer when it ends. Metrics use this.
@@ -136,6 +136,7 @@ impl OutgoingTransfers {
         Self { secondaries: Some(secondaries), ..self }
     }
 
+    /// Notes a completed transfer for the status of the secondary.
     fn note_sent(&self, zone: &Name, client: SocketAddr, serial: u32, outcome: TransferOutcome) {
         if let Some(secondaries) = self.secondaries.as_ref().filter(|_| outcome == TransferOutcome::Sent) {
             secondaries.note_transfer(&zone.view().to_canonical(), client.ip(), serial, (self.clock)());
@@ -148,8 +149,9 @@ impl OutgoingTransfers {
         self.active().iter().map(|progress| progress.status()).collect()
     }
 
-    /// Reports a request that was answered with one message.
-    pub(super) fn record(
+    /// Reports to the observer a request that was answered with one message or refused. `serial` is
+    /// the serial of the server's version, 0 for a refusal.
+    pub(super) fn report_ended(
         &self,
         request: &OutboundRequest<'_>,
         serial: u32,
@@ -176,7 +178,7 @@ impl OutgoingTransfers {
     /// Returns the number of suppressed log lines if a refusal may be logged now, otherwise `None`.
     /// At most one refusal a second is logged.
     pub(super) fn may_log(&self) -> Option<u64> {
-        self.refusals.may_log((self.clock)())
+        self.refusal_log.may_log((self.clock)())
     }
 
     pub(super) const fn clock(&self) -> fn() -> u64 {
@@ -186,7 +188,7 @@ impl OutgoingTransfers {
     /// Returns whether the network of a client has reached its limit of transfers.
     fn is_network_full(&self, client: IpAddr, active: &[Arc<Progress>]) -> bool {
         if self.max_per_network >= self.max_transfers
-            || self.exempt.iter().any(|prefix| prefix.contains(client))
+            || self.exempt_prefixes.iter().any(|prefix| prefix.contains(client))
         {
             return false;
         }
@@ -196,7 +198,7 @@ impl OutgoingTransfers {
         active.iter().filter(is_of_client).count() >= self.max_per_network
     }
 
-    /// Begins a transfer, unless the limits forbid it.
+    /// Begins a transfer, unless too many transfers are in progress.
     pub(super) fn begin(
         self: &Arc<Self>,
         request: &OutboundRequest<'_>,
@@ -216,7 +218,7 @@ impl OutgoingTransfers {
             key: request.tsig.map(|verified| verified.name().to_name()),
             kind,
             serial,
-            since: Instant::now(),
+            started_at: Instant::now(),
             messages: AtomicU64::new(0),
             octets: AtomicU64::new(0),
             records: AtomicU64::new(0),
@@ -225,7 +227,7 @@ impl OutgoingTransfers {
         Ok(TransferPermit {
             outgoing: Arc::clone(self),
             progress,
-            outcome: TransferOutcome::BrokenOff,
+            outcome: TransferOutcome::Aborted,
             error: None,
         })
     }
@@ -243,6 +245,7 @@ impl fmt::Debug for OutgoingTransfers {
     }
 }
 
+/// A transfer in progress.
 #[derive(Debug)]
 struct Progress {
     zone: Name,
@@ -250,7 +253,7 @@ struct Progress {
     key: Option<Name>,
     kind: TransferKind,
     serial: u32,
-    since: Instant,
+    started_at: Instant,
     messages: AtomicU64,
     octets: AtomicU64,
     records: AtomicU64,
@@ -267,8 +270,8 @@ impl Progress {
             messages: self.messages.load(Relaxed),
             octets: self.octets.load(Relaxed),
             records: self.records.load(Relaxed),
-            elapsed: self.since.elapsed(),
-            outcome: TransferOutcome::UnderWay,
+            elapsed: self.started_at.elapsed(),
+            outcome: TransferOutcome::InProgress,
         }
     }
 }
@@ -285,16 +288,19 @@ pub(super) struct TransferPermit {
 }
 
 impl TransferPermit {
-    pub(super) fn count(&self, octets: usize, records: u16) {
+    /// Counts a message of the transfer.
+    pub(super) fn count_message(&self, octets: usize, records: u16) {
         self.progress.messages.fetch_add(1, Relaxed);
         self.progress.octets.fetch_add(octets as u64, Relaxed);
         self.progress.records.fetch_add(u64::from(records), Relaxed);
     }
 
+    /// Records that all messages are sent.
     pub(super) const fn complete(&mut self) {
         self.outcome = TransferOutcome::Sent;
     }
 
+    /// Records why the server could not continue the transfer.
     pub(super) fn fail(&mut self, error: RecordsError) {
         self.error = Some(error);
     }

@@ -66,11 +66,11 @@ fn request(serial: Option<u32>) -> Vec<u8> {
 struct Server {
     contents: Arc<Contents>,
     journal: Option<Journal>,
-    access: AccessList,
-    is_online: bool,
+    transfer_access: AccessList,
+    is_signed_online: bool,
     outgoing: Arc<OutgoingTransfers>,
     tls: Option<TlsSession>,
-    limit: usize,
+    max_datagram_octets: usize,
     opt: Vec<u8>,
 }
 
@@ -79,11 +79,11 @@ impl Server {
         Self {
             contents: Arc::clone(contents),
             journal: None,
-            access: AccessList::anybody(),
-            is_online: false,
+            transfer_access: AccessList::anybody(),
+            is_signed_online: false,
             outgoing: Arc::new(OutgoingTransfers::new(2, || NOON)),
             tls: None,
-            limit: 1232,
+            max_datagram_octets: 1232,
             opt: Vec::new(),
         }
     }
@@ -108,7 +108,7 @@ impl Server {
     ) -> TransferAnswer {
         let query = Query::parse(message).unwrap();
         let opt = &self.opt[..];
-        let asked = OutboundRequest {
+        let outbound_request = OutboundRequest {
             message,
             query: &query,
             is_datagram,
@@ -116,15 +116,15 @@ impl Server {
             client,
             tsig,
             opt,
-            limit: self.limit,
+            max_datagram_octets: self.max_datagram_octets,
         };
         let zone = ZoneToSend {
             contents: Some(&self.contents),
             journal: self.journal.as_ref(),
-            access: &self.access,
-            is_online: self.is_online,
+            transfer_access: &self.transfer_access,
+            is_signed_online: self.is_signed_online,
         };
-        begin(&asked, Some(&zone), &self.outgoing, out)
+        begin(&outbound_request, Some(&zone), &self.outgoing, out)
     }
 
     fn refusal(&self, message: &[u8], is_datagram: bool) -> TransferRefusal {
@@ -164,11 +164,11 @@ impl Server {
 /// Returns the records of all messages, and checks the properties of each message.
 fn records(messages: &[Vec<u8>]) -> Vec<Plain> {
     let mut all = Vec::new();
-    for (place, octets) in messages.iter().enumerate() {
+    for (index, octets) in messages.iter().enumerate() {
         let message = Message::parse(octets).unwrap();
         assert_eq!(message.header.id, 0x1234);
         assert_eq!(message.header.flags, flags::QR | flags::AA | flags::RD);
-        assert_eq!(message.questions.len(), usize::from(place == 0));
+        assert_eq!(message.questions.len(), usize::from(index == 0));
         assert!(message.section(Section::Answer).count() > 0 && octets.len() <= 16_384);
         all.extend(message.section(Section::Answer).map(|record| {
             assert_eq!(record.class, Class::IN);
@@ -192,7 +192,7 @@ fn large(serial: u32) -> Arc<Contents> {
 }
 
 #[test]
-fn a_zone_is_sent_whole_with_the_soa_record_at_both_ends() {
+fn a_zone_is_sent_completely_between_two_soa_records() {
     for contents in [zone(7, ""), large(7)] {
         let messages = Server::new(&contents).messages(&request(None), false);
         let mut expected = records_of(&contents);
@@ -204,7 +204,7 @@ fn a_zone_is_sent_whole_with_the_soa_record_at_both_ends() {
 }
 
 #[test]
-fn names_are_compressed_and_keep_their_letters() {
+fn names_are_compressed_and_retain_their_letter_case() {
     let contents = zone(7, "a NS nS.example.\nA.b NS Ns.Example.\n");
     let messages = Server::new(&contents).messages(&request(None), false);
     let octets: Vec<u8> = messages.concat();
@@ -219,12 +219,12 @@ fn names_are_compressed_and_keep_their_letters() {
 }
 
 #[test]
-fn opt_stands_in_the_first_message_alone() {
+fn only_the_first_message_has_opt() {
     let mut server = Server::new(&large(7));
     edns::push_opt(1232, 0, edns::DO, &mut server.opt);
     let messages = server.messages(&request(None), false);
-    for (place, octets) in messages.iter().enumerate() {
-        assert_eq!(Message::parse(octets).unwrap().opt().is_some(), place == 0);
+    for (index, octets) in messages.iter().enumerate() {
+        assert_eq!(Message::parse(octets).unwrap().opt().is_some(), index == 0);
     }
     assert_eq!(records(&messages).len() as u64, server.contents.record_count() + 1);
 }
@@ -237,9 +237,9 @@ fn signed(message: &mut Vec<u8>) -> (tsig::VerifiedRequest, AnswerVerifier) {
 }
 
 #[test]
-fn every_message_is_signed_where_the_request_is() {
+fn every_message_is_signed_if_the_request_is() {
     let mut server = Server::new(&large(7));
-    server.access = AccessList::new(vec!["192.0.2.0/24 key:transfer".parse().unwrap()]);
+    server.transfer_access = AccessList::new(vec!["192.0.2.0/24 key:transfer".parse().unwrap()]);
     assert_eq!(server.refusal(&request(None), false), TransferRefusal::NotAllowed);
     let mut message = request(None);
     let (verified, mut verifier) = signed(&mut message);
@@ -257,9 +257,9 @@ fn every_message_is_signed_where_the_request_is() {
 }
 
 /// Returns a server of the last of several versions, with a journal of the changes between them.
-fn incremental(folder: &TempDir, versions: &[Arc<Contents>]) -> Server {
+fn incremental(directory: &TempDir, versions: &[Arc<Contents>]) -> Server {
     let mut server = Server::new(versions.last().unwrap());
-    let (journal, _) = Journal::open(&folder.path().join("j"), versions[0].apex(), 1 << 20).unwrap();
+    let (journal, _) = Journal::open(&directory.path().join("j"), versions[0].apex(), 1 << 20).unwrap();
     for pair in versions.windows(2) {
         journal.append(&ChangeSet::between(&pair[0], &pair[1], |_| true)).unwrap();
     }
@@ -288,10 +288,10 @@ fn versions() -> Vec<Arc<Contents>> {
 }
 
 #[test]
-fn changes_are_sent_in_order_from_whatever_version_the_journal_reaches_back_to() {
-    let folder = TempDir::new().unwrap();
+fn changes_are_sent_in_order_from_every_version_in_the_journal() {
+    let directory = TempDir::new().unwrap();
     let versions = versions();
-    let server = incremental(&folder, &versions);
+    let server = incremental(&directory, &versions);
     for from in 1..=3_u32 {
         let expected = expected_changes(&versions[from as usize - 1..]);
         for is_datagram in [false, true] {
@@ -301,9 +301,9 @@ fn changes_are_sent_in_order_from_whatever_version_the_journal_reaches_back_to()
 }
 
 #[test]
-fn who_has_the_newest_version_is_told_so() {
-    let folder = TempDir::new().unwrap();
-    let server = incremental(&folder, &versions());
+fn a_client_with_the_newest_version_gets_the_soa_record() {
+    let directory = TempDir::new().unwrap();
+    let server = incremental(&directory, &versions());
     for serial in [4, 5, 0x7fff_ffff] {
         for is_datagram in [false, true] {
             let messages = server.messages(&request(Some(serial)), is_datagram);
@@ -313,10 +313,10 @@ fn who_has_the_newest_version_is_told_so() {
 }
 
 #[test]
-fn what_the_journal_has_not_is_sent_whole() {
-    let folder = TempDir::new().unwrap();
+fn the_complete_zone_is_sent_if_the_journal_lacks_the_version() {
+    let directory = TempDir::new().unwrap();
     let versions = versions();
-    let mut server = incremental(&folder, &versions);
+    let mut server = incremental(&directory, &versions);
     let mut whole = records_of(&server.contents);
     whole.push(soa_of(&server.contents));
     // A serial before the first version, and a serial that is neither earlier nor later (RFC 1982
@@ -329,27 +329,27 @@ fn what_the_journal_has_not_is_sent_whole() {
     assert_eq!(records(&server.messages(&request(Some(3)), false)), whole);
     // The changes are larger than the zone.
     let filler: String = (0..20).map(|index| format!("filler{index} TXT x\n")).collect();
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let versions: Vec<_> =
         (1..=9).map(|serial| zone(serial, &format!("{filler}a{serial} TXT x\nb{serial} TXT y\n"))).collect();
-    let server = incremental(&folder, &versions);
+    let server = incremental(&directory, &versions);
     let first = Message::parse(&server.messages(&request(Some(1)), false)[0]).unwrap();
     assert_eq!(first.section(Section::Answer).count() as u64, server.contents.record_count() + 1);
     assert_eq!(records(&server.messages(&request(Some(8)), false)), expected_changes(&versions[7..]));
 }
 
 #[test]
-fn changes_that_have_no_room_in_a_datagram_are_asked_for_again() {
-    let folder = TempDir::new().unwrap();
-    let mut server = incremental(&folder, &versions());
+fn changes_that_do_not_fit_into_a_datagram_are_requested_again_over_tcp() {
+    let directory = TempDir::new().unwrap();
+    let mut server = incremental(&directory, &versions());
     edns::push_opt(1232, 0, 0, &mut server.opt);
     let mut message = request(Some(1));
     let (verified, _) = signed(&mut message);
     let whole = server.signed_messages(&message, Some(&verified), true).remove(0);
     // The size limit is exactly sufficient, with OPT and TSIG; then one octet less.
-    server.limit = whole.len();
+    server.max_datagram_octets = whole.len();
     assert_eq!(server.signed_messages(&message, Some(&verified), true), [whole.as_slice()]);
-    server.limit -= 1;
+    server.max_datagram_octets -= 1;
     let alone = server.signed_messages(&message, Some(&verified), true).remove(0);
     let records: Vec<_> =
         Message::parse(&alone).unwrap().section(Section::Answer).map(|record| record.rtype).collect();
@@ -370,11 +370,11 @@ fn no_answer_over_udp_is_longer_than_the_datagram() {
             let apex = "Example.".parse().unwrap();
             Arc::new(read_text(text.as_bytes(), Path::new("zone"), Some(&apex)).unwrap().contents)
         };
-        let folder = TempDir::new().unwrap();
-        let mut server = incremental(&folder, &[version(1), version(2), version(3)]);
+        let directory = TempDir::new().unwrap();
+        let mut server = incremental(&directory, &[version(1), version(2), version(3)]);
         let soa = soa_of(&server.contents);
         for (limit, has_opt) in [(512, false), (512, true), (1232, true)] {
-            server.limit = limit;
+            server.max_datagram_octets = limit;
             server.opt.clear();
             if has_opt {
                 edns::push_opt(1232, 0, 0, &mut server.opt);
@@ -416,17 +416,17 @@ fn refusals_say_why() {
     let mut of_another = request(Some(3));
     of_another[HEADER + 13 + 1] = 0;
     assert_eq!(server.refusal(&of_another, false), TransferRefusal::NoSerial);
-    server.is_online = true;
+    server.is_signed_online = true;
     assert_eq!(server.refusal(&request(None), false), TransferRefusal::SignedOnline);
     // No access list could permit the transfer.
-    server.access = AccessList::default();
+    server.transfer_access = AccessList::default();
     assert_eq!(server.refusal(&request(None), false), TransferRefusal::SignedOnline);
-    server.is_online = false;
+    server.is_signed_online = false;
     assert_eq!(server.refusal(&request(Some(7)), true), TransferRefusal::NotAllowed);
     let message = request(None);
     let query = Query::parse(&message).unwrap();
     let client = CLIENT.parse().unwrap();
-    let asked = OutboundRequest {
+    let outbound_request = OutboundRequest {
         message: &message,
         query: &query,
         is_datagram: false,
@@ -434,9 +434,9 @@ fn refusals_say_why() {
         client,
         tsig: None,
         opt: &[],
-        limit: 0,
+        max_datagram_octets: 0,
     };
-    let outcome = begin(&asked, None, &server.outgoing, &mut Vec::new());
+    let outcome = begin(&outbound_request, None, &server.outgoing, &mut Vec::new());
     assert!(matches!(outcome, TransferAnswer::Refuse(TransferRefusal::NotAuthoritative)));
     assert_eq!(
         (
@@ -453,9 +453,9 @@ fn refusals_say_why() {
 
 /// Transfers over TLS need TLS 1.3 and ALPN `dot` (RFC 9103 §7.1, §7.2).
 #[test]
-fn over_tls_its_version_and_protocol_decide() {
+fn transfers_over_tls_require_its_version_and_alpn_protocol() {
     let mut server = Server::new(&large(7));
-    server.access = AccessList::new(vec!["tls".parse().unwrap()]);
+    server.transfer_access = AccessList::new(vec!["tls".parse().unwrap()]);
     assert_eq!(server.refusal(&request(None), false), TransferRefusal::NeedsTls);
     for (is_tls13, is_dot) in [(false, true), (true, false), (false, false)] {
         server.tls = Some(TlsSession { is_tls13, is_dot });
@@ -468,10 +468,10 @@ fn over_tls_its_version_and_protocol_decide() {
 }
 
 #[test]
-fn transfers_are_bounded_in_number_and_told_of() {
-    let told: Arc<std::sync::Mutex<Vec<(TransferOutcome, u64)>>> = Arc::default();
+fn transfers_are_limited_in_number_and_reported() {
+    let reports: Arc<std::sync::Mutex<Vec<(TransferOutcome, u64)>>> = Arc::default();
     let mut server = Server::new(&large(7));
-    let list = Arc::clone(&told);
+    let list = Arc::clone(&reports);
     let observe = move |status: &TransferStatus| list.lock().unwrap().push((status.outcome, status.records));
     server.outgoing = Arc::new(OutgoingTransfers::new(2, || NOON).with_observer(observe));
     let start = || match server.begin(&request(None), None, false, &mut Vec::new()) {
@@ -491,25 +491,25 @@ fn transfers_are_bounded_in_number_and_told_of() {
     assert!(server.outgoing.status().is_empty());
     let all = server.contents.record_count() + 1;
     let refused = (TransferOutcome::Refused(TransferRefusal::TooMany), 0);
-    let expected = [refused, (TransferOutcome::BrokenOff, 0), (TransferOutcome::Sent, all)];
-    assert_eq!(*told.lock().unwrap(), expected);
+    let expected = [refused, (TransferOutcome::Aborted, 0), (TransferOutcome::Sent, all)];
+    assert_eq!(*reports.lock().unwrap(), expected);
     server.messages(&request(Some(7)), true);
-    assert_eq!(told.lock().unwrap()[3], (TransferOutcome::UpToDate, 0));
+    assert_eq!(reports.lock().unwrap()[3], (TransferOutcome::SoaOnly, 0));
     start();
 }
 
 #[test]
-fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
+fn records_of_any_length_are_sent_or_the_transfer_is_aborted() {
     // A record with RDATA of 65,000 octets is alone in its message. With 490 octets more, no room
     // for a TSIG record remains.
     for (octets, is_signed, is_sent) in [(65_000, true, true), (65_490, false, true), (65_490, true, false)] {
         let rdata = "00".repeat(octets);
         let contents = zone(7, &format!("long TYPE65000 \\# {octets} {rdata}\nz A 192.0.2.1\n"));
         let server = Server::new(&contents);
-        let mut asked = request(None);
-        let verified = is_signed.then(|| signed(&mut asked).0);
+        let mut request = request(None);
+        let verified = is_signed.then(|| signed(&mut request).0);
         let TransferAnswer::Stream(mut sending) =
-            server.begin(&asked, verified.as_ref(), false, &mut Vec::new())
+            server.begin(&request, verified.as_ref(), false, &mut Vec::new())
         else {
             panic!("no stream");
         };
@@ -529,7 +529,7 @@ fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
 /// change, and only a bounded part of the change is in memory.
 #[test]
 fn a_large_change_is_sent_in_bounded_memory() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let version = |serial: u32| {
         let mut rest = String::new();
         for name in 0..30_000 {
@@ -539,7 +539,7 @@ fn a_large_change_is_sent_in_bounded_memory() {
     };
     let versions = [version(1), version(2)];
     let mut server = Server::new(&versions[1]);
-    let (journal, _) = Journal::open(&folder.path().join("j"), versions[0].apex(), 64 << 20).unwrap();
+    let (journal, _) = Journal::open(&directory.path().join("j"), versions[0].apex(), 64 << 20).unwrap();
     // Four of ten names change, because changes that are larger than the zone would be sent as the
     // complete zone.
     let is_taken = |node: Node<'_>| {
@@ -548,7 +548,7 @@ fn a_large_change_is_sent_in_bounded_memory() {
     let takes = |node: Node<'_>, rrset: Rrset<'_>| rrset.rtype() == Rtype::SOA || is_taken(node);
     let change = ChangeSet::between_nodes(&versions[0], &versions[1], takes);
     journal.append(&change).unwrap();
-    let octets = std::fs::metadata(folder.path().join("j")).unwrap().len();
+    let octets = std::fs::metadata(directory.path().join("j")).unwrap().len();
     assert!(octets > 3 << 20, "{octets}");
     server.journal = Some(journal);
     let TransferAnswer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new())
@@ -568,14 +568,14 @@ fn a_large_change_is_sent_in_bounded_memory() {
 }
 
 #[test]
-fn a_journal_that_is_spoilt_under_way_breaks_the_transfer_off() {
-    let folder = TempDir::new().unwrap();
-    let server = incremental(&folder, &versions());
+fn a_journal_that_is_damaged_during_a_transfer_aborts_it() {
+    let directory = TempDir::new().unwrap();
+    let server = incremental(&directory, &versions());
     let TransferAnswer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new())
     else {
         panic!("no stream");
     };
-    let path = folder.path().join("j");
+    let path = directory.path().join("j");
     let mut octets = std::fs::read(&path).unwrap();
     *octets.last_mut().unwrap() ^= 1;
     std::fs::write(&path, octets).unwrap();
@@ -595,17 +595,17 @@ proptest! {
         let mut message = vec![0; HEADER];
         let mut compressor = Compressor::new();
         let mut expected = Vec::new();
-        for (place, labels) in names.iter().enumerate() {
+        for (index, labels) in names.iter().enumerate() {
             let name = labels.iter().fold(Name::root(), |name, label| Name::prepend(label.as_bytes(), name.view()).unwrap());
             let at = message.len();
-            if place % 3 == 0 {
+            if index % 3 == 0 {
                 compressor.end_owner();
                 compressor.push_record(name.view(), Rtype::A, 60, &[0; 4], &mut message);
             } else {
                 compressor.push_name(name.view(), &mut message);
             }
             expected.push((at, name));
-            if place == names.len() / 2 {
+            if index == names.len() / 2 {
                 message.resize(message.len() + padding, 0);
             }
         }

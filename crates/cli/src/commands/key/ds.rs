@@ -7,7 +7,7 @@ use crate::keys;
 use crate::outcome::CommandOutcome;
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::keys::KeyRecord;
-use nonesuch_dnssec::keys::directory::{SUFFIXES, file_paths};
+use nonesuch_dnssec::keys::directory::{KEY_FILE_SUFFIXES, key_file_paths};
 use nonesuch_proto::{Name, Rtype, rdata};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ fn records_for_ds(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecor
         let zone =
             text.parse::<Name>().map_err(|source| Failure::ZoneName { text: text.to_owned(), source })?;
         let bases = keys::key_names_of_zone(&arguments.dir, &zone)?;
-        bases.iter().map(|base| file_paths(&arguments.dir, base)[0].clone()).collect()
+        bases.iter().map(|base| key_file_paths(&arguments.dir, base)[0].clone()).collect()
     };
     let mut records = Vec::new();
     for path in &paths {
@@ -64,8 +64,10 @@ fn records_for_ds(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecor
 /// stored elsewhere.
 fn check(path: &Path, record: &KeyRecord) -> Result<(), Failure> {
     record.check_public().map_err(keys::key_file(path))?;
-    let Some(base) = path.to_str().and_then(|path| path.strip_suffix(SUFFIXES[0])) else { return Ok(()) };
-    let private_path = PathBuf::from(format!("{base}{}", SUFFIXES[1]));
+    let Some(base) = path.to_str().and_then(|path| path.strip_suffix(KEY_FILE_SUFFIXES[0])) else {
+        return Ok(());
+    };
+    let private_path = PathBuf::from(format!("{base}{}", KEY_FILE_SUFFIXES[1]));
     if private_path.exists() {
         keys::join_private(record.clone(), &private_path)?;
     }

@@ -7,7 +7,7 @@ use crate::outcome::CommandOutcome;
 use crate::{keys, zones};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::KeyPair;
-use nonesuch_dnssec::keys::directory::file_paths;
+use nonesuch_dnssec::keys::directory::key_file_paths;
 use nonesuch_dnssec::keys::{KeyTimes, SEP, ZONE_KEY};
 
 /// Maximum attempts to generate a key with a tag that no other key in the directory has (RFC 4034
@@ -28,7 +28,7 @@ fn generate(arguments: &KeyGenerateArguments) -> Result<KeyPair, Failure> {
     let zone = arguments.zone.view().to_canonical();
     for _ in 0..ATTEMPTS {
         let key = make(&zone, flags, algorithm(arguments), arguments.bits)?;
-        if !file_paths(&arguments.dir, &key.base_name()).iter().any(|path| path.exists()) {
+        if !key_file_paths(&arguments.dir, &key.base_name()).iter().any(|path| path.exists()) {
             return Ok(key);
         }
     }

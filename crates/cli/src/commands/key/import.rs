@@ -13,7 +13,7 @@ use crate::outcome::CommandOutcome;
 use crate::{keys, zones};
 use nonesuch_crypto::{PrivateKey, decode_pem, pkcs8_algorithms};
 use nonesuch_dnssec::KeyPair;
-use nonesuch_dnssec::keys::directory::file_paths;
+use nonesuch_dnssec::keys::directory::key_file_paths;
 use nonesuch_dnssec::keys::{KeyRecord, KeyTimes, SEP, ZONE_KEY};
 use std::path::Path;
 
@@ -47,13 +47,13 @@ fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTime
     let private = read_private(arguments, &path, &text)?;
     let pair = if let Some(record) = record {
         check_options(arguments, &record_path, &record)?;
-        record.join(private).map_err(|source| Failure::KeyFile { path: record_path, source })?
+        record.into_key_pair(private).map_err(|source| Failure::KeyFile { path: record_path, source })?
     } else {
         let zone = arguments.zone.as_ref().ok_or_else(|| Failure::ZoneNeeded { path: path.clone() })?;
         let flags = flags(arguments).ok_or_else(|| Failure::RoleNeeded { path: path.clone() })?;
         KeyPair::new(zone.view().to_canonical(), flags, private)
     };
-    let times = KeyTimes::of_file(&text).map_err(keys::key_file(&path))?;
+    let times = KeyTimes::parse(&text).map_err(keys::key_file(&path))?;
     let times = times.unwrap_or_else(|| KeyTimes::active_since(zones::now_or(arguments.now)));
     Ok((pair, times))
 }
@@ -117,7 +117,7 @@ fn contradiction(path: &Path, found: Property, wanted: Property) -> Failure {
 /// Fails if the key files already exist and contain another key or cannot be read. Files with the
 /// same key are accepted.
 fn check_existing_files(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
-    let [key_path, private_path] = file_paths(dir, &key.base_name());
+    let [key_path, private_path] = key_file_paths(dir, &key.base_name());
     if key_path.exists() {
         let record = keys::load_record(&key_path).map_err(|error| unusable(&key_path, error))?;
         if *record.owner() != key.owner || record.rdata() != key.dnskey_rdata() {

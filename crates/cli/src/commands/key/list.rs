@@ -7,7 +7,7 @@ use crate::keys::{self, ReasonOnly, describe, experimental};
 use crate::outcome::CommandOutcome;
 use crate::zones;
 use nonesuch_crypto::{Algorithm, KeyError};
-use nonesuch_dnssec::keys::directory::{file_paths, is_of_zone};
+use nonesuch_dnssec::keys::directory::{is_key_file_of, key_file_paths};
 use nonesuch_dnssec::keys::{KeyEvent, KeyFileError, KeyPhase, KeyRecord, KeyTimes, Role, roles};
 use nonesuch_lab::report::{Column, Table};
 use nonesuch_proto::timestamp::Rfc3339;
@@ -87,7 +87,7 @@ struct Fault {
 pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failure> {
     let mut bases = keys::list(&arguments.dir)?;
     if let Some(zone) = &arguments.zone {
-        bases.retain(|base, _| is_of_zone(base, zone));
+        bases.retain(|base, _| is_key_file_of(base, zone));
     }
     let at = (!arguments.ignore_key_times).then(|| zones::now_or(arguments.now));
     let (mut listed, mut faults) = (Vec::new(), Vec::new());
@@ -113,7 +113,7 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failur
 /// Reads both files of a key and adds their faults to `faults`. Returns `None` if there is no
 /// public half. The state is computed for the time `at`; `None` ignores the times of the key.
 fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -> Option<ListedKey> {
-    let [key_path, private_path] = file_paths(dir, &base);
+    let [key_path, private_path] = key_file_paths(dir, &base);
     let mut fault = |path: &Path, reason: &dyn Display| {
         faults.push(Fault { path: path.to_path_buf(), reason: reason.to_string() });
     };
@@ -256,7 +256,7 @@ fn event_words(event: KeyEvent, time: u32) -> String {
 
 /// All times of a key, in seconds since 1970.
 fn times_json(times: &KeyTimes) -> serde_json::Map<String, serde_json::Value> {
-    times.set().map(|(event, time)| (event.name().to_owned(), time.into())).collect()
+    times.iter().map(|(event, time)| (event.name().to_owned(), time.into())).collect()
 }
 
 fn print_json(listed: &[ListedKey], roles: &[Role], faults: &[Fault]) -> Result<(), FileError> {

@@ -6,7 +6,7 @@ use crate::zones::ReadZoneError;
 use nonesuch_dnssec::keys::directory::KeyDirectoryError;
 use nonesuch_dnssec::online::KeySetSignError;
 use nonesuch_dnssec::sign::SignError;
-use nonesuch_dnssec::verify::{Fault, count_faults};
+use nonesuch_dnssec::verify::{Fault, format_fault_count};
 use nonesuch_zone::LoadError;
 use nonesuch_zone::change::{ChangeFault, ChangeReadError};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(crate) enum Failure {
         "{}: the previous signed zone is invalid ({}, the first: {first}): name another version with \
             --previous, or sign without --previous",
         path.display(),
-        count_faults(*count)
+        format_fault_count(*count)
     )]
     PreviousNotSound {
         path: PathBuf,

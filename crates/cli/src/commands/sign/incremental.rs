@@ -11,9 +11,11 @@ use crate::files::{check_inputs, check_output, check_two_outputs, input_name, re
 use crate::outcome::CommandOutcome;
 use crate::progress::Rates;
 use crate::zones::{self, ReadZoneError};
-use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::inspect::denial_by_directory;
-use nonesuch_dnssec::sign::{SignError, is_current, resign_changes, resign_compared, resign_stored, sign};
+use nonesuch_dnssec::sign::{
+    SignError, is_current, resign_changes, resign_stored, resign_stored_with_contents, sign,
+};
 use nonesuch_dnssec::{KeySet, SignOptions};
 use nonesuch_proto::Name;
 use nonesuch_zone::change::{ChangeError, SerialRule};
@@ -64,13 +66,13 @@ fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Fail
         return Ok(Comparison::NeedsWholeZone(new));
     };
     let arguments = &with_denial_info(arguments, Some(denial_info), previous.head());
-    if arguments.mechanism().mapping() == Mapping::Vrf {
+    if arguments.mechanism().name_hash() == NameHash::Vrf {
         return Ok(Comparison::NeedsWholeZone(new));
     }
     let keys = load_keys(arguments, new.apex())?;
     let mut options = options(arguments)?;
     options.previous = Some(previous_options(arguments, previous.head(), &options));
-    let result = resign_compared(&previous, &changes, &new, &keys, &options)?;
+    let result = resign_stored_with_contents(&previous, &changes, &new, &keys, &options)?;
     let Some(new_version) = NewVersion::of(result, &previous) else {
         return Ok(Comparison::NeedsWholeZone(new));
     };
@@ -91,7 +93,7 @@ fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Comma
     let Some(previous) = previous else { return Ok(None) };
     let Some(denial_info) = denial_by_directory(&previous) else { return Ok(None) };
     let arguments = &with_denial_info(arguments, Some(denial_info), previous.head());
-    if arguments.mechanism().mapping() == Mapping::Vrf {
+    if arguments.mechanism().name_hash() == NameHash::Vrf {
         return Ok(None);
     }
     let zone = previous.apex();
@@ -131,8 +133,8 @@ fn run_whole(
     let keys = load_keys(arguments, &zone)?;
     let output = output(arguments);
     let mut options = options(arguments)?;
-    if let (Mapping::Vrf, Some(previous), Some(path)) =
-        (options.mechanism.mapping(), &previous, &resign.changes)
+    if let (NameHash::Vrf, Some(previous), Some(path)) =
+        (options.mechanism.name_hash(), &previous, &resign.changes)
     {
         // Proofs require all names of the zone.
         let changed = read_changes(path, &zone)?.apply(previous, SerialRule::Any);

@@ -35,9 +35,9 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
         expiration: times.expiration,
         ttl: arguments.dnskey_ttl,
         publish_cds: arguments.cds,
-        drop_foreign: arguments.drop_foreign_dnskeys,
+        drop_other_dnskeys: arguments.drop_foreign_dnskeys,
         withdrawn: keys.timing.withdrawn,
-        sync: keys.timing.sync,
+        sync: keys.timing.cds,
     };
     let signed = sign_key_set(&contents, &options)?;
     check_transition(&contents, &signed, arguments.resign.allow_unsafe_transition)?;

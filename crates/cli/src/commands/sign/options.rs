@@ -5,7 +5,7 @@ use crate::arguments::{SignArguments, TimeArgument};
 use crate::files::default_output;
 use crate::{keys, zones};
 use data_encoding::HEXLOWER_PERMISSIVE;
-use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::denial::nsec3::MAX_ITERATIONS;
 use nonesuch_dnssec::inspect::{denial, is_signed};
 use nonesuch_dnssec::sign::{SerialPolicy, SignError};
@@ -51,7 +51,7 @@ pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> 
     let Some(denial_info) = is_signed(contents).then(|| denial(contents)).flatten() else { return arguments };
     if arguments.denial.is_none() {
         arguments.set_denial(Some(denial_info));
-    } else if arguments.mechanism().mapping() != denial_info.mechanism.mapping()
+    } else if arguments.mechanism().name_hash() != denial_info.mechanism.name_hash()
         && (arguments.serial, &arguments.resign.previous) == (SerialPolicy::Keep, &None)
     {
         tracing::warn!(
@@ -96,7 +96,7 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
 
 fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
     let given = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
-    let is_nsec3 = arguments.mechanism().mapping() == Mapping::Sha1;
+    let is_nsec3 = arguments.mechanism().name_hash() == NameHash::Sha1;
     if given && !is_nsec3 {
         tracing::warn!(name: "option-without-effect", "--nsec3-salt and --nsec3-iterations apply only to NSEC3: no effect");
     }

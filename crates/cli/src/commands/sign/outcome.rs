@@ -178,7 +178,7 @@ fn write(output: &Path, new_version: NewVersion<'_>, as_compiled: bool) -> Resul
                 // The new version has not been verified.
                 compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out)
             }
-            NewVersion::Incremental(resigned) if resigned.keeps_parts_of_file() => {
+            NewVersion::Incremental(resigned) if resigned.refers_to_previous_file() => {
                 write_splice(&resigned.splice(), &mut out)
             }
             NewVersion::Incremental(resigned) => write_zone(resigned.into_signed()?.contents(), &mut out),

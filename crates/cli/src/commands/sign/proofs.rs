@@ -10,10 +10,10 @@ use crate::keys::find_signing_key;
 use crate::nsec5::{default_directory, is_in_zone, private_files, published_keys, read_proofs, vrf_keys};
 use crate::progress::{Count, Rates};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey};
-use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::denial::nsec5::{
     Nsec5Chain, Nsec5DirectoryError, Nsec5Error, Proofs, ProveOptions, ProveStatistics, StoredVrfKey,
-    check_separate, check_signing, prove_chain,
+    check_nsec5_requirements, check_vrf_key_cannot_sign, prove_chain,
 };
 use nonesuch_dnssec::keys::{Nsec5Key, proofs_file_name};
 use nonesuch_dnssec::sign::SignError;
@@ -120,18 +120,18 @@ pub(super) fn prepare(
     contents: &Contents,
     keys: &KeySet,
 ) -> Result<Option<ZoneProofs>, ProofError> {
-    if arguments.mechanism().mapping() != Mapping::Vrf {
+    if arguments.mechanism().name_hash() != NameHash::Vrf {
         if arguments.nsec5_keys.is_some() || arguments.vrf.is_some() || arguments.keep_nsec5key {
             tracing::warn!(name: "option-without-effect", "--nsec5-keys, --vrf and --keep-nsec5key apply only to NSEC5: no effect");
         }
         return Ok(None);
     }
     // Before any file is created, so that a fault in the input leaves no files.
-    check_signing(contents.apex(), keys)?;
+    check_nsec5_requirements(contents.apex(), keys)?;
     let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| default_directory(output));
     let key = find_or_make_key(&dir, arguments.vrf, contents)?;
     let dnskeys: Vec<Vec<u8>> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
-    check_separate(contents.apex(), &Nsec5Key::of(&key), dnskeys.iter().map(Vec::as_slice))?;
+    check_vrf_key_cannot_sign(contents.apex(), &Nsec5Key::of(&key), dnskeys.iter().map(Vec::as_slice))?;
     let path = dir.join(proofs_file_name(contents.apex()));
     // The proofs are written after the zone, so an error then would be too late.
     check_writable(&path)?;
@@ -149,15 +149,15 @@ pub(super) fn prepare(
 
 impl ZoneProofs {
     /// The chain that the signer generates.
-    pub(super) const fn chain(&self, keep_keys: bool) -> Nsec5Chain<'_> {
-        Nsec5Chain { proofs: &self.proofs, keep_keys }
+    pub(super) const fn chain(&self, keep_other_keys: bool) -> Nsec5Chain<'_> {
+        Nsec5Chain { proofs: &self.proofs, keep_other_keys }
     }
 
     /// Stores the proofs of the signed zone with the serial `serial`, sealed by one of `keys`, for
     /// the server and for the next signing.
     pub(super) fn store(&mut self, serial: u32, keys: &KeySet) -> Result<(), ProofError> {
         self.proofs.set_serial(serial);
-        self.proofs.sign(keys).map_err(SignError::from)?;
+        self.proofs.add_seal(keys).map_err(SignError::from)?;
         write_output(&self.path, KEY_MODE, |mut out| {
             Ok(self.proofs.write_to(&mut out).map_err(write_failure(&self.path))?)
         })
@@ -167,18 +167,18 @@ impl ZoneProofs {
         let key = self.proofs.key();
         serde_json::json!({
             "algorithm": key.algorithm().to_string(), "key_tag": key.tag(), "proofs": self.path,
-            "proofs_made": self.statistics.made, "proofs_kept": self.statistics.kept, "proving_seconds": self.seconds,
+            "proofs_made": self.statistics.generated, "proofs_kept": self.statistics.reused, "proving_seconds": self.seconds,
         })
     }
 }
 
 impl fmt::Display for ZoneProofs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (key, ProveStatistics { made, kept }) = (self.proofs.key(), self.statistics);
+        let (key, ProveStatistics { generated, reused }) = (self.proofs.key(), self.statistics);
         let (path, seconds) = (self.path.display(), self.seconds);
         write!(
             f,
-            "{path}: key {} ({}), {made} proofs generated and {kept} reused in {seconds:.2} s",
+            "{path}: key {} ({}), {generated} proofs generated and {reused} reused in {seconds:.2} s",
             key.tag(),
             key.algorithm()
         )
@@ -198,7 +198,7 @@ fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
         }
         None
     })?;
-    if !proofs.is_signed_by(keys) {
+    if !proofs.is_sealed_by(keys) {
         tracing::warn!(
             name: "proofs-not-used",
             "{}: the file is not sealed by any of the given keys; generating all proofs again",

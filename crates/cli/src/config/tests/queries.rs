@@ -9,7 +9,7 @@ fn who_may_ask_is_said_for_all_zones_for_those_of_a_template_and_for_one() {
                 [zone.\"b.\"]\ntemplate = \"t\"\n[zone.\"c.\"]\ntemplate = \"t\"\nallow-query = []\n";
     let configuration = taken(text);
     let may_ask = |settings: &ZoneSettings| {
-        let query = settings.policy().query;
+        let query = settings.policy().query_access;
         let allows =
             |address: &str| query.as_ref().is_none_or(|list| list.allows(address.parse().unwrap(), None));
         (query.is_some(), allows("192.0.2.7"), allows("198.51.100.7"))
@@ -19,7 +19,7 @@ fn who_may_ask_is_said_for_all_zones_for_those_of_a_template_and_for_one() {
     assert_eq!(zones, [(true, true, false), (false, true, true), (true, false, false)]);
     let members = ["t", "plain"].map(|name| may_ask(configuration.templates[name].settings()));
     assert_eq!(members, [(false, true, true), (true, true, false)]);
-    assert!(taken("version = 1\n[zone.\"a.\"]\nfile = \"z\"\n").zones[0].policy().query.is_none());
+    assert!(taken("version = 1\n[zone.\"a.\"]\nfile = \"z\"\n").zones[0].policy().query_access.is_none());
     // A missing key is reported once for all zones.
     let zones = "[zone.\"a.\"]\nfile = \"z\"\n[zone.\"b.\"]\nfile = \"z\"\n";
     let said = problem(&format!("allow-query = [\"key:none\"]\n{zones}"));

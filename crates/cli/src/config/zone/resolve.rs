@@ -116,8 +116,13 @@ impl ZoneFields {
         match (self.denial, &self.signing_keys, &self.nsec5_keys) {
             (Some(mechanism), Some(keys), _) => {
                 let validity = self.signature_validity.unwrap_or(DEFAULT_VALIDITY);
-                let (keys, ignore_key_times) = (keys.clone(), self.ignore_key_times);
-                Some(SigningMode::Online(OnlineSigning { mechanism, keys, validity, ignore_key_times }))
+                let (key_directory, ignore_key_times) = (keys.clone(), self.ignore_key_times);
+                Some(SigningMode::Online(OnlineSigning {
+                    mechanism,
+                    key_directory,
+                    validity,
+                    ignore_key_times,
+                }))
             }
             (Some(mechanism), None, _) => {
                 let message =
@@ -133,7 +138,7 @@ impl ZoneFields {
                 }
                 None
             }
-            (None, None, Some(keys)) => Some(SigningMode::Nsec5 { keys: keys.clone() }),
+            (None, None, Some(keys)) => Some(SigningMode::Nsec5 { key_directory: keys.clone() }),
             (None, None, None) => Some(SigningMode::AsLoaded),
         }
     }
@@ -243,10 +248,10 @@ pub(in crate::config) fn note_files(
         SigningMode::AsLoaded => {}
         SigningMode::Online(signing) => {
             let role = role(Role::SigningKeys(apex(), signing.ignore_key_times));
-            section.note_file("keys", &signing.keys, role);
+            section.note_file("keys", &signing.key_directory, role);
         }
-        SigningMode::Nsec5 { keys } => {
-            section.note_file("nsec5-keys", keys, role(Role::VrfKeys(apex(), file.cloned())));
+        SigningMode::Nsec5 { key_directory } => {
+            section.note_file("nsec5-keys", key_directory, role(Role::VrfKeys(apex(), file.cloned())));
         }
     }
 }

@@ -55,7 +55,7 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &["reason"],
         help: "Signatures and proofs that were not generated: the batch was full, or the library failed",
         collect: |snapshot, out| {
-            out.push(count(vec!["full".into()], snapshot.online.refused));
+            out.push(count(vec!["full".into()], snapshot.online.rejected));
             out.push(count(vec!["failed".into()], snapshot.online.failed));
         },
     },

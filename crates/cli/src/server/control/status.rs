@@ -49,7 +49,7 @@ impl Daemon {
 
     /// Outgoing transfers in progress.
     fn transfers_out(&self) -> Vec<TransferOut> {
-        let under_way = self.shared.outgoing.status();
+        let under_way = self.shared.outgoing_transfers.status();
         let shown = under_way.iter().map(|transfer| TransferOut {
             zone: transfer.zone.to_string(),
             client: transfer.client.to_string(),

@@ -61,7 +61,7 @@ impl Daemon {
             return Err(ControlError::NoConfiguration);
         };
         let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.service.wait();
+        let _ = self.service.wait_until_loaded();
         let change = change(main)?;
         change.write()?;
         Ok(apply(&change))

@@ -77,13 +77,14 @@ fn server_context(
 ) -> Result<ServerContext, ServerError> {
     let settings = answer_settings(configuration, None)?;
     let tap = dnstap_options(configuration).map(DnstapOutput::start).transpose()?.map(Arc::new);
-    let mut shared = ServerContext { tap, heartbeats, ..ServerContext::new(Arc::clone(zones)) };
+    let mut shared = ServerContext { dnstap: tap, heartbeats, ..ServerContext::new(Arc::clone(zones)) };
     let statistics = Arc::clone(&shared.statistics);
     let limits = &configuration.limits;
     let outgoing = OutgoingTransfers::new(limits.transfers_out, seconds_now)
         .with_limit_per_client(limits.transfers_out_each, limits.exempt.clone())
         .with_secondaries(Arc::clone(&shared.secondaries));
-    shared.outgoing = Arc::new(outgoing.with_observer(move |ended| count_outgoing(&statistics, ended)));
+    shared.outgoing_transfers =
+        Arc::new(outgoing.with_observer(move |ended| count_outgoing(&statistics, ended)));
     shared.settings = Arc::new(ArcSwap::from_pointee(settings));
     Ok(shared)
 }
@@ -95,7 +96,7 @@ fn start_transfers(
     service: &Arc<Service>,
     shared: &mut ServerContext,
 ) -> io::Result<Arc<Transfers>> {
-    let events = service.events();
+    let events = service.subscribe();
     let zone_store =
         ServiceZoneStore { service: Arc::clone(service), settings: Arc::clone(&shared.settings) };
     let options = TransfersOptions {
@@ -117,13 +118,13 @@ fn count_outgoing(statistics: &Statistics, ended: &TransferStatus) {
     };
     let result = match ended.outcome {
         TransferOutcome::Sent => TransferResult::Done,
-        TransferOutcome::UpToDate => TransferResult::UpToDate,
+        TransferOutcome::SoaOnly => TransferResult::UpToDate,
         TransferOutcome::Refused(refusal) => {
             statistics.transfers().refuse(refusal.name());
             TransferResult::Refused
         }
-        // A finished transfer is never `UnderWay`.
-        TransferOutcome::UnderWay | TransferOutcome::BrokenOff => TransferResult::Failed,
+        // A finished transfer is never `InProgress`.
+        TransferOutcome::InProgress | TransferOutcome::Aborted => TransferResult::Failed,
     };
     statistics.transfers().record(Direction::Out, kind, result, ended.messages, ended.octets);
 }

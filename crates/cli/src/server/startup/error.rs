@@ -52,10 +52,11 @@ impl ZoneFileError {
         match self {
             Self::OnlyKeySet { .. }
             | Self::NotServed {
-                source: VersionError::Unsound { .. } | VersionError::WrongDigest(_), ..
+                source: VersionError::FaultsFound { .. } | VersionError::WrongDigest(_),
+                ..
             } => true,
             Self::NotServed { source: VersionError::Prepare(error), .. } => {
-                matches!(**error, PrepareError::Unsound(_))
+                matches!(**error, PrepareError::Faulty(_))
             }
             _ => false,
         }

@@ -94,14 +94,14 @@ fn signing_mode(arguments: &ServeArguments) -> Result<SigningMode, ZoneFileError
         (Some(mechanism), Some(keys), _) if mechanism.entry().generation == DenialGeneration::Online => {
             Ok(SigningMode::Online(OnlineSigning {
                 mechanism,
-                keys: keys.clone(),
+                key_directory: keys.clone(),
                 validity: online.signature_validity,
                 ignore_key_times: online.ignore_key_times,
             }))
         }
         (Some(mechanism), _, _) => Err(ZoneFileError::NotOnline { path: path(), mechanism }),
         (None, Some(_), _) => Err(ZoneFileError::KeysWithoutDenial { path: path() }),
-        (None, None, Some(dir)) => Ok(SigningMode::Nsec5 { keys: dir.clone() }),
+        (None, None, Some(dir)) => Ok(SigningMode::Nsec5 { key_directory: dir.clone() }),
         (None, None, None) => Ok(SigningMode::AsLoaded),
     }
 }
@@ -214,9 +214,9 @@ impl Files {
             VersionError::Prepare(error) if matches!(*error, PrepareError::Nsec5(_)) => {
                 ZoneFileError::Nsec5WithKeys { path }
             }
-            refused @ (VersionError::Keys(_) | VersionError::Prover(_) | VersionError::Moving(_)) => {
-                ZoneFileError::Refused(refused)
-            }
+            refused @ (VersionError::Keys(_)
+            | VersionError::Prover(_)
+            | VersionError::ChangedWhileRead(_)) => ZoneFileError::Refused(refused),
             source => ZoneFileError::NotServed { path, source },
         };
         error.into()

@@ -85,7 +85,7 @@ fn serve(
     let metrics = metrics.map(|listener| start_metrics(&daemon, listener)).transpose()?;
     let ready = Arc::clone(&daemon);
     main_loop.run(move || {
-        let settled = ready.service.wait();
+        let settled = ready.service.wait_until_loaded();
         print_ready(&ready, settled, is_json);
         report_ready()?;
         ready.notifier.ready(&ready.status_line());

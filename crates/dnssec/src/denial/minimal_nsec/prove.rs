@@ -3,23 +3,25 @@
 //! A record generated online must not deny an existing name and must not reveal one. It must let
 //! every validator find the closest encloser of the denied name.
 //!
-//! A validator finds the closest encloser of a denied name from the NSEC record that covers it, and
-//! some validators from any NSEC record of the response: it is the longest ancestor that the name
-//! shares with the owner or the next name of the record. A next name below the denied name
-//! indicates an empty non-terminal. So the record covers the next closer name *and all names below
-//! it*: its owner precedes the next closer name, and its next name is the sibling after it. Owner
-//! and next name both share exactly the closest encloser with the denied name. RFC 4470 §4 proposes
-//! a next name directly below the denied name; validators reject that. The next name depends only
-//! on the query.
+//! A validator computes the closest encloser from the NSEC record that covers the denied name: the
+//! longest ancestor that this name shares with the owner or the next name of the record. Some
+//! validators use any NSEC record of the response. If the next name is below the denied name, the
+//! denied name is an empty non-terminal. So the record covers the next closer name *and all names
+//! below it*: its owner precedes the next closer name, and its next name is the sibling after the
+//! next closer name (the first possible name with the same parent that follows it). Then the denied
+//! name shares exactly the closest encloser with both the owner and the next name. RFC 4470 §4
+//! proposes a next name directly below the denied name; validators reject that. The next name
+//! depends only on the query name and its closest encloser.
 //!
 //! A resolver that makes aggressive use of NSEC records (RFC 8198) treats an owner that does not
 //! exist as a name without data. It concludes from the record that no names below the owner exist,
 //! and no wildcard at or below the owner. So the owner is one of these names:
 //!
-//! - The sibling before the next closer name, if it does not exist and no wildcard matches it
-//!   (RFC 4470 §4). The resolver then answers NODATA for this name with a label of 63 octets, for
+//! - The sibling before the next closer name (the last possible name with the same parent that
+//!   precedes it), if this sibling does not exist and no wildcard matches it (RFC 4470 §4). The resolver then answers NODATA for this name with a label of 63 octets, for
 //!   which the server answers NXDOMAIN.
-//! - Otherwise the predecessor (RFC 4471 §3.1.1): the last name below that sibling. It has 255
+//! - Otherwise the predecessor of the next closer name (RFC 4471 §3.1.1): the last possible name
+//!   below that sibling. It has 255
 //!   octets, so no name fits below it. A shorter owner would have to be the last existing name
 //!   below the sibling, and would reveal it.
 //! - If the predecessor exists or is below a zone cut or a DNAME record: this existing name or cut,
@@ -36,30 +38,30 @@ use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, NodeKind};
 use std::cmp::Ordering;
 
-/// Generates the NSEC records that RFC 4035 §3.1.3 requires for a denial, each with the smallest
-/// possible span.
-pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
+/// Generates the NSEC records that RFC 4035 §3.1.3 requires for a denial. Each covers as few names
+/// as possible.
+pub(in crate::denial) fn prove<'i>(image: &'i Image, target: DenialTarget<'i, '_>) -> Proof<'i> {
     let mut proof = Proof::default();
-    match denied {
-        DenialTarget::Name { name, encloser } => {
-            let mut room = [0; MAX_NAME + 2];
-            let wildcard = encloser.name().write_wildcard(&mut room);
+    match target {
+        DenialTarget::NxDomain { name, encloser } => {
+            let mut buffer = [0; MAX_NAME + 2];
+            let wildcard = encloser.name().write_wildcard(&mut buffer);
             let next_closer = next_closer(name, encloser.name());
             match image.find_exact(wildcard) {
-                None => push_name_error(image, next_closer, wildcard, &mut proof),
+                None => push_nxdomain(image, next_closer, wildcard, &mut proof),
                 // A wildcard at a zone cut matches nothing (RFC 4592 §4.2), but it exists.
-                Some(cut) => push_match_and_cover(image, cut, next_closer, &mut proof),
+                Some(cut) => push_match_and_covering(image, cut, next_closer, &mut proof),
             }
         }
-        DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => {
-            proof.push(ProofPiece::Generated(record_at(image, node)));
+        DenialTarget::NoData { node } | DenialTarget::NoDs { cut: node } => {
+            proof.add_piece(ProofPiece::Generated(matching_record(image, node)));
         }
-        DenialTarget::CloserMatch { name, encloser } => {
+        DenialTarget::WildcardExpansion { name, encloser } => {
             let next_closer = next_closer(name, encloser.name());
-            proof.push(ProofPiece::Generated(record_over(image, next_closer, Wildcard::Matches)));
+            proof.add_piece(ProofPiece::Generated(covering_record(image, next_closer, Wildcard::Matches)));
         }
-        DenialTarget::WildcardType { name, encloser, wildcard } => {
-            push_match_and_cover(image, wildcard, next_closer(name, encloser.name()), &mut proof);
+        DenialTarget::WildcardNoData { name, encloser, wildcard } => {
+            push_match_and_covering(image, wildcard, next_closer(name, encloser.name()), &mut proof);
         }
     }
     proof
@@ -71,7 +73,7 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_
 ///
 /// An empty non-terminal also gets a record, without types of its own. RFC 4470 §3 allows owners
 /// that own no other records, and validators handle the record like any record that matches.
-pub(in crate::denial) fn record_at(image: &Image, node: ImageNode<'_>) -> GeneratedRecord {
+pub(in crate::denial) fn matching_record(image: &Image, node: ImageNode<'_>) -> GeneratedRecord {
     let (name, apex) = (node.name(), image.apex());
     let next = match node.kind() {
         NodeKind::Delegation => name.successor_of_subtree(apex),
@@ -81,7 +83,7 @@ pub(in crate::denial) fn record_at(image: &Image, node: ImageNode<'_>) -> Genera
 }
 
 /// RFC 4035 §3.1.3.2: one record denies the next closer name, and one denies the wildcard.
-fn push_name_error<'i>(
+fn push_nxdomain<'i>(
     image: &'i Image,
     next_closer: NameRef<'_>,
     wildcard: NameRef<'_>,
@@ -94,16 +96,21 @@ fn push_name_error<'i>(
     // Adjacent names share one record. With two records, the denied name would be the owner or next
     // name of one of them, which states that it exists.
     if first == last || first.successor_of_subtree(image.apex()).view() == last {
-        return proof.push(ProofPiece::Generated(record_spanning(image, first, last, Wildcard::None)));
+        return proof.add_piece(ProofPiece::Generated(covering_record_of_two(
+            image,
+            first,
+            last,
+            Wildcard::None,
+        )));
     }
-    proof.push(ProofPiece::Generated(record_over(image, next_closer, Wildcard::None)));
-    proof.push(ProofPiece::Generated(record_over(image, wildcard, Wildcard::None)));
+    proof.add_piece(ProofPiece::Generated(covering_record(image, next_closer, Wildcard::None)));
+    proof.add_piece(ProofPiece::Generated(covering_record(image, wildcard, Wildcard::None)));
 }
 
 /// Adds one record at the wildcard, which exists, and one that covers the next closer name
 /// (RFC 4035 §3.1.3.4). If the next closer name directly follows a wildcard at a zone cut, both are
 /// the same record.
-fn push_match_and_cover<'i>(
+fn push_match_and_covering<'i>(
     image: &'i Image,
     wildcard: ImageNode<'i>,
     next_closer: NameRef<'_>,
@@ -113,12 +120,12 @@ fn push_match_and_cover<'i>(
         NodeKind::Delegation => Wildcard::None,
         NodeKind::Authoritative | NodeKind::HashChainOwner => Wildcard::Matches,
     };
-    proof.push(ProofPiece::Generated(record_at(image, wildcard)));
-    proof.push(ProofPiece::Generated(record_over(image, next_closer, matches)));
+    proof.add_piece(ProofPiece::Generated(matching_record(image, wildcard)));
+    proof.add_piece(ProofPiece::Generated(covering_record(image, next_closer, matches)));
 }
 
 /// Whether a wildcard matches the names below the closest encloser that do not exist. A wildcard at
-/// a zone cut does not (RFC 4592 §4.2).
+/// a zone cut matches no name (RFC 4592 §4.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::denial) enum Wildcard {
     /// No wildcard matches: the names do not exist.
@@ -129,18 +136,18 @@ pub(in crate::denial) enum Wildcard {
 
 /// The record that covers `denied` and all names below it. The parent of `denied` exists, and
 /// `denied` does not.
-pub(in crate::denial) fn record_over(
+pub(in crate::denial) fn covering_record(
     image: &Image,
     denied: NameRef<'_>,
     wildcard: Wildcard,
 ) -> GeneratedRecord {
-    record_spanning(image, denied, denied, wildcard)
+    covering_record_of_two(image, denied, denied, wildcard)
 }
 
-/// The record that covers two names with the same parent and all names below them. The names are
-/// equal or adjacent. The parent exists, and the names do not. The module documentation describes
-/// the choice of the owner.
-fn record_spanning(
+/// The record that covers the names `first` and `last` and all names below them. The two names have
+/// the same parent, and are equal or adjacent. The parent exists, and they do not. The module
+/// documentation describes the choice of the owner.
+fn covering_record_of_two(
     image: &Image,
     first: NameRef<'_>,
     last: NameRef<'_>,
@@ -153,15 +160,15 @@ fn record_spanning(
         return make_nsec(image, sibling, next.view(), &mut Vec::with_capacity(2));
     }
     let predecessor = first.predecessor().unwrap_or(sibling);
-    match existing.filter(|node| must_own(*node, predecessor.view())) {
+    match existing.filter(|node| must_be_owner(*node, predecessor.view())) {
         Some(node) => make_nsec(image, node.name().to_name(), next.view(), &mut bitmap_types(node)),
         None => make_nsec(image, predecessor, next.view(), &mut Vec::with_capacity(2)),
     }
 }
 
-/// Whether the owner must be `last`, the last existing name up to `predecessor`, instead of
-/// `predecessor`.
-fn must_own(last: ImageNode<'_>, predecessor: NameRef<'_>) -> bool {
-    let hides = last.kind() == NodeKind::Delegation || last.template(Rtype::DNAME).is_some();
-    predecessor == last.name() || hides && predecessor.is_below(last.name())
+/// Whether the owner of the covering record must be `last` and not `predecessor`. `last` is the
+/// last existing name up to `predecessor`.
+fn must_be_owner(last: ImageNode<'_>, predecessor: NameRef<'_>) -> bool {
+    let is_cut_or_dname = last.kind() == NodeKind::Delegation || last.template(Rtype::DNAME).is_some();
+    predecessor == last.name() || is_cut_or_dname && predecessor.is_below(last.name())
 }

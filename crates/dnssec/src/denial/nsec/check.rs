@@ -9,12 +9,12 @@ use nonesuch_zone::Node;
 /// name.
 pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) {
     check_extra(zone, findings);
-    let chained = zone.chain_nodes();
+    let chain_nodes = zone.chain_nodes();
     let mut types = Vec::new();
-    for (place, &index) in chained.iter().enumerate() {
+    for (position, &index) in chain_nodes.iter().enumerate() {
         let node = zone.contents.node(index as usize);
         // The next name of the last name is the apex.
-        let next = chained.get(place + 1).map_or(0, |next| *next as usize);
+        let next = chain_nodes.get(position + 1).map_or(0, |next| *next as usize);
         check_node(zone, node, zone.contents.node(next).name(), &mut types, findings);
     }
 }

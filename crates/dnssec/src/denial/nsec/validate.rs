@@ -1,9 +1,11 @@
 //! Determines what the NSEC records of a response deny (RFC 4035 §5.4, RFC 6840 §4), including
 //! minimally covering NSEC (RFC 4470) and compact denial (RFC 9824).
 
-use crate::denial::names::{common_labels, next_closer, wildcard_below};
+use crate::denial::names::{common_label_count, next_closer, wildcard_below};
 use crate::validate::BogusReason;
-use crate::validate::claim::{Claim, DenialKind, ProvedClaim, check_cut, check_encloser, check_type};
+use crate::validate::claim::{
+    Claim, DenialKind, ProvedClaim, check_can_be_encloser, check_type_is_absent, check_unsigned_delegation,
+};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 
 /// An NSEC record.
@@ -17,7 +19,11 @@ pub(crate) struct Nsec<'m> {
 }
 
 impl<'m> Nsec<'m> {
-    /// Reads a record of the zone at `apex`. Its next name must follow its owner, or be the apex.
+    /// Reads a record of the zone at `apex`.
+    ///
+    /// # Errors
+    /// The record is malformed, or its next name is outside the zone, or neither follows its owner
+    /// nor is the apex.
     pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let malformed = BogusReason::MalformedDenial(Rtype::NSEC);
         let Ok((next, map)) = NameRef::split_from(rdata) else { return Err(malformed) };
@@ -32,25 +38,26 @@ impl<'m> Nsec<'m> {
     }
 
     /// Whether `name` is between the owner and the next name.
-    fn spans(&self, name: NameRef<'_>) -> bool {
+    fn covers(&self, name: NameRef<'_>) -> bool {
         self.owner < name && (self.is_last || name < self.next)
     }
 
-    /// Whether `name` is in the span and is an empty non-terminal (RFC 4592 §2.2.2): the next name
-    /// is below it.
-    fn shows_empty(&self, name: NameRef<'_>) -> bool {
-        self.spans(name) && self.next.is_below(name)
+    /// Whether `name` is covered and is an empty non-terminal (RFC 4592 §2.2.2): the next name is
+    /// below it.
+    fn proves_empty_non_terminal(&self, name: NameRef<'_>) -> bool {
+        self.covers(name) && self.next.is_below(name)
     }
 
-    /// RFC 6840 §4.1: a record at a zone cut or with a DNAME record denies nothing below its owner.
-    fn check_below(&self, name: NameRef<'_>) -> Result<(), BogusReason> {
-        if name.is_below(self.owner) { check_encloser(self.owner, self.map) } else { Ok(()) }
+    /// Checks that the record can deny `name`. RFC 6840 §4.1: a record whose owner is a zone cut or
+    /// has a DNAME record denies nothing below its owner.
+    fn check_can_deny(&self, name: NameRef<'_>) -> Result<(), BogusReason> {
+        if name.is_below(self.owner) { check_can_be_encloser(self.owner, self.map) } else { Ok(()) }
     }
 
-    /// The number of labels of the closest encloser of a name in the span: the labels that the name
-    /// shares with the owner or the next name.
+    /// Returns the number of labels of the closest encloser of a covered name: the labels that the
+    /// name shares with the owner or the next name.
     fn encloser_labels(&self, name: NameRef<'_>) -> usize {
-        common_labels(name, self.owner).max(common_labels(name, self.next))
+        common_label_count(name, self.owner).max(common_label_count(name, self.next))
     }
 
     fn has(&self, rtype: Rtype) -> bool {
@@ -77,55 +84,59 @@ impl<'m> NsecRecords<'m> {
             Claim::WildcardExpansion(name, labels) => {
                 // No name below the next closer name exists either: it would precede the next name
                 // of the record.
-                self.covering(next_closer(name, name.suffix(labels)))?;
+                self.find_covering(next_closer(name, name.suffix(labels)))?;
                 DenialKind::WildcardExpansion
             }
             Claim::NoDs(cut) => {
-                let record = self.matching(cut).ok_or_else(|| BogusReason::NotMatched(cut.to_name()))?;
-                check_cut(cut, record.map)?;
+                let record = self.find_matching(cut).ok_or_else(|| BogusReason::NotMatched(cut.to_name()))?;
+                check_unsigned_delegation(cut, record.map)?;
                 DenialKind::NoDs
             }
         };
         Ok(ProvedClaim::secure(kind))
     }
 
-    fn matching(&self, name: NameRef<'_>) -> Option<&Nsec<'m>> {
+    fn find_matching(&self, name: NameRef<'_>) -> Option<&Nsec<'m>> {
         self.list.iter().find(|record| record.owner == name)
     }
 
-    /// A record that proves that `name` and all names below it do not exist.
-    fn covering(&self, name: NameRef<'_>) -> Result<&Nsec<'m>, BogusReason> {
-        let mut first = None;
-        for record in self.list.iter().filter(|record| record.spans(name)) {
-            let outcome = match record.check_below(name) {
+    /// Returns a record that proves that `name` and all names below it do not exist.
+    ///
+    /// # Errors
+    /// The reason of the first record that covers `name` and is not suitable, or
+    /// [`BogusReason::NotCovered`].
+    fn find_covering(&self, name: NameRef<'_>) -> Result<&Nsec<'m>, BogusReason> {
+        let mut first_reason = None;
+        for record in self.list.iter().filter(|record| record.covers(name)) {
+            let outcome = match record.check_can_deny(name) {
                 Ok(()) if record.next.is_below(name) => Err(BogusReason::NameExists(name.to_name())),
                 outcome => outcome,
             };
             match outcome {
                 Ok(()) => return Ok(record),
-                Err(reason) => first = first.or(Some(reason)),
+                Err(reason) => first_reason = first_reason.or(Some(reason)),
             }
         }
-        Err(first.unwrap_or_else(|| BogusReason::NotCovered(name.to_name())))
+        Err(first_reason.unwrap_or_else(|| BogusReason::NotCovered(name.to_name())))
     }
 
     /// RFC 4035 §5.4: one record covers the name, and one covers the wildcard at the closest
     /// encloser. In compact denial, one record matches the name (RFC 9824 §3.1).
     fn check_name_denial(&self, name: NameRef<'_>) -> Result<DenialKind, BogusReason> {
-        if let Some(record) = self.matching(name) {
-            return match nxname(name, record)? {
+        if let Some(record) = self.find_matching(name) {
+            return match has_nxname(name, record)? {
                 true => Ok(DenialKind::NxDomain),
                 false => Err(BogusReason::NameExists(name.to_name())),
             };
         }
-        let covering = self.covering(name)?;
+        let covering = self.find_covering(name)?;
         let Some(wildcard) = wildcard_below(name.suffix(covering.encloser_labels(name))) else {
             return Ok(DenialKind::NxDomain);
         };
-        if self.matching(wildcard.view()).is_some() {
+        if self.find_matching(wildcard.view()).is_some() {
             return Err(BogusReason::WildcardExists(wildcard));
         }
-        match self.covering(wildcard.view()) {
+        match self.find_covering(wildcard.view()) {
             Ok(_) => Ok(DenialKind::NxDomain),
             Err(BogusReason::NotCovered(_)) => Err(BogusReason::WildcardNotDenied(wildcard)),
             Err(BogusReason::NameExists(_)) => Err(BogusReason::WildcardExists(wildcard)),
@@ -133,26 +144,28 @@ impl<'m> NsecRecords<'m> {
         }
     }
 
+    /// RFC 4035 §5.4: one record matches the name or shows that it is an empty non-terminal; or one
+    /// record covers the name, and one matches the wildcard at the closest encloser.
     fn check_type_denial(&self, name: NameRef<'_>, rtype: Rtype) -> Result<DenialKind, BogusReason> {
-        if let Some(record) = self.matching(name) {
-            if nxname(name, record)? {
+        if let Some(record) = self.find_matching(name) {
+            if has_nxname(name, record)? {
                 return Ok(DenialKind::NxDomain);
             }
-            check_type(name, rtype, record.map)?;
+            check_type_is_absent(name, rtype, record.map)?;
             return Ok(DenialKind::NoData);
         }
         if self.is_empty_non_terminal(name) {
             return Ok(DenialKind::NoData);
         }
         let not_matched = |_| BogusReason::NotMatched(name.to_name());
-        let covering = self.covering(name).map_err(|reason| match reason {
+        let covering = self.find_covering(name).map_err(|reason| match reason {
             BogusReason::NotCovered(_) => not_matched(()),
             reason => reason,
         })?;
         let wildcard = wildcard_below(name.suffix(covering.encloser_labels(name)));
         let wildcard = wildcard.ok_or_else(|| not_matched(()))?;
-        match self.matching(wildcard.view()) {
-            Some(record) => check_type(wildcard.view(), rtype, record.map)?,
+        match self.find_matching(wildcard.view()) {
+            Some(record) => check_type_is_absent(wildcard.view(), rtype, record.map)?,
             // RFC 4592 §2.2.3: a wildcard may be an empty non-terminal.
             None if self.is_empty_non_terminal(wildcard.view()) => {}
             None => return Err(not_matched(())),
@@ -161,17 +174,21 @@ impl<'m> NsecRecords<'m> {
     }
 
     fn is_empty_non_terminal(&self, name: NameRef<'_>) -> bool {
-        self.list.iter().any(|record| record.shows_empty(name) && record.check_below(name).is_ok())
+        self.list
+            .iter()
+            .any(|record| record.proves_empty_non_terminal(name) && record.check_can_deny(name).is_ok())
     }
 }
 
-/// RFC 9824 §3.1: a name that does not exist has NXNAME, RRSIG and NSEC in the bit map, and no
-/// other types.
-fn nxname(name: NameRef<'_>, record: &Nsec<'_>) -> Result<bool, BogusReason> {
+/// Whether the bit map of `record` has NXNAME: the owner `name` does not exist.
+///
+/// # Errors
+/// If the bit map also has a type other than RRSIG and NSEC, which RFC 9824 §3.1 forbids.
+fn has_nxname(name: NameRef<'_>, record: &Nsec<'_>) -> Result<bool, BogusReason> {
     if !record.has(Rtype::NXNAME) {
         return Ok(false);
     }
-    let is_only =
+    let has_no_other_type =
         bitmap::types(record.map).all(|rtype| matches!(rtype, Rtype::NXNAME | Rtype::RRSIG | Rtype::NSEC));
-    if is_only { Ok(true) } else { Err(BogusReason::NxnameWithTypes(name.to_name())) }
+    if has_no_other_type { Ok(true) } else { Err(BogusReason::NxnameWithTypes(name.to_name())) }
 }

@@ -1,7 +1,7 @@
 //! Checks the NSEC3 chains of a signed zone (RFC 5155 §7.1).
 
 use super::chain::{self, ChainName, HashedName};
-use super::{Hash, MAX_ITERATIONS, Nsec3, Nsec3Params, OPT_OUT, SHA1};
+use super::{Hash, MAX_ITERATIONS, Nsec3, Nsec3Params, OPT_OUT_FLAG, SHA1};
 use crate::denial::{Mechanism, push_bitmap_types};
 use crate::verify::{FaultReason, Findings, VerifyWarning, Zone, check_bitmap};
 use nonesuch_proto::{Name, Rtype};
@@ -18,7 +18,7 @@ struct Record<'z> {
 /// Checks the chain of each NSEC3PARAM record.
 pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) -> Mechanism {
     let apex = zone.contents.apex().view();
-    let chains = read_params(zone, findings);
+    let chains = read_parameters(zone, findings);
     let records = read_records(zone, &chains, findings);
     if chains.is_empty() {
         findings.fault(apex, Some(Rtype::NSEC3PARAM), FaultReason::NoNsec3Param);
@@ -29,18 +29,18 @@ pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) -> Mechanism {
             findings.fault(apex, Some(Rtype::NSEC3PARAM), FaultReason::TooManyIterations(params.iterations));
             continue;
         }
-        let of_chain: Vec<&Record<'_>> =
+        let chain_records: Vec<&Record<'_>> =
             records.iter().filter(|record| record.fields.has_params(params)).collect();
-        let of_chain = check_links(zone, of_chain, findings);
+        let chain_records = check_links(zone, chain_records, findings);
         let expected = chain::hash_names(zone.contents, &names, params);
-        compare(zone, &expected, &of_chain, findings);
+        compare_names(zone, &expected, &chain_records, findings);
     }
-    let opt_out = records.iter().any(|record| record.fields.flags & OPT_OUT != 0);
+    let opt_out = records.iter().any(|record| record.fields.flags & OPT_OUT_FLAG != 0);
     if opt_out { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 }
 }
 
 /// The parameters of the chains. RFC 5155 §4.1.2: NSEC3PARAM records with flags are ignored.
-fn read_params(zone: &Zone<'_>, findings: &mut Findings) -> Vec<Nsec3Params> {
+fn read_parameters(zone: &Zone<'_>, findings: &mut Findings) -> Vec<Nsec3Params> {
     let mut chains = Vec::new();
     let rrset = zone.contents.apex_rrset(Rtype::NSEC3PARAM);
     for rdata in rrset.into_iter().flat_map(|rrset| rrset.rdatas()) {
@@ -71,7 +71,7 @@ fn read_records<'z>(zone: &Zone<'z>, chains: &[Nsec3Params], findings: &mut Find
     for node in zone.contents.nodes() {
         let Some(rrset) = node.rrset(Rtype::NSEC3) else { continue };
         findings.check_chain_ttl(node.name(), Rtype::NSEC3, zone.chain_ttl, rrset.ttl());
-        let Some(hash) = chain::hash_of(node.name(), zone.contents.apex().view()) else {
+        let Some(hash) = chain::decode_owner(node.name(), zone.contents.apex().view()) else {
             findings.fault(node.name(), Some(Rtype::NSEC3), FaultReason::ChainExtra);
             continue;
         };
@@ -93,7 +93,7 @@ fn check_record<'z>(rdata: &'z [u8], chains: &[Nsec3Params]) -> Result<Nsec3<'z>
     if fields.next.len() != size_of::<Hash>() {
         return Err(FaultReason::MalformedRecord);
     }
-    if fields.flags & !OPT_OUT != 0 {
+    if fields.flags & !OPT_OUT_FLAG != 0 {
         return Err(FaultReason::UnknownNsec3Flags(fields.flags));
     }
     if !chains.iter().any(|params| fields.has_params(params)) {
@@ -117,8 +117,8 @@ fn check_links<'r, 'z>(
             unique.push(record);
         }
     }
-    for (place, record) in unique.iter().enumerate() {
-        let next = unique[(place + 1) % unique.len()].hash;
+    for (position, record) in unique.iter().enumerate() {
+        let next = unique[(position + 1) % unique.len()].hash;
         if record.fields.next != next {
             // An earlier check has verified the length.
             let found = record.fields.next.try_into().unwrap_or_default();
@@ -140,11 +140,11 @@ fn hashed_name(zone: &Zone<'_>, hash: &Hash) -> Name {
 }
 
 /// Compares the names that should be in the chain with its records; both are sorted by hash.
-fn compare(zone: &Zone<'_>, expected: &[HashedName], records: &[&Record<'_>], findings: &mut Findings) {
-    let (mut name, mut place) = (0, 0);
+fn compare_names(zone: &Zone<'_>, expected: &[HashedName], records: &[&Record<'_>], findings: &mut Findings) {
+    let (mut next_name, mut next_record) = (0, 0);
     let mut types = Vec::new();
     loop {
-        let order = match (expected.get(name), records.get(place)) {
+        let order = match (expected.get(next_name), records.get(next_record)) {
             (None, None) => return,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
@@ -152,21 +152,21 @@ fn compare(zone: &Zone<'_>, expected: &[HashedName], records: &[&Record<'_>], fi
         };
         match order {
             Ordering::Less => {
-                // The preceding record covers a name; the last record covers a name before the
-                // first record.
+                // The record before the hash covers the name. If no record precedes the hash, the
+                // last record covers it.
                 let covering =
-                    place.checked_sub(1).map_or_else(|| records.last(), |before| records.get(before));
-                report_missing(zone, &expected[name], covering.copied(), findings);
-                name += 1;
+                    next_record.checked_sub(1).map_or_else(|| records.last(), |before| records.get(before));
+                report_missing(zone, &expected[next_name], covering.copied(), findings);
+                next_name += 1;
             }
             Ordering::Equal => {
-                check_types(zone, expected[name].name, records[place], &mut types, findings);
-                name += 1;
-                place += 1;
+                check_types(zone, expected[next_name].name, records[next_record], &mut types, findings);
+                next_name += 1;
+                next_record += 1;
             }
             Ordering::Greater => {
-                findings.fault(records[place].node.name(), Some(Rtype::NSEC3), FaultReason::ChainExtra);
-                place += 1;
+                findings.fault(records[next_record].node.name(), Some(Rtype::NSEC3), FaultReason::ChainExtra);
+                next_record += 1;
             }
         }
     }
@@ -181,9 +181,9 @@ fn report_missing(
     covering: Option<&Record<'_>>,
     findings: &mut Findings,
 ) {
-    let opted_out = covering.is_some_and(|record| record.fields.flags & OPT_OUT != 0);
+    let is_covered_by_opt_out = covering.is_some_and(|record| record.fields.flags & OPT_OUT_FLAG != 0);
     let hashed = hashed_name(zone, &missing.hash);
-    let reason = match (missing.name.required, opted_out) {
+    let reason = match (missing.name.is_required, is_covered_by_opt_out) {
         (false, true) => return,
         (true, true) => FaultReason::OptOutOverSecure { hashed },
         (_, false) => FaultReason::Nsec3Missing { hashed },
@@ -199,11 +199,11 @@ fn check_types(
     findings: &mut Findings,
 ) {
     types.clear();
-    if !name.is_empty() {
+    if !name.is_empty_non_terminal() {
         let status = zone.statuses[name.node as usize];
         let node = zone.contents.node(name.node as usize);
         push_bitmap_types(zone.rtypes(node), status, types);
-        chain::complete_types(types, status);
+        chain::insert_rrsig(types, status);
     }
     check_bitmap(record.node, Rtype::NSEC3, types, record.fields.bitmap, findings);
 }

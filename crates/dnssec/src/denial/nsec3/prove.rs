@@ -10,17 +10,17 @@ use nonesuch_zone::image::{Lookup, Template};
 /// Maximum number of SHA-1 computations in the search for the closest provable encloser. It is
 /// sufficient for all ancestors of the longest name in a chain without iterations, and for 8
 /// ancestors in a chain with the maximum number of iterations.
-const MAX_ROUNDS: u32 = 4096;
+const MAX_SHA1_COMPUTATIONS: u32 = 4096;
 
-/// The parameters of the chain.
+/// The parameters of the hashes of the chain.
 #[derive(Clone, Copy)]
-pub(in crate::denial) struct Hash<'i> {
+pub(in crate::denial) struct HashParams<'i> {
     pub(in crate::denial) salt: &'i [u8],
     pub(in crate::denial) iterations: u16,
 }
 
-impl Hash<'_> {
-    fn of(self, name: NameRef<'_>) -> [u8; 20] {
+impl HashParams<'_> {
+    fn hash(self, name: NameRef<'_>) -> [u8; 20] {
         nsec3_hash(name.wire(), self.salt, self.iterations)
     }
 }
@@ -28,35 +28,35 @@ impl Hash<'_> {
 /// Selects the NSEC3 RRsets for a denial.
 pub(in crate::denial) fn prove<'i>(
     image: &'i Image,
-    hash: Hash<'_>,
-    denied: DenialTarget<'i, '_>,
+    params: HashParams<'_>,
+    target: DenialTarget<'i, '_>,
 ) -> Proof<'i> {
     let mut proof = Proof::default();
-    match denied {
+    match target {
         // RFC 5155 §7.2.2.
-        DenialTarget::Name { name, encloser } => {
-            let provable = prove_encloser(image, hash, name, encloser.name(), &mut proof);
-            let mut room = [0; MAX_NAME + 2];
-            proof.add(image.nsec3_covering(&hash.of(provable.write_wildcard(&mut room))));
+        DenialTarget::NxDomain { name, encloser } => {
+            let provable = prove_encloser(image, params, name, encloser.name(), &mut proof);
+            let mut buffer = [0; MAX_NAME + 2];
+            proof.add_template(image.nsec3_covering(&params.hash(provable.write_wildcard(&mut buffer))));
         }
         // RFC 5155 §7.2.3 and §7.2.4: a name without a matching record is in an opt-out span.
-        DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => {
-            match image.nsec3_matching(&hash.of(node.name())) {
-                Some(template) => proof.add(Some(template)),
+        DenialTarget::NoData { node } | DenialTarget::NoDs { cut: node } => {
+            match image.nsec3_matching(&params.hash(node.name())) {
+                Some(template) => proof.add_template(Some(template)),
                 None => {
-                    prove_provable_encloser(image, hash, node.name(), &mut proof);
+                    prove_provable_encloser(image, params, node.name(), &mut proof);
                 }
             }
         }
         // RFC 5155 §7.2.6.
-        DenialTarget::CloserMatch { name, encloser } => {
+        DenialTarget::WildcardExpansion { name, encloser } => {
             let next = next_closer(name, encloser.name());
-            proof.add(image.nsec3_covering(&hash.of(next)));
+            proof.add_template(image.nsec3_covering(&params.hash(next)));
         }
         // RFC 5155 §7.2.5.
-        DenialTarget::WildcardType { name, encloser, wildcard } => {
-            prove_encloser(image, hash, name, encloser.name(), &mut proof);
-            proof.add(image.nsec3_matching(&hash.of(wildcard.name())));
+        DenialTarget::WildcardNoData { name, encloser, wildcard } => {
+            prove_encloser(image, params, name, encloser.name(), &mut proof);
+            proof.add_template(image.nsec3_matching(&params.hash(wildcard.name())));
         }
     }
     proof
@@ -68,40 +68,41 @@ pub(in crate::denial) fn prove<'i>(
 /// proved encloser.
 fn prove_encloser<'i, 'n>(
     image: &'i Image,
-    hash: Hash<'_>,
+    params: HashParams<'_>,
     name: NameRef<'_>,
     encloser: NameRef<'n>,
     proof: &mut Proof<'i>,
 ) -> NameRef<'n> {
-    match image.nsec3_matching(&hash.of(encloser)) {
+    match image.nsec3_matching(&params.hash(encloser)) {
         Some(template) => {
-            proof.add(Some(template));
-            proof.add(image.nsec3_covering(&hash.of(next_closer(name, encloser))));
+            proof.add_template(Some(template));
+            proof.add_template(image.nsec3_covering(&params.hash(next_closer(name, encloser))));
             encloser
         }
-        None => prove_provable_encloser(image, hash, encloser, proof),
+        None => prove_provable_encloser(image, params, encloser, proof),
     }
 }
 
 /// Adds the closest provable encloser proof (RFC 5155 §7.2.1, §12.2): a record matches the nearest
 /// ancestor that has one, and a record covers the next closer name. Many ancestors may have no
-/// record in a broken chain, so hashing stops at [`MAX_ROUNDS`].
+/// record in a broken chain, so hashing stops at [`MAX_SHA1_COMPUTATIONS`].
 fn prove_provable_encloser<'i, 'n>(
     image: &'i Image,
-    hash: Hash<'_>,
+    params: HashParams<'_>,
     name: NameRef<'n>,
     proof: &mut Proof<'i>,
 ) -> NameRef<'n> {
     let mut next = name;
-    let mut rounds = 0;
+    let mut sha1_count = 0;
     while let Some(parent) = next.parent().filter(|parent| parent.len() >= image.apex().len()) {
         // Only existing names have records; other names need no hash.
-        let exists = matches!(image.find(parent), Lookup::Exact(_)) && rounds < MAX_ROUNDS;
-        rounds += if exists { 1 + u32::from(hash.iterations) } else { 0 };
-        let matching: Option<Template<'_>> = exists.then(|| image.nsec3_matching(&hash.of(parent))).flatten();
+        let exists = matches!(image.find(parent), Lookup::Exact(_)) && sha1_count < MAX_SHA1_COMPUTATIONS;
+        sha1_count += if exists { 1 + u32::from(params.iterations) } else { 0 };
+        let matching: Option<Template<'_>> =
+            exists.then(|| image.nsec3_matching(&params.hash(parent))).flatten();
         if matching.is_some() {
-            proof.add(matching);
-            proof.add(image.nsec3_covering(&hash.of(next)));
+            proof.add_template(matching);
+            proof.add_template(image.nsec3_covering(&params.hash(next)));
             return parent;
         }
         next = parent;
@@ -131,7 +132,7 @@ mod tests {
             let image = Image::compile(&contents).unwrap();
             let cut = format!("{deep}example.").parse::<nonesuch_proto::Name>().unwrap();
             let cut = image.find_exact(cut.view()).unwrap();
-            let proof = prove(&image, Hash { salt: &[], iterations }, DenialTarget::Ds { cut });
+            let proof = prove(&image, HashParams { salt: &[], iterations }, DenialTarget::NoDs { cut });
             assert_eq!(proof.templates().count() > 0, is_proved, "{iterations} iterations");
         }
     }

@@ -1,18 +1,20 @@
 //! Determines what the NSEC3 records of a response deny (RFC 5155 §8, RFC 9276 §3.2, RFC 6840 §4),
 //! including opt-out and records generated online (RFC 7129, appendix B).
 
-use super::{Hash, Nsec3, Nsec3Params, OPT_OUT, SHA1, chain};
-use crate::denial::names::{covers, next_closer, wildcard_below};
-use crate::validate::claim::{Claim, DenialKind, ProvedClaim, check_cut, check_encloser, check_type};
+use super::{Hash, Nsec3, Nsec3Params, OPT_OUT_FLAG, SHA1, chain};
+use crate::denial::names::{covers_hash, next_closer, wildcard_below};
+use crate::validate::claim::{
+    Claim, DenialKind, ProvedClaim, check_can_be_encloser, check_type_is_absent, check_unsigned_delegation,
+};
 use crate::validate::{BogusReason, Budget, InsecureReason, ValidationError};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 use std::collections::HashMap;
 
 /// Octets of a SHA-1 block.
-const BLOCK: usize = 64;
+const SHA1_BLOCK_OCTETS: usize = 64;
 /// Minimum octets that SHA-1 appends to a message: 0x80 and the length in 8 octets (FIPS 180-4
 /// §5.1.1).
-const PADDING: usize = 9;
+const SHA1_MIN_PADDING_OCTETS: usize = 9;
 
 /// An NSEC3 record.
 #[derive(Clone, Copy, Debug)]
@@ -35,21 +37,21 @@ impl<'m> Nsec3Record<'m> {
         if fields.algorithm != SHA1 {
             return Err(BogusReason::UnknownHash(fields.algorithm));
         }
-        if fields.flags & !OPT_OUT != 0 {
+        if fields.flags & !OPT_OUT_FLAG != 0 {
             return Err(BogusReason::UnknownFlags { rtype, flags: fields.flags });
         }
         let octets = fields.next.len();
-        let next = Hash::try_from(fields.next).map_err(|_| BogusReason::NextLength { rtype, octets })?;
-        let hash = chain::hash_of(owner, apex).ok_or(BogusReason::NotAHash(rtype))?;
+        let next = Hash::try_from(fields.next).map_err(|_| BogusReason::NextHashLength { rtype, octets })?;
+        let hash = chain::decode_owner(owner, apex).ok_or(BogusReason::OwnerNotAHash(rtype))?;
         Ok(Self { hash, next, fields })
     }
 
     fn covers(&self, hash: &Hash) -> bool {
-        covers(&self.hash, &self.next, hash)
+        covers_hash(&self.hash, &self.next, hash)
     }
 
     const fn is_opt_out(&self) -> bool {
-        self.fields.flags & OPT_OUT != 0
+        self.fields.flags & OPT_OUT_FLAG != 0
     }
 }
 
@@ -63,16 +65,18 @@ pub(crate) struct Nsec3Records<'m> {
     hashes: HashMap<Vec<u8>, Hash>,
 }
 
-/// The proved closest encloser, and whether the record that covers the next closer name is opt-out
-/// (RFC 5155 §7.2.1).
-struct Encloser<'q> {
+/// The proved closest encloser or, in an opt-out chain, closest provable encloser; and whether the
+/// record that covers the next closer name is opt-out (RFC 5155 §7.2.1).
+struct ProvedEncloser<'q> {
     name: NameRef<'q>,
-    opt_out: bool,
+    is_opt_out: bool,
 }
 
 impl<'m> Nsec3Records<'m> {
-    /// Takes at least one record. RFC 5155 §8.2: all records of a response must have the same
-    /// parameters.
+    /// Takes at least one record.
+    ///
+    /// # Errors
+    /// `list` is empty, or its records have different parameters (RFC 5155 §8.2).
     pub(crate) fn new(apex: NameRef<'m>, list: Vec<Nsec3Record<'m>>) -> Result<Self, BogusReason> {
         let first = list.first().ok_or(BogusReason::NoDenial)?.fields;
         let params = Nsec3Params { salt: first.salt.to_vec(), iterations: first.iterations };
@@ -82,22 +86,22 @@ impl<'m> Nsec3Records<'m> {
         Ok(Self { apex, params, list, hashes: HashMap::new() })
     }
 
-    /// Verifies that the records prove the claim.
+    /// Verifies that the records prove the claim. Deducts the hashes from `budget`.
     pub(crate) fn check_claim(
         &mut self,
         claim: Claim<'_>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
         let (iterations, limits) = (self.params.iterations, budget.limits());
-        if iterations > limits.tolerated_iterations {
-            return Err(BogusReason::Iterations(iterations).into());
+        if iterations > limits.max_iterations_insecure {
+            return Err(BogusReason::TooManyIterations(iterations).into());
         }
-        if iterations > limits.iterations {
+        if iterations > limits.max_iterations_secure {
             // RFC 9276 §3.2: the validator computes no hashes. The signatures over the records are
             // already verified, as the RFC requires, so the result is Insecure and not Bogus.
             return Ok(ProvedClaim {
                 kind: claim.kind(),
-                weakness: Some(InsecureReason::Iterations(iterations)),
+                insecure_reason: Some(InsecureReason::TooManyIterations(iterations)),
             });
         }
         match claim {
@@ -117,14 +121,14 @@ impl<'m> Nsec3Records<'m> {
         name: NameRef<'_>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
-        let encloser = self.prove_encloser(name, budget)?;
-        let denied = ProvedClaim::with_opt_out(DenialKind::NxDomain, encloser.opt_out);
-        let Some(wildcard) = wildcard_below(encloser.name) else { return Ok(denied) };
-        if self.matching(wildcard.view(), budget)?.is_some() {
+        let encloser = self.check_encloser_proof(name, budget)?;
+        let proved = ProvedClaim::with_opt_out(DenialKind::NxDomain, encloser.is_opt_out);
+        let Some(wildcard) = wildcard_below(encloser.name) else { return Ok(proved) };
+        if self.find_matching(wildcard.view(), budget)?.is_some() {
             return Err(BogusReason::WildcardExists(wildcard).into());
         }
         match self.is_covered_by_opt_out(wildcard.view(), budget) {
-            Ok(_) => Ok(denied),
+            Ok(_) => Ok(proved),
             Err(ValidationError::Bogus(BogusReason::NotCovered(_))) => {
                 Err(BogusReason::WildcardNotDenied(wildcard).into())
             }
@@ -139,19 +143,19 @@ impl<'m> Nsec3Records<'m> {
         rtype: Rtype,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
-        if let Some(record) = self.matching(name, budget)? {
-            check_type(name, rtype, record.fields.bitmap)?;
+        if let Some(record) = self.find_matching(name, budget)? {
+            check_type_is_absent(name, rtype, record.fields.bitmap)?;
             return Ok(ProvedClaim::secure(DenialKind::NoData));
         }
-        let encloser = self.prove_encloser(name, budget)?;
+        let encloser = self.check_encloser_proof(name, budget)?;
         match self.check_wildcard_type(encloser.name, rtype, budget) {
-            Ok(true) => Ok(ProvedClaim::with_opt_out(DenialKind::WildcardNoData, encloser.opt_out)),
+            Ok(true) => Ok(ProvedClaim::with_opt_out(DenialKind::WildcardNoData, encloser.is_opt_out)),
             // RFC 5155 §8.6 for DS. Errata 3441 of RFC 5155: an opt-out chain may also omit empty
             // non-terminals above unsigned delegations. The name may be one of them, and then no
             // wildcard applies to it. So an opt-out record over the next closer name is sufficient
             // for every type, even if the wildcard has the type or its record is unusable; the
             // result is Insecure.
-            Ok(false) | Err(ValidationError::Bogus(_)) if encloser.opt_out => {
+            Ok(false) | Err(ValidationError::Bogus(_)) if encloser.is_opt_out => {
                 Ok(ProvedClaim::with_opt_out(DenialKind::NoData, true))
             }
             Ok(false) => Err(BogusReason::NotMatched(name.to_name()).into()),
@@ -159,7 +163,10 @@ impl<'m> Nsec3Records<'m> {
         }
     }
 
-    /// Whether a record matches the wildcard below `encloser`. This record must deny the type.
+    /// Whether a record matches the wildcard below `encloser`.
+    ///
+    /// # Errors
+    /// A record matches the wildcard and does not deny the type.
     fn check_wildcard_type(
         &mut self,
         encloser: NameRef<'_>,
@@ -167,8 +174,8 @@ impl<'m> Nsec3Records<'m> {
         budget: &mut Budget,
     ) -> Result<bool, ValidationError> {
         let Some(wildcard) = wildcard_below(encloser) else { return Ok(false) };
-        let Some(record) = self.matching(wildcard.view(), budget)? else { return Ok(false) };
-        check_type(wildcard.view(), rtype, record.fields.bitmap)?;
+        let Some(record) = self.find_matching(wildcard.view(), budget)? else { return Ok(false) };
+        check_type_is_absent(wildcard.view(), rtype, record.fields.bitmap)?;
         Ok(true)
     }
 
@@ -178,12 +185,12 @@ impl<'m> Nsec3Records<'m> {
         cut: NameRef<'_>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
-        if let Some(record) = self.matching(cut, budget)? {
-            check_cut(cut, record.fields.bitmap)?;
+        if let Some(record) = self.find_matching(cut, budget)? {
+            check_unsigned_delegation(cut, record.fields.bitmap)?;
             return Ok(ProvedClaim::secure(DenialKind::NoDs));
         }
-        let encloser = self.prove_encloser(cut, budget)?;
-        if encloser.opt_out {
+        let encloser = self.check_encloser_proof(cut, budget)?;
+        if encloser.is_opt_out {
             return Ok(ProvedClaim::with_opt_out(DenialKind::NoDs, true));
         }
         Err(BogusReason::NotOptOut(next_closer(cut, encloser.name).to_name()).into())
@@ -194,27 +201,27 @@ impl<'m> Nsec3Records<'m> {
     ///
     /// # Errors
     /// The proof is invalid, or a record matches `name` itself.
-    fn prove_encloser<'q>(
+    fn check_encloser_proof<'q>(
         &mut self,
         name: NameRef<'q>,
         budget: &mut Budget,
-    ) -> Result<Encloser<'q>, ValidationError> {
-        if self.matching(name, budget)?.is_some() {
+    ) -> Result<ProvedEncloser<'q>, ValidationError> {
+        if self.find_matching(name, budget)?.is_some() {
             return Err(BogusReason::NameExists(name.to_name()).into());
         }
-        let mut above = name.parent();
-        while let Some(encloser) = above.filter(|above| above.len() >= self.apex.len()) {
-            if let Some(record) = self.matching(encloser, budget)? {
-                check_encloser(encloser, record.fields.bitmap)?;
-                let opt_out = self.is_covered_by_opt_out(next_closer(name, encloser), budget)?;
-                return Ok(Encloser { name: encloser, opt_out });
+        let mut ancestor = name.parent();
+        while let Some(encloser) = ancestor.filter(|ancestor| ancestor.len() >= self.apex.len()) {
+            if let Some(record) = self.find_matching(encloser, budget)? {
+                check_can_be_encloser(encloser, record.fields.bitmap)?;
+                let is_opt_out = self.is_covered_by_opt_out(next_closer(name, encloser), budget)?;
+                return Ok(ProvedEncloser { name: encloser, is_opt_out });
             }
-            above = encloser.parent();
+            ancestor = encloser.parent();
         }
         Err(BogusReason::NoEncloser(name.to_name()).into())
     }
 
-    fn matching(
+    fn find_matching(
         &mut self,
         name: NameRef<'_>,
         budget: &mut Budget,
@@ -248,15 +255,18 @@ impl<'m> Nsec3Records<'m> {
         if let Some(hash) = self.hashes.get(&canonical) {
             return Ok(*hash);
         }
-        budget.take_hash(self.blocks(canonical.len()))?;
+        budget.take_hash(self.sha1_block_count(canonical.len()))?;
         let hash = nonesuch_crypto::nsec3_hash(&canonical, &self.params.salt, self.params.iterations);
         self.hashes.insert(canonical, hash);
         Ok(hash)
     }
 
-    /// The number of SHA-1 blocks for the hash of a name with this number of octets.
-    fn blocks(&self, octets: usize) -> u32 {
-        let of = |octets: usize| (octets + self.params.salt.len() + PADDING).div_ceil(BLOCK) as u32;
-        of(octets) + u32::from(self.params.iterations) * of(size_of::<Hash>())
+    /// The number of SHA-1 blocks for the hash of a name with this number of octets, including all
+    /// iterations.
+    fn sha1_block_count(&self, octets: usize) -> u32 {
+        let blocks_of = |octets: usize| {
+            (octets + self.params.salt.len() + SHA1_MIN_PADDING_OCTETS).div_ceil(SHA1_BLOCK_OCTETS) as u32
+        };
+        blocks_of(octets) + u32::from(self.params.iterations) * blocks_of(size_of::<Hash>())
     }
 }

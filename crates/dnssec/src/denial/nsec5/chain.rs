@@ -1,6 +1,6 @@
 //! The records of an NSEC5 chain.
 
-use super::{Hash, LABEL, OPT_OUT, Proofs, WILDCARD};
+use super::{HASH_LABEL_OCTETS, Hash, OPT_OUT_FLAG, Proofs, WILDCARD_FLAG};
 use crate::denial::names::ChainName;
 use data_encoding::BASE32HEX_NOPAD;
 use nonesuch_proto::{NameRef, Rtype, bitmap};
@@ -14,9 +14,13 @@ pub(crate) struct HashedName {
     pub(crate) name: ChainName,
 }
 
-/// The chain of `names`, sorted by hash. `names` must be in canonical order. `None` if `proofs`
-/// does not have exactly one proof for each name.
-pub(crate) fn link(contents: &Contents, names: &[ChainName], proofs: &Proofs) -> Option<Vec<HashedName>> {
+/// Returns `names`, which must be in canonical order, with their hashes, sorted by hash. `None` if
+/// `proofs` are not exactly the proofs of these names, or if two names have the same hash.
+pub(crate) fn build_chain(
+    contents: &Contents,
+    names: &[ChainName],
+    proofs: &Proofs,
+) -> Option<Vec<HashedName>> {
     if names.len() != proofs.len() || proofs.zone() != contents.apex() {
         return None;
     }
@@ -35,8 +39,8 @@ pub(crate) fn link(contents: &Contents, names: &[ChainName], proofs: &Proofs) ->
 }
 
 /// The hash as a label: base32hex without padding, in lower case.
-pub(crate) fn label(hash: &Hash) -> [u8; LABEL] {
-    let mut label = [0; LABEL];
+pub(crate) fn label(hash: &Hash) -> [u8; HASH_LABEL_OCTETS] {
+    let mut label = [0; HASH_LABEL_OCTETS];
     BASE32HEX_NOPAD.encode_mut(hash, &mut label);
     label.make_ascii_lowercase();
     label
@@ -44,7 +48,7 @@ pub(crate) fn label(hash: &Hash) -> [u8; LABEL] {
 
 /// Appends the owner of a record: the label of the hash, then the apex.
 pub(crate) fn push_owner(hash: &Hash, apex: NameRef<'_>, out: &mut Vec<u8>) {
-    out.push(LABEL as u8);
+    out.push(HASH_LABEL_OCTETS as u8);
     out.extend_from_slice(&label(hash));
     out.extend_from_slice(apex.wire());
 }
@@ -59,8 +63,8 @@ pub(crate) fn push_rdata(
     out: &mut Vec<u8>,
 ) {
     out.extend_from_slice(&tag.to_be_bytes());
-    let opt_out = if opt_out { OPT_OUT } else { 0 };
-    let wildcard = if name.has_wildcard { WILDCARD } else { 0 };
+    let opt_out = if opt_out { OPT_OUT_FLAG } else { 0 };
+    let wildcard = if name.has_wildcard { WILDCARD_FLAG } else { 0 };
     out.extend_from_slice(&[opt_out | wildcard, next.len() as u8]);
     out.extend_from_slice(next);
     bitmap::push(types, out);

@@ -3,7 +3,7 @@
 
 use super::{Proofs, ProofsFileError};
 use crate::keys::Nsec5Key;
-use crate::keys::directory::zone_of;
+use crate::keys::directory::zone_in_base_name;
 use nonesuch_crypto::vrf::{VrfKeyError, VrfPrivateKey};
 use nonesuch_proto::Name;
 use nonesuch_zone::read::read_remedy;
@@ -58,17 +58,19 @@ pub struct StoredVrfKey {
     pub key: VrfPrivateKey,
 }
 
-/// Whether the base name of a file is the name of a VRF key of `zone`.
+/// Whether `base`, a file name without its suffix, is the name of a VRF key of `zone`.
 #[must_use]
 pub fn is_vrf_key_of(base: &str, zone: &Name) -> bool {
-    zone_of(base, 'N').is_some_and(|owner| owner == *zone)
+    zone_in_base_name(base, 'N').is_some_and(|owner| owner == *zone)
 }
 
 impl StoredVrfKey {
-    /// Reads the text of the file at `path`. The file name must be the name of a key of `zone`.
+    /// Parses `text`, the content of the file at `path` or the error of reading it. The file name
+    /// must be the name of a key of `zone`.
     ///
     /// # Errors
-    /// If the file cannot be read, has no VRF key, or has another key than its name states.
+    /// [`Nsec5DirectoryError::Read`] if `text` is an error; [`Nsec5DirectoryError::Key`];
+    /// [`Nsec5DirectoryError::KeyName`].
     pub fn parse(
         path: PathBuf,
         zone: &Name,
@@ -91,10 +93,10 @@ impl StoredVrfKey {
     }
 }
 
-/// Decodes the octets of the file of proofs at `path`.
+/// Decodes `octets`, the content of the file of proofs at `path` or the error of reading it.
 ///
 /// # Errors
-/// If the file cannot be read or is malformed.
+/// [`Nsec5DirectoryError::Read`] if `octets` is an error; [`Nsec5DirectoryError::Proofs`].
 pub fn parse_proofs(path: &Path, octets: io::Result<Vec<u8>>) -> Result<Proofs, Nsec5DirectoryError> {
     let octets = octets.map_err(|source| Nsec5DirectoryError::Read { path: path.to_path_buf(), source })?;
     Proofs::read(&octets).map_err(|source| Nsec5DirectoryError::Proofs { path: path.to_path_buf(), source })

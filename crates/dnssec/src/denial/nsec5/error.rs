@@ -32,7 +32,7 @@ pub enum Nsec5Error {
         numbers, which resolvers without NSEC5 do not know: generate keys with `nonesuch key generate {zone} \
         --nsec5`, and use only those"
     )]
-    NotAnAlias {
+    NotAliasAlgorithm {
         /// The zone.
         zone: Name,
         /// DNSKEY, CDS or CDNSKEY.

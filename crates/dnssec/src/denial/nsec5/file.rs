@@ -10,23 +10,24 @@
 //! | 1 + length | length of the zone name; the name in wire format and lower case |
 //! | 2 + length | length of the RDATA of the NSEC5KEY record; the RDATA |
 //! | 4 | serial of the signed zone |
-//! | 2 | octets of each proof |
+//! | 2 | length of each proof in octets |
 //! | 4 | `n` |
-//! | 8 | octets of all names |
+//! | 8 | length of all names in octets |
 //! | | names in canonical order, in wire format and lower case, with the root in place of the apex |
 //! | 32 `n` | their hashes, in the same order |
-//! | octets of a proof × `n` | their proofs, in the same order |
+//! | length of a proof × `n` | their proofs, in the same order |
 //! | 1 | algorithm of the signing key that sealed the file; 0 without a seal |
-//! | 2 | its key tag |
+//! | 2 | key tag of that key |
 //! | 2 + length | length of the seal; signature over the SHA-256 digest of the octets up to the proofs |
 //! | 32 | SHA-256 digest of all preceding octets |
 //!
-//! The digest detects damage. The seal shows at the next signing that the signer stored these
-//! hashes. Without a seal, a user with write access to the directory and without a signing
-//! key could make the signer sign a name with a hash that is not its own.
+//! The digest detects damage. The seal protects the next signing, which reuses the hashes without
+//! verifying the proofs: it shows that a signer with a key of the zone has written the file.
+//! Without a seal, a user who can write to the directory, but has no signing key, could make the
+//! signer sign an NSEC5 record with a false hash of a name.
 
 use super::Hash;
-use super::proofs::{Proofs, ProofsSignature};
+use super::proofs::{Proofs, Seal};
 use crate::keys::{KeyPair, KeySet, Nsec5Key};
 use nonesuch_crypto::vrf::VrfAlgorithm;
 use nonesuch_crypto::{Algorithm, DigestType, PublicKey, SignError, sign_batch};
@@ -35,10 +36,10 @@ use std::io::{self, Write};
 
 const MAGIC: &[u8; 8] = b"NSEC5PRF";
 const VERSION: u16 = 1;
-const DIGEST: usize = 32;
+const DIGEST_OCTETS: usize = 32;
 /// Prefix of the sealed message. The signed data of an RRset begin with the type covered, and no
 /// RRset has type 0, so a seal is never a valid signature of an RRset.
-const SEALED: &[u8] = b"\0\0Nonesuch NSEC5 proofs";
+const SEAL_PREFIX: &[u8] = b"\0\0Nonesuch NSEC5 proofs";
 
 /// Error of reading a file of proofs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,53 +60,54 @@ pub enum ProofsFileError {
 }
 
 impl Proofs {
-    /// Writes the proofs in the format of the file of proofs, with its digest and seal.
+    /// Writes the proofs in the format of the file of proofs, with the digest and the seal.
     ///
     /// # Errors
-    /// If `out` fails, or if the zone has more names than the format can count.
+    /// If `out` fails, or if the zone has more than 2^32 - 1 names.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
-        let head = self.head().ok_or_else(|| io::Error::other("too many names for a file of proofs"))?;
+        let header = self.header().ok_or_else(|| io::Error::other("too many names for a file of proofs"))?;
         let seal = self.seal_octets();
-        let parts = [head.as_slice(), &self.names, self.hashes.as_flattened(), &self.proofs, &seal];
+        let parts = [header.as_slice(), &self.names, self.hashes.as_flattened(), &self.proofs, &seal];
         parts.iter().try_for_each(|part| out.write_all(part))?;
         out.write_all(&digest(&parts))
     }
 
-    /// Seals the proofs and their serial with the first of `keys` that signs data. Does nothing if
-    /// no key signs data.
+    /// Seals the proofs and their serial with the first of `keys` that signs data (a ZSK or CSK).
+    /// Does nothing if no key signs data.
     ///
     /// # Errors
     /// If the cryptographic library fails.
-    pub fn sign(&mut self, keys: &KeySet) -> Result<(), SignError> {
-        let Some(key) = keys.signers(Rtype::A).first().map(|place| &keys.keys()[*place]) else {
+    pub fn add_seal(&mut self, keys: &KeySet) -> Result<(), SignError> {
+        let Some(key) = keys.signers(Rtype::A).first().map(|index| &keys.keys()[*index]) else {
             return Ok(());
         };
         let mut signature = Vec::new();
         sign_batch(key.private(), &[&self.sealed_message()], &mut signature)?;
-        self.seal = Some(ProofsSignature { algorithm: key.algorithm(), tag: key.tag(), signature });
+        self.seal = Some(Seal { algorithm: key.algorithm(), tag: key.tag(), signature });
         Ok(())
     }
 
-    /// Whether one of `keys` has sealed the proofs in their present form.
+    /// Whether the proofs have a valid seal by one of `keys`: they and the serial have not changed
+    /// since.
     #[must_use]
-    pub fn is_signed_by(&self, keys: &KeySet) -> bool {
+    pub fn is_sealed_by(&self, keys: &KeySet) -> bool {
         let Some(seal) = &self.seal else { return false };
-        let is_by = |key: &&KeyPair| key.algorithm() == seal.algorithm && key.tag() == seal.tag;
+        let has_sealed = |key: &&KeyPair| key.algorithm() == seal.algorithm && key.tag() == seal.tag;
         let message = self.sealed_message();
-        keys.keys().iter().filter(is_by).any(|key| {
+        keys.keys().iter().filter(has_sealed).any(|key| {
             PublicKey::parse(key.algorithm(), key.private().public_key())
                 .is_ok_and(|public| public.verify(&message, &seal.signature).is_ok())
         })
     }
 
     fn sealed_message(&self) -> Vec<u8> {
-        let head = self.head().unwrap_or_default();
-        let digest = digest(&[&head, &self.names, self.hashes.as_flattened(), &self.proofs]);
-        [SEALED, &digest].concat()
+        let header = self.header().unwrap_or_default();
+        let digest = digest(&[&header, &self.names, self.hashes.as_flattened(), &self.proofs]);
+        [SEAL_PREFIX, &digest].concat()
     }
 
     fn seal_octets(&self) -> Vec<u8> {
-        let Some(ProofsSignature { algorithm, tag, signature }) = &self.seal else { return vec![0; 5] };
+        let Some(Seal { algorithm, tag, signature }) = &self.seal else { return vec![0; 5] };
         let mut octets = vec![algorithm.0];
         octets.extend_from_slice(&tag.to_be_bytes());
         // The longest signature has a few thousand octets.
@@ -114,34 +116,34 @@ impl Proofs {
         octets
     }
 
-    fn head(&self) -> Option<Vec<u8>> {
+    fn header(&self) -> Option<Vec<u8>> {
         let (zone, key) = (self.zone.wire(), self.key.rdata());
-        let mut head = Vec::with_capacity(64 + zone.len() + key.len());
-        head.extend_from_slice(MAGIC);
-        head.extend_from_slice(&VERSION.to_be_bytes());
-        head.push(u8::try_from(zone.len()).ok()?);
-        head.extend_from_slice(zone);
-        head.extend_from_slice(&u16::try_from(key.len()).ok()?.to_be_bytes());
-        head.extend_from_slice(key);
-        head.extend_from_slice(&self.serial.to_be_bytes());
-        head.extend_from_slice(&u16::try_from(self.proof_octets).ok()?.to_be_bytes());
-        head.extend_from_slice(&u32::try_from(self.len()).ok()?.to_be_bytes());
-        head.extend_from_slice(&(self.names.len() as u64).to_be_bytes());
-        Some(head)
+        let mut header = Vec::with_capacity(64 + zone.len() + key.len());
+        header.extend_from_slice(MAGIC);
+        header.extend_from_slice(&VERSION.to_be_bytes());
+        header.push(u8::try_from(zone.len()).ok()?);
+        header.extend_from_slice(zone);
+        header.extend_from_slice(&u16::try_from(key.len()).ok()?.to_be_bytes());
+        header.extend_from_slice(key);
+        header.extend_from_slice(&self.serial.to_be_bytes());
+        header.extend_from_slice(&u16::try_from(self.proof_octets).ok()?.to_be_bytes());
+        header.extend_from_slice(&u32::try_from(self.len()).ok()?.to_be_bytes());
+        header.extend_from_slice(&(self.names.len() as u64).to_be_bytes());
+        Some(header)
     }
 
-    /// Decodes the octets of a file. Memory use is bounded by the number of octets.
+    /// Decodes the octets of a file. Does not verify the seal ([`Proofs::is_sealed_by`]). The
+    /// number of octets bounds the use of memory.
     ///
     /// # Errors
-    /// If the octets are not a file of proofs, have another version or an unknown algorithm, or are
-    /// damaged.
+    /// All variants of [`ProofsFileError`].
     pub fn read(octets: &[u8]) -> Result<Self, ProofsFileError> {
         let mut rest = octets.strip_prefix(MAGIC).ok_or(ProofsFileError::NotProofs)?;
         let version = take_number::<2>(&mut rest).ok_or(ProofsFileError::Damaged)? as u16;
         if version != VERSION {
             return Err(ProofsFileError::Version(version));
         }
-        let (body, found) = octets.split_last_chunk::<DIGEST>().ok_or(ProofsFileError::Damaged)?;
+        let (body, found) = octets.split_last_chunk::<DIGEST_OCTETS>().ok_or(ProofsFileError::Damaged)?;
         if digest(&[body]) != found {
             return Err(ProofsFileError::Damaged);
         }
@@ -171,9 +173,9 @@ fn read_body(mut rest: &[u8]) -> Option<Proofs> {
     };
     let proofs = take(rest, count.checked_mul(proof_octets as u64)?)?;
     let seal = read_seal(rest)?;
-    let is_sound =
-        rest.is_empty() && is_lower_case(zone.wire()) && has_names(names, count, zone.wire().len());
-    is_sound.then(|| Proofs {
+    let is_consistent =
+        rest.is_empty() && is_lower_case(zone.wire()) && are_canonical_names(names, count, zone.wire().len());
+    is_consistent.then(|| Proofs {
         zone,
         serial,
         key,
@@ -186,17 +188,17 @@ fn read_body(mut rest: &[u8]) -> Option<Proofs> {
 }
 
 /// Reads the seal; the inner value is `None` if the file has no seal.
-fn read_seal(rest: &mut &[u8]) -> Option<Option<ProofsSignature>> {
+fn read_seal(rest: &mut &[u8]) -> Option<Option<Seal>> {
     let algorithm = Algorithm(take_number::<1>(rest)? as u8);
     let tag = take_number::<2>(rest)? as u16;
     let octets = take_number::<2>(rest)?;
     let signature = take(rest, octets)?.to_vec();
-    Some((algorithm.0 != 0).then_some(ProofsSignature { algorithm, tag, signature }))
+    Some((algorithm.0 != 0).then_some(Seal { algorithm, tag, signature }))
 }
 
 /// Whether `names` consists of `count` canonical names, in canonical order, without duplicates,
 /// that fit below an apex of `apex_octets`.
-fn has_names(names: &[u8], count: u64, apex_octets: usize) -> bool {
+fn are_canonical_names(names: &[u8], count: u64, apex_octets: usize) -> bool {
     let mut rest = names;
     let mut previous: Option<NameRef<'_>> = None;
     for _ in 0..count {

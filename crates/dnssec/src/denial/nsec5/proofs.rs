@@ -4,7 +4,7 @@
 
 use super::{Hash, Nsec5Error};
 use crate::denial::Mechanism;
-use crate::denial::names::{ChainName, chain_names, is_kept};
+use crate::denial::names::{ChainName, chain_names, has_source_records};
 use crate::keys::Nsec5Key;
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{ProveError, VRF_HASH_OCTETS, VrfPrivateKey};
@@ -16,16 +16,16 @@ use std::sync::atomic::{self, AtomicU64};
 
 /// The seal: the signature of a signing key over a file of proofs.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct ProofsSignature {
+pub(super) struct Seal {
     pub(super) algorithm: Algorithm,
     pub(super) tag: u16,
     pub(super) signature: Vec<u8>,
 }
 
 /// Number of names that a thread proves as one unit of work.
-const CHUNK: usize = 256;
-/// The place of a name without a stored proof.
-const NONE: u32 = u32::MAX;
+const CHUNK_NAMES: usize = 256;
+/// In place of the index of a stored proof: the name has none.
+const NO_STORED_PROOF: u32 = u32::MAX;
 
 /// The proofs of the names of one chain, by name in canonical order. They reveal which names exist.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Proofs {
     pub(super) proofs: Vec<u8>,
     pub(super) proof_octets: usize,
     /// `None` if no signing key has sealed the proofs.
-    pub(super) seal: Option<ProofsSignature>,
+    pub(super) seal: Option<Seal>,
 }
 
 /// A name with its hash and proof.
@@ -86,7 +86,8 @@ impl Proofs {
         self.serial
     }
 
-    /// Sets the serial of the signed zone for which the proofs are.
+    /// Sets the serial of the signed zone to which the proofs belong. A seal is then no longer
+    /// valid.
     pub const fn set_serial(&mut self, serial: u32) {
         self.serial = serial;
     }
@@ -111,8 +112,8 @@ impl Proofs {
             rest = tail;
             Some(name)
         });
-        let of_names = self.hashes.iter().zip(self.proofs.chunks_exact(self.proof_octets));
-        names.zip(of_names).map(|(name, (hash, proof))| ProofEntry { name, hash, proof })
+        let hashes_and_proofs = self.hashes.iter().zip(self.proofs.chunks_exact(self.proof_octets));
+        names.zip(hashes_and_proofs).map(|(name, (hash, proof))| ProofEntry { name, hash, proof })
     }
 }
 
@@ -128,9 +129,9 @@ impl fmt::Debug for Proofs {
 pub struct Nsec5Chain<'a> {
     /// The proofs of exactly the names of the chain, from [`prove_chain`].
     pub proofs: &'a Proofs,
-    /// Whether NSEC5KEY records of other keys in the zone remain, as a rollover requires; otherwise
-    /// the signer removes them.
-    pub keep_keys: bool,
+    /// Whether NSEC5KEY records of other keys remain in the zone, as a rollover of the VRF key
+    /// requires; otherwise the signer removes them.
+    pub keep_other_keys: bool,
 }
 
 /// Options of [`prove_chain`].
@@ -138,8 +139,8 @@ pub struct Nsec5Chain<'a> {
 pub struct ProveOptions<'a> {
     /// Whether the chain omits insecure delegations.
     pub opt_out: bool,
-    /// Earlier proofs. Those of the same zone and key are reused. Their hashes are trusted: see
-    /// [`Proofs::is_signed_by`].
+    /// Proofs of an earlier call. Those of the same zone and key are reused, without verification:
+    /// the caller must have checked [`Proofs::is_sealed_by`].
     pub stored: Option<&'a Proofs>,
     /// Called repeatedly, from any thread, with the number of names completed and the number of all
     /// names.
@@ -158,15 +159,15 @@ impl ProveOptions<'_> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProveStatistics {
     /// Number of generated proofs.
-    pub made: u64,
+    pub generated: u64,
     /// Number of reused proofs.
-    pub kept: u64,
+    pub reused: u64,
 }
 
 /// Generates the proofs for all names of the chain of `contents`, signed or unsigned, on all cores.
 ///
 /// # Errors
-/// If the zone has no SOA record, or if the cryptographic library fails.
+/// [`Nsec5Error::NoSoa`]; [`Nsec5Error::Prove`] if the cryptographic library fails.
 pub fn prove_chain(
     contents: &Contents,
     key: &VrfPrivateKey,
@@ -176,52 +177,54 @@ pub fn prove_chain(
     let names = names_to_prove(contents, options.opt_out);
     let public = Nsec5Key::of(key);
     let stored = options.stored.filter(|stored| stored.key == public && stored.zone == *contents.apex());
-    let known =
-        stored.map_or_else(|| vec![NONE; names.len()], |stored| find_stored(contents, &names, stored).0);
-    let octets = key.algorithm().entry().map_or(0, |entry| entry.proof_octets);
-    let mut proofs = vec![0; names.len() * octets];
+    let stored_indexes = stored
+        .map_or_else(|| vec![NO_STORED_PROOF; names.len()], |stored| find_stored(contents, &names, stored).0);
+    let proof_octets = key.algorithm().entry().map_or(0, |entry| entry.proof_octets);
+    let mut proofs = vec![0; names.len() * proof_octets];
     let mut hashes = vec![Hash::default(); names.len()];
     let (done, total) = (AtomicU64::new(0), names.len() as u64);
     names
-        .par_chunks(CHUNK)
-        .zip(known.par_chunks(CHUNK))
-        .zip(hashes.par_chunks_mut(CHUNK).zip(proofs.par_chunks_mut(CHUNK * octets)))
-        .try_for_each_init(Prover::default, |prover, ((names, known), (hashes, proofs))| {
-            prover.prove_missing(contents, key, names, known)?;
-            prover.place(stored, known, hashes, proofs, octets);
+        .par_chunks(CHUNK_NAMES)
+        .zip(stored_indexes.par_chunks(CHUNK_NAMES))
+        .zip(hashes.par_chunks_mut(CHUNK_NAMES).zip(proofs.par_chunks_mut(CHUNK_NAMES * proof_octets)))
+        .try_for_each_init(ChunkProver::default, |prover, ((names, indexes), (hashes, proofs))| {
+            prover.prove_missing(contents, key, names, indexes)?;
+            prover.write_output(stored, indexes, hashes, proofs, proof_octets);
             if let Some(progress) = options.progress {
                 let count = names.len() as u64;
                 progress(done.fetch_add(count, atomic::Ordering::Relaxed) + count, total);
             }
             Ok::<(), ProveError>(())
         })?;
-    let kept = known.iter().filter(|place| **place != NONE).count() as u64;
-    let statistics = ProveStatistics { made: names.len() as u64 - kept, kept };
+    let reused = stored_indexes.iter().filter(|index| **index != NO_STORED_PROOF).count() as u64;
+    let statistics = ProveStatistics { generated: names.len() as u64 - reused, reused };
     let zone = contents.apex().view().to_canonical();
     let names = relative_names(contents, &names);
     let serial = soa.serial;
     let seal = None;
-    Ok((Proofs { zone, serial, key: public, names, hashes, proofs, proof_octets: octets, seal }, statistics))
+    Ok((Proofs { zone, serial, key: public, names, hashes, proofs, proof_octets, seal }, statistics))
 }
 
-/// The names of the chain in canonical order. All empty non-terminals are in it. An opt-out chain
-/// omits only insecure delegations.
-pub(crate) fn names_of_chain(mut names: Vec<ChainName>, opt_out: bool) -> Vec<ChainName> {
+/// Selects the names of an NSEC5 chain from `names`. An opt-out chain omits insecure delegations
+/// and no other names; in contrast to NSEC3, it has all empty non-terminals.
+pub(crate) fn select_chain_names(mut names: Vec<ChainName>, opt_out: bool) -> Vec<ChainName> {
     if opt_out {
-        names.retain(|name| name.is_empty() || name.required);
+        names.retain(|name| name.is_empty_non_terminal() || name.is_required);
     }
     names
 }
 
+/// Returns the names of the chain of a zone, signed or unsigned, in canonical order.
 fn names_to_prove(contents: &Contents, opt_out: bool) -> Vec<ChainName> {
     let statuses = name_statuses(contents);
-    let chained = |index: &usize| statuses[*index].is_in_chain() && is_kept(contents, contents.node(*index));
+    let chained =
+        |index: &usize| statuses[*index].is_in_chain() && has_source_records(contents, contents.node(*index));
     let nodes: Vec<u32> = (0..contents.node_count()).filter(chained).map(|index| index as u32).collect();
-    names_of_chain(chain_names(contents, &statuses, &nodes), opt_out)
+    select_chain_names(chain_names(contents, &statuses, &nodes), opt_out)
 }
 
-/// For each name the index of its stored proof ([`NONE`] if it has none), and the stored names that
-/// are not in `names`. Both inputs are in canonical order.
+/// Returns for each of `names` the index of its stored proof, or [`NO_STORED_PROOF`]; and the names
+/// with a stored proof that are not in `names`. `names` must be in canonical order.
 pub(super) fn find_stored(
     contents: &Contents,
     names: &[ChainName],
@@ -229,42 +232,45 @@ pub(super) fn find_stored(
 ) -> (Vec<u32>, Vec<Name>) {
     let apex = contents.apex().view();
     let mut entries = (0..).zip(stored.entries()).peekable();
-    let (mut wanted, mut extra) = (Vec::new(), Vec::new());
-    let mut places = Vec::with_capacity(names.len());
+    let (mut relative, mut extra) = (Vec::new(), Vec::new());
+    let mut indexes = Vec::with_capacity(names.len());
     for name in names {
-        relative_name(name.name(contents), apex, &mut wanted);
-        let wanted = NameRef::from_checked(&wanted);
+        relative_name(name.name(contents), apex, &mut relative);
+        let wanted = NameRef::from_checked(&relative);
         while let Some((_, entry)) = entries.next_if(|(_, entry)| entry.name.cmp_canonical(wanted).is_lt()) {
             extra.push(entry.full_name(apex));
         }
         let found = entries.next_if(|(_, entry)| entry.name.cmp_canonical(wanted).is_eq());
-        places.push(found.map_or(NONE, |(place, _)| place));
+        indexes.push(found.map_or(NO_STORED_PROOF, |(index, _)| index));
     }
     extra.extend(entries.map(|(_, entry)| entry.full_name(apex)));
-    (places, extra)
+    (indexes, extra)
 }
 
-/// Buffers that are reused for each chunk of names.
+/// Proves the names of one chunk after another; its buffers are reused.
 #[derive(Default)]
-struct Prover {
+struct ChunkProver {
+    /// The names without a stored proof in canonical form, concatenated.
     canonical: Vec<u8>,
+    /// End of each of these names in `canonical`.
     ends: Vec<usize>,
     proofs: Vec<u8>,
     hashes: Vec<Hash>,
 }
 
-impl Prover {
-    /// Generates proofs for those of `names` without a proof in `known`.
+impl ChunkProver {
+    /// Generates proofs for those of `names` without a stored proof. `stored_indexes` has the index
+    /// of the stored proof of each name.
     fn prove_missing(
         &mut self,
         contents: &Contents,
         key: &VrfPrivateKey,
         names: &[ChainName],
-        known: &[u32],
+        stored_indexes: &[u32],
     ) -> Result<(), ProveError> {
         self.canonical.clear();
         self.ends.clear();
-        for (name, _) in names.iter().zip(known).filter(|(_, place)| **place == NONE) {
+        for (name, _) in names.iter().zip(stored_indexes).filter(|(_, index)| **index == NO_STORED_PROOF) {
             name.name(contents).push_canonical(&mut self.canonical);
             self.ends.push(self.canonical.len());
         }
@@ -276,20 +282,23 @@ impl Prover {
         key.prove_batch(&inputs, &mut self.proofs, &mut self.hashes)
     }
 
-    /// Writes stored and new hashes and proofs to their places in the output.
-    fn place(
+    /// Writes the hashes and proofs of all names of the chunk to `hashes` and `proofs`: the stored
+    /// ones, and those that [`ChunkProver::prove_missing`] has generated.
+    fn write_output(
         &self,
         stored: Option<&Proofs>,
-        known: &[u32],
+        stored_indexes: &[u32],
         hashes: &mut [Hash],
         proofs: &mut [u8],
-        octets: usize,
+        proof_octets: usize,
     ) {
-        let mut made = self.hashes.iter().zip(self.proofs.chunks_exact(octets));
-        for ((place, hash), proof) in known.iter().zip(hashes).zip(proofs.chunks_exact_mut(octets)) {
-            let source = match stored.filter(|_| *place != NONE) {
-                Some(stored) => stored.at(*place as usize),
-                None => made.next(),
+        let mut generated = self.hashes.iter().zip(self.proofs.chunks_exact(proof_octets));
+        for ((index, hash), proof) in
+            stored_indexes.iter().zip(hashes).zip(proofs.chunks_exact_mut(proof_octets))
+        {
+            let source = match stored.filter(|_| *index != NO_STORED_PROOF) {
+                Some(stored) => stored.get(*index as usize),
+                None => generated.next(),
             };
             if let Some((known_hash, known_proof)) = source {
                 *hash = *known_hash;
@@ -305,10 +314,10 @@ impl Proofs {
         &self.names
     }
 
-    /// Hash and proof of the name at `place`.
-    pub(crate) fn at(&self, place: usize) -> Option<(&Hash, &[u8])> {
-        let start = place * self.proof_octets;
-        Some((self.hashes.get(place)?, self.proofs.get(start..start + self.proof_octets)?))
+    /// Hash and proof of the name with this index.
+    pub(crate) fn get(&self, index: usize) -> Option<(&Hash, &[u8])> {
+        let start = index * self.proof_octets;
+        Some((self.hashes.get(index)?, self.proofs.get(start..start + self.proof_octets)?))
     }
 }
 

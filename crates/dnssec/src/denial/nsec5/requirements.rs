@@ -1,28 +1,28 @@
 //! Requirements for signing a zone with NSEC5, and the NSEC5KEY RRset of the zone.
 
-use super::{LONGEST_APEX, Nsec5Chain, Nsec5Error};
+use super::{MAX_APEX_OCTETS, Nsec5Chain, Nsec5Error};
 use crate::keys::{KeySet, Nsec5Key};
 use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::{Name, Rtype};
 
-/// Whether the algorithm number is an alias, which resolvers without NSEC5 do not know.
-pub(super) fn is_alias(algorithm: Algorithm) -> bool {
+/// Whether the number is an alias algorithm number, which resolvers without NSEC5 do not know.
+pub(super) fn is_alias_algorithm(algorithm: Algorithm) -> bool {
     algorithm.without_alias() != algorithm
 }
 
-/// Checks, before the generation of proofs, that hashed owner names fit below the apex and that all
-/// keys have alias algorithm numbers.
+/// Checks the requirements of NSEC5 before proofs are generated: hashed owner names fit below the
+/// apex, and all keys have alias algorithm numbers.
 ///
 /// # Errors
-/// [`Nsec5Error::ApexTooLong`], [`Nsec5Error::NotAnAlias`].
-pub fn check_signing(zone: &Name, keys: &KeySet) -> Result<(), Nsec5Error> {
-    if zone.view().len() > LONGEST_APEX {
+/// [`Nsec5Error::ApexTooLong`], [`Nsec5Error::NotAliasAlgorithm`].
+pub fn check_nsec5_requirements(zone: &Name, keys: &KeySet) -> Result<(), Nsec5Error> {
+    if zone.view().len() > MAX_APEX_OCTETS {
         return Err(Nsec5Error::ApexTooLong { zone: zone.clone() });
     }
-    let plain = keys.keys().iter().find(|key| !is_alias(key.algorithm()));
-    plain.map_or(Ok(()), |key| {
+    let without_alias = keys.keys().iter().find(|key| !is_alias_algorithm(key.algorithm()));
+    without_alias.map_or(Ok(()), |key| {
         let (rtype, tag, algorithm) = (Rtype::DNSKEY, key.tag(), key.algorithm());
-        Err(Nsec5Error::NotAnAlias { zone: zone.clone(), rtype, tag, algorithm })
+        Err(Nsec5Error::NotAliasAlgorithm { zone: zone.clone(), rtype, tag, algorithm })
     })
 }
 
@@ -32,7 +32,7 @@ pub fn check_signing(zone: &Name, keys: &KeySet) -> Result<(), Nsec5Error> {
 ///
 /// # Errors
 /// [`Nsec5Error::SigningKey`].
-pub fn check_separate<'r>(
+pub fn check_vrf_key_cannot_sign<'r>(
     zone: &Name,
     key: &Nsec5Key,
     dnskeys: impl IntoIterator<Item = &'r [u8]>,
@@ -44,7 +44,7 @@ pub fn check_separate<'r>(
 /// Key tag and algorithm in RDATA of a DNSKEY, CDS or CDNSKEY record. `None` for other types, for
 /// malformed RDATA, and for algorithm 0 in CDS and CDNSKEY, which requests the deletion of the DS
 /// records (RFC 8078 §4).
-pub(super) fn named_algorithm(rtype: Rtype, rdata: &[u8]) -> Option<(u16, Algorithm)> {
+pub(super) fn tag_and_algorithm(rtype: Rtype, rdata: &[u8]) -> Option<(u16, Algorithm)> {
     let found = match (rtype, rdata) {
         (Rtype::DNSKEY | Rtype::CDNSKEY, [_, _, _, algorithm, ..]) => (key_tag(rdata), *algorithm),
         (Rtype::CDS, [high, low, algorithm, ..]) => (u16::from_be_bytes([*high, *low]), *algorithm),
@@ -53,38 +53,40 @@ pub(super) fn named_algorithm(rtype: Rtype, rdata: &[u8]) -> Option<(u16, Algori
     (found.1 != 0 || rtype == Rtype::DNSKEY).then_some((found.0, Algorithm(found.1)))
 }
 
-/// The NSEC5KEY RRset of a zone that is signed with `chain`. Checks the other keys at the apex:
-/// `rrsets` has the DNSKEY, CDS and CDNSKEY records as they will be signed, and the present
-/// NSEC5KEY records.
+/// Returns the RDATA of the NSEC5KEY RRset of a zone that is signed with `chain`, and checks the
+/// keys at the apex. `records` has the DNSKEY, CDS and CDNSKEY records as they will be signed, and
+/// the existing NSEC5KEY records; other types are ignored.
 ///
 /// # Errors
-/// [`Nsec5Error::NotAnAlias`], [`Nsec5Error::SameTag`], [`Nsec5Error::SigningKey`].
-pub(crate) fn prepare_apex<'r>(
+/// [`Nsec5Error::NotAliasAlgorithm`], [`Nsec5Error::SameTag`], [`Nsec5Error::SigningKey`].
+pub(crate) fn nsec5key_records<'r>(
     zone: &Name,
     chain: &Nsec5Chain<'_>,
-    rrsets: impl Iterator<Item = (Rtype, &'r [u8])>,
+    records: impl Iterator<Item = (Rtype, &'r [u8])>,
 ) -> Result<Vec<Vec<u8>>, Nsec5Error> {
     let key = chain.proofs.key();
     let (mut keys, mut signing_keys) = (vec![key.rdata().to_vec()], Vec::new());
-    for (rtype, rdata) in rrsets {
-        if let Some((tag, algorithm)) = named_algorithm(rtype, rdata).filter(|(_, found)| !is_alias(*found)) {
-            return Err(Nsec5Error::NotAnAlias { zone: zone.clone(), rtype, tag, algorithm });
+    for (rtype, rdata) in records {
+        if let Some((tag, algorithm)) =
+            tag_and_algorithm(rtype, rdata).filter(|(_, found)| !is_alias_algorithm(*found))
+        {
+            return Err(Nsec5Error::NotAliasAlgorithm { zone: zone.clone(), rtype, tag, algorithm });
         }
         if matches!(rtype, Rtype::DNSKEY | Rtype::CDNSKEY) {
             signing_keys.push(rdata);
         }
-        if rtype == Rtype::NSEC5KEY && chain.keep_keys && rdata != key.rdata() {
+        if rtype == Rtype::NSEC5KEY && chain.keep_other_keys && rdata != key.rdata() {
             // Two keys with the same tag are not permitted, even if both records are existing ones.
             let tag = Nsec5Key::from_rdata(rdata).map(|other| other.tag());
-            let same = |other: &Vec<u8>| Some(key_tag(other)) == tag;
-            if let Some(tag) = tag.filter(|_| keys.iter().any(same)) {
+            let has_tag = |other: &Vec<u8>| Some(key_tag(other)) == tag;
+            if let Some(tag) = tag.filter(|_| keys.iter().any(has_tag)) {
                 return Err(Nsec5Error::SameTag { tag });
             }
             keys.push(rdata.to_vec());
         }
     }
     for key in keys.iter().filter_map(|rdata| Nsec5Key::from_rdata(rdata)) {
-        check_separate(zone, &key, signing_keys.iter().copied())?;
+        check_vrf_key_cannot_sign(zone, &key, signing_keys.iter().copied())?;
     }
     Ok(keys)
 }

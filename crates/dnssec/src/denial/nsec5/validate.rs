@@ -1,9 +1,11 @@
 //! Determines what the NSEC5 records and proofs of a response deny (draft-vcelak-nsec5, section 8;
 //! docs/nsec5.md). Each name has one proof; a record matches or covers the hash in it.
 
-use super::{Hash, Nsec5, OPT_OUT, WILDCARD, hash_of};
-use crate::denial::names::{covers, next_closer, wildcard_below};
-use crate::validate::claim::{Claim, DenialKind, ProvedClaim, check_cut, check_encloser, check_type};
+use super::{Hash, Nsec5, OPT_OUT_FLAG, WILDCARD_FLAG, decode_owner};
+use crate::denial::names::{covers_hash, next_closer, wildcard_below};
+use crate::validate::claim::{
+    Claim, DenialKind, ProvedClaim, check_can_be_encloser, check_type_is_absent, check_unsigned_delegation,
+};
 use crate::validate::{BogusReason, Budget, ValidationError};
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
@@ -18,23 +20,26 @@ pub(crate) struct Nsec5Record<'m> {
 }
 
 impl<'m> Nsec5Record<'m> {
-    /// Reads a record of the zone at `apex`: the owner has one label below the apex, the next hash
-    /// has 32 octets, and all flags are known.
+    /// Reads a record of the zone at `apex`.
+    ///
+    /// # Errors
+    /// The record is malformed, has unknown flags or a next hash that does not have 32 octets, or
+    /// its owner is not a hash directly below the apex.
     pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let rtype = Rtype::NSEC5;
         let fields = Nsec5::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
         let fields = fields.ok_or(BogusReason::MalformedDenial(rtype))?;
-        if fields.flags & !(OPT_OUT | WILDCARD) != 0 {
+        if fields.flags & !(OPT_OUT_FLAG | WILDCARD_FLAG) != 0 {
             return Err(BogusReason::UnknownFlags { rtype, flags: fields.flags });
         }
         let octets = fields.next.len();
-        let next = Hash::try_from(fields.next).map_err(|_| BogusReason::NextLength { rtype, octets })?;
-        let hash = hash_of(owner, apex).ok_or(BogusReason::NotAHash(rtype))?;
+        let next = Hash::try_from(fields.next).map_err(|_| BogusReason::NextHashLength { rtype, octets })?;
+        let hash = decode_owner(owner, apex).ok_or(BogusReason::OwnerNotAHash(rtype))?;
         Ok(Self { hash, next, fields })
     }
 
     fn covers(&self, hash: &Hash) -> bool {
-        covers(&self.hash, &self.next, hash)
+        covers_hash(&self.hash, &self.next, hash)
     }
 
     const fn has_flag(&self, flag: u8) -> bool {
@@ -50,7 +55,7 @@ enum ChainPosition<'m> {
 }
 
 /// The keys that verify proofs, with their key tags.
-type Keys<'k> = &'k [(u16, VrfPublicKey)];
+type ProofKeys<'k> = &'k [(u16, VrfPublicKey)];
 
 /// The usable NSEC5 records of a response, and its proofs.
 #[derive(Debug)]
@@ -58,8 +63,9 @@ pub(crate) struct Nsec5Records<'m> {
     apex: NameRef<'m>,
     list: Vec<Nsec5Record<'m>>,
     proofs: HashMap<NameRef<'m>, Vec<&'m [u8]>>,
-    /// The positions of the names with verified proofs.
-    places: Vec<(Name, Result<ChainPosition<'m>, BogusReason>)>,
+    /// The positions of the names whose proofs were verified; an error if none of the proofs of the
+    /// name is usable.
+    positions: Vec<(Name, Result<ChainPosition<'m>, BogusReason>)>,
     /// Number of unusable proofs so far.
     unusable_proofs: u32,
 }
@@ -75,27 +81,27 @@ impl<'m> Nsec5Records<'m> {
         for (owner, rdata) in proofs {
             by_owner.entry(owner).or_default().push(rdata);
         }
-        Self { apex, list, proofs: by_owner, places: Vec::new(), unusable_proofs: 0 }
+        Self { apex, list, proofs: by_owner, positions: Vec::new(), unusable_proofs: 0 }
     }
 
     /// The names with a verified proof that leads to a record.
     pub(crate) fn proved_names(&self) -> impl Iterator<Item = NameRef<'_>> {
-        self.places.iter().filter(|(_, place)| place.is_ok()).map(|(name, _)| name.view())
+        self.positions.iter().filter(|(_, position)| position.is_ok()).map(|(name, _)| name.view())
     }
 
-    /// Verifies that records and proofs prove the claim.
+    /// Verifies that records and proofs prove the claim. Deducts the verified proofs from `budget`.
     pub(crate) fn check_claim(
         &mut self,
         claim: Claim<'_>,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
         match claim {
             Claim::NxDomain(name) => self.check_name_denial(name, keys, budget),
             Claim::NoData(name, rtype) => self.check_type_denial(name, rtype, keys, budget),
             Claim::WildcardExpansion(name, labels) => {
-                let covering = self.covering(next_closer(name, name.suffix(labels)), keys, budget)?;
-                Ok(ProvedClaim::with_opt_out(DenialKind::WildcardExpansion, covering.has_flag(OPT_OUT)))
+                let covering = self.find_covering(next_closer(name, name.suffix(labels)), keys, budget)?;
+                Ok(ProvedClaim::with_opt_out(DenialKind::WildcardExpansion, covering.has_flag(OPT_OUT_FLAG)))
             }
             Claim::NoDs(cut) => self.check_ds_denial(cut, keys, budget),
         }
@@ -106,28 +112,30 @@ impl<'m> Nsec5Records<'m> {
     fn check_name_denial(
         &mut self,
         name: NameRef<'_>,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
         self.check_not_matched(name, keys, budget)?;
-        let (encloser, record, opt_out) = self.prove_encloser(name, keys, budget)?;
-        if record.has_flag(WILDCARD) {
+        let (encloser, record, opt_out) = self.check_encloser_proof(name, keys, budget)?;
+        if record.has_flag(WILDCARD_FLAG) {
             return Err(BogusReason::WildcardFlag(encloser.to_name()).into());
         }
         Ok(ProvedClaim::with_opt_out(DenialKind::NxDomain, opt_out))
     }
 
+    /// A record matches the name; or the records prove the denial of a type at a wildcard, or an
+    /// opt-out span for DS.
     fn check_type_denial(
         &mut self,
         name: NameRef<'_>,
         rtype: Rtype,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
         if self.proofs.contains_key(&name)
-            && let ChainPosition::Matched(record) = self.place(name, keys, budget)?
+            && let ChainPosition::Matched(record) = self.find_position(name, keys, budget)?
         {
-            check_type(name, rtype, record.fields.bitmap)?;
+            check_type_is_absent(name, rtype, record.fields.bitmap)?;
             return Ok(ProvedClaim::secure(DenialKind::NoData));
         }
         if let Some(next) = self.next_closer_of_wildcard(name) {
@@ -136,7 +144,7 @@ impl<'m> Nsec5Records<'m> {
         if self.next_closer_of_encloser(name).is_none() {
             return Err(BogusReason::NoProof(name.to_name()).into());
         }
-        let (encloser, _, opt_out) = self.prove_encloser(name, keys, budget)?;
+        let (encloser, _, opt_out) = self.check_encloser_proof(name, keys, budget)?;
         // An opt-out chain contains all empty non-terminals and omits only delegations. DS is the
         // only type of a delegation that the zone can deny.
         if rtype != Rtype::DS {
@@ -154,30 +162,31 @@ impl<'m> Nsec5Records<'m> {
         &mut self,
         next: NameRef<'_>,
         rtype: Rtype,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
-        let opt_out = self.covering(next, keys, budget)?.has_flag(OPT_OUT);
+        let opt_out = self.find_covering(next, keys, budget)?.has_flag(OPT_OUT_FLAG);
         let wildcard = next.parent().and_then(wildcard_below);
         let wildcard = wildcard.ok_or_else(|| BogusReason::NoProof(next.to_name()))?;
-        let record = self.matching(wildcard.view(), keys, budget)?;
-        check_type(wildcard.view(), rtype, record.fields.bitmap)?;
+        let record = self.find_matching(wildcard.view(), keys, budget)?;
+        check_type_is_absent(wildcard.view(), rtype, record.fields.bitmap)?;
         Ok(ProvedClaim::with_opt_out(DenialKind::WildcardNoData, opt_out))
     }
 
+    /// A record matches the zone cut, or an opt-out record covers the next closer name.
     fn check_ds_denial(
         &mut self,
         cut: NameRef<'_>,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
         if self.proofs.contains_key(&cut)
-            && let ChainPosition::Matched(record) = self.place(cut, keys, budget)?
+            && let ChainPosition::Matched(record) = self.find_position(cut, keys, budget)?
         {
-            check_cut(cut, record.fields.bitmap)?;
+            check_unsigned_delegation(cut, record.fields.bitmap)?;
             return Ok(ProvedClaim::secure(DenialKind::NoDs));
         }
-        let (encloser, _, opt_out) = self.prove_encloser(cut, keys, budget)?;
+        let (encloser, _, opt_out) = self.check_encloser_proof(cut, keys, budget)?;
         if !opt_out {
             return Err(BogusReason::NotOptOut(next_closer(cut, encloser).to_name()).into());
         }
@@ -188,43 +197,44 @@ impl<'m> Nsec5Records<'m> {
     fn check_not_matched(
         &mut self,
         name: NameRef<'_>,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<(), ValidationError> {
         if self.proofs.contains_key(&name)
-            && let ChainPosition::Matched(_) = self.place(name, keys, budget)?
+            && let ChainPosition::Matched(_) = self.find_position(name, keys, budget)?
         {
             return Err(BogusReason::NameExists(name.to_name()).into());
         }
         Ok(())
     }
 
-    /// The closest (provable) encloser, its record, and whether the record that covers the next
-    /// closer name is opt-out.
-    fn prove_encloser<'q>(
+    /// Returns the closest encloser or, in an opt-out chain, the closest provable encloser; the
+    /// record that matches it; and whether the record that covers the next closer name has the
+    /// opt-out flag.
+    fn check_encloser_proof<'q>(
         &mut self,
         name: NameRef<'q>,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<(NameRef<'q>, Nsec5Record<'m>, bool), ValidationError> {
         let next = self.next_closer_of_encloser(name).ok_or_else(|| BogusReason::NoProof(name.to_name()))?;
         let encloser = next.parent().unwrap_or(next);
-        let covering = self.covering(next, keys, budget)?;
-        let record = self.matching(encloser, keys, budget)?;
-        check_encloser(encloser, record.fields.bitmap)?;
-        Ok((encloser, record, covering.has_flag(OPT_OUT)))
+        let covering = self.find_covering(next, keys, budget)?;
+        let record = self.find_matching(encloser, keys, budget)?;
+        check_can_be_encloser(encloser, record.fields.bitmap)?;
+        Ok((encloser, record, covering.has_flag(OPT_OUT_FLAG)))
     }
 
-    /// The longest name at or above `name` such that this name and its parent have proofs: the next
-    /// closer name of `name` if the parent is the closest encloser.
+    /// Returns the longest name at or above `name` such that this name and its parent have proofs.
+    /// In a valid proof of the closest encloser, this is the next closer name.
     fn next_closer_of_encloser<'q>(&self, name: NameRef<'q>) -> Option<NameRef<'q>> {
         self.longest_proved(name, |next| {
             next.parent().is_some_and(|parent| self.proofs.contains_key(&parent))
         })
     }
 
-    /// The longest name at or above `name` such that this name and the wildcard below its parent
-    /// have proofs.
+    /// Returns the longest name at or above `name` such that this name and the wildcard below its
+    /// parent have proofs. In a valid denial of a type at a wildcard, this is the next closer name.
     fn next_closer_of_wildcard<'q>(&self, name: NameRef<'q>) -> Option<NameRef<'q>> {
         let has_proof = |wildcard: Name| self.proofs.contains_key(&wildcard.view());
         // A wildcard is not its own next closer name: for a query for the wildcard itself, a record
@@ -234,90 +244,91 @@ impl<'m> Nsec5Records<'m> {
         })
     }
 
-    /// The longest name at or above `name`, and below the apex, that has a proof and is wanted.
+    /// Returns the longest name at or above `name`, and below the apex, that has a proof and for
+    /// which `is_suitable` is true.
     fn longest_proved<'q>(
         &self,
         name: NameRef<'q>,
-        is_wanted: impl Fn(NameRef<'q>) -> bool,
+        is_suitable: impl Fn(NameRef<'q>) -> bool,
     ) -> Option<NameRef<'q>> {
-        let mut at = Some(name);
-        while let Some(next) = at.filter(|next| next.len() > self.apex.len()) {
-            if self.proofs.contains_key(&next) && is_wanted(next) {
+        let mut candidate = Some(name);
+        while let Some(next) = candidate.filter(|next| next.len() > self.apex.len()) {
+            if self.proofs.contains_key(&next) && is_suitable(next) {
                 return Some(next);
             }
-            at = next.parent();
+            candidate = next.parent();
         }
         None
     }
 
-    fn matching(
+    fn find_matching(
         &mut self,
         name: NameRef<'_>,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<Nsec5Record<'m>, ValidationError> {
-        match self.place(name, keys, budget)? {
+        match self.find_position(name, keys, budget)? {
             ChainPosition::Matched(record) => Ok(record),
             ChainPosition::Covered(_) => Err(BogusReason::NotMatched(name.to_name()).into()),
         }
     }
 
-    fn covering(
+    fn find_covering(
         &mut self,
         name: NameRef<'_>,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<Nsec5Record<'m>, ValidationError> {
-        match self.place(name, keys, budget)? {
+        match self.find_position(name, keys, budget)? {
             ChainPosition::Covered(record) => Ok(record),
             ChainPosition::Matched(_) => Err(BogusReason::NameExists(name.to_name()).into()),
         }
     }
 
     /// Verifies the proof of `name` once, and finds its position in the chain.
-    fn place(
+    fn find_position(
         &mut self,
         name: NameRef<'_>,
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<ChainPosition<'m>, ValidationError> {
-        if let Some((_, known)) = self.places.iter().find(|(known, _)| known.view() == name) {
+        if let Some((_, known)) = self.positions.iter().find(|(known, _)| known.view() == name) {
             return Ok(known.clone()?);
         }
         let Some(proofs) = self.proofs.get(&name).cloned() else {
             return Err(BogusReason::NoProof(name.to_name()).into());
         };
-        let place = self.find_place(name, &proofs, keys, budget)?;
-        self.places.push((name.to_name(), place.clone()));
-        Ok(place?)
+        let position = self.evaluate_proofs(name, &proofs, keys, budget)?;
+        self.positions.push((name.to_name(), position.clone()));
+        Ok(position?)
     }
 
     /// Returns the position according to the first valid proof whose hash a record of the same key
     /// matches or covers. The inner error is the reason for the first unusable proof; the outer
     /// error ends the validation.
-    fn find_place(
+    fn evaluate_proofs(
         &mut self,
         name: NameRef<'_>,
         proofs: &[&[u8]],
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<Result<ChainPosition<'m>, BogusReason>, ValidationError> {
-        let mut first = None;
+        let mut first_reason = None;
         for rdata in proofs {
             if self.unusable_proofs > budget.limits().unusable_proofs {
                 break;
             }
             let reason = match self.verify_proof(name, rdata, keys, budget)? {
-                Ok((tag, hash)) => match self.locate(name, tag, &hash) {
-                    Ok(place) => return Ok(Ok(place)),
+                Ok((tag, hash)) => match self.find_record(name, tag, &hash) {
+                    Ok(position) => return Ok(Ok(position)),
                     Err(reason) => reason,
                 },
                 Err(reason) => reason,
             };
             self.unusable_proofs += 1;
-            first = first.or(Some(reason));
+            first_reason = first_reason.or(Some(reason));
         }
-        Ok(Err(first.unwrap_or_else(|| BogusReason::NoProof(name.to_name()))))
+        Ok(Err(first_reason.unwrap_or_else(|| BogusReason::NoProof(name.to_name()))))
     }
 
     /// Verifies a proof; returns the key tag and the hash. The inner error is the reason why the
@@ -326,7 +337,7 @@ impl<'m> Nsec5Records<'m> {
         &self,
         name: NameRef<'_>,
         rdata: &[u8],
-        keys: Keys<'_>,
+        keys: ProofKeys<'_>,
         budget: &mut Budget,
     ) -> Result<Result<(u16, Hash), BogusReason>, ValidationError> {
         let Some((tag, proof)) = rdata.split_first_chunk() else {
@@ -345,20 +356,27 @@ impl<'m> Nsec5Records<'m> {
 
     /// Finds the record for a hash. A proof leads only to records of the same key: in the chain of
     /// another key, the hash is random and could deny existing names.
-    fn locate(&self, name: NameRef<'_>, tag: u16, hash: &Hash) -> Result<ChainPosition<'m>, BogusReason> {
-        let own = || self.list.iter().filter(|record| record.fields.tag == tag);
-        if let Some(record) = own().find(|record| record.hash == *hash) {
+    fn find_record(
+        &self,
+        name: NameRef<'_>,
+        tag: u16,
+        hash: &Hash,
+    ) -> Result<ChainPosition<'m>, BogusReason> {
+        let same_key = || self.list.iter().filter(|record| record.fields.tag == tag);
+        if let Some(record) = same_key().find(|record| record.hash == *hash) {
             return Ok(ChainPosition::Matched(*record));
         }
-        // If several records cover the hash, another record must not hide one with opt-out.
-        let covering = || own().filter(|record| record.covers(hash));
-        if let Some(record) = covering().find(|record| record.has_flag(OPT_OUT)).or_else(|| covering().next())
+        // If several records cover the hash, prefer one with opt-out: the result is then Insecure,
+        // which is the cautious choice.
+        let covering = || same_key().filter(|record| record.covers(hash));
+        if let Some(record) =
+            covering().find(|record| record.has_flag(OPT_OUT_FLAG)).or_else(|| covering().next())
         {
             return Ok(ChainPosition::Covered(*record));
         }
         let is_other = |record: &Nsec5Record<'_>| record.hash == *hash || record.covers(hash);
         Err(if self.list.iter().any(is_other) {
-            BogusReason::OtherProofKey(name.to_name())
+            BogusReason::ProofKeyMismatch(name.to_name())
         } else {
             BogusReason::NotCovered(name.to_name())
         })

@@ -6,7 +6,7 @@
 //! adjacent to another, an attacker would need 2^160 attempts, so the server does not look up the
 //! adjacent hashes. The opt-out flag is never set, because such small spans omit no names.
 
-use crate::denial::names::complete_types;
+use crate::denial::names::insert_rrsig;
 use crate::denial::names::next_closer;
 use crate::denial::nsec3::{self, Hash, Nsec3Params};
 use crate::denial::proof_piece::{GeneratedRecord, ProofPiece, bitmap_types, denial_ttl, name_status};
@@ -16,46 +16,46 @@ use nonesuch_zone::Image;
 use nonesuch_zone::image::ImageNode;
 
 /// Generates the NSEC3 records for a denial; none if the apex is too long for NSEC3 owner names
-/// ([`super::LONGEST_APEX`]).
-pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
-    let maker = Maker::new(image);
+/// ([`super::MAX_APEX_OCTETS`]).
+pub(in crate::denial) fn prove<'i>(image: &'i Image, target: DenialTarget<'i, '_>) -> Proof<'i> {
+    let generator = RecordGenerator::new(image);
     let mut proof = Proof::default();
     let mut push = |record: Option<GeneratedRecord>| {
         if let Some(record) = record {
-            proof.push(ProofPiece::Generated(record));
+            proof.add_piece(ProofPiece::Generated(record));
         }
     };
-    match denied {
+    match target {
         // RFC 5155 §7.2.2.
-        DenialTarget::Name { name, encloser } => {
-            let mut room = [0; MAX_NAME + 2];
-            push(maker.matching(encloser));
-            push(maker.covering(next_closer(name, encloser.name())));
-            let wildcard = encloser.name().write_wildcard(&mut room);
+        DenialTarget::NxDomain { name, encloser } => {
+            let mut buffer = [0; MAX_NAME + 2];
+            push(generator.matching(encloser));
+            push(generator.covering(next_closer(name, encloser.name())));
+            let wildcard = encloser.name().write_wildcard(&mut buffer);
             // A wildcard at a zone cut matches nothing (RFC 4592 §4.2), but it exists.
             push(match image.find_exact(wildcard) {
-                None => maker.covering(wildcard),
-                Some(cut) => maker.matching(cut),
+                None => generator.covering(wildcard),
+                Some(cut) => generator.matching(cut),
             });
         }
         // RFC 5155 §7.2.3, §7.2.4 and §7.2.7: without opt-out, every name has a record.
-        DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => push(maker.matching(node)),
+        DenialTarget::NoData { node } | DenialTarget::NoDs { cut: node } => push(generator.matching(node)),
         // RFC 5155 §7.2.6.
-        DenialTarget::CloserMatch { name, encloser } => {
-            push(maker.covering(next_closer(name, encloser.name())))
+        DenialTarget::WildcardExpansion { name, encloser } => {
+            push(generator.covering(next_closer(name, encloser.name())))
         }
         // RFC 5155 §7.2.5.
-        DenialTarget::WildcardType { name, encloser, wildcard } => {
-            push(maker.matching(encloser));
-            push(maker.covering(next_closer(name, encloser.name())));
-            push(maker.matching(wildcard));
+        DenialTarget::WildcardNoData { name, encloser, wildcard } => {
+            push(generator.matching(encloser));
+            push(generator.covering(next_closer(name, encloser.name())));
+            push(generator.matching(wildcard));
         }
     }
     proof
 }
 
-/// Generates records below one apex.
-struct Maker<'i> {
+/// Generates the NSEC3 records of one zone.
+struct RecordGenerator<'i> {
     image: &'i Image,
     /// Without salt and iterations (RFC 9276 §3.1), unless the zone has a chain with other
     /// parameters. Validators read the parameters from the NSEC3 records (RFC 5155 §8.2). Only
@@ -63,7 +63,7 @@ struct Maker<'i> {
     params: Nsec3Params,
 }
 
-impl<'i> Maker<'i> {
+impl<'i> RecordGenerator<'i> {
     fn new(image: &'i Image) -> Self {
         let params = image
             .nsec3_parameters()
@@ -79,7 +79,7 @@ impl<'i> Maker<'i> {
     fn matching(&self, node: ImageNode<'_>) -> Option<GeneratedRecord> {
         let hash = self.hash(node.name());
         let mut types = bitmap_types(node);
-        complete_types(&mut types, name_status(node));
+        insert_rrsig(&mut types, name_status(node));
         self.record(&hash, &hash_after(hash), &types)
     }
 

@@ -27,7 +27,7 @@ pub enum KeyDirectoryError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A file is malformed, or has another key than expected.
+    /// A file is malformed, or the files of a key do not belong together.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
@@ -46,7 +46,7 @@ pub enum KeyDirectoryError {
         /// The zone.
         zone: Name,
     },
-    /// A `.key` file without a `.private` file.
+    /// A `.key` file has no `.private` file.
     #[error(
         "{}: there is no private key file in the same directory: restore it from a copy, or move this file \
         away; to publish a key that must not sign, add its DNSKEY record to the zone file",
@@ -56,7 +56,7 @@ pub enum KeyDirectoryError {
         /// The `.key` file.
         path: PathBuf,
     },
-    /// A `.private` file without a `.key` file.
+    /// A `.private` file has no `.key` file.
     #[error(
         "{}: there is no public key file (.key) in the same directory: restore it from a copy, or move this file away if the key is no longer used",
         path.display()
@@ -81,7 +81,7 @@ pub enum KeyDirectoryError {
         zone: Name,
         /// The time for which the caller requested keys, in seconds since 1970.
         now: u32,
-        /// Base name of the next key that becomes active, and the time.
+        /// Base name of the key with the earliest activation after `now`, and that time.
         next: Option<(String, u32)>,
     },
     /// The keys cannot sign a zone together.
@@ -89,8 +89,8 @@ pub enum KeyDirectoryError {
     KeySet(#[from] KeySetError),
 }
 
-/// Returns advice for a file in the directory. A missing file was in the directory when its names
-/// were listed, so its path is correct.
+/// Returns advice for a file that was in the list of the directory. Its path is correct, so a
+/// missing file was removed in the meantime.
 fn listed_file_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => {

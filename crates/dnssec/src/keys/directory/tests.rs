@@ -31,7 +31,7 @@ fn directory(files: Vec<KeyFiles>) -> KeyDirectory {
 }
 
 #[test]
-fn keys_of_one_zone_are_read_by_the_times_in_their_files() {
+fn keys_of_one_zone_are_classified_by_the_times_in_their_files() {
     let (now, later) = (KeyTimes::active_since(NOW), KeyTimes::active_since(NOW + 100));
     let other = KeyPair::generate(&"other.".parse().unwrap(), 257, Algorithm::ED25519, None).unwrap();
     let (ksk, zsk) = (pair(257), pair(256));
@@ -45,7 +45,7 @@ fn keys_of_one_zone_are_read_by_the_times_in_their_files() {
 }
 
 #[test]
-fn directories_without_usable_keys_are_refused() {
+fn directories_without_usable_keys_are_errors() {
     let ksk = pair(257);
     let error = KeyDirectory::new(
         Path::new("keys"),
@@ -63,24 +63,24 @@ fn directories_without_usable_keys_are_refused() {
 }
 
 #[test]
-fn halves_of_keys_are_named() {
+fn a_missing_file_of_a_key_is_an_error() {
     let (ksk, zsk) = (pair(257), pair(256));
-    let whole = |key| files(key, &KeyTimes::default());
-    let lone = KeyFiles { public: None, ..whole(&zsk) };
-    let error = directory(vec![whole(&ksk), lone]).key_set(None).unwrap_err();
+    let complete = |key| files(key, &KeyTimes::default());
+    let incomplete = KeyFiles { public: None, ..complete(&zsk) };
+    let error = directory(vec![complete(&ksk), incomplete]).key_set(None).unwrap_err();
     let path = Path::new("keys").join(format!("{}.private", zsk.base_name()));
     assert!(matches!(&error, KeyDirectoryError::NoPublicFile { path: found } if *found == path), "{error}");
-    let offline = KeyFiles { private: None, ..whole(&zsk) };
-    let error = directory(vec![whole(&ksk), offline]).key_set(None).unwrap_err();
+    let offline = KeyFiles { private: None, ..complete(&zsk) };
+    let error = directory(vec![complete(&ksk), offline]).key_set(None).unwrap_err();
     let path = path.with_extension("key");
     assert!(matches!(&error, KeyDirectoryError::NoPrivateFile { path: found } if *found == path), "{error}");
     // The signatures of a KSK may be part of the zone.
-    let offline = KeyFiles { private: None, ..whole(&ksk) };
-    assert_eq!(directory(vec![offline, whole(&zsk)]).key_set(None).unwrap().offline().len(), 1);
+    let offline = KeyFiles { private: None, ..complete(&ksk) };
+    assert_eq!(directory(vec![offline, complete(&zsk)]).key_set(None).unwrap().offline().len(), 1);
 }
 
 #[test]
-fn faults_name_the_file() {
+fn errors_name_the_file() {
     let (a, b) = (pair(257), pair(257));
     let swapped =
         KeyFiles { private: files(&b, &KeyTimes::default()).private, ..files(&a, &KeyTimes::default()) };
@@ -112,7 +112,7 @@ fn faults_name_the_file() {
 /// RFC 5011 §2.1: a key is revoked by another DNSKEY record of the same key. The `.key` file may
 /// have either record.
 #[test]
-fn withdrawn_keys_go_with_and_without_the_revoke_flag() {
+fn withdrawn_keys_are_removed_with_and_without_the_revoke_flag() {
     let usual = pair(257);
     let since = KeyTimes::active_since(NOW);
     let private = PrivateKey::from_bind(&usual.private_file_text(&since)).unwrap();
@@ -120,9 +120,9 @@ fn withdrawn_keys_go_with_and_without_the_revoke_flag() {
     let [plain, flagged] = [&usual, &revoked].map(KeyPair::dnskey_rdata);
     for key in [&usual, &revoked] {
         let with = |lines: &str| {
-            let whole = files(key, &since);
+            let complete = files(key, &since);
             let private = format!("{}{lines}", key.private_file_text(&since).as_str());
-            directory(vec![KeyFiles { private: text(&private), ..whole }, files(&pair(257), &since)])
+            directory(vec![KeyFiles { private: text(&private), ..complete }, files(&pair(257), &since)])
         };
         let timing = with("Revoke: 20260101000000\n").zone_keys(Some(NOW)).unwrap().timing;
         assert_eq!(timing.withdrawn, std::slice::from_ref(&plain));
@@ -130,6 +130,6 @@ fn withdrawn_keys_go_with_and_without_the_revoke_flag() {
         let timing = with(lines).zone_keys(Some(NOW + 31 * 86_400)).unwrap().timing;
         assert_eq!(timing.withdrawn, [plain.clone(), flagged.clone()]);
         // The CDS records of the key without the REVOKE flag are withdrawn too.
-        assert!(timing.sync.iter().any(|found| found == (plain.as_slice(), SyncPhase::Deleted)));
+        assert!(timing.cds.iter().any(|found| found == (plain.as_slice(), CdsPhase::Deleted)));
     }
 }

@@ -1,7 +1,8 @@
-//! The names with changed data or status, and their entries in the chain of the new zone.
+//! The names whose data or status may change, and the bit maps of their chain records in the new
+//! zone.
 
 use super::view::{View, collect_bitmap_types, owns_data, status_below};
-use crate::denial::Mapping;
+use crate::denial::NameHash;
 use crate::denial::names::is_insecure_delegation;
 use crate::denial::nsec3::Hash;
 use crate::denial::nsec3::chain;
@@ -15,26 +16,27 @@ use std::collections::HashSet;
 pub(super) struct AffectedNames<'z> {
     /// Sorted in canonical order, without duplicates.
     pub(super) names: Vec<NameRef<'z>>,
-    /// Indexes of those names that are nodes of the previous zone.
+    /// Indexes of the nodes of the previous zone at these names, and of nodes without data below
+    /// them.
     nodes: HashSet<u32>,
 }
 
 impl<'z> AffectedNames<'z> {
-    /// The changed names, and all names below a name that becomes or ceases to be a zone cut or the
-    /// owner of a DNAME record.
+    /// The changed owners, and all names below an owner that becomes or ceases to be a zone cut or
+    /// the owner of a DNAME record.
     pub(super) fn of(view: &View<'z>) -> Self {
-        let mut names = view.touched.to_vec();
+        let mut names = view.changed_owners.to_vec();
         let mut nodes = HashSet::new();
-        for (&name, &found) in view.touched.iter().zip(view.places) {
+        for (&name, &found) in view.changed_owners.iter().zip(view.old_positions) {
             nodes.extend(found.ok().map(|found| found.index as u32));
             let old = found.ok().map(|found| found.node);
             let is_apex = name == view.old.apex().view();
             let before = old.and_then(|node| status_below_node(node, is_apex));
-            let after = view.data_over(name, || old).and_then(|node| status_below_node(node, is_apex));
+            let after = view.data_or_previous(name, || old).and_then(|node| status_below_node(node, is_apex));
             if before == after {
                 continue;
             }
-            let first = found.map_or_else(|place| place, |found| found.index + 1);
+            let first = found.map_or_else(|insert_at| insert_at, |found| found.index + 1);
             let below = view.old.nodes(first..view.old.node_count());
             for FoundNode { index: place, node } in below.take_while(|below| below.node.name().is_below(name))
             {
@@ -55,37 +57,40 @@ fn status_below_node(node: Node<'_>, is_apex: bool) -> Option<NameStatus> {
     if is_apex { node.has(Rtype::DNAME).then_some(NameStatus::BelowDname) } else { status_below(node) }
 }
 
+/// Sorts names in canonical order and removes duplicates.
 fn sort_names(names: &mut Vec<NameRef<'_>>) {
     names.sort_by(|a, b| a.cmp_canonical(*b));
     names.dedup_by(|a, b| a == b);
 }
 
-/// The state of the new chain at one owner.
+/// The new chain at one owner: a chain record, or its absence.
 pub(super) struct ChainLink {
-    /// Owner of the chain record in the signed zone.
+    /// Owner of the chain record: the name, or its NSEC3 hash below the apex.
     pub(super) owner: Name,
-    /// Bit map of the record; `None` if the new chain has no record here.
-    pub(super) types: Option<Vec<u8>>,
+    /// Bit map of the record; `None` if the new chain has no record with this owner.
+    pub(super) bitmap: Option<Vec<u8>>,
 }
 
-/// The state of the new chain for the changed names, sorted by owner in canonical order. `None` if
-/// two of these names have the same hash, or a new name has the hash of another name.
+/// The new chain at the affected names, sorted by owner in canonical order. For NSEC3, also at
+/// their ancestors. `None` if two of these names have the same hash, or if a new name has the hash
+/// of a name of the previous chain.
 pub(super) fn links(
     view: &View<'_>,
-    changed: &AffectedNames<'_>,
+    affected: &AffectedNames<'_>,
     options: &SignOptions<'_>,
 ) -> Option<Vec<ChainLink>> {
-    let mut shown = Shown { view, changed, mechanism: options.mechanism, types: Vec::new() };
-    if options.mechanism.mapping() == Mapping::Itself {
-        let link = |name: &NameRef<'_>| ChainLink { owner: name.to_name(), types: shown.by_nsec(*name) };
-        return Some(changed.names.iter().map(link).collect());
+    let mut bitmaps = BitmapBuilder { view, affected, mechanism: options.mechanism, types: Vec::new() };
+    if options.mechanism.name_hash() == NameHash::Unhashed {
+        let link =
+            |name: &NameRef<'_>| ChainLink { owner: name.to_name(), bitmap: bitmaps.nsec_bitmap(*name) };
+        return Some(affected.names.iter().map(link).collect());
     }
     let mut canonical = Vec::new();
     let mut hashed: Vec<(Hash, Option<Vec<u8>>)> = Vec::new();
-    for name in with_ancestors(view, changed) {
+    for name in names_and_ancestors(view, affected) {
         let hash = options.nsec3.hash(name, &mut canonical);
-        hashed.push((hash, shown.by_nsec3(name)));
-        if shown.is_fresh(name) && has_nsec3(view, &hash) {
+        hashed.push((hash, bitmaps.nsec3_bitmap(name)));
+        if bitmaps.is_new_name(name) && has_nsec3(view, &hash) {
             return None;
         }
     }
@@ -94,10 +99,10 @@ pub(super) fn links(
         return None;
     }
     let mut owner = Vec::new();
-    let link = |(hash, types)| {
+    let link = |(hash, bitmap)| {
         owner.clear();
         chain::push_owner(&hash, view.old.apex().view(), &mut owner);
-        ChainLink { owner: NameRef::from_checked(&owner).to_name(), types }
+        ChainLink { owner: NameRef::from_checked(&owner).to_name(), bitmap }
     };
     Some(hashed.into_iter().map(link).collect())
 }
@@ -109,28 +114,31 @@ fn has_nsec3(view: &View<'_>, hash: &Hash) -> bool {
     view.old.find(NameRef::from_checked(&owner)).is_ok_and(|found| found.node.has(Rtype::NSEC3))
 }
 
-/// The changed names and their ancestors, which may become or cease to be empty non-terminals.
-fn with_ancestors<'z>(view: &View<'z>, changed: &AffectedNames<'z>) -> Vec<NameRef<'z>> {
-    let apex = view.old.apex().view().len();
-    let mut names = changed.names.clone();
-    for &name in &changed.names {
-        let above = std::iter::successors(name.parent(), |name| name.parent());
-        names.extend(above.take_while(|name| name.len() > apex));
+/// The affected names and their ancestors below the apex, which may become or cease to be empty
+/// non-terminals.
+fn names_and_ancestors<'z>(view: &View<'z>, affected: &AffectedNames<'z>) -> Vec<NameRef<'z>> {
+    let apex_len = view.old.apex().view().len();
+    let mut names = affected.names.clone();
+    for &name in &affected.names {
+        let ancestors = std::iter::successors(name.parent(), |name| name.parent());
+        names.extend(ancestors.take_while(|name| name.len() > apex_len));
     }
     sort_names(&mut names);
     names
 }
 
-/// Computes the bit maps of the chain for names of the new zone.
-struct Shown<'v, 'z> {
+/// Computes the bit maps of chain records of the new zone.
+struct BitmapBuilder<'v, 'z> {
     view: &'v View<'z>,
-    changed: &'v AffectedNames<'z>,
+    affected: &'v AffectedNames<'z>,
     mechanism: Mechanism,
+    /// Buffer for the types of a bit map.
     types: Vec<Rtype>,
 }
 
-impl<'z> Shown<'_, 'z> {
-    fn by_nsec(&mut self, name: NameRef<'_>) -> Option<Vec<u8>> {
+impl<'z> BitmapBuilder<'_, 'z> {
+    /// The bit map of the NSEC record of `name`; `None` if it has no NSEC record.
+    fn nsec_bitmap(&mut self, name: NameRef<'_>) -> Option<Vec<u8>> {
         let node = self.view.data(name)?;
         let status = self.view.status(name, node);
         if !status.is_in_chain() {
@@ -142,13 +150,15 @@ impl<'z> Shown<'_, 'z> {
         Some(rdata.split_off(NameRef::ROOT.len()))
     }
 
-    fn by_nsec3(&mut self, name: NameRef<'_>) -> Option<Vec<u8>> {
+    /// The bit map of the NSEC3 record of `name`, empty for an empty non-terminal; `None` if it has
+    /// no NSEC3 record.
+    fn nsec3_bitmap(&mut self, name: NameRef<'_>) -> Option<Vec<u8>> {
         let is_apex = name == self.view.old.apex().view();
         let opt_out = self.mechanism.is_opt_out();
         let mut out = Vec::new();
         let Some(node) = self.view.data(name) else {
             let is_empty_non_terminal =
-                self.view.occlusion_of(name).is_none() && self.owns_below(name, opt_out);
+                self.view.occlusion_of(name).is_none() && self.has_chain_name_below(name, opt_out);
             return is_empty_non_terminal.then_some(out);
         };
         let status = self.view.status(name, node);
@@ -156,29 +166,30 @@ impl<'z> Shown<'_, 'z> {
             return None;
         }
         collect_bitmap_types(node, is_apex, status, &mut self.types);
-        chain::complete_types(&mut self.types, status);
+        chain::insert_rrsig(&mut self.types, status);
         bitmap::push(&self.types, &mut out);
         Some(out)
     }
 
-    /// Whether a name below `name` is in the chain; no ancestor of `name` may be a zone cut or own
-    /// a DNAME record. The first name with data is always part of the zone; an opt-out chain needs
-    /// a name that it requires.
-    fn owns_below(&self, name: NameRef<'_>, opt_out: bool) -> bool {
+    /// Whether a name below `name` in the new zone has data and is in the chain. With `opt_out`,
+    /// only names that an opt-out chain requires count. No ancestor of `name` may be a zone cut or
+    /// own a DNAME record. The first name with data below `name` is not occluded, so it is in a
+    /// chain without opt-out.
+    fn has_chain_name_below(&self, name: NameRef<'_>, opt_out: bool) -> bool {
         let view = self.view;
-        let first = view.touched_at(name).map_or_else(|place| place, |place| place + 1);
-        let touched = view.touched[first..].iter().take_while(|below| below.is_below(name));
+        let first = view.changed_owner_index(name).map_or_else(|insert_at| insert_at, |index| index + 1);
+        let changed_owners = view.changed_owners[first..].iter().take_while(|below| below.is_below(name));
         let counts = |below: NameRef<'_>, node| !opt_out || view.is_required(below, node);
-        if touched.copied().any(|below| view.data(below).is_some_and(|node| counts(below, node))) {
+        if changed_owners.copied().any(|below| view.data(below).is_some_and(|node| counts(below, node))) {
             return true;
         }
-        let first = view.old.find(name).map_or_else(|place| place, |found| found.index + 1);
+        let first = view.old.find(name).map_or_else(|insert_at| insert_at, |found| found.index + 1);
         let below = view.old.nodes(first..view.old.node_count());
         below.take_while(|below| below.node.name().is_below(name)).any(|FoundNode { index: place, node }| {
-            if !owns_data(node) || view.touched_at(node.name()).is_ok() {
+            if !owns_data(node) || view.changed_owner_index(node.name()).is_ok() {
                 return false;
             }
-            if self.changed.nodes.contains(&(place as u32)) {
+            if self.affected.nodes.contains(&(place as u32)) {
                 return counts(node.name(), node);
             }
             // In the previous zone, a name is required if and only if it has signatures other than
@@ -188,15 +199,15 @@ impl<'z> Shown<'_, 'z> {
         })
     }
 
-    /// Whether the previous chain cannot have contained the name: the zone had no data at or below
-    /// it.
-    fn is_fresh(&self, name: NameRef<'_>) -> bool {
+    /// Whether the previous chain cannot contain the name, because the previous zone has no names
+    /// below it and no data at it.
+    fn is_new_name(&self, name: NameRef<'_>) -> bool {
         let old = self.view.old;
-        let (here, next) = match old.find(name) {
+        let (has_data, next) = match old.find(name) {
             Ok(found) => (owns_data(found.node), found.index + 1),
-            Err(place) => (false, place),
+            Err(insert_at) => (false, insert_at),
         };
-        let is_above = old.node(next).is_some_and(|node| node.name().is_below(name));
-        !here && !is_above
+        let has_names_below = old.node(next).is_some_and(|node| node.name().is_below(name));
+        !has_data && !has_names_below
     }
 }

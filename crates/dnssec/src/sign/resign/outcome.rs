@@ -10,54 +10,56 @@ use nonesuch_zone::{ChangeSet, Contents, NodesBuilder, Splice, ZoneRef};
 #[derive(Debug)]
 pub struct ResignedZone<'a> {
     previous: ZoneRef<'a>,
-    /// The whole zone, or only the new nodes.
+    /// The whole zone, or only the nodes of the planned names, as in [`ZonePatch`].
     signed: Signed,
-    /// The positions of the new nodes; `None` for the whole zone.
-    places: Option<Vec<NameChange>>,
+    /// The planned names; `None` if `signed` is the whole zone.
+    name_changes: Option<Vec<NameChange>>,
 }
 
-/// A name that was planned again: its index, and whether the previous and the new zone have it.
+/// A name that was planned again: its position, and whether the previous and the new zone have it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NameChange {
     /// Its index in the previous zone, or the index at which it would be inserted.
-    pub(super) at: usize,
-    pub(super) was: bool,
-    pub(super) is: bool,
+    pub(super) index: usize,
+    pub(super) in_previous: bool,
+    pub(super) in_new: bool,
 }
 
-/// The names that were planned again.
-pub(super) struct PlannedNames {
+/// The part of the new zone that was planned again; all other names are those of the previous zone.
+pub(super) struct ZonePatch {
+    /// The planned names that the new zone has. The statistics are those of the whole zone.
     pub(super) patch: Signed,
-    /// Sorted in canonical order.
-    pub(super) places: Vec<NameChange>,
+    /// All planned names, sorted in canonical order.
+    pub(super) name_changes: Vec<NameChange>,
 }
 
 impl<'a> ResignedZone<'a> {
-    pub(super) fn incremental(previous: ZoneRef<'a>, PlannedNames { patch, places }: PlannedNames) -> Self {
-        Self { previous, signed: patch, places: Some(places) }
+    pub(super) fn incremental(previous: ZoneRef<'a>, ZonePatch { patch, name_changes }: ZonePatch) -> Self {
+        Self { previous, signed: patch, name_changes: Some(name_changes) }
     }
 
     pub(super) const fn whole(previous: ZoneRef<'a>, signed: Signed) -> Self {
-        Self { previous, signed, places: None }
+        Self { previous, signed, name_changes: None }
     }
 
-    /// The zone, for writing or copying.
+    /// The new zone as nodes of the previous zone and new nodes, for writing or copying.
     #[must_use]
     pub fn splice(&self) -> Splice<'_> {
         let patch = self.signed.contents();
-        let Some(places) = &self.places else { return Splice::of(patch) };
-        let mut parts = Splice::new(patch.apex());
-        let (mut at, mut next) = (0, 0);
-        for place in places {
-            parts.push_nodes(self.previous, at..place.at);
-            at = place.at + usize::from(place.was);
-            if place.is {
-                parts.push_nodes(patch, next..next + 1);
-                next += 1;
+        let Some(name_changes) = &self.name_changes else { return Splice::of(patch) };
+        let mut splice = Splice::new(patch.apex());
+        // Indexes of the next nodes to take from the previous zone and from the patch.
+        let (mut next_old, mut next_new) = (0, 0);
+        for change in name_changes {
+            splice.push_nodes(self.previous, next_old..change.index);
+            next_old = change.index + usize::from(change.in_previous);
+            if change.in_new {
+                splice.push_nodes(patch, next_new..next_new + 1);
+                next_new += 1;
             }
         }
-        parts.push_nodes(self.previous, at..self.previous.node_count());
-        parts
+        splice.push_nodes(self.previous, next_old..self.previous.node_count());
+        splice
     }
 
     /// All differences from the previous signed zone, including signatures and chain, as for IXFR
@@ -65,13 +67,16 @@ impl<'a> ResignedZone<'a> {
     #[must_use]
     pub fn changes(&self) -> ChangeSet {
         let new = self.signed.contents();
-        let Some(places) = &self.places else {
+        let Some(name_changes) = &self.name_changes else {
             // If the whole zone was planned, the previous zone is completely in memory.
             return ChangeSet::between(self.previous.head(), new, |_| true);
         };
         let mut replaced = NodesBuilder::default();
-        let gone = places.iter().filter(|place| place.was).filter_map(|place| self.previous.node(place.at));
-        gone.for_each(|node| replaced.push_node(node));
+        let old_nodes = name_changes
+            .iter()
+            .filter(|change| change.in_previous)
+            .filter_map(|change| self.previous.node(change.index));
+        old_nodes.for_each(|node| replaced.push_node(node));
         let replaced = Contents::from_nodes(self.previous.apex(), replaced);
         ChangeSet::between(&replaced, new, |_| true)
     }
@@ -81,20 +86,22 @@ impl<'a> ResignedZone<'a> {
     /// # Errors
     /// If an unchanged part of the previous zone cannot be loaded.
     pub fn into_signed(self) -> Result<Signed, SignError> {
-        if self.places.is_none() {
+        if self.name_changes.is_none() {
             return Ok(self.signed);
         }
         let contents = self.splice().to_contents()?;
         Ok(Signed { contents, ..self.signed })
     }
 
-    /// Whether the new zone has parts of the file of the previous zone that were not read.
+    /// Whether the new zone refers to the file of the previous zone for unchanged parts. The file
+    /// must then remain until the new zone is written or copied.
     #[must_use]
-    pub const fn keeps_parts_of_file(&self) -> bool {
-        self.places.is_some() && matches!(self.previous, ZoneRef::Stored(_))
+    pub const fn refers_to_previous_file(&self) -> bool {
+        self.name_changes.is_some() && matches!(self.previous, ZoneRef::Stored(_))
     }
 
-    pub(super) fn warn(&mut self, warnings: Vec<SignWarning>) {
+    /// Adds the warnings that the zone does not have yet.
+    pub(super) fn add_warnings(&mut self, warnings: Vec<SignWarning>) {
         for warning in warnings {
             if !self.signed.warnings.contains(&warning) {
                 self.signed.warnings.push(warning);
@@ -119,11 +126,11 @@ impl<'a> ResignedZone<'a> {
         self.signed.warnings()
     }
 
-    /// Number of names that were planned again; `None` if the whole zone was planned. This is the
-    /// case if the key set, the parameters of the chain or its TTL differ, or if this signer would
-    /// have generated another previous zone.
+    /// Number of names that were planned again; `None` if the whole zone was planned. This is
+    /// necessary if the signing keys, the parameters of the chain or its TTL change, or if the
+    /// previous zone has other records than this signer would have generated.
     #[must_use]
     pub fn names_planned(&self) -> Option<usize> {
-        self.places.as_ref().map(Vec::len)
+        self.name_changes.as_ref().map(Vec::len)
     }
 }

@@ -1,13 +1,13 @@
-//! Scans the previous zone: whether its chain can be updated, which signatures are too old for
-//! reuse, and whether a sample of them verifies. For a compiled zone, the directory of the file
-//! provides most of this.
+//! Scans the previous zone: checks that its chain can be updated, finds the signatures that must be
+//! replaced, and verifies a sample of the others. For a compiled zone, the directory of the file
+//! often makes reading the names unnecessary.
 
-use crate::denial::Mapping;
 use crate::denial::Mechanism;
-use crate::denial::nsec3::OPT_OUT;
+use crate::denial::NameHash;
+use crate::denial::nsec3::OPT_OUT_FLAG;
 use crate::rrsig::{Rrsig, push_signed_data};
+use crate::sign::key_assignment::KeyAssignment;
 use crate::sign::reuse::ReusableSignatures;
-use crate::sign::signers::Signers;
 use crate::sign::{SignError, SignOptions};
 use nonesuch_crypto::{VerifyItem, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
@@ -15,8 +15,8 @@ use nonesuch_zone::compiled::{ChunkSummary, Uniformity, chain_pattern, signers_p
 use nonesuch_zone::{FoundNode, Node, Rrset, ZoneRef};
 use std::ops::Range;
 
-/// Number of signatures that are verified cryptographically.
-const SAMPLE: usize = 32;
+/// Maximum number of names whose reusable signatures are verified as a sample.
+const SAMPLED_NAMES: usize = 32;
 
 /// The result of the scan.
 pub(super) struct Scan {
@@ -33,19 +33,20 @@ pub(super) struct Scan {
 }
 
 /// The expected properties of the previous zone.
-struct Expected<'a> {
-    keys: &'a Signers<'a>,
+struct ExpectedZone<'a> {
+    assignment: &'a KeyAssignment<'a>,
     reuse: &'a ReusableSignatures<'a>,
-    rtype: Rtype,
-    /// The first octets of all NSEC3 RDATA; empty for NSEC.
-    fields: Vec<u8>,
-    /// TTL of the chain records.
-    ttl: u32,
-    /// The pattern in the directory of a compiled zone for RRsets that all keys sign. `None` if
-    /// signatures of a key cannot be reused.
-    signers: Option<Vec<u8>>,
-    /// The pattern in the directory for the chain.
-    chain: Vec<u8>,
+    /// Type of the chain records.
+    chain_type: Rtype,
+    /// The first octets of the RDATA of all NSEC3 records, with the parameters; empty for NSEC.
+    rdata_prefix: Vec<u8>,
+    /// TTL of the chain records in seconds.
+    chain_ttl: u32,
+    /// The [`signers_pattern`] of RRsets other than the key set. `None` if signatures of a key
+    /// cannot be reused.
+    signers_pattern: Option<Vec<u8>>,
+    /// The [`chain_pattern`].
+    chain_pattern: Vec<u8>,
 }
 
 /// The type of the records of a chain that can be updated.
@@ -59,44 +60,60 @@ pub(super) fn chain_type(mechanism: Mechanism) -> Option<Rtype> {
 }
 
 /// Scans the previous zone; `None` if it does not have the requested chain.
+///
+/// # Errors
+/// If a part of the zone cannot be loaded, or a signature of the sample does not verify.
 pub(super) fn scan(
     previous: ZoneRef<'_>,
-    keys: &Signers<'_>,
+    assignment: &KeyAssignment<'_>,
     reuse: &ReusableSignatures<'_>,
     options: &SignOptions<'_>,
 ) -> Result<Option<Scan>, SignError> {
-    let (Some(rtype), Some(soa)) = (chain_type(options.mechanism), previous.soa()) else { return Ok(None) };
-    let mut fields = Vec::new();
-    if options.mechanism.mapping() == Mapping::Sha1 {
-        options.nsec3.push_fields(if options.mechanism.is_opt_out() { OPT_OUT } else { 0 }, &mut fields);
+    let (Some(chain_type), Some(soa)) = (chain_type(options.mechanism), previous.soa()) else {
+        return Ok(None);
+    };
+    let mut rdata_prefix = Vec::new();
+    if options.mechanism.name_hash() == NameHash::Sha1 {
+        options
+            .nsec3
+            .push_fields(if options.mechanism.is_opt_out() { OPT_OUT_FLAG } else { 0 }, &mut rdata_prefix);
     }
-    let (ttl, mut chain) = (soa.negative_ttl(), Vec::new());
-    chain_pattern(rtype, ttl, &fields, &mut chain);
-    let expected = Expected { keys, reuse, rtype, fields, ttl, signers: signers(keys, reuse), chain };
+    let (chain_ttl, mut chain_octets) = (soa.negative_ttl(), Vec::new());
+    chain_pattern(chain_type, chain_ttl, &rdata_prefix, &mut chain_octets);
+    let expected = ExpectedZone {
+        assignment,
+        reuse,
+        chain_type,
+        rdata_prefix,
+        chain_ttl,
+        signers_pattern: data_signers_pattern(assignment, reuse),
+        chain_pattern: chain_octets,
+    };
     let mut scan = Scan { stale: Vec::new(), records: 0, signatures: 0, rrsets_signed: 0, chain_records: 0 };
-    let is_mendable = match previous {
-        ZoneRef::Contents(contents) => expected.look_through(previous, 0..contents.node_count(), &mut scan),
+    let has_requested_chain = match previous {
+        ZoneRef::Contents(contents) => expected.scan_nodes(previous, 0..contents.node_count(), &mut scan),
         ZoneRef::Stored(zone) => zone.chunks().all(|chunk| {
-            expected.is_told(chunk, &mut scan)
-                || expected.look_through(previous, chunk.node_range(), &mut scan)
+            expected.accepts_summary(chunk, &mut scan)
+                || expected.scan_nodes(previous, chunk.node_range(), &mut scan)
         }),
     };
     previous.check_loaded()?;
-    if !is_mendable {
+    if !has_requested_chain {
         return Ok(None);
     }
-    verify_sample(previous, keys, reuse)?;
+    verify_sample(previous, assignment, reuse)?;
     Ok(Some(scan))
 }
 
-/// The pattern of the keys that sign RRsets other than the key set.
-fn signers(keys: &Signers<'_>, reuse: &ReusableSignatures<'_>) -> Option<Vec<u8>> {
-    let numbers = keys.signers_at_apex(Rtype::A);
-    let mut signers: Vec<(u8, u16)> = numbers
+/// The [`signers_pattern`] of the keys that sign RRsets other than the key set. `None` if
+/// signatures of one of them cannot be reused.
+fn data_signers_pattern(assignment: &KeyAssignment<'_>, reuse: &ReusableSignatures<'_>) -> Option<Vec<u8>> {
+    let indexes = assignment.signers_at_apex(Rtype::A);
+    let mut signers: Vec<(u8, u16)> = indexes
         .iter()
-        .map(|number| {
-            let key = &keys.keys().keys()[*number];
-            reuse.public(*number).map(|_| (key.algorithm().0, key.tag()))
+        .map(|index| {
+            let key = &assignment.key_set().keys()[*index];
+            reuse.public_key(*index).map(|_| (key.algorithm().0, key.tag()))
         })
         .collect::<Option<_>>()?;
     let mut pattern = Vec::new();
@@ -104,78 +121,78 @@ fn signers(keys: &Signers<'_>, reuse: &ReusableSignatures<'_>) -> Option<Vec<u8>
     Some(pattern)
 }
 
-impl Expected<'_> {
-    /// Whether the directory shows that a chunk need not be scanned: no signature must be replaced,
-    /// and the chain is as expected. Adds the numbers of the chunk to `scan` in this case.
-    fn is_told(&self, chunk: ChunkSummary<'_>, scan: &mut Scan) -> bool {
-        let signed = match chunk.signers() {
+impl ExpectedZone<'_> {
+    /// Whether the directory shows that the names of a chunk need not be read: no signature must be
+    /// replaced, and the chain is as expected. If so, adds the numbers of the chunk to `scan`.
+    fn accepts_summary(&self, chunk: ChunkSummary<'_>, scan: &mut Scan) -> bool {
+        let are_signatures_reusable = match chunk.signers() {
             Uniformity::Absent => true,
             Uniformity::Uniform(pattern) => {
-                self.signers.as_deref() == Some(pattern)
+                self.signers_pattern.as_deref() == Some(pattern)
                     && self.reuse.are_fresh_between(chunk.inceptions(), chunk.expirations())
             }
             Uniformity::Mixed => false,
         };
-        let chained = match chunk.chain() {
+        let is_chain_expected = match chunk.chain() {
             Uniformity::Absent => true,
-            Uniformity::Uniform(pattern) => pattern == self.chain,
+            Uniformity::Uniform(pattern) => pattern == self.chain_pattern,
             Uniformity::Mixed => false,
         };
-        // The keys that sign the key set at the apex may be others.
-        let told = signed && chained && chunk.node_range().start > 0;
-        if told {
+        // Other keys may sign the key set at the apex, so the first chunk is always read.
+        let is_accepted = are_signatures_reusable && is_chain_expected && chunk.node_range().start > 0;
+        if is_accepted {
             scan.records += chunk.records();
             scan.signatures += chunk.signatures();
             scan.rrsets_signed += chunk.signed_rrsets();
             scan.chain_records += chunk.chain_records();
         }
-        told
+        is_accepted
     }
 
-    /// Scans the names at `places`; `false` if they do not have the requested chain.
-    fn look_through(&self, previous: ZoneRef<'_>, places: Range<usize>, scan: &mut Scan) -> bool {
+    /// Scans the nodes with the indexes `places`; `false` if they do not have the requested chain.
+    fn scan_nodes(&self, previous: ZoneRef<'_>, places: Range<usize>, scan: &mut Scan) -> bool {
         previous.nodes(places).all(|FoundNode { index: place, node }| {
-            let is_stale = self.look_at(node, scan);
+            let is_stale = self.scan_node(node, scan);
             scan.stale.extend(is_stale.filter(|is_stale| *is_stale).map(|_| place as u32));
             is_stale.is_some()
         })
     }
 
-    /// Whether a signature of the node must be replaced; `None` if its chain record is of another
-    /// chain.
-    fn look_at(&self, node: Node<'_>, scan: &mut Scan) -> Option<bool> {
-        let mut stale = false;
-        let mut unsigned_link = false;
+    /// Whether a signature of the node must be replaced or is missing at its chain record; `None`
+    /// if the chain record is not of the requested chain.
+    fn scan_node(&self, node: Node<'_>, scan: &mut Scan) -> Option<bool> {
+        let mut is_stale = false;
+        let mut is_chain_record_unsigned = false;
         for rrset in node.rrsets() {
             scan.records += rrset.count() as u64;
             match rrset.rtype() {
                 Rtype::RRSIG => {
-                    unsigned_link &= rrset.covered() != self.rtype;
+                    is_chain_record_unsigned &= rrset.covered() != self.chain_type;
                     scan.signatures += rrset.count() as u64;
                     scan.rrsets_signed += 1;
-                    stale |= !self.are_fresh(node.name(), rrset);
+                    is_stale |= !self.are_fresh(node.name(), rrset);
                 }
                 rtype @ (Rtype::NSEC | Rtype::NSEC3) => {
-                    let fits = rtype == self.rtype
-                        && rrset.ttl() == self.ttl
+                    let is_expected = rtype == self.chain_type
+                        && rrset.ttl() == self.chain_ttl
                         && rrset.count() == 1
-                        && rrset.rdatas().all(|rdata| rdata.starts_with(&self.fields));
-                    if !fits {
+                        && rrset.rdatas().all(|rdata| rdata.starts_with(&self.rdata_prefix));
+                    if !is_expected {
                         return None;
                     }
                     scan.chain_records += 1;
-                    unsigned_link = true;
+                    is_chain_record_unsigned = true;
                 }
                 _ => {}
             }
         }
-        Some(stale | unsigned_link)
+        Some(is_stale | is_chain_record_unsigned)
     }
 
     /// Whether the signatures are by exactly the keys that sign such an RRset, and none is too old.
     fn are_fresh(&self, owner: NameRef<'_>, signatures: Rrset<'_>) -> bool {
-        let signers = self.keys.signers_at(owner, signatures.covered());
-        let copied = || self.keys.copied(owner, signatures.covered());
+        let signers = self.assignment.signers_at(owner, signatures.covered());
+        let copied = || self.assignment.copied_signatures(owner, signatures.covered());
         signatures.count() == signers.len() + copied().count()
             && copied().all(|copied| signatures.rdatas().any(|rdata| rdata == copied))
             && signers.iter().all(|key| {
@@ -184,15 +201,19 @@ impl Expected<'_> {
     }
 }
 
-/// Verifies some of the reusable signatures, evenly distributed over the zone.
+/// Verifies the reusable signatures of at most [`SAMPLED_NAMES`] names, which are evenly
+/// distributed over the zone, or of all names if [`ReusableSignatures::verifies_all`].
+///
+/// # Errors
+/// [`SignError::BadPrevious`] if one of them does not verify.
 pub(super) fn verify_sample(
     previous: ZoneRef<'_>,
-    keys: &Signers<'_>,
+    assignment: &KeyAssignment<'_>,
     reuse: &ReusableSignatures<'_>,
 ) -> Result<(), SignError> {
     let count = previous.node_count();
-    let step = if reuse.verifies_all() { 1 } else { count.div_ceil(SAMPLE) };
-    let (mut messages, mut places) = (Vec::new(), Vec::new());
+    let step = if reuse.verifies_all() { 1 } else { count.div_ceil(SAMPLED_NAMES) };
+    let (mut messages, mut checks) = (Vec::new(), Vec::new());
     for start in (0..count).step_by(step.max(1)) {
         let mut window = previous.nodes(start..(start + step).min(count));
         let is_signed =
@@ -201,24 +222,24 @@ pub(super) fn verify_sample(
         for rrset in node.rrsets() {
             let Some(signatures) = node.signatures(rrset.rtype()) else { continue };
             for fields in signatures.rdatas().filter_map(Rrsig::parse) {
-                let by = |key: &&usize| reuse.is_fresh(**key, &fields);
-                let Some(&key) = keys.signers_at(node.name(), rrset.rtype()).iter().find(by) else {
+                let is_by = |key: &&usize| reuse.is_fresh(**key, &fields);
+                let Some(&key) = assignment.signers_at(node.name(), rrset.rtype()).iter().find(is_by) else {
                     continue;
                 };
                 let first = messages.len();
                 push_signed_data(&fields, node.name(), rrset.rdatas(), &mut messages);
-                places.push((node, fields, key, first..messages.len()));
+                checks.push((node, fields, key, first..messages.len()));
             }
         }
     }
-    let items = places.iter().filter_map(|(_, fields, key, message)| {
+    let items = checks.iter().filter_map(|(_, fields, key, message)| {
         let message = &messages[message.clone()];
-        Some(VerifyItem { key: reuse.public(*key)?, message, signature: fields.signature })
+        Some(VerifyItem { key: reuse.public_key(*key)?, message, signature: fields.signature })
     });
     let items: Vec<_> = items.collect();
     let mut outcome = Vec::new();
     verify_batch(&items, &mut outcome);
-    match places.iter().zip(outcome).find(|(_, result)| result.is_err()) {
+    match checks.iter().zip(outcome).find(|(_, result)| result.is_err()) {
         None => Ok(()),
         Some(((node, fields, ..), _)) => Err(SignError::BadPrevious {
             owner: node.name().to_name(),

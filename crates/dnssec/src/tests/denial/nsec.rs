@@ -2,8 +2,8 @@
 //! intended conclusions.
 
 use super::*;
-use crate::denial::names::common_labels;
-use crate::online::prepare::strip;
+use crate::denial::names::common_label_count;
+use crate::online::prepare::remove_chain_add_dnskeys;
 use std::collections::BTreeSet;
 
 const QTYPES: [Rtype; 4] = [Rtype::A, Rtype::TXT, Rtype::DS, Rtype(65_401)];
@@ -40,7 +40,7 @@ impl Nsec {
     /// Number of labels of the closest encloser of `name` that a validator derives from this
     /// record.
     fn encloser_labels(&self, name: NameRef<'_>) -> usize {
-        common_labels(self.owner.view(), name).max(common_labels(self.next.view(), name))
+        common_label_count(self.owner.view(), name).max(common_label_count(self.next.view(), name))
     }
 
     fn lacks(&self, qtype: Rtype) -> bool {
@@ -408,7 +408,8 @@ fn the_root_and_an_apex_of_the_greatest_length() {
 fn check_over_signed(records: &str, mechanism: Mechanism) {
     let (unsigned, keys) = (zone(records), csk_of("example."));
     let signed = sign(&unsigned, &keys, &options(mechanism)).unwrap();
-    let (plain, over) = (Zone::new(&unsigned), Zone::new(&strip(signed.contents(), 0, &[])));
+    let (plain, over) =
+        (Zone::new(&unsigned), Zone::new(&remove_chain_add_dnskeys(signed.contents(), 0, &[])));
     for question in plain.questions().iter().filter(|question| **question != plain.apex) {
         for qtype in QTYPES {
             let case = plain.case(question.view(), qtype);
@@ -432,7 +433,7 @@ fn check_over_signed(records: &str, mechanism: Mechanism) {
 /// not disclose the names to which it expands.
 #[test]
 fn over_signed_zones() {
-    ALL.into_iter().for_each(|mechanism| check_over_signed(EVERY_CASE, mechanism));
+    NSEC_AND_NSEC3.into_iter().for_each(|mechanism| check_over_signed(EVERY_CASE, mechanism));
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 //! carries". One round of proving is sufficient for all names without a stored proof.
 
 use super::*;
-use crate::denial::nsec5::{Nsec5, OPT_OUT, WILDCARD, hash_of as hash_of_owner};
+use crate::denial::nsec5::{Nsec5, OPT_OUT_FLAG, WILDCARD_FLAG, decode_owner as hash_of_owner};
 use crate::denial::prove::prove_nsec5;
 use crate::tests::nsec5::vrf;
 use std::collections::HashMap;
@@ -154,7 +154,7 @@ impl Served {
                 false => record.owner < hash || hash < record.next,
             };
             let record = records.iter().find(covers).unwrap_or_else(|| panic!("{covered}: {records:?}"));
-            assert_eq!(record.flags & OPT_OUT != 0, self.opt_out);
+            assert_eq!(record.flags & OPT_OUT_FLAG != 0, self.opt_out);
         }
     }
 
@@ -162,8 +162,8 @@ impl Served {
         let types = self.zone.types(matched.view()).unwrap();
         assert!(types.iter().all(|rtype| record.types.contains(rtype)), "{matched}: {record:?}");
         match case {
-            Case::NameError { .. } => assert_eq!(record.flags & WILDCARD, 0),
-            Case::CutWildcard { .. } => assert_eq!(record.flags & WILDCARD, WILDCARD),
+            Case::NameError { .. } => assert_eq!(record.flags & WILDCARD_FLAG, 0),
+            Case::CutWildcard { .. } => assert_eq!(record.flags & WILDCARD_FLAG, WILDCARD_FLAG),
             Case::NoDs { cut } if cut != matched => {}
             Case::NoDs { .. } => assert!(!record.types.contains(&Rtype::DS)),
             _ => assert!(!record.types.contains(&qtype) && !record.types.contains(&Rtype::CNAME)),

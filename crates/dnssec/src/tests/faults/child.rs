@@ -55,7 +55,7 @@ fn with(bench: &mut Bench, records: &[&str]) {
 }
 
 fn breaks(rtype: Rtype) -> Found {
-    found("example.", Some(rtype), FaultReason::ChildBreaksDelegation)
+    found("example.", Some(rtype), FaultReason::CdsBreaksDelegation)
 }
 
 fn cds_of_another_key(bench: &mut Bench) -> Found {
@@ -92,22 +92,22 @@ fn cds_and_cdnskey_differ(bench: &mut Bench) -> Found {
     let cds = cds_text(&bench.keys.keys()[0], DigestType::SHA256);
     let (key, other) = (cdnskey_text(&bench.keys.keys()[0]), cdnskey_text(&stranger(bench)));
     with(bench, &[&format!("@ CDS {cds}"), &format!("@ CDNSKEY {key}"), &format!("@ CDNSKEY {other}")]);
-    found("example.", Some(Rtype::CDS), FaultReason::ChildMismatch)
+    found("example.", Some(Rtype::CDS), FaultReason::CdsCdnskeyMismatch)
 }
 
 fn removal_in_one(bench: &mut Bench) -> Found {
     let key = cdnskey_text(&bench.keys.keys()[0]);
     with(bench, &["@ CDS 0 0 0 00", &format!("@ CDNSKEY {key}")]);
-    found("example.", Some(Rtype::CDS), FaultReason::ChildMismatch)
+    found("example.", Some(Rtype::CDS), FaultReason::CdsCdnskeyMismatch)
 }
 
 fn removal_beside_another(bench: &mut Bench) -> Found {
     let text = cds_text(&bench.keys.keys()[0], DigestType::SHA256);
     with(bench, &["@ CDS 0 0 0 00", &format!("@ CDS {text}")]);
-    found("example.", Some(Rtype::CDS), FaultReason::ChildDelete)
+    found("example.", Some(Rtype::CDS), FaultReason::InvalidDsDeletion)
 }
 
 fn removal_with_other_fields(bench: &mut Bench) -> Found {
     with(bench, &["@ CDNSKEY 257 3 0 AA=="]);
-    found("example.", Some(Rtype::CDNSKEY), FaultReason::ChildDelete)
+    found("example.", Some(Rtype::CDNSKEY), FaultReason::InvalidDsDeletion)
 }

@@ -69,8 +69,11 @@ fn no_usable_key(bench: &mut Bench) -> Found {
     if bench.is_nsec5() {
         let signatures = bench.lines.iter().filter(|line| Bench::fields(line)[3] == "RRSIG").count() as u64;
         for (rtype, count) in [(Rtype::RRSIG, signatures), (Rtype::DNSKEY, 1)] {
-            expected =
-                expected.and(APEX, Some(rtype), FaultReason::NotAnAlias { algorithm: Algorithm(5), count });
+            expected = expected.and(
+                APEX,
+                Some(rtype),
+                FaultReason::NotAliasAlgorithm { algorithm: Algorithm(5), count },
+            );
         }
     }
     expected
@@ -105,7 +108,8 @@ fn key_altered(bench: &mut Bench) -> Found {
     for (owner, rtype) in signed_rrsets(&bench.contents()) {
         if rtype != Rtype::DNSKEY {
             let reason = FaultReason::UnknownKey { tag: second, algorithm };
-            expected = expected.warned(VerifyWarning::SpareSignature { owner: name(&owner), rtype, reason });
+            expected =
+                expected.warned(VerifyWarning::SurplusSignature { owner: name(&owner), rtype, reason });
         }
     }
     expected

@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
         flag_changed(bench, B, 2, FaultReason::WildcardFlagSet { name: name(B) })
     }),
     row("opt-out flag set on one record", RECORD, Scope::Nsec5Complete, |bench| {
-        flag_changed(bench, B, 1, FaultReason::UnevenOptOut)
+        flag_changed(bench, B, 1, FaultReason::MixedOptOut)
     }),
     row("opt-out flag clear on one record", RECORD, Scope::Nsec5OptOut, opt_out_clear_on_one),
     row("NSEC5 bit map shows NSEC5", RECORD, Scope::Nsec5, |bench| shows(bench, B, Rtype::NSEC5)),
@@ -147,19 +147,19 @@ fn numbers_of_records_are_told() {
     let mut bench = control(algorithm, Mechanism::Nsec5);
     let names = hashed_owners(&bench).len() as u64;
     take_out(&mut bench, B);
-    let reason = FaultReason::ChainCount { records: names - 1, least: names, most: names };
+    let reason = FaultReason::ChainCount { records: names - 1, min_names: names, max_names: names };
     assert_eq!(report(&bench.contents()).faults, found(APEX, NSEC5, reason).faults);
     // If an insecure delegation replaces a secure one, the total number is correct, and the numbers
     // of the kinds are not.
     let mut bench = control(algorithm, Mechanism::Nsec5OptOut);
     take_out(&mut bench, "s.example.");
     record_too_much(&mut bench, "d.example.");
-    let kind = |types: &[Rtype], records, least| FaultReason::ChainKind {
+    let kind = |types: &[Rtype], records, names| FaultReason::ChainKindCount {
         types: types.to_vec(),
         wildcard: false,
         records,
-        least,
-        most: least,
+        min_names: names,
+        max_names: names,
     };
     let expected = found(APEX, NSEC5, kind(&[Rtype::NS, Rtype::DS, Rtype::RRSIG], 0, 1)).and(
         APEX,
@@ -167,7 +167,7 @@ fn numbers_of_records_are_told() {
         kind(&[Rtype::A, Rtype::TXT, Rtype::RRSIG], 2, 1),
     );
     let mut faults = report(&bench.contents()).faults;
-    faults.sort_by_key(|fault| matches!(fault.reason, FaultReason::ChainKind { records: 2, .. }));
+    faults.sort_by_key(|fault| matches!(fault.reason, FaultReason::ChainKindCount { records: 2, .. }));
     assert_eq!(faults, expected.faults);
 }
 
@@ -293,7 +293,7 @@ fn opt_out_clear_on_one(bench: &mut Bench) -> Found {
     let covering = insecure.map(|owner| before(bench, &bench.chain_owner(owner)));
     let at = hashed_owners(bench).into_iter().find(|owner| !covering.contains(owner)).unwrap();
     change_flag(bench, &at, 1);
-    found(&at, NSEC5, FaultReason::UnevenOptOut)
+    found(&at, NSEC5, FaultReason::MixedOptOut)
 }
 
 fn shows(bench: &mut Bench, owner: &str, rtype: Rtype) -> Found {
@@ -372,7 +372,7 @@ fn plain_dnskey(bench: &mut Bench) -> Found {
     bench.add(&format!("example. 3600 IN DNSKEY 0 3 {} {}", algorithm.0, BASE64.encode(&public)));
     bench.sign_again(APEX, Rtype::DNSKEY, untouched);
     let tag = nonesuch_crypto::key_tag(&[&[0, 0, 3, algorithm.0][..], &public].concat());
-    found(APEX, DNSKEY, FaultReason::NotAnAlias { algorithm, count: 1 })
+    found(APEX, DNSKEY, FaultReason::NotAliasAlgorithm { algorithm, count: 1 })
         .warned(VerifyWarning::NotAZoneKey { tag, flags: 0 })
 }
 
@@ -381,12 +381,12 @@ fn plain_signature(bench: &mut Bench) -> Found {
     let (tag, alias) = key_of(bench);
     let algorithm = alias.without_alias();
     let mut expected =
-        found("a.example.", Some(Rtype::RRSIG), FaultReason::NotAnAlias { algorithm, count: 2 });
+        found("a.example.", Some(Rtype::RRSIG), FaultReason::NotAliasAlgorithm { algorithm, count: 2 });
     for owner in ["a.example.", B] {
         bench.sign_more(owner, Rtype::A, |fields| fields.algorithm = algorithm);
         let reason = FaultReason::UnknownKey { tag, algorithm };
         let owner = name(owner);
-        expected = expected.warned(VerifyWarning::SpareSignature { owner, rtype: Rtype::A, reason });
+        expected = expected.warned(VerifyWarning::SurplusSignature { owner, rtype: Rtype::A, reason });
     }
     expected
 }
@@ -397,10 +397,10 @@ fn plain_cds(bench: &mut Bench) -> Found {
     bench.sign_again(APEX, Rtype::CDS, untouched);
     bench.edit_chain(APEX, |rdata| format!("{rdata} CDS"));
     let rtype = Some(Rtype::CDS);
-    found(APEX, rtype, FaultReason::ChildBreaksDelegation).and(
+    found(APEX, rtype, FaultReason::CdsBreaksDelegation).and(
         APEX,
         rtype,
-        FaultReason::NotAnAlias { algorithm, count: 1 },
+        FaultReason::NotAliasAlgorithm { algorithm, count: 1 },
     )
 }
 

@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[
         })
     }),
     row("another hash beside a stored proof", RULE, Scope::Nsec5, |bench| {
-        of_b(bench, FaultReason::StoredHash, |b, hashes, _| hashes[b][0] ^= 1)
+        of_b(bench, FaultReason::StoredHashMismatch, |b, hashes, _| hashes[b][0] ^= 1)
     }),
     row("stored proof missing", RULE, Scope::Nsec5, |bench| {
         let proofs = proofs_of(bench, &without_b());
@@ -116,6 +116,7 @@ fn forgotten(bench: &mut Bench) -> Found {
     let proofs = proofs_of(bench, &without_b());
     let records = proofs.len() as u64;
     let insecure = if bench.mechanism.is_opt_out() { 3 } else { 0 };
-    let reason = FaultReason::ChainCount { records, least: records + 1, most: records + 1 + insecure };
+    let reason =
+        FaultReason::ChainCount { records, min_names: records + 1, max_names: records + 1 + insecure };
     found("example.", NSEC5, reason).and(B, PROOF, FaultReason::ProofMissing).by(proofs)
 }

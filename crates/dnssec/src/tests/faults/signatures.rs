@@ -230,7 +230,7 @@ fn wrong_labels(bench: &mut Bench, owner: &str, expected: u8, wrong: u8) -> Foun
 fn original_ttl_too_high(bench: &mut Bench) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.original_ttl = 3601);
-    found(B, A, FaultReason::WrongOriginalTtl { tag, original: 3601, ttl: 3600 })
+    found(B, A, FaultReason::TtlBelowOriginal { tag, original: 3601, ttl: 3600 })
 }
 
 fn original_ttl_too_low(bench: &mut Bench) -> Found {

@@ -8,13 +8,13 @@ use nonesuch_crypto::vrf::VrfAlgorithm;
 
 pub(super) const ROWS: &[Row] = &[
     row("TTL of the SOA minimum", "RFC 9077 §3", Scope::Every, old_ttl),
-    row("the next name in upper case", "RFC 6840 §5.1", Scope::Nsec, |cell| {
-        let mut bench = cell.signed(RECORDS, cell.csk());
+    row("the next name in upper case", "RFC 6840 §5.1", Scope::Nsec, |variant| {
+        let mut bench = variant.signed(RECORDS, variant.csk());
         bench.edit_chain("a.example.", |rdata| rdata.replace("b.example.", "B.Example."));
         bench.into()
     }),
-    row("hashes in upper case", "RFC 5155 §3.3", Scope::Nsec3, |cell| {
-        let mut bench = cell.signed(RECORDS, cell.csk());
+    row("hashes in upper case", "RFC 5155 §3.3", Scope::Nsec3, |variant| {
+        let mut bench = variant.signed(RECORDS, variant.csk());
         for line in
             bench.lines.iter_mut().filter(|line| line.contains("\tNSEC3\t") || line.contains("\tNSEC3 "))
         {
@@ -23,28 +23,32 @@ pub(super) const ROWS: &[Row] = &[
         }
         bench.into()
     }),
-    row("a salt of one octet", "RFC 5155 §3.1.5", Scope::Nsec3, |cell| parameters(cell, vec![0], 0)),
-    row("a salt of 255 octets", "RFC 5155 §3.1.5", Scope::Nsec3, |cell| parameters(cell, vec![7; 255], 0)),
-    row("iterations", "RFC 5155 §3.1.3", Scope::Nsec3, |cell| parameters(cell, Vec::new(), 1)),
-    row("salt and iterations", "RFC 5155 §3.1", Scope::Nsec3, |cell| parameters(cell, vec![0xab, 0xcd], 12)),
-    row("the most iterations that are verified", "RFC 9276 §3.2", Scope::Nsec3, |cell| {
-        parameters(cell, Vec::new(), MAX_ITERATIONS)
+    row("a salt of one octet", "RFC 5155 §3.1.5", Scope::Nsec3, |variant| parameters(variant, vec![0], 0)),
+    row("a salt of 255 octets", "RFC 5155 §3.1.5", Scope::Nsec3, |variant| {
+        parameters(variant, vec![7; 255], 0)
     }),
-    row("two chains", "RFC 5155 §4", Scope::Nsec3, |cell| two_chains(cell, vec![0xab], 2)),
-    row("two chains that differ in salt alone", "RFC 5155 §4", Scope::Nsec3, |cell| {
-        two_chains(cell, vec![0xab], 0)
+    row("iterations", "RFC 5155 §3.1.3", Scope::Nsec3, |variant| parameters(variant, Vec::new(), 1)),
+    row("salt and iterations", "RFC 5155 §3.1", Scope::Nsec3, |variant| {
+        parameters(variant, vec![0xab, 0xcd], 12)
     }),
-    row("two chains that differ in iterations alone", "RFC 5155 §4", Scope::Nsec3, |cell| {
-        two_chains(cell, Vec::new(), 3)
+    row("the most iterations that are verified", "RFC 9276 §3.2", Scope::Nsec3, |variant| {
+        parameters(variant, Vec::new(), MAX_ITERATIONS)
     }),
-    row("NSEC3PARAM with flags beside a good one", "RFC 5155 §4.1.2", Scope::Nsec3, |cell| {
-        param(cell, 1, 1)
+    row("two chains", "RFC 5155 §4", Scope::Nsec3, |variant| two_chains(variant, vec![0xab], 2)),
+    row("two chains that differ in salt alone", "RFC 5155 §4", Scope::Nsec3, |variant| {
+        two_chains(variant, vec![0xab], 0)
     }),
-    row("NSEC3PARAM with an unknown hash beside a good one", "RFC 5155 §4.1.1", Scope::Nsec3, |cell| {
-        param(cell, 7, 0)
+    row("two chains that differ in iterations alone", "RFC 5155 §4", Scope::Nsec3, |variant| {
+        two_chains(variant, Vec::new(), 3)
     }),
-    row("NSEC3PARAM with a TTL", "RFC 5155 §4", Scope::Nsec3, |cell| {
-        let mut bench = cell.signed(RECORDS, cell.csk());
+    row("NSEC3PARAM with flags beside a good one", "RFC 5155 §4.1.2", Scope::Nsec3, |variant| {
+        param(variant, 1, 1)
+    }),
+    row("NSEC3PARAM with an unknown hash beside a good one", "RFC 5155 §4.1.1", Scope::Nsec3, |variant| {
+        param(variant, 7, 0)
+    }),
+    row("NSEC3PARAM with a TTL", "RFC 5155 §4", Scope::Nsec3, |variant| {
+        let mut bench = variant.signed(RECORDS, variant.csk());
         for line in bench.lines.iter_mut().filter(|line| Bench::is(line, "example.", "NSEC3PARAM")) {
             *line = line.replacen("\t0\t", "\t3600\t", 1);
         }
@@ -53,12 +57,12 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("opt-out on one record fewer", "RFC 5155 §6", Scope::Nsec3OptOut, opt_out_on_all_but_one),
     row("opt-out on the covering record alone", "RFC 5155 §6", Scope::Nsec3OptOut, opt_out_where_needed),
-    row("opt-out without delegations", "RFC 5155 §6", Scope::Nsec3OptOut, |cell| {
-        cell.signed("a A 192.0.2.1\nx.ent A 192.0.2.1", cell.csk()).into()
+    row("opt-out without delegations", "RFC 5155 §6", Scope::Nsec3OptOut, |variant| {
+        variant.signed("a A 192.0.2.1\nx.ent A 192.0.2.1", variant.csk()).into()
     }),
     row("opt-out that leaves nothing out", "RFC 5155 §6", Scope::Nsec3OptOut, opt_out_over_nothing),
-    row("opt-out with an insecure delegation in the chain", "RFC 5155 §7.1", Scope::Nsec3OptOut, |cell| {
-        let mut bench = cell.signed(RECORDS, cell.csk());
+    row("opt-out with an insecure delegation in the chain", "RFC 5155 §7.1", Scope::Nsec3OptOut, |variant| {
+        let mut bench = variant.signed(RECORDS, variant.csk());
         link_in(&mut bench, "d.example.", " NS");
         bench.into()
     }),
@@ -66,18 +70,18 @@ pub(super) const ROWS: &[Row] = &[
         "opt-out with an empty non-terminal of delegations in the chain",
         "RFC 5155 §7.1",
         Scope::Nsec3OptOut,
-        |cell| {
-            let mut bench = cell.signed(&format!("{RECORDS}\ni.un NS ns.test."), cell.csk());
+        |variant| {
+            let mut bench = variant.signed(&format!("{RECORDS}\ni.un NS ns.test."), variant.csk());
             link_in(&mut bench, "un.example.", "");
             bench.into()
         },
     ),
-    row("opt-out with delegations alone below the apex", "RFC 5155 §7.1", Scope::Nsec3OptOut, |cell| {
+    row("opt-out with delegations alone below the apex", "RFC 5155 §7.1", Scope::Nsec3OptOut, |variant| {
         let records: String = (0..40).map(|at| format!("d{at} NS ns.test.\n")).collect();
-        cell.signed(&records, cell.csk()).into()
+        variant.signed(&records, variant.csk()).into()
     }),
-    row("NSEC5 hashes in upper case", "draft-vcelak-nsec5-07 §6", Scope::Nsec5, |cell| {
-        let mut bench = cell.signed(RECORDS, cell.csk());
+    row("NSEC5 hashes in upper case", "draft-vcelak-nsec5-07 §6", Scope::Nsec5, |variant| {
+        let mut bench = variant.signed(RECORDS, variant.csk());
         let of_chain = |line: &str| {
             let fields = Bench::fields(line);
             [fields[3], fields[4].split(' ').next().unwrap()].iter().any(|word| is_type(word, "NSEC5"))
@@ -88,70 +92,81 @@ pub(super) const ROWS: &[Row] = &[
         }
         bench.into()
     }),
-    row("the next NSEC5 key published", "draft-vcelak-nsec5-07 §9.3", Scope::Nsec5, |cell| {
+    row("the next NSEC5 key published", "draft-vcelak-nsec5-07 §9.3", Scope::Nsec5, |variant| {
         let next = vrf_of(VrfAlgorithm::P256_SHA256_TAI, 5);
-        beside_the_key(cell, Nsec5Key::of(&next).rdata()).into()
+        beside_the_key(variant, Nsec5Key::of(&next).rdata()).into()
     }),
-    row("two more NSEC5 keys", "draft-vcelak-nsec5-07 §9.3", Scope::Nsec5, |cell| {
+    row("two more NSEC5 keys", "draft-vcelak-nsec5-07 §9.3", Scope::Nsec5, |variant| {
         let [first, second] = [5, 6].map(|seed| vrf_of(VrfAlgorithm::EDWARDS25519_SHA512_TAI, seed));
-        let mut bench = beside_the_key(cell, Nsec5Key::of(&first).rdata());
+        let mut bench = beside_the_key(variant, Nsec5Key::of(&first).rdata());
         let more = Nsec5Key::of(&second);
         bench.add(&format!("example. 3600 IN NSEC5KEY {}", key_text(more.rdata())));
         bench.sign_again("example.", Rtype::NSEC5KEY, |_| {});
         bench.into()
     }),
-    row("an NSEC5 key of an unknown algorithm beside", "draft-vcelak-nsec5-07 §11.3", Scope::Nsec5, |cell| {
-        let rdata = [99, 1, 2, 3];
-        let tag = Nsec5Key::from_rdata(&rdata).unwrap().tag();
-        let algorithm = VrfAlgorithm(99);
-        Sound::from(beside_the_key(cell, &rdata)).warned(VerifyWarning::UnusableNsec5Key { tag, algorithm })
-    }),
-    row("proofs of another serial", "draft-vcelak-nsec5-07 §7", Scope::Nsec5, |cell| {
-        let mut sound = Sound::from(cell.signed(RECORDS, cell.csk()));
+    row(
+        "an NSEC5 key of an unknown algorithm beside",
+        "draft-vcelak-nsec5-07 §11.3",
+        Scope::Nsec5,
+        |variant| {
+            let rdata = [99, 1, 2, 3];
+            let tag = Nsec5Key::from_rdata(&rdata).unwrap().tag();
+            let algorithm = VrfAlgorithm(99);
+            Sound::from(beside_the_key(variant, &rdata))
+                .warned(VerifyWarning::UnusableNsec5Key { tag, algorithm })
+        },
+    ),
+    row("proofs of another serial", "draft-vcelak-nsec5-07 §7", Scope::Nsec5, |variant| {
+        let mut sound = Sound::from(variant.signed(RECORDS, variant.csk()));
         let mut proofs = sound.proofs.as_deref().unwrap().clone();
         proofs.set_serial(6);
         sound.proofs = Some(Arc::new(proofs));
         sound.only_by_proofs(VerifyWarning::ProofsSerial { stored: 6, zone: 7 })
     }),
-    row("NSEC5 opt-out without delegations", "draft-vcelak-nsec5-07 §9.1", Scope::Nsec5OptOut, |cell| {
-        cell.signed("a A 192.0.2.1\nx.ent A 192.0.2.1", cell.csk()).into()
+    row("NSEC5 opt-out without delegations", "draft-vcelak-nsec5-07 §9.1", Scope::Nsec5OptOut, |variant| {
+        variant.signed("a A 192.0.2.1\nx.ent A 192.0.2.1", variant.csk()).into()
     }),
-    row("NSEC5 opt-out that leaves nothing out", "draft-vcelak-nsec5-07 §9.1", Scope::Nsec5OptOut, |cell| {
-        let whole = Cell { mechanism: Mechanism::Nsec5, ..cell };
-        let mut bench = whole.signed(RECORDS, cell.csk());
-        let owners: Vec<String> = bench
-            .lines
-            .iter()
-            .filter(|line| Bench::fields(line)[3] == "NSEC5")
-            .map(|line| Bench::fields(line)[0].to_owned())
-            .collect();
-        for owner in owners {
-            bench.edit(&owner, "NSEC5", |rdata| {
-                let fields: Vec<&str> = rdata.splitn(3, ' ').collect();
-                format!("{} {} {}", fields[0], fields[1].parse::<u8>().unwrap() | 1, fields[2])
-            });
-            bench.sign_again(&owner, Rtype::NSEC5, |_| {});
-        }
-        bench.into()
-    }),
+    row(
+        "NSEC5 opt-out that leaves nothing out",
+        "draft-vcelak-nsec5-07 §9.1",
+        Scope::Nsec5OptOut,
+        |variant| {
+            let whole = Variant { mechanism: Mechanism::Nsec5, ..variant };
+            let mut bench = whole.signed(RECORDS, variant.csk());
+            let owners: Vec<String> = bench
+                .lines
+                .iter()
+                .filter(|line| Bench::fields(line)[3] == "NSEC5")
+                .map(|line| Bench::fields(line)[0].to_owned())
+                .collect();
+            for owner in owners {
+                bench.edit(&owner, "NSEC5", |rdata| {
+                    let fields: Vec<&str> = rdata.splitn(3, ' ').collect();
+                    format!("{} {} {}", fields[0], fields[1].parse::<u8>().unwrap() | 1, fields[2])
+                });
+                bench.sign_again(&owner, Rtype::NSEC5, |_| {});
+            }
+            bench.into()
+        },
+    ),
     row(
         "an NSEC5 wildcard that is an empty non-terminal",
         "draft-vcelak-nsec5-07 §6",
         Scope::Nsec5,
-        |cell| cell.signed("a.*.w A 192.0.2.1", cell.csk()).into(),
+        |variant| variant.signed("a.*.w A 192.0.2.1", variant.csk()).into(),
     ),
     row(
         "NSEC5 empty non-terminals of insecure delegations",
         "draft-vcelak-nsec5-07 §9.1",
         Scope::Nsec5,
-        |cell| cell.signed("a.b.c NS ns.test.\nd.b.c NS ns.test.", cell.csk()).into(),
+        |variant| variant.signed("a.b.c NS ns.test.\nd.b.c NS ns.test.", variant.csk()).into(),
     ),
-    row("NSEC5 with the apex alone", "draft-vcelak-nsec5-07 §9.1", Scope::Nsec5, |cell| {
-        cell.signed("", cell.csk()).into()
+    row("NSEC5 with the apex alone", "draft-vcelak-nsec5-07 §9.1", Scope::Nsec5, |variant| {
+        variant.signed("", variant.csk()).into()
     }),
-    row("a chain over many names", "RFC 5155 §7.1", Scope::Every, |cell| {
+    row("a chain over many names", "RFC 5155 §7.1", Scope::Every, |variant| {
         let records: String = (0..150).map(|at| format!("h{at}.e{} A 192.0.2.1\n", at % 7)).collect();
-        cell.signed(&records, cell.csk()).into()
+        variant.signed(&records, variant.csk()).into()
     }),
 ];
 
@@ -161,8 +176,8 @@ fn unusual_chains() {
 }
 
 /// A zone with another NSEC5KEY record in addition to that of the chain.
-fn beside_the_key(cell: Cell, rdata: &[u8]) -> Bench {
-    cell.signed(&format!("{RECORDS}\n@ NSEC5KEY {}", key_text(rdata)), cell.csk())
+fn beside_the_key(variant: Variant, rdata: &[u8]) -> Bench {
+    variant.signed(&format!("{RECORDS}\n@ NSEC5KEY {}", key_text(rdata)), variant.csk())
 }
 
 fn key_text(rdata: &[u8]) -> String {
@@ -171,8 +186,8 @@ fn key_text(rdata: &[u8]) -> String {
 
 /// Signers before RFC 9077 gave chain records the SOA minimum, even if the TTL of the SOA record
 /// was lower.
-fn old_ttl(cell: Cell) -> Sound {
-    let mut bench = cell.signed(RECORDS, cell.csk());
+fn old_ttl(variant: Variant) -> Sound {
+    let mut bench = variant.signed(RECORDS, variant.csk());
     let rtype = bench.chain_type();
     let contents = bench.contents();
     let nodes = contents.nodes().filter(|node| node.has(rtype));
@@ -191,22 +206,22 @@ fn old_ttl(cell: Cell) -> Sound {
     Sound::from(bench).warned(warning)
 }
 
-fn with_parameters(cell: Cell, salt: Vec<u8>, iterations: u16) -> Bench {
-    let options = SignOptions { nsec3: Nsec3Params { salt, iterations }, ..cell.options() };
-    cell.bench(&zone(RECORDS), cell.csk(), &options)
+fn with_parameters(variant: Variant, salt: Vec<u8>, iterations: u16) -> Bench {
+    let options = SignOptions { nsec3: Nsec3Params { salt, iterations }, ..variant.options() };
+    variant.bench(&zone(RECORDS), variant.csk(), &options)
 }
 
-fn parameters(cell: Cell, salt: Vec<u8>, iterations: u16) -> Sound {
+fn parameters(variant: Variant, salt: Vec<u8>, iterations: u16) -> Sound {
     let warning = VerifyWarning::Nsec3Parameters { iterations, salt: salt.len() as u8 };
-    Sound::from(with_parameters(cell, salt, iterations)).warned(warning)
+    Sound::from(with_parameters(variant, salt, iterations)).warned(warning)
 }
 
 /// The state during a change of salt or iterations: the apex has both NSEC3PARAM records, and both
 /// chains are complete.
-fn two_chains(cell: Cell, salt: Vec<u8>, iterations: u16) -> Sound {
+fn two_chains(variant: Variant, salt: Vec<u8>, iterations: u16) -> Sound {
     let octets = salt.len() as u8;
-    let other = with_parameters(cell, salt, iterations);
-    let mut bench = cell.signed(RECORDS, cell.csk());
+    let other = with_parameters(variant, salt, iterations);
+    let mut bench = variant.signed(RECORDS, variant.csk());
     let is_param = |line: &&String| Bench::is(line, "example.", "NSEC3PARAM");
     let of_chain = |line: &&String| Bench::fields(line)[3] == "NSEC3" || line.contains("\tRRSIG\tNSEC3 ");
     bench.lines.extend(other.lines.iter().filter(|line| of_chain(line) || is_param(line)).cloned());
@@ -215,8 +230,8 @@ fn two_chains(cell: Cell, salt: Vec<u8>, iterations: u16) -> Sound {
 }
 
 /// An unused NSEC3PARAM record, as during the addition or removal of a chain (RFC 5155 §4.1.2).
-fn param(cell: Cell, algorithm: u8, flags: u8) -> Sound {
-    let mut bench = cell.signed(RECORDS, cell.csk());
+fn param(variant: Variant, algorithm: u8, flags: u8) -> Sound {
+    let mut bench = variant.signed(RECORDS, variant.csk());
     bench.add(&format!("example. 0 IN NSEC3PARAM {algorithm} {flags} 0 AB"));
     bench.sign_again("example.", Rtype::NSEC3PARAM, |_| {});
     Sound::from(bench).warned(VerifyWarning::UnusedNsec3Param { algorithm, flags })
@@ -239,16 +254,16 @@ fn clear_opt_out(bench: &mut Bench, owner: &str) {
     bench.sign_again(owner, Rtype::NSEC3, |_| {});
 }
 
-fn opt_out_on_all_but_one(cell: Cell) -> Sound {
-    let mut bench = cell.signed(RECORDS, cell.csk());
+fn opt_out_on_all_but_one(variant: Variant) -> Sound {
+    let mut bench = variant.signed(RECORDS, variant.csk());
     let covering = before(&bench, &hashed("d.example."));
     let other = hashes(&bench).into_iter().find(|owner| *owner != covering).unwrap();
     clear_opt_out(&mut bench, &other);
     bench.into()
 }
 
-fn opt_out_where_needed(cell: Cell) -> Sound {
-    let mut bench = cell.signed(RECORDS, cell.csk());
+fn opt_out_where_needed(variant: Variant) -> Sound {
+    let mut bench = variant.signed(RECORDS, variant.csk());
     let covering = before(&bench, &hashed("d.example."));
     for owner in hashes(&bench).into_iter().filter(|owner| *owner != covering) {
         clear_opt_out(&mut bench, &owner);
@@ -257,9 +272,9 @@ fn opt_out_where_needed(cell: Cell) -> Sound {
 }
 
 /// A complete chain may have the opt-out flag too.
-fn opt_out_over_nothing(cell: Cell) -> Sound {
-    let whole = Cell { mechanism: Mechanism::Nsec3, ..cell };
-    let mut bench = whole.signed(RECORDS, cell.csk());
+fn opt_out_over_nothing(variant: Variant) -> Sound {
+    let whole = Variant { mechanism: Mechanism::Nsec3, ..variant };
+    let mut bench = whole.signed(RECORDS, variant.csk());
     for owner in hashes(&bench) {
         bench.edit(&owner, "NSEC3", |rdata| rdata.replacen("1 0 ", "1 1 ", 1));
         bench.sign_again(&owner, Rtype::NSEC3, |_| {});

@@ -5,39 +5,43 @@ use super::*;
 use nonesuch_zone::zonemd::ZonemdHash;
 
 pub(super) const ROWS: &[Row] = &[
-    row("a SHA-384 digest", "RFC 8976 §2.2.3", Scope::Every, |cell| {
-        digested(cell, &[ZonemdHash::Sha384]).into()
+    row("a SHA-384 digest", "RFC 8976 §2.2.3", Scope::Every, |variant| {
+        digested(variant, &[ZonemdHash::Sha384]).into()
     }),
-    row("a SHA-512 digest", "RFC 8976 §2.2.3", Scope::Every, |cell| {
-        digested(cell, &[ZonemdHash::Sha512]).into()
+    row("a SHA-512 digest", "RFC 8976 §2.2.3", Scope::Every, |variant| {
+        digested(variant, &[ZonemdHash::Sha512]).into()
     }),
-    row("digests by both algorithms", "RFC 8976 §2", Scope::Every, |cell| {
-        digested(cell, &ZonemdHash::ALL).into()
+    row("digests by both algorithms", "RFC 8976 §2", Scope::Every, |variant| {
+        digested(variant, &ZonemdHash::ALL).into()
     }),
-    row("a digest of an unknown algorithm alone", "RFC 8976 §4", Scope::Every, |cell| {
-        Sound::from(with_record(digested(cell, &[]), &format!("7 1 240 {}", "00".repeat(12))))
+    row("a digest of an unknown algorithm alone", "RFC 8976 §4", Scope::Every, |variant| {
+        Sound::from(with_record(digested(variant, &[]), &format!("7 1 240 {}", "00".repeat(12))))
             .warned(VerifyWarning::UnsupportedZonemd { scheme: 1, hash: 240 })
     }),
-    row("a digest of an unknown scheme beside a good one", "RFC 8976 §4", Scope::Every, |cell| {
-        Sound::from(with_record(digested(cell, &[ZonemdHash::Sha384]), &format!("7 9 1 {}", "00".repeat(48))))
-            .warned(VerifyWarning::UnsupportedZonemd { scheme: 9, hash: 1 })
+    row("a digest of an unknown scheme beside a good one", "RFC 8976 §4", Scope::Every, |variant| {
+        Sound::from(with_record(
+            digested(variant, &[ZonemdHash::Sha384]),
+            &format!("7 9 1 {}", "00".repeat(48)),
+        ))
+        .warned(VerifyWarning::UnsupportedZonemd { scheme: 9, hash: 1 })
     }),
-    row("a wrong digest beside a good one", "RFC 8976 §4", Scope::Every, |cell| {
+    row("a wrong digest beside a good one", "RFC 8976 §4", Scope::Every, |variant| {
         let reason = FaultReason::ZonemdMismatch { hash: ZonemdHash::Sha512 };
-        spare(cell, &format!("7 1 2 {}", "00".repeat(64)), reason)
+        spare(variant, &format!("7 1 2 {}", "00".repeat(64)), reason)
     }),
-    row("a digest of another serial beside a good one", "RFC 8976 §4", Scope::Every, |cell| {
+    row("a digest of another serial beside a good one", "RFC 8976 §4", Scope::Every, |variant| {
         let reason = FaultReason::ZonemdSerial { found: 6, expected: 7 };
-        spare(cell, &format!("6 1 2 {}", "00".repeat(64)), reason)
+        spare(variant, &format!("6 1 2 {}", "00".repeat(64)), reason)
     }),
-    row("digests with a TTL of their own", "RFC 8976 §2.1", Scope::Every, |cell| {
+    row("digests with a TTL of their own", "RFC 8976 §2.1", Scope::Every, |variant| {
         let contents = zone(&format!("{RECORDS}\n@ 77 ZONEMD 7 1 1 {}", "00".repeat(48)));
-        cell.bench(&contents, cell.csk(), &cell.options()).into()
+        variant.bench(&contents, variant.csk(), &variant.options()).into()
     }),
-    row("ZONEMD away from the apex", "RFC 8976 §2", Scope::Every, |cell| {
+    row("ZONEMD away from the apex", "RFC 8976 §2", Scope::Every, |variant| {
         let first = name("x.example.");
         let records = format!("x ZONEMD 1 1 1 {}", "00".repeat(48));
-        Sound::from(cell.signed(&records, cell.csk())).warned(VerifyWarning::StrayZonemd { first, count: 1 })
+        Sound::from(variant.signed(&records, variant.csk()))
+            .warned(VerifyWarning::MisplacedZonemd { first, count: 1 })
     }),
 ];
 
@@ -46,9 +50,9 @@ fn unusual_digests() {
     try_all(ROWS);
 }
 
-fn digested(cell: Cell, hashes: &[ZonemdHash]) -> Bench {
-    let options = SignOptions { zonemd: Some(hashes.to_vec()), ..cell.options() };
-    cell.bench(&zone(RECORDS), cell.csk(), &options)
+fn digested(variant: Variant, hashes: &[ZonemdHash]) -> Bench {
+    let options = SignOptions { zonemd: Some(hashes.to_vec()), ..variant.options() };
+    variant.bench(&zone(RECORDS), variant.csk(), &options)
 }
 
 /// Adds a ZONEMD record and signs the RRset again. The chain has the type.
@@ -62,7 +66,7 @@ fn with_record(mut bench: Bench, rdata: &str) -> Bench {
 }
 
 /// A correct SHA-384 digest together with an incorrect record, which causes a warning.
-fn spare(cell: Cell, rdata: &str, reason: FaultReason) -> Sound {
-    Sound::from(with_record(digested(cell, &[ZonemdHash::Sha384]), rdata))
-        .warned(VerifyWarning::SpareZonemd { reason })
+fn spare(variant: Variant, rdata: &str, reason: FaultReason) -> Sound {
+    Sound::from(with_record(digested(variant, &[ZonemdHash::Sha384]), rdata))
+        .warned(VerifyWarning::UnusableZonemd { reason })
 }

@@ -3,10 +3,10 @@
 use super::*;
 
 pub(super) const ROWS: &[Row] =
-    &[row("signatures of different TTLs at one name", "RFC 4034 §3", Scope::Every, |cell| {
+    &[row("signatures of different TTLs at one name", "RFC 4034 §3", Scope::Every, |variant| {
         let text =
             "example. 60 SOA ns.test. h.test. 1 2 3 4 5\nexample. 300 NS ns.test.\nexample. 0 A 192.0.2.1\n";
-        cell.bench(&read_zone(text, &name("example.")), cell.csk(), &cell.options()).into()
+        variant.bench(&read_zone(text, &name("example.")), variant.csk(), &variant.options()).into()
     })];
 
 #[test]

@@ -31,7 +31,7 @@ fn what_is_no_answer_decides_nothing() {
         assert_eq!(outcome.status, SecurityStatus::Indeterminate(IndeterminateReason::OtherQuestion));
     }
     let lone = reply.without(|record| record.rtype == Rtype::A);
-    Reply { rtype: Rtype::RRSIG, ..lone }.assert_undecided(IndeterminateReason::Signatures);
+    Reply { rtype: Rtype::RRSIG, ..lone }.assert_undecided(IndeterminateReason::RrsigQuestion);
 }
 
 #[test]
@@ -180,7 +180,8 @@ fn a_dname_redirects_what_is_below_it_alone() {
     let expanded = Reply::to("x.d.example.", Rtype::A)
         .expanded("d.example.", Rtype::DNAME, "t.example.", 1)
         .unsigned(Section::Answer, "x.d.example.", Rtype::CNAME, "x.t.example.");
-    expanded.assert_bogus(BogusReason::Expanded { owner: name("d.example."), rtype: Rtype::DNAME });
+    expanded
+        .assert_bogus(BogusReason::ExpandedFromWildcard { owner: name("d.example."), rtype: Rtype::DNAME });
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn a_signed_referral_has_a_ds_rrset() {
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .authority("s.example.", Rtype::DS, DS);
     let child = name("s.example.");
-    let validation = reply.assert_secure(&ProvedAnswer::Referral { child: child.clone(), signed: true });
+    let validation = reply.assert_secure(&ProvedAnswer::Referral { child: child.clone(), has_ds: true });
     assert_eq!(validation.rrsets[0].status, RrsetStatus::Unsigned);
     let unsigned = reply.clone().without(is_signature("s.example.", Rtype::DS));
     unsigned.assert_bogus(BogusReason::NoSignature { owner: child.clone(), rtype: Rtype::DS });
@@ -210,7 +211,7 @@ fn a_signed_referral_has_a_ds_rrset() {
     let expanded = Reply::to("www.s.example.", Rtype::A)
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .signed_as(Section::Authority, "s.example.", Rtype::DS, DS, |fields| fields.labels = 1);
-    expanded.assert_bogus(BogusReason::Expanded { owner: child, rtype: Rtype::DS });
+    expanded.assert_bogus(BogusReason::ExpandedFromWildcard { owner: child, rtype: Rtype::DS });
     let none = reply.without(|record| record.rtype != Rtype::NS);
     none.assert_bogus(BogusReason::NoDenial);
     // A delegation elsewhere and the NS RRset of the apex are not referrals.
@@ -233,7 +234,7 @@ fn an_alias_may_lead_to_a_referral() {
         .answer("a.example.", Rtype::CNAME, "www.s.example.")
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .authority("s.example.", Rtype::DS, DS);
-    reply.assert_secure(&ProvedAnswer::Referral { child: name("s.example."), signed: true });
+    reply.assert_secure(&ProvedAnswer::Referral { child: name("s.example."), has_ds: true });
 }
 
 /// RFC 1034 §4.3.2: a server of both zones follows the alias into the child zone. A resolver

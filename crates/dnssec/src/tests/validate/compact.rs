@@ -55,7 +55,7 @@ fn an_unsigned_delegation_has_a_record_of_its_own() {
             .nsec("d.example.", "d\\000.example.", types)
     };
     let child = name("d.example.");
-    let referral = ProvedAnswer::Referral { child: child.clone(), signed: false };
+    let referral = ProvedAnswer::Referral { child: child.clone(), has_ds: false };
     with("NS RRSIG NSEC").assert_insecure(InsecureReason::UnsignedDelegation, &referral);
     with(MISSING).assert_bogus(BogusReason::NotADelegation(child));
 }

@@ -4,9 +4,9 @@
 
 use super::*;
 use crate::denial::nsec5::Proofs;
-use crate::denial::{Mapping, Mechanism};
+use crate::denial::{Mechanism, NameHash};
 use crate::keys::{KeySet, Nsec5Key};
-use crate::tests::{ALL, key, number_for, options, sign_any, zone};
+use crate::tests::{NSEC_AND_NSEC3, key, number_for, options, sign_any, zone};
 use nonesuch_crypto::vrf::VrfPrivateKey;
 use nonesuch_proto::NameRef;
 use nonesuch_zone::{Contents, Node, Rrset};
@@ -112,7 +112,7 @@ impl World {
     /// The possible selections of NSEC5 proofs. Other mechanisms have only the empty one. For
     /// NSEC5, there is a selection for each kind of denial and each possible next closer name.
     fn proofs(&self, owner: &Name) -> Vec<Vec<Name>> {
-        if self.mechanism.mapping() != Mapping::Vrf {
+        if self.mechanism.name_hash() != NameHash::Vrf {
             return vec![vec![]];
         }
         let path = ancestors(owner);
@@ -203,7 +203,7 @@ impl World {
             Truth::NoData if reply.rcode == Rcode::NOERROR => ProvedAnswer::NoData,
             Truth::WildcardNoData if reply.rcode == Rcode::NOERROR => ProvedAnswer::WildcardNoData,
             Truth::Referral(child, signed) => {
-                ProvedAnswer::Referral { child: child.clone(), signed: *signed }
+                ProvedAnswer::Referral { child: child.clone(), has_ds: *signed }
             }
             Truth::Wildcard(_) => ProvedAnswer::WildcardAnswer,
             _ => ProvedAnswer::Alias { target: Name::root() },
@@ -289,7 +289,7 @@ fn judge_referrals(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> 
         );
         let is_unsigned = *truth == Truth::Referral(above.clone(), false);
         let none = Truth::Alias;
-        let unsigned = ProvedAnswer::Referral { child: above.clone(), signed: false };
+        let unsigned = ProvedAnswer::Referral { child: above.clone(), has_ds: false };
         world.judge(
             &base,
             |proved| *proved == unsigned && is_unsigned,
@@ -302,7 +302,7 @@ fn judge_referrals(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> 
         };
         let reply = copy(base, Section::Authority, &above, signed, ds);
         let is_signed = *truth == Truth::Referral(above.clone(), true);
-        let referral = ProvedAnswer::Referral { child: above.clone(), signed: true };
+        let referral = ProvedAnswer::Referral { child: above.clone(), has_ds: true };
         world.judge(
             &reply,
             |proved| *proved == referral && is_signed,
@@ -425,9 +425,9 @@ proptest! {
     fn what_is_true_is_secure_and_what_is_false_is_not(
         records in records(),
         questions in questions(),
-        mechanism in 0..ALL.len(),
+        mechanism in 0..NSEC_AND_NSEC3.len(),
     ) {
-        judge_zone(&records, &questions, ALL[mechanism])?;
+        judge_zone(&records, &questions, NSEC_AND_NSEC3[mechanism])?;
     }
 }
 

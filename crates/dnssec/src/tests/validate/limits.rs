@@ -45,9 +45,9 @@ fn signatures_that_fail_have_a_limit() {
         reply.nsec("example.", "example.", "NS SOA RRSIG NSEC")
     };
     let validation = with(15).assert_secure(&ProvedAnswer::NxDomain);
-    assert_eq!((validation.work.signatures, validation.work.failures), (16, 15));
+    assert_eq!((validation.work.signatures, validation.work.signature_failures), (16, 15));
     let validation = with(17).validate();
-    assert_eq!((validation.status, validation.work.signatures), (over(Limit::Failures), 16));
+    assert_eq!((validation.status, validation.work.signatures), (over(Limit::SignatureFailures), 16));
 }
 
 /// Keys with the same tag: two of them are tried for each signature, and eight signatures are
@@ -81,7 +81,7 @@ fn keys_of_one_tag_times_many_signatures_stay_cheap() {
         "{:?}",
         validation.status
     );
-    assert_eq!((validation.work.signatures, validation.work.failures), (16, 16));
+    assert_eq!((validation.work.signatures, validation.work.signature_failures), (16, 16));
 }
 
 /// Adds a record that names itself as the next one and therefore covers every other hash.

@@ -85,7 +85,7 @@ fn records_of_cuts_and_dnames_say_nothing_of_what_is_below() {
     let with = |types| nxdomain("b.a.example.").nsec("a.example.", "c.example.", types);
     with(DATA).assert_secure(&ProvedAnswer::NxDomain);
     with("NS SOA RRSIG NSEC").assert_secure(&ProvedAnswer::NxDomain);
-    with(CUT).assert_bogus(BogusReason::ParentSide(name("a.example.")));
+    with(CUT).assert_bogus(BogusReason::ParentSideRecord(name("a.example.")));
     with("A DNAME RRSIG NSEC").assert_bogus(BogusReason::BelowDname(name("a.example.")));
     // The same rule for the wildcard.
     let wildcard = |types| {
@@ -96,11 +96,11 @@ fn records_of_cuts_and_dnames_say_nothing_of_what_is_below() {
         )
     };
     wildcard(DATA).assert_secure(&ProvedAnswer::NxDomain);
-    wildcard(CUT).assert_bogus(BogusReason::ParentSide(name("a.example.")));
+    wildcard(CUT).assert_bogus(BogusReason::ParentSideRecord(name("a.example.")));
     // The same rule for an empty non-terminal, and for a closer match than a wildcard.
     let empty = |types| nodata("e.a.example.", Rtype::A).nsec("a.example.", "x.e.a.example.", types);
     empty(DATA).assert_secure(&ProvedAnswer::NoData);
-    empty(CUT).assert_bogus(BogusReason::ParentSide(name("a.example.")));
+    empty(CUT).assert_bogus(BogusReason::ParentSideRecord(name("a.example.")));
     let closer = |types| {
         Reply::to("b.a.example.", Rtype::A).expanded("b.a.example.", Rtype::A, "192.0.2.1", 1).nsec(
             "example.",
@@ -117,7 +117,7 @@ fn records_of_cuts_and_dnames_say_nothing_of_what_is_below() {
         )
     };
     under(DATA).assert_secure(&ProvedAnswer::WildcardAnswer);
-    under(CUT).assert_bogus(BogusReason::ParentSide(name("a.example.")));
+    under(CUT).assert_bogus(BogusReason::ParentSideRecord(name("a.example.")));
     under("A DNAME RRSIG NSEC").assert_bogus(BogusReason::BelowDname(name("a.example.")));
 }
 
@@ -133,7 +133,7 @@ fn records_that_do_not_count_are_passed_over() {
         reply.assert_bogus(BogusReason::BadNextName(owner.clone()));
     }
     let expanded = base().nsec_as("a.example.", "c.example.", DATA, |fields| fields.labels = 1);
-    expanded.assert_bogus(BogusReason::Expanded { owner: owner.clone(), rtype });
+    expanded.assert_bogus(BogusReason::ExpandedFromWildcard { owner: owner.clone(), rtype });
     sound()
         .without(is_signature("a.example.", rtype))
         .assert_bogus(BogusReason::NoSignature { owner: owner.clone(), rtype });
@@ -164,7 +164,7 @@ fn a_type_is_denied_by_the_record_of_the_name() {
     with("NS SOA RRSIG NSEC").assert_secure(&ProvedAnswer::NoData);
     with("A AAAA RRSIG NSEC").assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::AAAA });
     with("CNAME RRSIG NSEC").assert_bogus(BogusReason::AliasExists(a()));
-    with(CUT).assert_bogus(BogusReason::ParentSide(a()));
+    with(CUT).assert_bogus(BogusReason::ParentSideRecord(a()));
     let other = nodata("a.example.", Rtype::AAAA).nsec("b.example.", "c.example.", DATA);
     other.assert_bogus(BogusReason::NotMatched(a()));
     // The name exists and is not denied.
@@ -184,11 +184,11 @@ fn ds_is_denied_by_the_parents_record() {
     let with = |types| nodata("a.example.", Rtype::DS).nsec("a.example.", "c.example.", types);
     with(CUT).assert_secure(&ProvedAnswer::NoData);
     with(DATA).assert_secure(&ProvedAnswer::NoData);
-    with("NS SOA RRSIG NSEC").assert_bogus(BogusReason::ChildSide(name("a.example.")));
+    with("NS SOA RRSIG NSEC").assert_bogus(BogusReason::ChildSideRecord(name("a.example.")));
     let ds = BogusReason::TypeExists { name: name("a.example."), rtype: Rtype::DS };
     with("NS DS RRSIG NSEC").assert_bogus(ds);
     let apex = nodata("example.", Rtype::DS).nsec("example.", "a.example.", APEX);
-    apex.assert_bogus(BogusReason::ChildSide(name("example.")));
+    apex.assert_bogus(BogusReason::ChildSideRecord(name("example.")));
 }
 
 #[test]
@@ -235,10 +235,10 @@ fn a_wildcard_has_not_the_type() {
     with(DATA).assert_secure(&ProvedAnswer::WildcardNoData);
     with("AAAA RRSIG NSEC").assert_bogus(BogusReason::TypeExists { name: wildcard(), rtype: Rtype::AAAA });
     with("CNAME RRSIG NSEC").assert_bogus(BogusReason::AliasExists(wildcard()));
-    with(CUT).assert_bogus(BogusReason::ParentSide(wildcard()));
+    with(CUT).assert_bogus(BogusReason::ParentSideRecord(wildcard()));
     let ds = |types| Reply { rtype: Rtype::DS, ..with(types) };
     ds(DATA).assert_secure(&ProvedAnswer::WildcardNoData);
-    ds("NS SOA RRSIG NSEC").assert_bogus(BogusReason::ChildSide(wildcard()));
+    ds("NS SOA RRSIG NSEC").assert_bogus(BogusReason::ChildSideRecord(wildcard()));
     // The name exists, with data or as an empty non-terminal; or no record proves that it does not
     // exist.
     let empty = nodata("b.w.example.", Rtype::AAAA).nsec("*.w.example.", "x.b.w.example.", DATA);
@@ -266,10 +266,10 @@ fn an_unsigned_delegation_is_shown_by_its_own_record() {
             .nsec(owner, "e.example.", types)
     };
     let d = || name("d.example.");
-    let referral = ProvedAnswer::Referral { child: d(), signed: false };
+    let referral = ProvedAnswer::Referral { child: d(), has_ds: false };
     with("d.example.", CUT).assert_insecure(InsecureReason::UnsignedDelegation, &referral);
     with("d.example.", DATA).assert_bogus(BogusReason::NotADelegation(d()));
-    with("d.example.", "NS SOA RRSIG NSEC").assert_bogus(BogusReason::ChildSide(d()));
+    with("d.example.", "NS SOA RRSIG NSEC").assert_bogus(BogusReason::ChildSideRecord(d()));
     with("d.example.", "NS DS RRSIG NSEC").assert_bogus(BogusReason::SignedDelegation(d()));
     with("c.example.", CUT).assert_bogus(BogusReason::NotMatched(d()));
 }

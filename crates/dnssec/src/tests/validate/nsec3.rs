@@ -125,7 +125,7 @@ fn the_encloser_is_neither_a_cut_nor_a_dname() {
     };
     with(DATA).assert_secure(&ProvedAnswer::NxDomain);
     with("NS SOA RRSIG").assert_secure(&ProvedAnswer::NxDomain);
-    with("NS DS RRSIG").assert_bogus(BogusReason::ParentSide(name("a.example.")));
+    with("NS DS RRSIG").assert_bogus(BogusReason::ParentSideRecord(name("a.example.")));
     with("DNAME RRSIG").assert_bogus(BogusReason::BelowDname(name("a.example.")));
 }
 
@@ -163,9 +163,9 @@ fn types_are_denied_by_the_record_of_name_or_wildcard() {
     with(Rtype::AAAA, "").assert_secure(&ProvedAnswer::NoData);
     with(Rtype::A, DATA).assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::A });
     with(Rtype::A, "CNAME RRSIG").assert_bogus(BogusReason::AliasExists(a()));
-    with(Rtype::A, "NS").assert_bogus(BogusReason::ParentSide(a()));
+    with(Rtype::A, "NS").assert_bogus(BogusReason::ParentSideRecord(a()));
     with(Rtype::DS, "NS").assert_secure(&ProvedAnswer::NoData);
-    with(Rtype::DS, "NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(a()));
+    with(Rtype::DS, "NS SOA RRSIG").assert_bogus(BogusReason::ChildSideRecord(a()));
     with(Rtype::AAAA, DATA).rcode(Rcode::NXDOMAIN).assert_bogus(BogusReason::NameExists(a()));
 
     let wild = |types| {
@@ -177,7 +177,7 @@ fn types_are_denied_by_the_record_of_name_or_wildcard() {
     wild("").assert_secure(&ProvedAnswer::WildcardNoData);
     wild("AAAA RRSIG").assert_bogus(BogusReason::TypeExists { name: wildcard(), rtype: Rtype::AAAA });
     wild("CNAME RRSIG").assert_bogus(BogusReason::AliasExists(wildcard()));
-    wild("NS").assert_bogus(BogusReason::ParentSide(wildcard()));
+    wild("NS").assert_bogus(BogusReason::ParentSideRecord(wildcard()));
     let none =
         Reply::to("b.a.example.", Rtype::AAAA).soa().matched("a.example.", DATA).covered("b.a.example.");
     none.assert_bogus(BogusReason::NotMatched(name("b.a.example.")));
@@ -242,10 +242,10 @@ fn unsigned_delegations_are_matched_or_opted_out() {
             "ns.test.",
         )
     };
-    let referral = ProvedAnswer::Referral { child: d(), signed: false };
+    let referral = ProvedAnswer::Referral { child: d(), has_ds: false };
     refer().matched("d.example.", "NS").assert_insecure(InsecureReason::UnsignedDelegation, &referral);
     refer().matched("d.example.", "").assert_bogus(BogusReason::NotADelegation(d()));
-    refer().matched("d.example.", "NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(d()));
+    refer().matched("d.example.", "NS SOA RRSIG").assert_bogus(BogusReason::ChildSideRecord(d()));
     refer().matched("d.example.", "NS DS RRSIG").assert_bogus(BogusReason::SignedDelegation(d()));
     let span = || refer().matched("example.", APEX);
     span().opted_out("d.example.").assert_insecure(InsecureReason::OptOut, &referral);
@@ -258,7 +258,7 @@ fn unsigned_delegations_are_matched_or_opted_out() {
     // The encloser must not be a zone cut to another zone.
     let below =
         Reply::to("e.d.example.", Rtype::DS).soa().matched("d.example.", "NS").opted_out("e.d.example.");
-    below.assert_bogus(BogusReason::ParentSide(d()));
+    below.assert_bogus(BogusReason::ParentSideRecord(d()));
 }
 
 /// If the proof is incomplete, the reason is the fault of the ignored record (RFC 5155 §8.1, §8.2).
@@ -274,17 +274,17 @@ fn records_that_do_not_count_are_passed_over() {
     }
     for octets in [19, 21] {
         let other = Made { next: vec![9; octets], ..made() };
-        base().nsec3(&other).assert_bogus(BogusReason::NextLength { rtype, octets });
+        base().nsec3(&other).assert_bogus(BogusReason::NextHashLength { rtype, octets });
     }
     let rdata = || [made().rdata()];
     let at = |owner: Name| base().raw_signed(Section::Authority, &owner, rtype, &rdata(), |_| {});
     let below = Name::prepend(&chain::label(&made().hash), name("a.example.").view()).unwrap();
     for owner in [below, name("example."), name("b.example."), name(&"w".repeat(32))] {
-        at(owner).assert_bogus(BogusReason::NotAHash(rtype));
+        at(owner).assert_bogus(BogusReason::OwnerNotAHash(rtype));
     }
     let owner = made().owner();
     let expanded = base().raw_signed(Section::Authority, &owner, rtype, &rdata(), |fields| fields.labels = 1);
-    expanded.assert_bogus(BogusReason::Expanded { owner: owner.clone(), rtype });
+    expanded.assert_bogus(BogusReason::ExpandedFromWildcard { owner: owner.clone(), rtype });
     let two = [made().rdata(), made().flags(OPT_OUT).rdata()];
     let two = base().raw_signed(Section::Authority, &owner, rtype, &two, |_| {});
     two.assert_bogus(BogusReason::SeveralDenials(rtype));
@@ -341,11 +341,11 @@ fn iterations_have_a_limit() {
     let validation = with(50).assert_secure(&ProvedAnswer::NxDomain);
     assert_eq!((validation.work.hashes, validation.work.hash_blocks), (3, 3 * 51));
     for iterations in [51, 500] {
-        let validation =
-            with(iterations).assert_insecure(InsecureReason::Iterations(iterations), &ProvedAnswer::NxDomain);
+        let validation = with(iterations)
+            .assert_insecure(InsecureReason::TooManyIterations(iterations), &ProvedAnswer::NxDomain);
         assert_eq!(validation.work.hashes, 0);
     }
-    with(501).assert_bogus(BogusReason::Iterations(501));
+    with(501).assert_bogus(BogusReason::TooManyIterations(501));
     let unsigned =
         with(51).without(|record| record.rtype == Rtype::RRSIG && record.owner != name("example."));
     let status = unsigned.validate().status;
@@ -356,7 +356,7 @@ fn iterations_have_a_limit() {
         .expanded("b.w.example.", Rtype::CNAME, "h.example.", 2)
         .nsec3(&Made::of("example.", &params, APEX));
     let end = alias.clone().answer("h.example.", Rtype::A, "192.0.2.1");
-    end.assert_insecure(InsecureReason::Iterations(51), &ProvedAnswer::Answer);
+    end.assert_insecure(InsecureReason::TooManyIterations(51), &ProvedAnswer::Answer);
     let forged = alias.unsigned(Section::Answer, "h.example.", Rtype::A, "192.0.2.1");
     forged.assert_bogus(BogusReason::NoSignature { owner: name("h.example."), rtype: Rtype::A });
 }

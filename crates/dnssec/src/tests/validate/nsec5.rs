@@ -193,7 +193,7 @@ fn what_the_enclosers_record_says() {
     let a = || name("a.example.");
     with(DATA, 0).assert_secure(&ProvedAnswer::NxDomain);
     with("NS SOA RRSIG", 0).assert_secure(&ProvedAnswer::NxDomain);
-    with("NS DS RRSIG", 0).assert_bogus(BogusReason::ParentSide(a()));
+    with("NS DS RRSIG", 0).assert_bogus(BogusReason::ParentSideRecord(a()));
     with("DNAME RRSIG", 0).assert_bogus(BogusReason::BelowDname(a()));
     with(DATA, WILDCARD).assert_bogus(BogusReason::WildcardFlag(a()));
     // Only the Opt-Out flag of the covering record is relevant.
@@ -210,9 +210,9 @@ fn a_type_is_denied_by_the_record_of_the_name() {
     with(Rtype::AAAA, "NS SOA RRSIG").assert_secure(&ProvedAnswer::NoData);
     with(Rtype::A, DATA).assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::A });
     with(Rtype::A, "CNAME RRSIG").assert_bogus(BogusReason::AliasExists(a()));
-    with(Rtype::A, "NS").assert_bogus(BogusReason::ParentSide(a()));
+    with(Rtype::A, "NS").assert_bogus(BogusReason::ParentSideRecord(a()));
     with(Rtype::DS, "NS").assert_secure(&ProvedAnswer::NoData);
-    with(Rtype::DS, "NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(a()));
+    with(Rtype::DS, "NS SOA RRSIG").assert_bogus(BogusReason::ChildSideRecord(a()));
     with(Rtype::DS, "NS DS RRSIG").assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::DS });
     with(Rtype::AAAA, DATA).rcode(Rcode::NXDOMAIN).assert_bogus(BogusReason::NameExists(a()));
     with(Rtype::AAAA, DATA).without(proof_of("a.example.")).assert_bogus(BogusReason::NoProof(a()));
@@ -224,7 +224,7 @@ fn a_type_is_denied_by_the_record_of_the_name() {
     flagged.assert_secure(&ProvedAnswer::NoData);
     // The record of the apex proves nothing about DS, except at the root, which has no parent.
     let apex = Reply::of(&vrf, "example.", Rtype::DS).soa().proved(&vrf, "example.", APEX);
-    apex.assert_bogus(BogusReason::ChildSide(name("example.")));
+    apex.assert_bogus(BogusReason::ChildSideRecord(name("example.")));
     let root = Arc::new(key(".", 257, Algorithm(231), 1));
     let made = vrf.matching(".", APEX);
     let owner = Name::prepend(&chain::label(&made.hash), name(".").view()).unwrap();
@@ -264,10 +264,10 @@ fn a_wildcard_has_not_the_type() {
     with("").assert_secure(&ProvedAnswer::WildcardNoData);
     with("AAAA RRSIG").assert_bogus(BogusReason::TypeExists { name: wildcard(), rtype: Rtype::AAAA });
     with("CNAME RRSIG").assert_bogus(BogusReason::AliasExists(wildcard()));
-    with("NS").assert_bogus(BogusReason::ParentSide(wildcard()));
+    with("NS").assert_bogus(BogusReason::ParentSideRecord(wildcard()));
     let ds = |types| Reply { rtype: Rtype::DS, ..with(types) };
     ds("NS").assert_secure(&ProvedAnswer::WildcardNoData);
-    ds("NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(wildcard()));
+    ds("NS SOA RRSIG").assert_bogus(BogusReason::ChildSideRecord(wildcard()));
     // The wildcard must be directly below the closest encloser, like the next closer name.
     for (next, wildcard) in [("b.a.example.", "*.b.a.example."), ("c.b.a.example.", "*.a.example.")] {
         let far = base().covered_by(&vrf, next, 0).proved(&vrf, wildcard, DATA);
@@ -291,10 +291,10 @@ fn unsigned_delegations_are_matched_or_opted_out() {
         let base = Reply::of(&vrf, "www.d.example.", Rtype::A);
         base.unsigned(Section::Authority, "d.example.", Rtype::NS, "ns.test.")
     };
-    let referral = ProvedAnswer::Referral { child: d(), signed: false };
+    let referral = ProvedAnswer::Referral { child: d(), has_ds: false };
     refer().proved(&vrf, "d.example.", "NS").assert_insecure(InsecureReason::UnsignedDelegation, &referral);
     refer().proved(&vrf, "d.example.", "").assert_bogus(BogusReason::NotADelegation(d()));
-    refer().proved(&vrf, "d.example.", "NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(d()));
+    refer().proved(&vrf, "d.example.", "NS SOA RRSIG").assert_bogus(BogusReason::ChildSideRecord(d()));
     refer().proved(&vrf, "d.example.", "NS DS RRSIG").assert_bogus(BogusReason::SignedDelegation(d()));
     let span = || refer().proved(&vrf, "example.", APEX);
     span().covered_by(&vrf, "d.example.", OPT_OUT).assert_insecure(InsecureReason::OptOut, &referral);
@@ -314,7 +314,7 @@ fn unsigned_delegations_are_matched_or_opted_out() {
     let flagged = Reply::of(&vrf, "d.example.", Rtype::DS).soa().nsec5(&flagged).proof(&vrf, "example.");
     flagged.covered_by(&vrf, "d.example.", 0).assert_bogus(BogusReason::NotOptOut(d()));
     let below = Reply::of(&vrf, "e.d.example.", Rtype::DS).soa().proved(&vrf, "d.example.", "NS");
-    below.covered_by(&vrf, "e.d.example.", OPT_OUT).assert_bogus(BogusReason::ParentSide(d()));
+    below.covered_by(&vrf, "e.d.example.", OPT_OUT).assert_bogus(BogusReason::ParentSideRecord(d()));
 }
 
 /// RFC 5155 §9.2 applies to NSEC5 too.
@@ -346,18 +346,19 @@ fn records_that_do_not_count_are_passed_over() {
     }
     for octets in [0, 20, 31, 33] {
         let other = Made { next: vec![0xff; octets], ..made() };
-        base().nsec5(&other).assert_bogus(BogusReason::NextLength { rtype, octets });
+        base().nsec5(&other).assert_bogus(BogusReason::NextHashLength { rtype, octets });
     }
     let at = |owner: Name| base().raw_signed(Section::Authority, &owner, rtype, &[made().rdata()], |_| {});
     let below = Name::prepend(&chain::label(&made().hash), name("a.example.").view()).unwrap();
     for owner in [below, name("b.example."), name("example.")] {
-        at(owner).assert_bogus(BogusReason::NotAHash(rtype));
+        at(owner).assert_bogus(BogusReason::OwnerNotAHash(rtype));
     }
     let (owner, rdata) = (made().owner(), [made().rdata()]);
     let signed =
         |change: fn(&mut Rrsig<'_>)| base().raw_signed(Section::Authority, &owner, rtype, &rdata, change);
     signed(|_| {}).assert_secure(&ProvedAnswer::NxDomain);
-    signed(|fields| fields.labels = 1).assert_bogus(BogusReason::Expanded { owner: owner.clone(), rtype });
+    signed(|fields| fields.labels = 1)
+        .assert_bogus(BogusReason::ExpandedFromWildcard { owner: owner.clone(), rtype });
     signed(|fields| fields.expiration = NOW - 1)
         .assert_bogus(BogusReason::Expired { covered: rtype, expiration: NOW - 1 });
     let unsigned = base().raw(Section::Authority, &owner, rtype, &rdata);
@@ -424,7 +425,7 @@ fn a_proof_is_used_with_records_of_its_own_key_alone() {
     apex()
         .nsec5(&other)
         .proof(&two, "b.example.")
-        .assert_bogus(BogusReason::OtherProofKey(name("b.example.")));
+        .assert_bogus(BogusReason::ProofKeyMismatch(name("b.example.")));
     let sound = apex().nsec5(&Made { tag: two.record.tag(), ..other }).proof(&two, "b.example.");
     sound.assert_secure(&ProvedAnswer::NxDomain);
     let other = Made { tag: two.record.tag(), ..one.matching("b.example.", DATA) };
@@ -432,7 +433,7 @@ fn a_proof_is_used_with_records_of_its_own_key_alone() {
     nodata()
         .nsec5(&other)
         .proof(&one, "b.example.")
-        .assert_bogus(BogusReason::OtherProofKey(name("b.example.")));
+        .assert_bogus(BogusReason::ProofKeyMismatch(name("b.example.")));
     nodata().proved(&one, "b.example.", DATA).assert_secure(&ProvedAnswer::NoData);
     // One proof for each chain: the proof that leads to a record is used.
     let both = nodata().proof(&two, "b.example.").proved(&one, "b.example.", DATA);
@@ -516,7 +517,7 @@ fn nsec5_is_signed_under_aliases() {
         base.covered_by(&vrf, "b.example.", 0)
     };
     sound(&signer(Algorithm(231))).assert_secure(&ProvedAnswer::NxDomain);
-    sound(&plain).assert_bogus(BogusReason::NotAnAlias(Algorithm::ED25519));
+    sound(&plain).assert_bogus(BogusReason::NotAliasAlgorithm(Algorithm::ED25519));
     // If both numbers have signatures, the one with the alias number is used.
     let alias = signer(Algorithm(231));
     let mut both = sound(&plain);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn no_client_takes_all_places() {
+fn no_client_network_uses_all_transfers() {
     let mut server = Server::new(&large(7));
     let start = |server: &Server, client: &str| {
         let (message, mut out) = (request(None), Vec::new());
@@ -46,7 +46,7 @@ fn no_client_takes_all_places() {
 }
 
 #[test]
-fn each_refusal_has_a_name_of_its_own() {
+fn each_refusal_has_a_unique_name() {
     let names: std::collections::BTreeSet<_> =
         TransferRefusal::ALL.iter().map(|refusal| refusal.name()).collect();
     assert_eq!(names.len(), TransferRefusal::ALL.len());

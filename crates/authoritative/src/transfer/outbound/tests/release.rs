@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Maximum time to wait for the end of a transfer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Answers the first message with a transfer.
 struct Once(Option<Box<TransferStream>>);
@@ -47,20 +47,20 @@ fn transfer(
         let _ = ended.send(status.outcome);
     };
     server.outgoing = Arc::new(OutgoingTransfers::new(1, || NOON).with_observer(observer));
-    let begun = server.begin(&request(None), None, false, &mut Vec::new());
-    let TransferAnswer::Stream(sending) = begun else { panic!("{begun:?}") };
+    let answer = server.begin(&request(None), None, false, &mut Vec::new());
+    let TransferAnswer::Stream(sending) = answer else { panic!("{answer:?}") };
     drop((server, version));
     let listener = bind_tcp("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let _server = tcp::serve(listener, options, move || Once(Some(sending))).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(&[0, 1, 0]).unwrap();
     read(&mut stream, &weak);
-    let outcome = outcome.recv_timeout(PATIENCE).unwrap();
-    let begun = Instant::now();
+    let outcome = outcome.recv_timeout(TIMEOUT).unwrap();
+    let ended_at = Instant::now();
     while weak.upgrade().is_some() {
-        assert!(begun.elapsed() < PATIENCE, "the version is held after {outcome:?}");
+        assert!(ended_at.elapsed() < TIMEOUT, "the version is held after {outcome:?}");
         std::thread::yield_now();
     }
     outcome
@@ -87,14 +87,14 @@ fn a_version_is_released_when_its_transfer_ends() {
     assert_eq!(transfer(&contents, &long, all), TransferOutcome::Sent);
     // The client stops reading.
     let idle = TcpOptions { stream_idle_timeout: limit, ..long.clone() };
-    assert_eq!(transfer(&contents, &idle, stall), TransferOutcome::BrokenOff);
+    assert_eq!(transfer(&contents, &idle, stall), TransferOutcome::Aborted);
     // The client does not finish in time.
     let short = TcpOptions { stream_time_max: limit, ..long.clone() };
-    assert_eq!(transfer(&contents, &short, stall), TransferOutcome::BrokenOff);
+    assert_eq!(transfer(&contents, &short, stall), TransferOutcome::Aborted);
     // The client closes the connection.
     let leave = |stream: &mut TcpStream, version: &Weak<Contents>| {
         stall(stream, version);
         stream.shutdown(std::net::Shutdown::Both).unwrap();
     };
-    assert_eq!(transfer(&contents, &long, leave), TransferOutcome::BrokenOff);
+    assert_eq!(transfer(&contents, &long, leave), TransferOutcome::Aborted);
 }
