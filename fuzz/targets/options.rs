@@ -42,12 +42,12 @@ fuzz_target!(|data: &[u8]| {
         assert!(cookie.is_some_and(|data| CookieOption::read(data).is_none()));
         return;
     };
-    assert_eq!(options.cookie() == CookieStatus::Absent, cookie.is_none());
+    assert_eq!(options.cookie_status() == CookieStatus::Absent, cookie.is_none());
     let asks = opt.options().any(|(code, data)| code == edns::EXPIRE && data.is_empty());
     assert_eq!(options.wants_expire(), asks);
     let options = options.with_expire((choice & 32 != 0).then_some(7));
     let before = usize::from(u16::from_be_bytes([*high, *low]) % 1200) + 12;
-    let least = before + OPT_OCTETS + options.room(settings);
+    let least = before + OPT_OCTETS + options.required_octets(settings);
     let limit = least + usize::from(*extra);
     let mut out = vec![0; before];
     edns::push_opt(1232, 0, 0, &mut out);

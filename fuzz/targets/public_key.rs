@@ -43,8 +43,8 @@ fn check_error(error: &KeyError, field: &[u8]) {
         KeyError::ModulusBits { bits } => {
             assert!(!(1024..=4096).contains(&bits) && bits.div_ceil(8) as usize <= field.len());
         }
-        KeyError::ExponentBits { bits, most } => {
-            assert!(bits > most && bits.div_ceil(8) as usize <= field.len());
+        KeyError::ExponentBits { bits, maximum } => {
+            assert!(bits > maximum && bits.div_ceil(8) as usize <= field.len());
         }
         KeyError::PublicKeyLength { expected, found, .. } => {
             assert!(found == field.len() && found != expected);

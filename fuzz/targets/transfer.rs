@@ -99,7 +99,7 @@ fn text(contents: &Contents) -> Vec<u8> {
 fn tell(octets: &[u8]) {
     let mut out = Vec::new();
     let sender = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let notified = handle(octets, sender, |_| NotifyRole::Secondary { allows: true }, &mut out);
+    let notified = handle(octets, sender, |_| NotifyRole::Secondary { is_sender_permitted: true }, &mut out);
     assert!(notified.is_none() || out.len() >= QUESTION);
     assert!(out.len() <= octets.len().max(QUESTION));
 }

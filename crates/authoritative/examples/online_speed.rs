@@ -80,20 +80,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut out, mut deferred, mut octets) = (Vec::with_capacity(4096), Vec::new(), 0);
     let started_at = thread_cpu_nanoseconds()?;
     for batch in queries.chunks(batch.max(1)) {
-        responder.begin();
+        responder.begin_batch();
         for query in batch {
             out.clear();
             if responder.answer(query, address, &mut out) == Answer::Deferred {
                 deferred.push(query);
             }
         }
-        responder.make();
+        responder.generate_deferred();
         for query in deferred.drain(..) {
             out.clear();
             responder.answer_again(query, address, &mut out);
             octets += out.len();
         }
-        responder.end();
+        responder.end_batch();
     }
     let micros = (thread_cpu_nanoseconds()? - started_at) as f64 / 1000.0 / count.max(1) as f64;
     println!(

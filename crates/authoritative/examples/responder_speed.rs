@@ -90,7 +90,7 @@ fn ask(responder: &mut Responder, kind: &str, queries: &[Vec<u8>], count: usize)
     let numbers: Vec<usize> = (0..count).collect();
     let (mut out, mut answers, mut octets) = (Vec::with_capacity(4096), 0, 0);
     for batch in numbers.chunks(BATCH) {
-        responder.begin();
+        responder.begin_batch();
         for &number in batch {
             out.clear();
             let query = &queries[number % queries.len()];
@@ -98,7 +98,7 @@ fn ask(responder: &mut Responder, kind: &str, queries: &[Vec<u8>], count: usize)
                 (answers, octets) = (answers + 1, octets + out.len());
             }
         }
-        responder.end();
+        responder.end_batch();
     }
     (answers, octets)
 }

@@ -58,7 +58,7 @@ impl Request<'_> {
     pub(crate) fn push_opt_alone(&self, out: &mut Vec<u8>) {
         let Some(opt) = &self.query.opt else { return };
         let trailer = Trailer { reply: self.trailer.reply.without_padding(), ..*self.trailer };
-        let limit = trailer.datagram_octets(self.query);
+        let limit = trailer.max_datagram_octets(self.query);
         trailer.push_opt(Rcode::NOERROR, opt.flags & edns::DO, None, limit, out);
     }
 }

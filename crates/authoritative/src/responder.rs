@@ -57,9 +57,9 @@ use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::limits::online::thread_time;
 use nonesuch_server::limits::{LimitAction, ResponseCategory, WorkerShare, hash_name};
 use nonesuch_server::query::{Query, QueryFault};
-use nonesuch_server::reply_options::{MalformedOption, ReplyOptions, ReplySettings};
+use nonesuch_server::reply_options::{MalformedCookie, ReplyOptions, ReplySettings};
 use nonesuch_server::statistics::{self, ThreadStatistics};
-use nonesuch_server::trailer::{Trailer, Transport, push_bare};
+use nonesuch_server::trailer::{Trailer, Transport, push_header_only};
 use nonesuch_server::tsig::{ResponseSigner, VerifiedRequest};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -182,7 +182,7 @@ impl Responder {
         let elapsed = instant.duration_since(thread.started_at);
         self.batch.elapsed_ms = elapsed.as_millis() as u64;
         self.batch.now = now;
-        thread.statistics.begin(instant);
+        thread.statistics.begin_batch(instant);
         if let Some(dnstap) = &mut thread.dnstap {
             dnstap.begin();
         }
@@ -196,10 +196,10 @@ impl Responder {
 
     /// Ends a batch at `instant`.
     pub(crate) fn end_at(&mut self, instant: Instant) {
-        self.thread.statistics.sent(instant);
+        self.thread.statistics.record_sent(instant);
         if let Some(DeferredWork { started_at, operations }) = self.thread.deferred_work.take() {
             let nanoseconds = instant.saturating_duration_since(started_at).as_nanos() as u64;
-            self.thread.online_share.spent(nanoseconds, operations);
+            self.thread.online_share.record_work(nanoseconds, operations);
         }
         if let Some(dnstap) = &mut self.thread.dnstap {
             dnstap.end();
@@ -224,7 +224,7 @@ impl Responder {
 }
 
 impl Handler for Responder {
-    fn begin(&mut self) {
+    fn begin_batch(&mut self) {
         self.begin_at(Instant::now(), seconds_now(), thread_time);
     }
 
@@ -244,7 +244,7 @@ impl Handler for Responder {
         }
     }
 
-    fn make(&mut self) {
+    fn generate_deferred(&mut self) {
         self.generate_at(Instant::now());
     }
 
@@ -283,7 +283,7 @@ impl Handler for Responder {
         self.thread.tls_session = Some(session);
     }
 
-    fn end(&mut self) {
+    fn end_batch(&mut self) {
         self.end_at(Instant::now());
     }
 }
@@ -292,14 +292,16 @@ impl ThreadState {
     /// Answers one message. Writes the response to `out`.
     fn answer(&mut self, batch: &Batch, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> AnswerKind {
         match &Query::parse(message) {
-            Ok(query) if query.tsig.is_none() => self.answer_query(batch, message, query, None, sender, out),
+            Ok(query) if query.tsig_offset.is_none() => {
+                self.answer_query(batch, message, query, None, sender, out)
+            }
             Ok(query) => self.answer_signed(batch, message, query, sender, out),
             Err(QueryFault::Ignore) => {
-                self.statistics.drop(statistics::DropReason::NotAQuery);
+                self.statistics.count_drop(statistics::DropReason::NotAQuery);
                 AnswerKind::Nothing
             }
             Err(QueryFault::Opcode(header)) => self.answer_opcode(batch, *header, message, sender, out),
-            Err(QueryFault::Form(header)) => self.answer_malformed(batch, *header, message, sender, out),
+            Err(QueryFault::Malformed(header)) => self.answer_malformed(batch, *header, message, sender, out),
         }
     }
 
@@ -314,7 +316,7 @@ impl ThreadState {
         out: &mut Vec<u8>,
     ) -> AnswerKind {
         let Ok(reply) = self.read_options(batch, query, sender) else {
-            push_bare(query.header, Rcode::FORMERR, out);
+            push_header_only(query.header, Rcode::FORMERR, out);
             push_opt_if_requested(batch, message, Rcode::FORMERR, None, out);
             if let Some(verified) = verified {
                 verified.signer().sign(out, batch.now);
@@ -324,7 +326,7 @@ impl ThreadState {
         let mut signer = verified.map(VerifiedRequest::signer);
         let tsig = signer.as_ref().map_or(0, ResponseSigner::octets);
         let mut name_buffer = [0; MAX_NAME];
-        let trailer = Trailer { reply, settings: &batch.reply_settings, tsig };
+        let trailer = Trailer { reply, settings: &batch.reply_settings, tsig_octets: tsig };
         let request = Request::new(query, &mut name_buffer, self.transport, &trailer);
         let is_known_edns_version = query.opt.is_none_or(|opt| opt.version == 0);
         if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) && is_known_edns_version {
@@ -354,12 +356,12 @@ impl ThreadState {
         batch: &Batch,
         query: &Query<'_>,
         sender: SocketAddr,
-    ) -> Result<ReplyOptions, MalformedOption> {
+    ) -> Result<ReplyOptions, MalformedCookie> {
         let Some(opt) = &query.opt else { return Ok(ReplyOptions::NONE) };
         let (settings, cookies) = (&batch.reply_settings, batch.settings.cookies.as_ref());
         let now = batch.now as u32;
         let reply = ReplyOptions::read(opt, self.transport, settings, cookies, sender.ip(), now);
-        let status = reply.as_ref().map_or(CookieStatus::Malformed, ReplyOptions::cookie);
+        let status = reply.as_ref().map_or(CookieStatus::Malformed, ReplyOptions::cookie_status);
         if status != CookieStatus::Absent && !self.is_second_pass {
             self.count_cookie(status);
         }
@@ -461,15 +463,15 @@ impl ThreadState {
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(limits) = &batch.settings.limits else { return true };
-        let cookie = request.trailer.reply.cookie();
-        let action = limits.response(batch.elapsed_ms, sender.ip(), category, name_hash, cookie);
+        let cookie = request.trailer.reply.cookie_status();
+        let action = limits.check_response(batch.elapsed_ms, sender.ip(), category, name_hash, cookie);
         if action != LimitAction::Send {
             self.log_rate_limiting(batch, limits, category, sender);
         }
         match action {
             LimitAction::Send => return true,
             LimitAction::Drop => {
-                self.statistics.drop(statistics::DropReason::RateLimited);
+                self.statistics.count_drop(statistics::DropReason::RateLimited);
                 return false;
             }
             LimitAction::Truncate | LimitAction::Refuse => {
@@ -477,7 +479,7 @@ impl ThreadState {
             }
             LimitAction::BadCookie => error_response(request, Rcode::BADCOOKIE, None, false, out),
         }
-        self.statistics.slip();
+        self.statistics.count_slip();
         true
     }
 

@@ -58,12 +58,12 @@ impl<'o> Response<'o> {
         out.clear();
         out.extend_from_slice(&[0; HEADER]);
         out.extend_from_slice(query.question);
-        let max_octets = trailer.message_octets(query, transport);
+        let max_octets = trailer.max_message_octets(query, transport);
         Self {
             out,
             counts: [0; 3],
             name_length: query.name_length,
-            records_limit: max_octets.saturating_sub(trailer.room(query)),
+            records_limit: max_octets.saturating_sub(trailer.required_octets(query)),
             max_octets,
             trailer,
             has_opt: query.opt.is_some(),
@@ -200,7 +200,7 @@ impl<'o> Response<'o> {
     /// query name.
     fn push_name(&mut self, name: NameRef<'_>) {
         let query_name = self.out[HEADER..HEADER + self.name_length].to_vec();
-        let query_name = NameRef::from_checked(&query_name);
+        let query_name = NameRef::from_wire_unchecked(&query_name);
         let mut suffix = name;
         while !suffix.is_root() {
             if query_name.is_at_or_below(suffix) {

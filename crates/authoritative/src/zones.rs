@@ -40,11 +40,11 @@ impl ZonePolicy {
     #[must_use]
     pub fn matching_prefix(&self, address: IpAddr) -> Option<Prefix> {
         let entries = self.transfer_access.entries().iter().chain(self.notify_from.entries());
-        let prefixes = entries.filter(|entry| !entry.is_denied).filter_map(|entry| entry.prefix);
+        let prefixes = entries.filter(|entry| !entry.denies).filter_map(|entry| entry.prefix);
         let address = address.to_canonical();
         let notified = || {
             let has_address = |remote: &&Remote| remote.address.ip().to_canonical() == address;
-            self.also_notify.iter().find(has_address).and_then(|_| Prefix::of_host(address))
+            self.also_notify.iter().find(has_address).and_then(|_| Prefix::of_address(address))
         };
         prefixes.into_iter().find(|prefix| prefix.contains(address)).or_else(notified)
     }

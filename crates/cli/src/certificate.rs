@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
-use nonesuch_net::tls::PEM_OCTETS;
+use nonesuch_net::tls::PEM_OCTETS_MAX;
 use std::path::Path;
 
 /// Time before the expiration from which the server warns, in seconds: 14 days.
@@ -23,7 +23,7 @@ const VERSION: u8 = 0xa0;
 /// Returns `None` if the file cannot be read, because the code that loads the certificate reports
 /// this.
 pub(crate) fn warn_of_expiry(path: &Path, now: Timestamp) -> Option<String> {
-    let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS).ok()?)?)?;
+    let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS_MAX).ok()?)?)?;
     let left = end.as_second() - now.as_second();
     let place = path.display();
     if left < 0 {

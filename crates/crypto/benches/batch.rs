@@ -11,7 +11,7 @@
 //! ed25519-dalek for comparison. It does not accept the same signatures as the single check.
 //!
 //! The last part compares the batches of P-256 without and with eight lanes of AVX-512 IFMA, if the
-//! processor has it. Its columns are the batch of the scalar code and the batch of the lanes.
+//! processor has it. Its columns are the batch of the portable code and the batch of the lanes.
 //! Options: `--rounds N`, `--algorithm NAME` for one algorithm only, and `--lanes` for the last
 //! part only.
 
@@ -20,34 +20,34 @@ use std::hint::black_box;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey, VrfPublicKey};
 use nonesuch_crypto::{
     ALGORITHMS, Algorithm, AlgorithmEntry, PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch,
-    without_lanes,
+    with_portable_arithmetic,
 };
 
 type Failure = Box<dyn std::error::Error>;
 
-const SIZES: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+const BATCH_SIZES: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Length of a message in octets: an RRset with the fields of its signature.
-const MESSAGE: usize = 120;
+const MESSAGE_OCTETS: usize = 120;
 
 /// Keys, messages and signatures. The key of item i is `keys[i % keys.len()]`.
-struct Work {
+struct Workload {
     keys: Vec<PublicKey>,
     messages: Vec<Vec<u8>>,
     signatures: Vec<Vec<u8>>,
 }
 
-impl Work {
+impl Workload {
     fn new(algorithm: Algorithm, count: usize, private: &[PrivateKey]) -> Result<Self, Failure> {
         let parse = |key: &PrivateKey| PublicKey::parse(algorithm, key.public_key());
         let mut work = Self {
             keys: private.iter().map(parse).collect::<Result<_, _>>()?,
-            messages: (0..count).map(|place| vec![place as u8; MESSAGE]).collect(),
+            messages: (0..count).map(|index| vec![index as u8; MESSAGE_OCTETS]).collect(),
             signatures: Vec::new(),
         };
-        for (place, message) in work.messages.iter().enumerate() {
+        for (index, message) in work.messages.iter().enumerate() {
             let mut signature = Vec::new();
-            private[place % private.len()].sign(message, &mut signature)?;
+            private[index % private.len()].sign(message, &mut signature)?;
             work.signatures.push(signature);
         }
         Ok(work)
@@ -56,8 +56,8 @@ impl Work {
     fn items(&self) -> Vec<VerifyItem<'_>> {
         let pairs = self.messages.iter().zip(&self.signatures).enumerate();
         pairs
-            .map(|(place, (message, signature))| VerifyItem {
-                key: &self.keys[place % self.keys.len()],
+            .map(|(index, (message, signature))| VerifyItem {
+                key: &self.keys[index % self.keys.len()],
                 message,
                 signature,
             })
@@ -76,36 +76,47 @@ fn cpu_seconds() -> f64 {
 
 /// Returns microseconds for each item, measured over enough calls to take about two milliseconds.
 fn time(count: usize, mut call: impl FnMut()) -> f64 {
-    let begun = cpu_seconds();
+    let start = cpu_seconds();
     let mut calls = 0;
     loop {
         call();
         calls += 1;
-        let taken = cpu_seconds() - begun;
-        if taken > 2e-3 {
-            return taken * 1e6 / (calls * count) as f64;
+        let elapsed = cpu_seconds() - start;
+        if elapsed > 2e-3 {
+            return elapsed * 1e6 / (calls * count) as f64;
         }
     }
 }
 
-fn spread(values: &[f64]) -> String {
+/// Formats the median, and the minimum and maximum in parentheses.
+fn median_and_range(values: &[f64]) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let median = sorted[sorted.len() / 2];
     format!("{median:8.2} ({:.2}-{:.2})", sorted[0], sorted[sorted.len() - 1])
 }
 
-/// Measures both alternately and returns the row without a line end, so that the caller can append
-/// a column.
-fn race(rounds: usize, count: usize, mut plain: impl FnMut(), mut batch: impl FnMut()) -> String {
-    let (mut plains, mut batches, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+/// Measures single calls and a batch alternately, and returns the row of the output without a line
+/// end, so that the caller can append a column.
+fn comparison_row(
+    rounds: usize,
+    count: usize,
+    mut single_calls: impl FnMut(),
+    mut batch: impl FnMut(),
+) -> String {
+    let (mut loop_times, mut batch_times, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let (one, other) = (time(count, &mut plain), time(count, &mut batch));
-        plains.push(one);
-        batches.push(other);
-        ratios.push(one / other);
+        let (loop_time, batch_time) = (time(count, &mut single_calls), time(count, &mut batch));
+        loop_times.push(loop_time);
+        batch_times.push(batch_time);
+        ratios.push(loop_time / batch_time);
     }
-    format!("{count:4}  {:>26}  {:>26}  {:>22}", spread(&plains), spread(&batches), spread(&ratios))
+    format!(
+        "{count:4}  {:>26}  {:>26}  {:>22}",
+        median_and_range(&loop_times),
+        median_and_range(&batch_times),
+        median_and_range(&ratios)
+    )
 }
 
 fn verify_each(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), nonesuch_crypto::BadSignature>>) {
@@ -113,67 +124,72 @@ fn verify_each(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), nonesuch_c
     outcome.extend(items.iter().map(|item| item.key.verify(item.message, item.signature)));
 }
 
-fn verify_row(rounds: usize, work: &Work) -> String {
+fn verify_row(rounds: usize, work: &Workload) -> String {
     let items = work.items();
-    let (mut one, mut other) = (Vec::new(), Vec::new());
-    let row = race(
+    let (mut loop_outcome, mut batch_outcome) = (Vec::new(), Vec::new());
+    let row = comparison_row(
         rounds,
         items.len(),
-        || verify_each(black_box(&items), &mut one),
-        || verify_batch(black_box(&items), &mut other),
+        || verify_each(black_box(&items), &mut loop_outcome),
+        || verify_batch(black_box(&items), &mut batch_outcome),
     );
-    assert!(one == other && one.iter().all(Result::is_ok), "the outcomes differ");
+    assert!(loop_outcome == batch_outcome && loop_outcome.iter().all(Result::is_ok), "the outcomes differ");
     row
 }
 
 /// Like [`verify_row`], but parses the keys in each call.
-fn fresh_row(rounds: usize, algorithm: Algorithm, work: &Work, fields: &[Vec<u8>]) -> String {
-    let with_keys = |all: fn(&[VerifyItem<'_>], &mut Vec<_>), outcome: &mut Vec<_>| {
+fn verify_row_with_parsed_keys(
+    rounds: usize,
+    algorithm: Algorithm,
+    work: &Workload,
+    fields: &[Vec<u8>],
+) -> String {
+    let with_keys = |verify_all: fn(&[VerifyItem<'_>], &mut Vec<_>), outcome: &mut Vec<_>| {
         let parse = |field: &Vec<u8>| PublicKey::parse(algorithm, field).ok();
         let keys: Vec<_> = fields.iter().filter_map(parse).collect();
         let pairs = work.messages.iter().zip(&work.signatures).enumerate();
-        let items = pairs.map(|(place, (message, signature))| VerifyItem {
-            key: &keys[place % keys.len()],
+        let items = pairs.map(|(index, (message, signature))| VerifyItem {
+            key: &keys[index % keys.len()],
             message,
             signature,
         });
         let items: Vec<_> = items.collect();
-        all(&items, outcome);
+        verify_all(&items, outcome);
     };
-    let (mut one, mut other) = (Vec::new(), Vec::new());
-    race(
+    let (mut loop_outcome, mut batch_outcome) = (Vec::new(), Vec::new());
+    comparison_row(
         rounds,
         work.messages.len(),
-        || with_keys(verify_each, &mut one),
-        || with_keys(verify_batch, &mut other),
+        || with_keys(verify_each, &mut loop_outcome),
+        || with_keys(verify_batch, &mut batch_outcome),
     )
 }
 
 fn sign_row(rounds: usize, key: &PrivateKey, count: usize) -> String {
-    let message = [7; MESSAGE];
+    let message = [7; MESSAGE_OCTETS];
     let messages = vec![&message[..]; count];
-    let (mut one, mut other) = (Vec::new(), Vec::new());
-    race(
+    let (mut loop_outcome, mut batch_outcome) = (Vec::new(), Vec::new());
+    comparison_row(
         rounds,
         count,
         || {
-            one.clear();
+            loop_outcome.clear();
             for message in &messages {
-                assert!(key.sign(black_box(message), &mut one).is_ok(), "signing fails");
+                assert!(key.sign(black_box(message), &mut loop_outcome).is_ok(), "signing fails");
             }
         },
         || {
-            other.clear();
-            assert!(sign_batch(key, black_box(&messages), &mut other).is_ok(), "signing fails");
+            batch_outcome.clear();
+            assert!(sign_batch(key, black_box(&messages), &mut batch_outcome).is_ok(), "signing fails");
         },
     )
 }
 
 /// Measures the batch equation of ed25519-dalek and returns microseconds for each signature.
-fn dalek(rounds: usize, work: &Work, fields: &[Vec<u8>]) -> Result<String, Failure> {
+fn dalek_column(rounds: usize, work: &Workload, fields: &[Vec<u8>]) -> Result<String, Failure> {
     let keys: Vec<ed25519_dalek::VerifyingKey> = (0..work.messages.len())
-        .map(|place| {
-            Ok(ed25519_dalek::VerifyingKey::from_bytes(fields[place % fields.len()][..].try_into()?)?)
+        .map(|index| {
+            Ok(ed25519_dalek::VerifyingKey::from_bytes(fields[index % fields.len()][..].try_into()?)?)
         })
         .collect::<Result<_, Failure>>()?;
     let messages: Vec<&[u8]> = work.messages.iter().map(Vec::as_slice).collect();
@@ -185,12 +201,12 @@ fn dalek(rounds: usize, work: &Work, fields: &[Vec<u8>]) -> Result<String, Failu
     let times: Vec<f64> = (0..rounds)
         .map(|_| {
             time(messages.len(), || {
-                let fits = ed25519_dalek::verify_batch(&messages, &signatures, &keys);
-                assert!(black_box(fits).is_ok(), "a signature is refused");
+                let outcome = ed25519_dalek::verify_batch(&messages, &signatures, &keys);
+                assert!(black_box(outcome).is_ok(), "a signature is refused");
             })
         })
         .collect();
-    Ok(spread(&times))
+    Ok(median_and_range(&times))
 }
 
 /// Measures the three forms, for an algorithm with tables of keys.
@@ -198,18 +214,21 @@ fn with_tables(rounds: usize, algorithm: Algorithm) -> Result<(), Failure> {
     let forms = [("one key, used before", 1, false), ("one key, just parsed", 1, true)];
     for (form, keys, is_fresh) in forms.into_iter().chain([("a key for each item, just parsed", 256, true)]) {
         println!("\n{algorithm}, verify, {form}");
-        for count in SIZES {
+        for count in BATCH_SIZES {
             let make = |_| PrivateKey::generate(algorithm, None);
             let private: Vec<_> = (0..keys.min(count)).map(make).collect::<Result<_, _>>()?;
             let fields: Vec<_> = private.iter().map(|key| key.public_key().to_vec()).collect();
-            let work = Work::new(algorithm, count, &private)?;
+            let work = Workload::new(algorithm, count, &private)?;
             let row = match is_fresh {
-                true => fresh_row(rounds, algorithm, &work, &fields),
+                true => verify_row_with_parsed_keys(rounds, algorithm, &work, &fields),
                 false => verify_row(rounds, &work),
             };
-            let other =
-                if algorithm == Algorithm::ED25519 { dalek(rounds, &work, &fields)? } else { String::new() };
-            println!("{row}  {other:>26}");
+            let dalek = if algorithm == Algorithm::ED25519 {
+                dalek_column(rounds, &work, &fields)?
+            } else {
+                String::new()
+            };
+            println!("{row}  {dalek:>26}");
         }
     }
     Ok(())
@@ -222,8 +241,8 @@ fn vrf_rows(rounds: usize) -> Result<(), Failure> {
     let public = VrfPublicKey::parse(key.algorithm(), key.public_key())?;
     let octets = key.algorithm().entry().map_or(0, |entry| entry.proof_octets);
     println!("\n{}, without lanes and with them: prove; verify one by one and in a batch", key.algorithm());
-    for count in SIZES {
-        let names: Vec<Vec<u8>> = (0..count).map(|place| format!("name {place}").into_bytes()).collect();
+    for count in BATCH_SIZES {
+        let names: Vec<Vec<u8>> = (0..count).map(|index| format!("name {index}").into_bytes()).collect();
         let alphas: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         let prove = || {
             let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
@@ -231,8 +250,11 @@ fn vrf_rows(rounds: usize) -> Result<(), Failure> {
             (proofs, hashes)
         };
         let (proofs, hashes) = prove();
-        assert!(without_lanes(prove) == (proofs.clone(), hashes.clone()), "the proofs differ");
-        println!("prove  {}", race(rounds, count, || drop(without_lanes(prove)), || drop(prove())));
+        assert!(with_portable_arithmetic(prove) == (proofs.clone(), hashes.clone()), "the proofs differ");
+        println!(
+            "prove  {}",
+            comparison_row(rounds, count, || drop(with_portable_arithmetic(prove)), || drop(prove()))
+        );
         let items: Vec<(&[u8], &[u8])> = alphas.iter().copied().zip(proofs.chunks_exact(octets)).collect();
         let expected: Vec<_> = hashes.into_iter().map(Ok).collect();
         let each = || {
@@ -244,7 +266,7 @@ fn vrf_rows(rounds: usize) -> Result<(), Failure> {
             public.verify_batch(black_box(&items), &mut outcome);
             assert!(outcome == expected, "a proof is refused");
         };
-        println!("verify {}", race(rounds, count, each, batch));
+        println!("verify {}", comparison_row(rounds, count, each, batch));
     }
     Ok(())
 }
@@ -256,22 +278,22 @@ fn ecdsa_rows(rounds: usize) -> Result<(), Failure> {
     println!("\n{algorithm}, without lanes and with them: sign, verify");
     // The format of a table depends on the arithmetic that built it, so each arithmetic needs its
     // own keys.
-    let [plain, packed] = [(); 2].map(|()| Work::new(algorithm, 256, std::slice::from_ref(&private)));
+    let [plain, packed] = [(); 2].map(|()| Workload::new(algorithm, 256, std::slice::from_ref(&private)));
     let (plain, packed) = (plain?, packed?);
-    let verify = |work: &Work, count: usize| {
+    let verify = |work: &Workload, count: usize| {
         let mut outcome = Vec::new();
         verify_batch(&black_box(work.items())[..count], &mut outcome);
         assert!(outcome.iter().all(Result::is_ok), "a signature is refused");
     };
-    without_lanes(|| verify(&plain, 256));
+    with_portable_arithmetic(|| verify(&plain, 256));
     verify(&packed, 256);
-    for count in SIZES {
-        let message = [7; MESSAGE];
+    for count in BATCH_SIZES {
+        let message = [7; MESSAGE_OCTETS];
         let messages = vec![&message[..]; count];
         let sign = || assert!(sign_batch(&private, black_box(&messages), &mut Vec::new()).is_ok());
-        println!("sign   {}", race(rounds, count, || without_lanes(sign), sign));
-        let with_scalars = || without_lanes(|| verify(&plain, count));
-        println!("verify {}", race(rounds, count, with_scalars, || verify(&packed, count)));
+        println!("sign   {}", comparison_row(rounds, count, || with_portable_arithmetic(sign), sign));
+        let verify_portable = || with_portable_arithmetic(|| verify(&plain, count));
+        println!("verify {}", comparison_row(rounds, count, verify_portable, || verify(&packed, count)));
     }
     Ok(())
 }
@@ -279,12 +301,12 @@ fn ecdsa_rows(rounds: usize) -> Result<(), Failure> {
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().collect();
     let option = |name: &str| {
-        let place = arguments.iter().position(|argument| argument == name);
-        place.and_then(|place| arguments.get(place + 1))
+        let index = arguments.iter().position(|argument| argument == name);
+        index.and_then(|index| arguments.get(index + 1))
     };
     let rounds = option("--rounds").map_or(Ok(9), |value| value.parse())?;
-    let wanted: Option<Algorithm> = option("--algorithm").map(|name| name.parse()).transpose()?;
-    let is_wanted = |algorithm: Algorithm| wanted.is_none_or(|wanted| wanted == algorithm);
+    let selected: Option<Algorithm> = option("--algorithm").map(|name| name.parse()).transpose()?;
+    let is_selected = |algorithm: Algorithm| selected.is_none_or(|selected| selected == algorithm);
     println!("µs of CPU time for each signature, median (least-greatest) of {rounds} rounds");
     println!("{:>4}  {:>26}  {:>26}  {:>22}  {:>26}", "n", "loop", "batch", "ratio", "equation of dalek");
     if arguments.iter().any(|argument| argument == "--lanes") {
@@ -292,21 +314,21 @@ fn main() -> Result<(), Failure> {
         return ecdsa_rows(rounds);
     }
     for algorithm in
-        [Algorithm::ECDSAP256SHA256, Algorithm::ED25519].into_iter().filter(|each| is_wanted(*each))
+        [Algorithm::ECDSAP256SHA256, Algorithm::ED25519].into_iter().filter(|each| is_selected(*each))
     {
         with_tables(rounds, algorithm)?;
     }
-    let is_chosen = |entry: &&AlgorithmEntry| entry.alias_of.is_none() && is_wanted(entry.algorithm);
-    for entry in ALGORITHMS.iter().filter(is_chosen) {
+    let is_row_selected = |entry: &&AlgorithmEntry| entry.alias_of.is_none() && is_selected(entry.algorithm);
+    for entry in ALGORITHMS.iter().filter(is_row_selected) {
         let key = PrivateKey::generate(entry.algorithm, None)?;
         for count in [1, 16, 256] {
-            let work = Work::new(entry.algorithm, count, std::slice::from_ref(&key))?;
+            let work = Workload::new(entry.algorithm, count, std::slice::from_ref(&key))?;
             println!("\n{}, {count}", entry.mnemonic);
             println!("verify {}", verify_row(rounds, &work));
             println!("sign   {}", sign_row(rounds, &key, count));
         }
     }
-    if is_wanted(Algorithm::ECDSAP256SHA256) {
+    if is_selected(Algorithm::ECDSAP256SHA256) {
         vrf_rows(rounds)?;
         ecdsa_rows(rounds)?;
     }

@@ -32,7 +32,7 @@ const MESSAGE_OCTETS: usize = 120;
 /// The key and signatures of one algorithm, or the reason why they are missing.
 struct Subject {
     name: String,
-    made: Result<Material, Box<dyn Error>>,
+    material: Result<Material, Box<dyn Error>>,
 }
 
 /// A key, its messages and its signatures.
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let output = match words.as_slice() {
-        ["keys"] => json_text(&make_all())?,
+        ["keys"] => json_text(&generate_all())?,
         ["list", file] => names(&read(file)?)?,
         ["run", file, count] => json_text(&run(&read(file)?, count.parse()?, None, None)?)?,
         ["run", file, count, name] => json_text(&run(&read(file)?, count.parse()?, Some(name), None)?)?,
@@ -88,11 +88,11 @@ fn message(number: u8) -> Vec<u8> {
     vec![number; MESSAGE_OCTETS]
 }
 
-fn make_all() -> Value {
-    let made = subjects().map(|(entry, bits)| {
+fn generate_all() -> Value {
+    let rows = subjects().map(|(entry, bits)| {
         let name =
             bits.map_or_else(|| entry.mnemonic.to_owned(), |bits| format!("{}/{bits}", entry.mnemonic));
-        match make(entry.algorithm, bits) {
+        match generate(entry.algorithm, bits) {
             Ok((private, signatures)) => json!({
                 "name": name, "number": entry.algorithm.0, "private": private, "signatures": signatures,
             }),
@@ -101,11 +101,11 @@ fn make_all() -> Value {
             }
         }
     });
-    Value::Array(made.collect())
+    Value::Array(rows.collect())
 }
 
 /// Generates a key. Returns the private key file and a signature over each message.
-fn make(algorithm: Algorithm, bits: Option<u16>) -> Result<(String, Vec<String>), Box<dyn Error>> {
+fn generate(algorithm: Algorithm, bits: Option<u16>) -> Result<(String, Vec<String>), Box<dyn Error>> {
     let key = PrivateKey::generate_forced(algorithm, bits)?;
     let signatures = (0..SIGNATURES).map(|number| {
         let mut signature = Vec::new();
@@ -127,14 +127,14 @@ fn text<'a>(row: &'a Value, field: &str) -> Result<&'a str, Box<dyn Error>> {
 }
 
 /// Reads one row of the file of keys.
-fn load(row: &Value) -> Result<Subject, Box<dyn Error>> {
+fn read_row(row: &Value) -> Result<Subject, Box<dyn Error>> {
     let name = text(row, "name")?.to_owned();
     if let Ok(reason) = text(row, "skipped") {
-        return Ok(Subject { name, made: Err(reason.into()) });
+        return Ok(Subject { name, material: Err(reason.into()) });
     }
     let key = match PrivateKey::from_bind(text(row, "private")?) {
         Ok(key) => key,
-        Err(error) => return Ok(Subject { name, made: Err(error.into()) }),
+        Err(error) => return Ok(Subject { name, material: Err(error.into()) }),
     };
     let public = PublicKey::parse(key.algorithm(), key.public_key())?;
     let encoded =
@@ -142,7 +142,7 @@ fn load(row: &Value) -> Result<Subject, Box<dyn Error>> {
     let decode = |value: &Value| Ok(BASE64.decode(value.as_str().unwrap_or_default().as_bytes())?);
     let signatures = encoded.iter().map(decode).collect::<Result<Vec<_>, Box<dyn Error>>>()?;
     let messages = (0..SIGNATURES).map(message).take(signatures.len()).collect();
-    Ok(Subject { name, made: Ok(Material { key, public, messages, signatures }) })
+    Ok(Subject { name, material: Ok(Material { key, public, messages, signatures }) })
 }
 
 /// Runs the requested operations. `count` is the number of operations in each round. Returns the
@@ -159,8 +159,8 @@ fn run(
         if only.is_some_and(|only| text(row, "name").ok() != Some(only)) {
             continue;
         }
-        let subject = load(row)?;
-        match subject.made {
+        let subject = read_row(row)?;
+        match subject.material {
             Err(reason) => skipped.push(json!({ "name": subject.name, "reason": reason.to_string() })),
             Ok(material) => {
                 for kind in

@@ -14,10 +14,10 @@ use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey};
 
 /// Number of rounds of each measurement, and the duration of a round.
 const ROUNDS: usize = 21;
-const ROUND: Duration = Duration::from_millis(100);
+const ROUND_DURATION: Duration = Duration::from_millis(100);
 
 /// Number of inputs of one batch.
-const BATCH: usize = 32;
+const BATCH_INPUTS: usize = 32;
 
 /// A measurement: its name, and a function that executes a number of operations and returns this
 /// number.
@@ -33,12 +33,12 @@ impl<'a> Measurement<'a> {
     }
 
     fn run(&mut self) {
-        let (start, spent) = (Instant::now(), on_processor());
+        let (start, spent) = (Instant::now(), thread_cpu_seconds());
         let mut done = 0;
-        while start.elapsed() < ROUND {
+        while start.elapsed() < ROUND_DURATION {
             done += (self.call)();
         }
-        let seconds = match (spent, on_processor()) {
+        let seconds = match (spent, thread_cpu_seconds()) {
             (Some(before), Some(after)) if after > before => after - before,
             _ => start.elapsed().as_secs_f64(),
         };
@@ -47,21 +47,22 @@ impl<'a> Measurement<'a> {
 
     fn print(&mut self) {
         self.rates.sort_by(f64::total_cmp);
-        let [slowest, median, fastest] = [0, ROUNDS / 2, ROUNDS - 1].map(|place| self.rates[place]);
+        let [slowest, median, fastest] = [0, ROUNDS / 2, ROUNDS - 1].map(|index| self.rates[index]);
         println!("{:<48} {median:>8.0}/s  ({slowest:.0} to {fastest:.0})", self.name);
     }
 }
 
 /// Returns the time that this thread has spent on a processor, in seconds. The first number in the
 /// file is this time in nanoseconds.
-fn on_processor() -> Option<f64> {
+fn thread_cpu_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some(nanoseconds as f64 / 1e9)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let names: Vec<String> = (0..BATCH).map(|number| format!("\x07name{number:03}\x07example\x00")).collect();
+    let names: Vec<String> =
+        (0..BATCH_INPUTS).map(|number| format!("\x07name{number:03}\x07example\x00")).collect();
     let alphas: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
     let mut keys = Vec::new();
     for entry in &VRF_ALGORITHMS {
@@ -140,7 +141,7 @@ fn measurements<'a>(
     };
     [
         Measurement::new(format!("{name} prove, one by one"), prove),
-        Measurement::new(format!("{name} prove, batches of {BATCH}"), prove_batch),
+        Measurement::new(format!("{name} prove, batches of {BATCH_INPUTS}"), prove_batch),
         Measurement::new(format!("{name} verify"), verify),
         Measurement::new(format!("{name} parse key"), parse),
     ]

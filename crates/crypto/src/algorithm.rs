@@ -151,7 +151,7 @@ pub struct Scheme {
     /// change. Files with another value are rejected.
     pub(crate) dialect: Option<&'static str>,
     /// Generates a key.
-    pub(crate) generate: fn(Generation) -> SignerResult,
+    pub(crate) generate: fn(GenerationParameters) -> SignerResult,
     /// Reads a key from the fields of a private key file.
     pub(crate) read_private: fn(&PrivateFile<'_>) -> SignerResult,
     /// Parses a DNSKEY public key field.
@@ -165,14 +165,14 @@ pub struct KeyLengths {
     pub default: u16,
     /// Lengths of keys that can be generated, in ascending order.
     pub offered: &'static [u16],
-    /// Lengths that are known to be weak. Keys with these lengths are only generated with
+    /// Further lengths, which are known to be weak. Keys with these lengths are only generated with
     /// [`PrivateKey::generate_forced`](crate::PrivateKey::generate_forced).
     pub forced: &'static [u16],
 }
 
 /// Parameters for the generation of a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Generation {
+pub(crate) struct GenerationParameters {
     /// The algorithm. Several rows may share the function that generates the key.
     pub(crate) algorithm: Algorithm,
     /// Length in bits; `None` selects the default of the algorithm.
@@ -181,9 +181,10 @@ pub(crate) struct Generation {
     pub(crate) force: bool,
 }
 
-impl Generation {
-    /// Returns an error if a length is given. For algorithms with a fixed key length.
-    pub(crate) fn refuse_bits(&self) -> Result<(), KeyError> {
+impl GenerationParameters {
+    /// Returns [`KeyError::FixedBits`] if a length is given. For algorithms with a fixed key
+    /// length.
+    pub(crate) fn require_no_bits(&self) -> Result<(), KeyError> {
         match self.bits {
             Some(_) => Err(KeyError::FixedBits(self.algorithm)),
             None => Ok(()),
@@ -191,9 +192,9 @@ impl Generation {
     }
 
     /// Returns a random seed of `octets` octets. For algorithms with a fixed key length whose keys
-    /// are derived from a seed.
-    pub(crate) fn seed(&self, octets: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-        self.refuse_bits()?;
+    /// are derived from a seed. It fails if a length is given, or if there are no random numbers.
+    pub(crate) fn random_seed(&self, octets: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+        self.require_no_bits()?;
         let mut seed = Zeroizing::new(vec![0; octets]);
         rand::fill(&mut seed).map_err(|_| KeyError::Generation(self.algorithm))?;
         Ok(seed)
@@ -206,11 +207,11 @@ const RSA_LENGTHS: Option<KeyLengths> =
 
 /// MAYO-2 is experimental because ePrint 2025/1143 reduces its security to about 113 of the 128
 /// bits that round 2 claims.
-const MAYO_REASON: &str = "MAYO-2 of round 2 is known to be weaker than claimed (about 113 bits, ePrint 2025/1143) and its \
+const MAYO_WARNING: &str = "MAYO-2 of round 2 is known to be weaker than claimed (about 113 bits, ePrint 2025/1143) and its \
      format will change; its number is for private use";
 
 /// Falcon-512 is experimental because its standard, FN-DSA, is not published and will differ.
-const FALCON_REASON: &str =
+const FALCON_WARNING: &str =
     "Falcon-512 of round 3 will differ from the future standard FN-DSA; its number is for private use";
 
 /// PKCS#1 v1.5 with SHA-256 (RFC 5702).
@@ -221,7 +222,7 @@ static RSA_SHA256: Scheme = Scheme {
     public_key_octets: None,
     signature_octets: None,
     dialect: None,
-    generate: |wanted| rsa::generate(&rsa::SHA256, wanted),
+    generate: |parameters| rsa::generate(&rsa::SHA256, parameters),
     read_private: |file| rsa::read_private(&rsa::SHA256, file),
     parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA256, algorithm, key),
 };
@@ -234,7 +235,7 @@ static RSA_SHA512: Scheme = Scheme {
     public_key_octets: None,
     signature_octets: None,
     dialect: None,
-    generate: |wanted| rsa::generate(&rsa::SHA512, wanted),
+    generate: |parameters| rsa::generate(&rsa::SHA512, parameters),
     read_private: |file| rsa::read_private(&rsa::SHA512, file),
     parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA512, algorithm, key),
 };
@@ -247,7 +248,7 @@ static ECDSA_P256: Scheme = Scheme {
     public_key_octets: Some(64),
     signature_octets: Some(64),
     dialect: None,
-    generate: |wanted| ecdsa::generate(&ecdsa::P256, wanted),
+    generate: |parameters| ecdsa::generate(&ecdsa::P256, parameters),
     read_private: |file| ecdsa::read_private(&ecdsa::P256, file),
     parse_public: |algorithm, key| ecdsa::parse_public(&ecdsa::P256, algorithm, key),
 };
@@ -260,7 +261,7 @@ static ECDSA_P384: Scheme = Scheme {
     public_key_octets: Some(96),
     signature_octets: Some(96),
     dialect: None,
-    generate: |wanted| ecdsa::generate(&ecdsa::P384, wanted),
+    generate: |parameters| ecdsa::generate(&ecdsa::P384, parameters),
     read_private: |file| ecdsa::read_private(&ecdsa::P384, file),
     parse_public: |algorithm, key| ecdsa::parse_public(&ecdsa::P384, algorithm, key),
 };
@@ -308,7 +309,7 @@ static MLDSA44: Scheme = Scheme {
 static MAYO2: Scheme = Scheme {
     library: "nonesuch",
     key_lengths: None,
-    experimental: Some(MAYO_REASON),
+    experimental: Some(MAYO_WARNING),
     public_key_octets: Some(4912),
     signature_octets: Some(186),
     dialect: Some("mayo2-round2"),
@@ -321,7 +322,7 @@ static MAYO2: Scheme = Scheme {
 static FALCON512: Scheme = Scheme {
     library: "fn-dsa",
     key_lengths: None,
-    experimental: Some(FALCON_REASON),
+    experimental: Some(FALCON_WARNING),
     public_key_octets: Some(897),
     signature_octets: Some(666),
     dialect: Some("falcon-round3-padded"),
@@ -343,25 +344,25 @@ pub static ALGORITHMS: &[AlgorithmEntry] = &[
     row(15, "ED25519", &ED25519),
     row(16, "ED448", &ED448),
     row(18, "MLDSA44", &MLDSA44),
-    alias(228, "NSEC5-RSASHA256", Algorithm::RSASHA256, &RSA_SHA256),
-    alias(229, "NSEC5-ECDSAP256SHA256", Algorithm::ECDSAP256SHA256, &ECDSA_P256),
-    alias(230, "NSEC5-ECDSAP384SHA384", Algorithm::ECDSAP384SHA384, &ECDSA_P384),
-    alias(231, "NSEC5-ED25519", Algorithm::ED25519, &ED25519),
-    alias(232, "NSEC5-ED448", Algorithm::ED448, &ED448),
-    alias(233, "NSEC5-MLDSA44", Algorithm::MLDSA44, &MLDSA44),
-    alias(234, "NSEC5-FALCON512", Algorithm::FALCON512, &FALCON512),
-    alias(235, "NSEC5-MAYO2", Algorithm::MAYO2, &MAYO2),
-    alias(236, "NSEC5-RSASHA512", Algorithm::RSASHA512, &RSA_SHA512),
+    alias_row(228, "NSEC5-RSASHA256", Algorithm::RSASHA256, &RSA_SHA256),
+    alias_row(229, "NSEC5-ECDSAP256SHA256", Algorithm::ECDSAP256SHA256, &ECDSA_P256),
+    alias_row(230, "NSEC5-ECDSAP384SHA384", Algorithm::ECDSAP384SHA384, &ECDSA_P384),
+    alias_row(231, "NSEC5-ED25519", Algorithm::ED25519, &ED25519),
+    alias_row(232, "NSEC5-ED448", Algorithm::ED448, &ED448),
+    alias_row(233, "NSEC5-MLDSA44", Algorithm::MLDSA44, &MLDSA44),
+    alias_row(234, "NSEC5-FALCON512", Algorithm::FALCON512, &FALCON512),
+    alias_row(235, "NSEC5-MAYO2", Algorithm::MAYO2, &MAYO2),
+    alias_row(236, "NSEC5-RSASHA512", Algorithm::RSASHA512, &RSA_SHA512),
     row(249, "MAYO2", &MAYO2),
     row(251, "FALCON512", &FALCON512),
 ];
 
 /// Revision of the tables. Increment it if a row verifies other signatures or proofs than before
 /// although its fields are unchanged.
-const REVISION: u8 = 1;
+const TABLES_REVISION: u8 = 1;
 
 /// Length of [`tables_digest`] in octets.
-pub const TABLES_DIGEST: usize = 16;
+pub const TABLES_DIGEST_OCTETS: usize = 16;
 
 /// Returns a digest of the tables of algorithms, [`ALGORITHMS`] and [`VRF_ALGORITHMS`]: the first
 /// octets of a SHA-256 hash.
@@ -370,8 +371,8 @@ pub const TABLES_DIGEST: usize = 16;
 /// algorithm. Therefore a zone that a program with another table has verified must be verified
 /// again.
 #[must_use]
-pub fn tables_digest() -> [u8; TABLES_DIGEST] {
-    static DIGEST: OnceLock<[u8; TABLES_DIGEST]> = OnceLock::new();
+pub fn tables_digest() -> [u8; TABLES_DIGEST_OCTETS] {
+    static DIGEST: OnceLock<[u8; TABLES_DIGEST_OCTETS]> = OnceLock::new();
     *DIGEST.get_or_init(|| {
         let signing = ALGORITHMS.iter().map(|entry| {
             let Scheme { public_key_octets, signature_octets, dialect, .. } = entry.scheme;
@@ -381,11 +382,11 @@ pub fn tables_digest() -> [u8; TABLES_DIGEST] {
         let vrfs = VRF_ALGORITHMS
             .iter()
             .map(|entry| format!("{} {} {}\n", entry.algorithm.0, entry.mnemonic, entry.proof_octets));
-        digest_rows(REVISION, signing.chain(vrfs))
+        digest_rows(TABLES_REVISION, signing.chain(vrfs))
     })
 }
 
-fn digest_rows(revision: u8, rows: impl Iterator<Item = String>) -> [u8; TABLES_DIGEST] {
+fn digest_rows(revision: u8, rows: impl Iterator<Item = String>) -> [u8; TABLES_DIGEST_OCTETS] {
     let mut octets = vec![revision];
     rows.for_each(|row| octets.extend_from_slice(row.as_bytes()));
     let digest = sha256(&octets);
@@ -396,8 +397,13 @@ const fn row(number: u8, mnemonic: &'static str, scheme: &'static Scheme) -> Alg
     AlgorithmEntry { algorithm: Algorithm(number), mnemonic, alias_of: None, scheme }
 }
 
-const fn alias(number: u8, mnemonic: &'static str, of: Algorithm, scheme: &'static Scheme) -> AlgorithmEntry {
-    AlgorithmEntry { algorithm: Algorithm(number), mnemonic, alias_of: Some(of), scheme }
+const fn alias_row(
+    number: u8,
+    mnemonic: &'static str,
+    original: Algorithm,
+    scheme: &'static Scheme,
+) -> AlgorithmEntry {
+    AlgorithmEntry { algorithm: Algorithm(number), mnemonic, alias_of: Some(original), scheme }
 }
 
 #[cfg(test)]
@@ -420,14 +426,14 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_of_the_tables_tells_rows_and_revisions_apart() {
+    fn the_digest_of_the_tables_depends_on_rows_and_revision() {
         let rows = ["8 RSASHA256\n", "13 ECDSAP256SHA256\n"].map(str::to_owned);
         let digest = |revision, rows: &[String]| digest_rows(revision, rows.iter().cloned());
         let whole = digest(1, &rows);
         assert_eq!(whole, digest(1, &rows));
         assert_ne!(whole, digest(2, &rows));
         assert_ne!(whole, digest(1, &rows[..1]));
-        assert_ne!(tables_digest(), [0; TABLES_DIGEST], "older files have zeros there");
+        assert_ne!(tables_digest(), [0; TABLES_DIGEST_OCTETS], "older files have zeros there");
     }
 
     #[test]
@@ -453,11 +459,11 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_refused_where_keys_have_one() {
+    fn a_length_is_rejected_for_algorithms_with_fixed_length() {
         for entry in ALGORITHMS.iter().filter(|entry| entry.scheme.key_lengths.is_none()) {
             let algorithm = entry.algorithm;
-            let wanted = Generation { algorithm, bits: Some(2048), force: true };
-            assert_eq!((entry.scheme.generate)(wanted).err(), Some(KeyError::FixedBits(algorithm)));
+            let parameters = GenerationParameters { algorithm, bits: Some(2048), force: true };
+            assert_eq!((entry.scheme.generate)(parameters).err(), Some(KeyError::FixedBits(algorithm)));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Batches of signatures. Every algorithm has a plain loop for signing and for verification. A
-//! faster form overrides [`Signer::sign_batch`](crate::key::Signer) or
+//! Batches of signatures. By default, a batch is a loop over single signatures. A faster form
+//! overrides [`Signer::sign_batch`](crate::key::Signer) or
 //! [`Verifier::verify_batch`](crate::key::Verifier).
 //!
 //! A batch for verification has one key. Ed25519 and ECDSA on P-256 have a faster form of
@@ -16,20 +16,21 @@ use crate::error::{BadSignature, SignError};
 use crate::key::{PrivateKey, PublicKey};
 
 /// A message, and the signature over it that must be verified.
-pub(crate) type Signed<'a> = (&'a [u8], &'a [u8]);
+pub(crate) type SignedMessage<'a> = (&'a [u8], &'a [u8]);
 
 /// The table of a public key for batches, built once when enough signatures of the key have been
 /// seen.
-pub(crate) struct Lazy<T> {
+pub(crate) struct LazyTable<T> {
     /// Number of signatures verified in batches before the table was built.
-    seen: AtomicUsize,
-    /// `None` inside means that the single check must verify all signatures of this key.
+    signatures_seen: AtomicUsize,
+    /// Unset until the table is built. `None` inside means that the single check must verify all
+    /// signatures of this key.
     table: OnceLock<Option<Box<T>>>,
 }
 
-impl<T> Lazy<T> {
+impl<T> LazyTable<T> {
     pub(crate) const fn new() -> Self {
-        Self { seen: AtomicUsize::new(0), table: OnceLock::new() }
+        Self { signatures_seen: AtomicUsize::new(0), table: OnceLock::new() }
     }
 
     /// Returns the table for a batch of `count` signatures. Builds it when at least `threshold`
@@ -45,7 +46,7 @@ impl<T> Lazy<T> {
         build: impl FnOnce() -> Option<T>,
     ) -> Option<&T> {
         // The counter only affects timing, so relaxed ordering is sufficient.
-        let is_due = || self.seen.fetch_add(count, Ordering::Relaxed) + count >= threshold;
+        let is_due = || self.signatures_seen.fetch_add(count, Ordering::Relaxed) + count >= threshold;
         if self.table.get().is_none() && !is_due() {
             return None;
         }
@@ -92,15 +93,15 @@ pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSi
     }
     outcome.resize(items.len(), Err(BadSignature));
     let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(|place| items[*place].key.identity());
+    order.sort_by_key(|index| items[*index].key.identity());
     let (mut signed, mut results) = (Vec::new(), Vec::new());
-    for places in order.chunk_by(|a, b| items[*a].key.identity() == items[*b].key.identity()) {
+    for indices in order.chunk_by(|a, b| items[*a].key.identity() == items[*b].key.identity()) {
         signed.clear();
-        signed.extend(places.iter().map(|place| (items[*place].message, items[*place].signature)));
+        signed.extend(indices.iter().map(|index| (items[*index].message, items[*index].signature)));
         results.clear();
-        items[places[0]].key.verifier().verify_batch(&signed, &mut results);
-        for (place, result) in places.iter().zip(&results) {
-            outcome[*place] = *result;
+        items[indices[0]].key.verifier().verify_batch(&signed, &mut results);
+        for (index, result) in indices.iter().zip(&results) {
+            outcome[*index] = *result;
         }
     }
 }

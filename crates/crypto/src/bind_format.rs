@@ -84,8 +84,8 @@ impl<'a> PrivateFile<'a> {
     /// Returns the decoded octets of a field.
     pub(crate) fn octets(&self, name: &'static str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
         let text = self.field(name)?.as_bytes();
-        let room = BASE64.decode_len(text.len()).map_err(|_| KeyError::NotBase64(name))?;
-        let mut octets = Zeroizing::new(vec![0; room]);
+        let capacity = BASE64.decode_len(text.len()).map_err(|_| KeyError::NotBase64(name))?;
+        let mut octets = Zeroizing::new(vec![0; capacity]);
         let length = BASE64.decode_mut(text, &mut octets).map_err(|_| KeyError::NotBase64(name))?;
         octets.truncate(length);
         Ok(octets)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn times_comments_blank_lines_and_crlf_are_passed_over() {
+    fn times_comments_blank_lines_and_crlf_are_ignored() {
         let text = format!(
             "; a comment\n\n{}Created: 20260101000000\nPublish: 20260101000000\nActivate: 20260101000000\n",
             ED25519.replace("v1.2", "v1.3")
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn each_damage_has_its_own_error() {
         assert_eq!(error(""), KeyError::NotAPrivateKeyFile);
         assert_eq!(error("-----BEGIN PRIVATE KEY-----"), KeyError::NotAPrivateKeyFile);
         assert_eq!(error("Algorithm: 15 (ED25519)\n"), KeyError::NotAPrivateKeyFile);
@@ -181,13 +181,13 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(2))]
+        #![proptest_config(crate::rfc_tests::seeded_config(2))]
 
         #[test]
-        fn damaged_text_does_not_panic(place in any::<prop::sample::Index>(), octet in 0_u8..128, cut in any::<bool>()) {
+        fn damaged_text_does_not_panic(position in any::<prop::sample::Index>(), octet in 0_u8..128, cut in any::<bool>()) {
             let mut text = ED25519.as_bytes().to_vec();
-            let place = place.index(text.len());
-            if cut { text.truncate(place) } else { text[place] = octet }
+            let position = position.index(text.len());
+            if cut { text.truncate(position) } else { text[position] = octet }
             let text = String::from_utf8(text).unwrap();
             if let Ok(key) = PrivateKey::from_bind(&text) {
                 prop_assert_eq!(PrivateKey::from_bind(&key.to_bind()).unwrap().to_bind(), key.to_bind());

@@ -8,15 +8,15 @@ use sec1::EcPrivateKey;
 use zeroize::Zeroizing;
 
 /// Count of numbers in an `RSAPrivateKey`: n, e, d, p, q, d mod (p-1), d mod (q-1), q⁻¹ mod p.
-pub(crate) const RSA_NUMBERS: usize = 8;
+pub(crate) const RSA_NUMBER_COUNT: usize = 8;
 
 /// The numbers of an RSA private key, big-endian without leading zeros, in the order of
 /// `RSAPrivateKey`.
-pub(crate) type RsaNumbers = [Zeroizing<Vec<u8>>; RSA_NUMBERS];
+pub(crate) type RsaNumbers = [Zeroizing<Vec<u8>>; RSA_NUMBER_COUNT];
 
 /// Encodes an `RSAPrivateKey`. Returns `None` if a number is too long for DER.
 pub(crate) fn write_rsa_private_key(numbers: &RsaNumbers) -> Option<Zeroizing<Vec<u8>>> {
-    let mut fields = [None; RSA_NUMBERS];
+    let mut fields = [None; RSA_NUMBER_COUNT];
     for (field, number) in fields.iter_mut().zip(numbers) {
         let octets = if number.is_empty() { &[0] } else { number.as_slice() };
         *field = UintRef::new(octets).ok();
@@ -71,7 +71,7 @@ mod tests {
     const SEQUENCE: u8 = 0x30;
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(3))]
+        #![proptest_config(crate::rfc_tests::seeded_config(3))]
 
         #[test]
         fn rsa_numbers_survive(lengths in proptest::array::uniform8(1_usize..520), fill in 1_u8..=255) {

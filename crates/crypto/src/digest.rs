@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_one_run_of_octets() {
+    fn parts_are_digested_as_one_message() {
         // FIPS 180-4 examples: "abc".
         let abc = |kind: DigestType| HEXLOWER.encode(&kind.digest(&[b"a", b"", b"bc"]).unwrap());
         assert_eq!(abc(DigestType::SHA1), "a9993e364706816aba3e25717850c26c9cd0d89d");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_one_run_of_octets() {
+    fn pieces_are_hashed_as_one_message() {
         // FIPS 180-4 examples: "abc".
         let abc = |function: HashFunction| {
             let mut hasher = function.begin();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(4))]
+        #![proptest_config(crate::rfc_tests::seeded_config(4))]
 
         /// Compares with the reference code of RFC 4034, appendix B.
         #[test]

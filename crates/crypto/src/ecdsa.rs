@@ -9,10 +9,10 @@ use aws_lc_rs::signature::{
 };
 use zeroize::Zeroizing;
 
-use crate::algorithm::{Algorithm, Generation};
+use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::batch::p256::KeyTable;
-use crate::batch::p256::sign::{BatchKey, GROUP};
-use crate::batch::{Lazy, Signed};
+use crate::batch::p256::sign::{BatchKey, MAX_GROUP};
+use crate::batch::{LazyTable, SignedMessage};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::der;
 use crate::error::{BadSignature, KeyError, SignError};
@@ -54,10 +54,10 @@ const UNCOMPRESSED: u8 = 0x04;
 /// Maximum number of leading zero octets that may be missing in a private key file: older versions
 /// of BIND omit them. One key in 65,536 has two leading zero octets; a file in which more are
 /// missing is truncated.
-const LEADING_ZEROS: usize = 2;
+const MAX_MISSING_ZEROS: usize = 2;
 
 /// Size of the stack area, in bytes, in which a batch may leave secrets.
-const STACK: usize = 24 * 1024;
+const STACK_BYTES: usize = 24 * 1024;
 
 struct Private {
     curve: &'static Curve,
@@ -73,15 +73,15 @@ impl Private {
         Self { curve, pair, scalar, batch }
     }
 
-    fn sign_each(&self, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
+    fn sign_one_by_one(&self, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
         messages.iter().try_for_each(|message| self.sign(message, out))
     }
 }
 
 /// Generates a key.
-pub(crate) fn generate(curve: &'static Curve, wanted: Generation) -> SignerResult {
-    wanted.refuse_bits()?;
-    let failed = |_| KeyError::Generation(wanted.algorithm);
+pub(crate) fn generate(curve: &'static Curve, parameters: GenerationParameters) -> SignerResult {
+    parameters.require_no_bits()?;
+    let failed = |_| KeyError::Generation(parameters.algorithm);
     let pair = EcdsaKeyPair::generate(curve.signing).map_err(failed)?;
     let scalar = pair.private_key().as_be_bytes().map_err(failed)?;
     let scalar = Zeroizing::new(scalar.as_ref().to_vec());
@@ -91,13 +91,19 @@ pub(crate) fn generate(curve: &'static Curve, wanted: Generation) -> SignerResul
 /// Reads the scalar of a private key file and derives the public key.
 pub(crate) fn read_private(curve: &'static Curve, file: &PrivateFile<'_>) -> SignerResult {
     let algorithm = file.algorithm();
-    let read = file.octets(PRIVATE_KEY)?;
-    let missing = match curve.octets.checked_sub(read.len()) {
-        Some(missing) if missing <= LEADING_ZEROS => missing,
-        _ => return Err(KeyError::PrivateKeyLength { algorithm, expected: curve.octets, found: read.len() }),
+    let encoded_scalar = file.octets(PRIVATE_KEY)?;
+    let missing = match curve.octets.checked_sub(encoded_scalar.len()) {
+        Some(missing) if missing <= MAX_MISSING_ZEROS => missing,
+        _ => {
+            return Err(KeyError::PrivateKeyLength {
+                algorithm,
+                expected: curve.octets,
+                found: encoded_scalar.len(),
+            });
+        }
     };
     let mut scalar = Zeroizing::new(vec![0; curve.octets]);
-    scalar[missing..].copy_from_slice(&read);
+    scalar[missing..].copy_from_slice(&encoded_scalar);
     // The library checks that the scalar is neither 0 nor above the order of the curve.
     let pair = EcdsaKeyPair::from_private_key_der(curve.signing, &der::write_ec_private_key(&scalar))
         .map_err(|_| KeyError::InvalidPrivateKey(algorithm))?;
@@ -129,15 +135,15 @@ impl Signer for Private {
         out.reserve(messages.len() * self.signature_octets());
         let mut workspace = SecretWorkspace::default();
         // Groups of equal size: after full groups, the remainder might be too small for a batch.
-        let groups = messages.len().div_ceil(GROUP).max(1);
+        let groups = messages.len().div_ceil(MAX_GROUP).max(1);
         let signed = messages.chunks(messages.len().div_ceil(groups).max(1)).try_for_each(|group| {
-            let is_worth = group.len() >= Engine::detect().min_signing_batch();
-            let Some(key) = self.batch.as_ref().filter(|_| is_worth) else {
-                return self.sign_each(group, out);
+            let is_batch_faster = group.len() >= Engine::detect().min_signing_batch();
+            let Some(key) = self.batch.as_ref().filter(|_| is_batch_faster) else {
+                return self.sign_one_by_one(group, out);
             };
-            match wiping_stack::<STACK, _>(|| key.sign(group, &mut workspace, out)) {
+            match wiping_stack::<STACK_BYTES, _>(|| key.sign(group, &mut workspace, out)) {
                 Some(()) => Ok(()),
-                None => self.sign_each(group, out),
+                None => self.sign_one_by_one(group, out),
             }
         });
         signed.inspect_err(|_| out.truncate(before))
@@ -149,13 +155,13 @@ impl Signer for Private {
 }
 
 /// Length of both coordinates on P-256, in octets.
-const P256_OCTETS: usize = 64;
+const P256_PUBLIC_KEY_OCTETS: usize = 64;
 
 struct Public {
     curve: &'static Curve,
     key: ParsedPublicKey,
     /// The coordinates and the table for batches, which only keys on P-256 have.
-    batch: Option<([u8; P256_OCTETS], Lazy<KeyTable>)>,
+    batch: Option<([u8; P256_PUBLIC_KEY_OCTETS], LazyTable<KeyTable>)>,
 }
 
 impl Public {
@@ -171,7 +177,7 @@ pub(crate) fn parse_public(curve: &'static Curve, algorithm: Algorithm, key: &[u
     if key.len() != expected {
         return Err(KeyError::PublicKeyLength { algorithm, expected, found: key.len() });
     }
-    let batch = key.try_into().ok().map(|coordinates| (coordinates, Lazy::new()));
+    let batch = key.try_into().ok().map(|coordinates| (coordinates, LazyTable::new()));
     let mut point = Vec::with_capacity(1 + key.len());
     point.push(UNCOMPRESSED);
     point.extend_from_slice(key);
@@ -188,13 +194,13 @@ impl Verifier for Public {
         self.key.verify_sig(message, signature).map_err(|_| BadSignature)
     }
 
-    fn verify_batch(&self, signed: &[Signed<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
+    fn verify_batch(&self, signed: &[SignedMessage<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
         let Some(table) = self.table(signed.len()) else {
             outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
             return;
         };
         // If the table rejects a signature, the single check decides.
-        let result = |(fits, (message, signature)): (bool, &Signed<'_>)| match fits {
+        let result = |(is_valid, (message, signature)): (bool, &SignedMessage<'_>)| match is_valid {
             true => Ok(()),
             false => self.verify(message, signature),
         };
@@ -212,7 +218,7 @@ mod tests {
     const CURVES: [(Algorithm, &Curve); 2] =
         [(Algorithm::ECDSAP256SHA256, &P256), (Algorithm::ECDSAP384SHA384, &P384)];
 
-    fn read(algorithm: Algorithm, scalar: &[u8]) -> Result<PrivateKey, KeyError> {
+    fn read_scalar(algorithm: Algorithm, scalar: &[u8]) -> Result<PrivateKey, KeyError> {
         let scalar = BASE64.encode(scalar);
         let number = algorithm.0;
         PrivateKey::from_bind(&format!(
@@ -221,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn points_off_the_curve_are_refused() {
+    fn points_off_the_curve_are_rejected() {
         for (algorithm, _) in CURVES {
             let key = PrivateKey::generate(algorithm, None).unwrap();
             let mut point = key.public_key().to_vec();
@@ -239,16 +245,16 @@ mod tests {
     }
 
     #[test]
-    fn scalars_out_of_range_are_refused() {
+    fn scalars_out_of_range_are_rejected() {
         for (algorithm, curve) in CURVES {
             let invalid = KeyError::InvalidPrivateKey(algorithm);
             for scalar in [vec![0; curve.octets], vec![0xff; curve.octets]] {
-                assert_eq!(read(algorithm, &scalar).err(), Some(invalid.clone()), "{scalar:?}");
+                assert_eq!(read_scalar(algorithm, &scalar).err(), Some(invalid.clone()), "{scalar:?}");
             }
             let expected = curve.octets;
             for found in [0, 1, curve.octets - 3, curve.octets + 1] {
                 let error = KeyError::PrivateKeyLength { algorithm, expected, found };
-                assert_eq!(read(algorithm, &vec![1; found]).err(), Some(error));
+                assert_eq!(read_scalar(algorithm, &vec![1; found]).err(), Some(error));
             }
         }
     }
@@ -258,7 +264,7 @@ mod tests {
         // Scalar 1: the public key is the base point (SEC 2, section 2.4.2).
         let mut scalar = [0; 30];
         scalar[29] = 1;
-        let key = read(Algorithm::ECDSAP256SHA256, &scalar).unwrap();
+        let key = read_scalar(Algorithm::ECDSAP256SHA256, &scalar).unwrap();
         let base = "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296\
                     4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5";
         assert_eq!(HEXLOWER.encode(key.public_key()), base);

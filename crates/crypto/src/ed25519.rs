@@ -4,9 +4,9 @@
 use aws_lc_rs::signature::{self, Ed25519KeyPair, KeyPair, ParsedPublicKey};
 use zeroize::Zeroizing;
 
-use crate::algorithm::{Algorithm, Generation};
+use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::batch::edwards::{self, KeyTable};
-use crate::batch::{Lazy, Signed};
+use crate::batch::{LazyTable, SignedMessage};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
@@ -14,11 +14,11 @@ use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 const SEED_OCTETS: usize = 32;
 const PUBLIC_OCTETS: usize = 32;
 const SIGNATURE_OCTETS: usize = 64;
-const BITS: u32 = 256;
+const KEY_BITS: u32 = 256;
 
 /// Number of signatures from which a table of the key is built. The cost of the table equals its
 /// savings on about 14 signatures.
-const WORTH_A_TABLE: usize = 24;
+const MIN_SIGNATURES_FOR_TABLE: usize = 24;
 
 struct Private {
     pair: Ed25519KeyPair,
@@ -26,16 +26,16 @@ struct Private {
 }
 
 /// Generates a key from a random seed.
-pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    private(wanted.algorithm, wanted.seed(SEED_OCTETS)?)
+pub(crate) fn generate(parameters: GenerationParameters) -> SignerResult {
+    from_seed(parameters.algorithm, parameters.random_seed(SEED_OCTETS)?)
 }
 
 /// Reads the seed from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    private(file.algorithm(), file.private_key(SEED_OCTETS)?)
+    from_seed(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
-fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
+fn from_seed(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
     let invalid = KeyError::InvalidPrivateKey(algorithm);
     // The unchecked function is sufficient: the file has no public key to compare with, so the
     // public key is derived from the seed.
@@ -49,7 +49,7 @@ impl Signer for Private {
     }
 
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     fn signature_octets(&self) -> usize {
@@ -70,7 +70,7 @@ impl Signer for Private {
 struct Public {
     key: ParsedPublicKey,
     octets: [u8; PUBLIC_OCTETS],
-    table: Lazy<KeyTable>,
+    table: LazyTable<KeyTable>,
 }
 
 /// Parses a public key. The verification checks whether the key is a point of the curve: if it is
@@ -83,32 +83,33 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
         found: key.len(),
     })?;
     let key = ParsedPublicKey::new(&signature::ED25519, key).map_err(|_| KeyError::NotOnCurve(algorithm))?;
-    Ok(Box::new(Public { key, octets, table: Lazy::new() }))
+    Ok(Box::new(Public { key, octets, table: LazyTable::new() }))
 }
 
 impl Verifier for Public {
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         self.key.verify_sig(message, signature).map_err(|_| BadSignature)
     }
 
-    fn verify_batch(&self, signed: &[Signed<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
-        let Some(table) = self.table.table(signed.len(), WORTH_A_TABLE, || KeyTable::new(&self.octets))
+    fn verify_batch(&self, signed: &[SignedMessage<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
+        let Some(table) =
+            self.table.table(signed.len(), MIN_SIGNATURES_FOR_TABLE, || KeyTable::new(&self.octets))
         else {
             outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
             return;
         };
-        for group in signed.chunks(edwards::GROUP) {
-            let fits = table.verify(group);
+        for group in signed.chunks(edwards::MAX_GROUP) {
+            let are_valid = table.verify(group);
             // If the table rejects a signature, the single check decides.
-            let result = |(fits, (message, signature)): (&bool, &Signed<'_>)| match fits {
+            let result = |(is_valid, (message, signature)): (&bool, &SignedMessage<'_>)| match is_valid {
                 true => Ok(()),
                 false => self.verify(message, signature),
             };
-            outcome.extend(fits.iter().zip(group).map(result));
+            outcome.extend(are_valid.iter().zip(group).map(result));
         }
     }
 }
@@ -119,7 +120,7 @@ mod tests {
     use crate::PublicKey;
 
     #[test]
-    fn other_lengths_are_refused() {
+    fn other_lengths_are_rejected() {
         for found in [0, 31, 33, 44] {
             let algorithm = Algorithm::ED25519;
             let error = PublicKey::parse(algorithm, &vec![0x30; found]).err();

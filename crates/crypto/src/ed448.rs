@@ -6,7 +6,7 @@ use std::hint::black_box;
 use crrl::ed448;
 use zeroize::Zeroizing;
 
-use crate::algorithm::{Algorithm, Generation};
+use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
@@ -16,10 +16,10 @@ const SEED_OCTETS: usize = 57;
 const PUBLIC_OCTETS: usize = 57;
 const SIGNATURE_OCTETS: usize = 114;
 /// Bits of the encoded key, as key tools report it. The field has 448 bits.
-const BITS: u32 = 456;
+const KEY_BITS: u32 = 456;
 /// More stack, in bytes, than the library's functions use with private keys: a few key structures
 /// of 300 octets, the state of a hash function, and tables of 16 points.
-const STACK: usize = 16 * 1024;
+const STACK_BYTES: usize = 16 * 1024;
 
 /// Boxed, so that only one copy exists to wipe, however often the owner moves.
 struct Private {
@@ -37,19 +37,19 @@ impl Drop for Private {
 }
 
 /// Generates a key from a random seed.
-pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    private(wanted.seed(SEED_OCTETS)?)
+pub(crate) fn generate(parameters: GenerationParameters) -> SignerResult {
+    from_seed(parameters.random_seed(SEED_OCTETS)?)
 }
 
 /// Reads the seed from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
     // `private_key` checks the length: the library would panic on other lengths.
-    private(file.private_key(SEED_OCTETS)?)
+    from_seed(file.private_key(SEED_OCTETS)?)
 }
 
-fn private(seed: Zeroizing<Vec<u8>>) -> SignerResult {
+fn from_seed(seed: Zeroizing<Vec<u8>>) -> SignerResult {
     // The file has no public key to compare with; the public key is derived from the seed.
-    let key = wiping_stack::<STACK, _>(|| Box::new(ed448::PrivateKey::from_seed(&seed)));
+    let key = wiping_stack::<STACK_BYTES, _>(|| Box::new(ed448::PrivateKey::from_seed(&seed)));
     Ok(Box::new(Private { key, seed }))
 }
 
@@ -59,7 +59,7 @@ impl Signer for Private {
     }
 
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     fn signature_octets(&self) -> usize {
@@ -67,7 +67,7 @@ impl Signer for Private {
     }
 
     fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
-        out.extend_from_slice(&wiping_stack::<STACK, _>(|| self.key.sign_raw(message)));
+        out.extend_from_slice(&wiping_stack::<STACK_BYTES, _>(|| self.key.sign_raw(message)));
         Ok(())
     }
 
@@ -94,7 +94,7 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
 
 impl Verifier for Public {
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     /// RFC 8032, section 5.2.7: R must be the canonical encoding of a point, and S must be below
@@ -144,14 +144,14 @@ mod tests {
             let octets = |text: &str| HEXLOWER.decode(text.as_bytes()).unwrap();
             let key = PrivateKey::from_bind(&key_text(&octets(seed))).unwrap();
             assert_eq!(HEXLOWER.encode(key.public_key()), public);
-            let mut made = Vec::new();
-            key.sign(&octets(message), &mut made).unwrap();
-            assert_eq!(HEXLOWER.encode(&made), signature);
+            let mut produced = Vec::new();
+            key.sign(&octets(message), &mut produced).unwrap();
+            assert_eq!(HEXLOWER.encode(&produced), signature);
         }
     }
 
     #[test]
-    fn other_lengths_are_refused() {
+    fn other_lengths_are_rejected() {
         for found in [0, 32, 56, 58, 69] {
             let error = PublicKey::parse(ALGORITHM, &vec![0; found]).err();
             assert_eq!(error, Some(KeyError::PublicKeyLength { algorithm: ALGORITHM, expected: 57, found }));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_encoding_of_a_point_is_refused() {
+    fn octets_that_do_not_encode_a_point_are_rejected() {
         // y = 0 is a point. p is the other encoding of 0 in 448 bits, and is invalid. p = 2^448 -
         // 2^224 - 1.
         let zero = [0; 57];
@@ -185,7 +185,7 @@ mod tests {
     /// `parse_public` and `verify` accept keys of small order. With the neutral point as the key, R
     /// = [S]B is a valid signature over every message.
     #[test]
-    fn keys_of_small_order_are_used_as_rfc8032_has_it() {
+    fn keys_of_small_order_are_accepted_as_in_rfc8032() {
         let mut neutral = [0; 57];
         neutral[0] = 1;
         let key = PublicKey::parse(ALGORITHM, &neutral).unwrap();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_scalar_plus_the_order_is_refused() {
+    fn the_same_scalar_plus_the_order_is_rejected() {
         let order = HEXLOWER
             .decode(b"f34458ab92c27823558fc58d72c26c219036d6ae49db4ec4e923ca7cffffffffffffffffffffffffffffffffffffffffffffffffffffff3f")
             .unwrap();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(11))]
+        #![proptest_config(crate::rfc_tests::seeded_config(11))]
 
         #[test]
         fn keys_and_signatures_of_any_octets_do_not_panic(

@@ -33,12 +33,12 @@ pub enum KeyError {
     #[error("the RSA public exponent must be odd and greater than 1")]
     Exponent,
     /// An RSA public exponent is longer than supported.
-    #[error("an RSA public exponent of {bits} bits is not supported: it must have at most {most} bits")]
+    #[error("an RSA public exponent of {bits} bits is not supported: it must have at most {maximum} bits")]
     ExponentBits {
         /// Length of the exponent, in bits.
         bits: u32,
         /// Maximum length in bits: 64 in a public key, 33 in a private key.
-        most: u32,
+        maximum: u32,
     },
     /// The public key is not a point of the algorithm's curve.
     #[error("the public key is not a point on the curve of {0}")]

@@ -23,7 +23,7 @@ use fn_dsa_sign::{
 use fn_dsa_vrfy::{VerifyingKey, VerifyingKey512};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::algorithm::{Algorithm, Generation};
+use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
@@ -33,13 +33,13 @@ const PRIVATE_OCTETS: usize = fn_dsa_sign::sign_key_size(FN_DSA_LOGN_512);
 const PUBLIC_OCTETS: usize = fn_dsa_sign::vrfy_key_size(FN_DSA_LOGN_512);
 const SIGNATURE_OCTETS: usize = fn_dsa_sign::signature_size(FN_DSA_LOGN_512);
 /// Bits of the encoded public key. The degree, 512, is not a length.
-const BITS: u32 = PUBLIC_OCTETS as u32 * 8;
+const KEY_BITS: u32 = PUBLIC_OCTETS as u32 * 8;
 /// Stack size for decoding, in bytes: a decoded private key has 59 kB, and the library passes it by
 /// value.
-const DECODE_STACK: usize = 256 * 1024;
+const DECODE_STACK_BYTES: usize = 256 * 1024;
 /// Stack size for signing, in bytes: states of hash functions and a few numbers. The large buffers
 /// are in the decoded key.
-const SIGN_STACK: usize = 16 * 1024;
+const SIGN_STACK_BYTES: usize = 16 * 1024;
 
 /// Random numbers of aws-lc, through the trait that the library requires.
 ///
@@ -54,11 +54,11 @@ struct SystemRandom {
 
 impl RngCore for SystemRandom {
     fn next_u32(&mut self) -> u32 {
-        draw(self, u32::from_le_bytes)
+        random_number(self, u32::from_le_bytes)
     }
 
     fn next_u64(&mut self) -> u64 {
-        draw(self, u64::from_le_bytes)
+        random_number(self, u64::from_le_bytes)
     }
 
     fn fill_bytes(&mut self, octets: &mut [u8]) {
@@ -78,11 +78,14 @@ impl RngCore for SystemRandom {
 
 impl CryptoRng for SystemRandom {}
 
-/// Returns a random number of `OCTETS` octets.
-fn draw<const OCTETS: usize, T>(random: &mut SystemRandom, from: fn([u8; OCTETS]) -> T) -> T {
+/// Returns a random number that `decode_octets` reads from `OCTETS` random octets.
+fn random_number<const OCTETS: usize, T>(
+    random: &mut SystemRandom,
+    decode_octets: fn([u8; OCTETS]) -> T,
+) -> T {
     let mut octets = [0; OCTETS];
     random.fill_bytes(&mut octets);
-    from(octets)
+    decode_octets(octets)
 }
 
 /// A private key. Signing needs exclusive access to a decoded key with its buffers. The number of
@@ -91,36 +94,38 @@ struct Private {
     encoded: Zeroizing<Vec<u8>>,
     public: Vec<u8>,
     /// Decoded keys that no thread uses. They are wiped on drop.
-    idle: Mutex<Vec<Box<SigningKey512>>>,
+    idle_keys: Mutex<Vec<Box<SigningKey512>>>,
 }
 
 impl Private {
     /// Calls `work` with a decoded key. If `work` panics, the decoded key is dropped.
     fn with_key<T>(&self, work: impl FnOnce(&mut SigningKey512) -> T) -> Result<T, SignError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut key = idle.or_else(|| decode(&self.encoded)).ok_or(SignError::Library)?;
+        let idle_key = self.idle_keys.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut key = idle_key.or_else(|| decode(&self.encoded)).ok_or(SignError::Library)?;
         let result = work(&mut key);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+        self.idle_keys.lock().unwrap_or_else(PoisonError::into_inner).push(key);
         Ok(result)
     }
 }
 
 fn decode(encoded: &[u8]) -> Option<Box<SigningKey512>> {
-    wiping_stack::<DECODE_STACK, _>(|| SigningKey512::decode(encoded).map(Box::new))
+    wiping_stack::<DECODE_STACK_BYTES, _>(|| SigningKey512::decode(encoded).map(Box::new))
 }
 
 /// Generates a key.
-pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    wanted.refuse_bits()?;
+pub(crate) fn generate(parameters: GenerationParameters) -> SignerResult {
+    parameters.require_no_bits()?;
     let mut encoded = Zeroizing::new(vec![0; PRIVATE_OCTETS]);
     let mut public = vec![0; PUBLIC_OCTETS];
     let mut random = SystemRandom::default();
-    wiping_stack::<DECODE_STACK, _>(|| {
+    wiping_stack::<DECODE_STACK_BYTES, _>(|| {
         KeyPairGenerator512::default().keygen(FN_DSA_LOGN_512, &mut random, &mut encoded, &mut public);
     });
     match decode(&encoded) {
-        Some(key) if !random.failed => Ok(Box::new(Private { encoded, public, idle: Mutex::new(vec![key]) })),
-        _ => Err(KeyError::Generation(wanted.algorithm)),
+        Some(key) if !random.failed => {
+            Ok(Box::new(Private { encoded, public, idle_keys: Mutex::new(vec![key]) }))
+        }
+        _ => Err(KeyError::Generation(parameters.algorithm)),
     }
 }
 
@@ -131,10 +136,10 @@ pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
     let Some(key) = decode(&encoded) else { return Err(invalid) };
     let mut public = vec![0; PUBLIC_OCTETS];
     key.to_verifying_key(&mut public);
-    if !basis::is_sound(&encoded, &public) {
+    if !basis::is_valid_basis(&encoded, &public) {
         return Err(invalid);
     }
-    Ok(Box::new(Private { encoded, public, idle: Mutex::new(vec![key]) }))
+    Ok(Box::new(Private { encoded, public, idle_keys: Mutex::new(vec![key]) }))
 }
 
 /// Writes a signature over `message` to `signature`, which has [`SIGNATURE_OCTETS`] octets.
@@ -144,7 +149,7 @@ fn sign_with(
     message: &[u8],
     signature: &mut [u8],
 ) -> Result<(), SignError> {
-    wiping_stack::<SIGN_STACK, _>(|| {
+    wiping_stack::<SIGN_STACK_BYTES, _>(|| {
         key.sign(&mut random, &DOMAIN_NONE, &HASH_ID_ORIGINAL_FALCON, message, signature);
     });
     if random.failed {
@@ -162,7 +167,7 @@ impl Signer for Private {
     }
 
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     fn signature_octets(&self) -> usize {
@@ -202,13 +207,13 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
 
 impl Verifier for Public {
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     /// The library only accepts the padded form: 666 octets, with zeros after the last coefficient.
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
-        let fits = self.0.verify(signature, &DOMAIN_NONE, &HASH_ID_ORIGINAL_FALCON, message);
-        if fits { Ok(()) } else { Err(BadSignature) }
+        let is_valid = self.0.verify(signature, &DOMAIN_NONE, &HASH_ID_ORIGINAL_FALCON, message);
+        if is_valid { Ok(()) } else { Err(BadSignature) }
     }
 }
 

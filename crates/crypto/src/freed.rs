@@ -5,29 +5,30 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr;
 
-/// Maximum number of bytes that one operation may free.
-const ROOM: usize = 64 << 20;
+/// Maximum number of bytes that one operation may free: the capacity of the log.
+const CAPACITY: usize = 64 << 20;
 
-/// The system's allocator. It copies freed memory while [`freed_by`] runs in the thread.
-struct Watching;
+/// The system's allocator. It copies freed memory while [`memory_freed_by`] runs in the thread.
+struct RecordingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Watching = Watching;
+static ALLOCATOR: RecordingAllocator = RecordingAllocator;
 
-struct Log {
+/// The log of freed memory.
+struct FreedMemory {
     /// Has its full capacity from the start, so that writing to it does not allocate.
     octets: Vec<u8>,
     is_full: bool,
 }
 
 thread_local! {
-    static LOG: Cell<*mut Log> = const { Cell::new(ptr::null_mut()) };
+    static LOG: Cell<*mut FreedMemory> = const { Cell::new(ptr::null_mut()) };
 }
 
 /// Detaches the log on drop, also after a panic.
-struct Attached;
+struct DetachOnDrop;
 
-impl Drop for Attached {
+impl Drop for DetachOnDrop {
     fn drop(&mut self) {
         LOG.set(ptr::null_mut());
     }
@@ -35,7 +36,7 @@ impl Drop for Attached {
 
 // SAFETY: all memory comes from the system's allocator, with the requested layout. Reallocation is
 // the default of the trait: it allocates a new block and frees the old one.
-unsafe impl GlobalAlloc for Watching {
+unsafe impl GlobalAlloc for RecordingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller upholds the contract of `alloc`. The memory is zeroed, so that every
         // byte may be read later.
@@ -61,10 +62,10 @@ unsafe impl GlobalAlloc for Watching {
 
 /// Returns all memory that `work` frees in this thread, block after block. The result of `work` is
 /// dropped and included.
-pub(crate) fn freed_by<T>(work: impl FnOnce() -> T) -> Vec<u8> {
-    let mut log = Log { octets: Vec::with_capacity(ROOM), is_full: false };
+pub(crate) fn memory_freed_by<T>(work: impl FnOnce() -> T) -> Vec<u8> {
+    let mut log = FreedMemory { octets: Vec::with_capacity(CAPACITY), is_full: false };
     {
-        let _attached = Attached;
+        let _detach = DetachOnDrop;
         LOG.set(&raw mut log);
         drop(work());
     }
@@ -90,15 +91,15 @@ pub(crate) fn assert_wiped(freed: &[u8], secrets: &[(String, Vec<u8>)]) {
 }
 
 #[test]
-fn what_is_left_behind_is_seen() {
+fn unwiped_memory_is_detected() {
     let secret = vec![("a secret".to_owned(), (100..132).collect::<Vec<u8>>())];
-    let left = freed_by(|| (100..132).collect::<Vec<u8>>());
-    let grown = freed_by(|| {
+    let unwiped = memory_freed_by(|| (100..132).collect::<Vec<u8>>());
+    let grown = memory_freed_by(|| {
         let mut secret = zeroize::Zeroizing::new((100..132).collect::<Vec<u8>>());
         secret.reserve(1000);
     });
-    for freed in [left, grown] {
+    for freed in [unwiped, grown] {
         assert!(std::panic::catch_unwind(|| assert_wiped(&freed, &secret)).is_err());
     }
-    assert_wiped(&freed_by(|| zeroize::Zeroizing::new((100..132).collect::<Vec<u8>>())), &secret);
+    assert_wiped(&memory_freed_by(|| zeroize::Zeroizing::new((100..132).collect::<Vec<u8>>())), &secret);
 }

@@ -13,7 +13,7 @@ use crate::wipe::wiping_stack;
 
 /// Size of the stack area, in bytes, in which creating a key or a code may leave a state: the
 /// library passes its contexts by value.
-const STACK: usize = 4096;
+const STACK_BYTES: usize = 4096;
 
 /// The hash function of a message authentication code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -59,7 +59,7 @@ impl MacKey {
     #[must_use]
     pub fn new(algorithm: MacAlgorithm, secret: &[u8]) -> Self {
         let make = || Box::new(hmac::Key::new(algorithm.implementation(), secret));
-        Self { algorithm, key: wiping_stack::<STACK, _>(make) }
+        Self { algorithm, key: wiping_stack::<STACK_BYTES, _>(make) }
     }
 
     /// Begins the computation of an authentication code with this key.
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_its_own_prefix_and_nothing_else() {
+    fn codes_and_their_prefixes_verify_and_other_codes_do_not() {
         for algorithm in ALL {
             let key = MacKey::new(algorithm, b"secret");
             let mut mac = key.begin();

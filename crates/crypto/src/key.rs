@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::algorithm::{Algorithm, AlgorithmEntry, Generation};
-use crate::batch::Signed;
+use crate::algorithm::{Algorithm, AlgorithmEntry, GenerationParameters};
+use crate::batch::SignedMessage;
 use crate::bind_format::{self, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 
-/// A private key of one algorithm. Its secrets are wiped on drop.
+/// The private key of one algorithm inside a [`PrivateKey`]. Its secrets are wiped on drop.
 pub(crate) trait Signer: Send + Sync {
     /// Returns the DNSKEY public key field.
     fn public_key(&self) -> &[u8];
@@ -33,11 +33,12 @@ pub(crate) trait Signer: Send + Sync {
     /// Uses fresh randomness for every later signature, if the scheme allows it. The default does
     /// nothing.
     fn hedge(&mut self) {}
-    /// Returns the fields of a private key file, in order: names and octets.
+    /// Returns the names and values of the fields of a private key file, in order. The values are
+    /// octets before Base64.
     fn fields(&self) -> Vec<(&'static str, &[u8])>;
 }
 
-/// A public key of one algorithm.
+/// The public key of one algorithm inside a [`PublicKey`].
 pub(crate) trait Verifier: Send + Sync {
     /// Returns the length of the key in bits (see [`PublicKey::bits`]).
     fn bits(&self) -> u32;
@@ -45,7 +46,7 @@ pub(crate) trait Verifier: Send + Sync {
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature>;
     /// Appends one result for each pair of message and signature, in order. Each result is the same
     /// as that of [`Verifier::verify`].
-    fn verify_batch(&self, signed: &[Signed<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
+    fn verify_batch(&self, signed: &[SignedMessage<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
         outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
     }
 }
@@ -132,7 +133,7 @@ impl PrivateKey {
     /// If the algorithm is unknown, a length is given for an algorithm without a choice of lengths,
     /// the length is weak (1024) or not supported, or the library fails.
     pub fn generate(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
-        Self::make(Generation { algorithm, bits, force: false })
+        Self::generate_with(GenerationParameters { algorithm, bits, force: false })
     }
 
     /// Like [`PrivateKey::generate`], but also generates RSA keys of 1024 bits. Such keys are known
@@ -142,12 +143,12 @@ impl PrivateKey {
     /// # Errors
     /// The same as those of [`PrivateKey::generate`], except that for RSA 1024 is not an error.
     pub fn generate_forced(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
-        Self::make(Generation { algorithm, bits, force: true })
+        Self::generate_with(GenerationParameters { algorithm, bits, force: true })
     }
 
-    fn make(wanted: Generation) -> Result<Self, KeyError> {
-        let entry = wanted.algorithm.require()?;
-        Ok(Self { entry, signer: (entry.scheme.generate)(wanted)? })
+    fn generate_with(parameters: GenerationParameters) -> Result<Self, KeyError> {
+        let entry = parameters.algorithm.require()?;
+        Ok(Self { entry, signer: (entry.scheme.generate)(parameters)? })
     }
 
     /// Reads the text of a `.private` file as BIND, ldns and PowerDNS write it, in format v1.2 or
@@ -243,7 +244,7 @@ mod tests {
     use data_encoding::BASE64;
 
     use super::*;
-    use crate::freed::{assert_wiped, freed_by};
+    use crate::freed::{assert_wiped, memory_freed_by};
     use crate::{ALGORITHMS, VerifyItem, sign_batch, verify_batch};
 
     const fn assert_shared<T: Send + Sync>() {}
@@ -252,8 +253,8 @@ mod tests {
 
     /// Returns one key of each algorithm.
     fn keys() -> Vec<PrivateKey> {
-        let make = |entry: &AlgorithmEntry| PrivateKey::generate(entry.algorithm, None).unwrap();
-        ALGORITHMS.iter().map(make).collect()
+        let generate = |entry: &AlgorithmEntry| PrivateKey::generate(entry.algorithm, None).unwrap();
+        ALGORITHMS.iter().map(generate).collect()
     }
 
     fn public(key: &PrivateKey) -> PublicKey {
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_private_keys_is_left_when_they_are_read_used_and_dropped() {
+    fn private_keys_are_wiped_when_read_used_and_dropped() {
         for key in keys().into_iter().filter(|key| key.entry.alias_of.is_none()) {
             let (text, secrets) = (key.to_bind(), secrets_of(&key));
             let messages = vec![&b"an RRset"[..]; 20];
@@ -286,8 +287,8 @@ mod tests {
                 read.signer().sign_batch(&messages, &mut out).unwrap();
                 read.to_bind()
             };
-            assert_wiped(&freed_by(work), &secrets);
-            assert_wiped(&freed_by(|| key), &secrets);
+            assert_wiped(&memory_freed_by(work), &secrets);
+            assert_wiped(&memory_freed_by(|| key), &secrets);
         }
     }
 
@@ -385,18 +386,18 @@ mod tests {
     #[test]
     fn signed_messages_verify_and_flipped_bits_do_not() {
         let keys: Vec<_> = keys().into_iter().map(|key| (public(&key), key)).collect();
-        let config = ProptestConfig { cases: 48, ..crate::rfc_tests::seeded(6) };
+        let config = ProptestConfig { cases: 48, ..crate::rfc_tests::seeded_config(6) };
         let mut runner = proptest::test_runner::TestRunner::new(config);
         let inputs = (proptest::collection::vec(any::<u8>(), 1..600), any::<prop::sample::Index>());
         runner
-            .run(&inputs, |(message, place)| {
+            .run(&inputs, |(message, position)| {
                 for (public, key) in &keys {
                     let mut signature = Vec::new();
                     key.sign(&message, &mut signature).unwrap();
                     prop_assert_eq!(public.verify(&message, &signature), Ok(()));
                     let flip = |octets: &[u8]| {
                         let mut octets = octets.to_vec();
-                        let bit = place.index(octets.len() * 8);
+                        let bit = position.index(octets.len() * 8);
                         octets[bit / 8] ^= 1 << (bit % 8);
                         octets
                     };
@@ -412,15 +413,15 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(1))]
+        #![proptest_config(crate::rfc_tests::seeded_config(1))]
 
         #[test]
         fn public_keys_of_any_octets_do_not_panic(
-            place in 0..ALGORITHMS.len(),
+            position in 0..ALGORITHMS.len(),
             fitting in any::<bool>(),
             mut key in proptest::collection::vec(any::<u8>(), 0..300),
         ) {
-            let entry = &ALGORITHMS[place];
+            let entry = &ALGORITHMS[position];
             if let (true, Some(length)) = (fitting, entry.scheme.public_key_octets) {
                 key.push(1);
                 key = key.into_iter().cycle().take(length).collect();

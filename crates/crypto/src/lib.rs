@@ -55,7 +55,8 @@ mod wipe;
 
 pub use crate::pkcs8::{decode_pem, pkcs8_algorithms};
 pub use algorithm::{
-    ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, TABLES_DIGEST, UnknownMnemonic, tables_digest,
+    ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, TABLES_DIGEST_OCTETS, UnknownMnemonic,
+    tables_digest,
 };
 pub use batch::{VerifyItem, sign_batch, verify_batch};
 pub use digest::{DigestType, HashFunction, Hasher, key_tag};
@@ -63,4 +64,4 @@ pub use error::{BadSignature, KeyError, SignError};
 pub use key::{PrivateKey, PublicKey};
 pub use nsec3::nsec3_hash;
 #[doc(hidden)]
-pub use p256::without_lanes;
+pub use p256::with_portable_arithmetic;

@@ -37,18 +37,18 @@ use zeroize::Zeroizing;
 use self::kernel::Kernel;
 use self::map::PUBLIC_KEY_OCTETS;
 use self::scheme::{PublicKey, SALT_OCTETS, SEED_OCTETS, SIGNATURE_OCTETS, SecretKey};
-use crate::algorithm::{Algorithm, Generation};
+use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::wipe::wiping_stack;
 
 /// Maximum stack usage of signing, in bytes: the system of equations and some vectors of the map.
-const STACK: usize = 32 * 1024;
+const STACK_BYTES: usize = 32 * 1024;
 
 /// Length of the public key in bits. MAYO has no modulus or curve with a length that could serve as
 /// the length of the key, and its field has only 16 elements.
-const BITS: u32 = 8 * PUBLIC_KEY_OCTETS as u32;
+const KEY_BITS: u32 = 8 * PUBLIC_KEY_OCTETS as u32;
 
 struct Private {
     key: SecretKey,
@@ -56,17 +56,17 @@ struct Private {
 }
 
 /// Generates a key from a random seed.
-pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    private(wanted.algorithm, wanted.seed(SEED_OCTETS)?)
+pub(crate) fn generate(parameters: GenerationParameters) -> SignerResult {
+    from_seed(parameters.algorithm, parameters.random_seed(SEED_OCTETS)?)
 }
 
 /// Reads the seed from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    private(file.algorithm(), file.private_key(SEED_OCTETS)?)
+    from_seed(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
-fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
-    let key = wiping_stack::<STACK, _>(|| SecretKey::derive(Kernel::detect(), seed));
+fn from_seed(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
+    let key = wiping_stack::<STACK_BYTES, _>(|| SecretKey::derive(Kernel::detect(), seed));
     let key = key.map_err(|_| KeyError::Generation(algorithm))?;
     Ok(Box::new(Private { key, hedged: false }))
 }
@@ -87,7 +87,7 @@ impl Signer for Private {
     }
 
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     fn signature_octets(&self) -> usize {
@@ -98,7 +98,7 @@ impl Signer for Private {
     /// reveal the private key.
     fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
         let random = self.random()?;
-        let signature = wiping_stack::<STACK, _>(|| self.key.sign(message, &random));
+        let signature = wiping_stack::<STACK_BYTES, _>(|| self.key.sign(message, &random));
         let signature = signature.ok().flatten().ok_or(SignError::Library)?;
         if self.key.public().verify(message, &signature) != Ok(true) {
             return Err(SignError::Library);
@@ -128,7 +128,7 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
 
 impl Verifier for PublicKey {
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
@@ -172,20 +172,20 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, ..crate::rfc_tests::seeded(23) })]
+        #![proptest_config(ProptestConfig { cases: 64, ..crate::rfc_tests::seeded_config(23) })]
 
         #[test]
-        fn any_flipped_bit_is_refused_by_every_kernel(
+        fn any_flipped_bit_is_rejected_by_every_kernel(
             message in proptest::collection::vec(any::<u8>(), 1..300),
             seed in any::<u8>(),
-            place in any::<prop::sample::Index>(),
+            position in any::<prop::sample::Index>(),
         ) {
             for kernel in Kernel::all() {
                 let key = derived(kernel, seed);
                 let signature = key.sign(&message, &[0; SALT_OCTETS]).unwrap().unwrap();
                 prop_assert_eq!(key.public().verify(&message, &signature), Ok(true));
                 let flip = |octets: &mut [u8]| {
-                    let bit = place.index(octets.len() * 8);
+                    let bit = position.index(octets.len() * 8);
                     octets[bit / 8] ^= 1 << (bit % 8);
                 };
                 let (mut other, mut forged) = (message.clone(), signature);
@@ -218,9 +218,9 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_that_does_not_verify_does_not_leave() {
+    fn a_signature_that_does_not_verify_is_not_returned() {
         let mut key = derived(Kernel::detect(), 1);
-        key.disturb();
+        key.inject_fault();
         let key = Private { key, hedged: false };
         let mut out = vec![1, 2, 3];
         assert_eq!(key.sign(b"message", &mut out), Err(SignError::Library));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_other_forms_are_told_apart() {
+    fn keys_of_other_formats_are_rejected() {
         let algorithm = Algorithm::MAYO2;
         for found in [0, 16, PUBLIC_KEY_OCTETS - 1, PUBLIC_KEY_OCTETS + 1] {
             let error = AnyPublicKey::parse(algorithm, &vec![1; found]).err();

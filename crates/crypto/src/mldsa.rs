@@ -19,7 +19,7 @@ use libcrux_ml_dsa::ml_dsa_44 as kernel;
 #[cfg(feature = "portable")]
 use libcrux_ml_dsa::ml_dsa_44::portable as kernel;
 
-use crate::algorithm::{Algorithm, Generation};
+use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
@@ -29,13 +29,13 @@ const SEED_OCTETS: usize = 32;
 const PUBLIC_OCTETS: usize = 1312;
 const SIGNATURE_OCTETS: usize = 2420;
 /// Bits of the encoded public key. The parameter set, 44, is not a length.
-const BITS: u32 = PUBLIC_OCTETS as u32 * 8;
+const KEY_BITS: u32 = PUBLIC_OCTETS as u32 * 8;
 /// Length of the randomness of a signature in octets. Zeros make the signature deterministic (FIPS
 /// 204, algorithm 2).
 const RANDOMNESS_OCTETS: usize = 32;
 /// Size of the working set of the library's functions, in bytes: a matrix of 16 polynomials of 1024
 /// bytes, and about ten vectors of 4 polynomials.
-const STACK: usize = 128 * 1024;
+const STACK_BYTES: usize = 128 * 1024;
 
 /// Boxed, so that only one copy exists to wipe, however often the owner moves.
 struct Private {
@@ -52,19 +52,19 @@ impl Drop for Private {
 }
 
 /// Generates a key from a random seed.
-pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    private(wanted.algorithm, wanted.seed(SEED_OCTETS)?)
+pub(crate) fn generate(parameters: GenerationParameters) -> SignerResult {
+    from_seed(parameters.algorithm, parameters.random_seed(SEED_OCTETS)?)
 }
 
 /// Reads the seed from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    private(file.algorithm(), file.private_key(SEED_OCTETS)?)
+    from_seed(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
-fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
+fn from_seed(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
     // The file has no public key to compare with; the public key is derived from the seed (FIPS
     // 204, algorithm 6).
-    let expanded = wiping_stack::<STACK, _>(|| {
+    let expanded = wiping_stack::<STACK_BYTES, _>(|| {
         let pair = kernel::generate_key_pair(seed.as_slice().try_into().ok()?);
         Some((Box::new(pair.signing_key), pair.verification_key.as_slice().to_vec()))
     });
@@ -78,7 +78,7 @@ impl Signer for Private {
     }
 
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     fn signature_octets(&self) -> usize {
@@ -92,7 +92,7 @@ impl Signer for Private {
         }
         // The library gives up after 814 rounds of rejection sampling. About one round in 4
         // succeeds.
-        let signature = wiping_stack::<STACK, _>(|| kernel::sign(&self.key, message, b"", randomness));
+        let signature = wiping_stack::<STACK_BYTES, _>(|| kernel::sign(&self.key, message, b"", randomness));
         out.extend_from_slice(signature.map_err(|_| SignError::Library)?.as_slice());
         Ok(())
     }
@@ -121,7 +121,7 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
 
 impl Verifier for Public {
     fn bits(&self) -> u32 {
-        BITS
+        KEY_BITS
     }
 
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lengths_are_refused() {
+    fn other_lengths_are_rejected() {
         // 1334 octets are a SubjectPublicKeyInfo, 2560 octets the expanded private key, and 64
         // octets a seed in hexadecimal.
         for found in [0, 32, 1311, 1313, 1334] {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(12))]
+        #![proptest_config(crate::rfc_tests::seeded_config(12))]
 
         #[test]
         fn keys_and_signatures_of_any_octets_do_not_panic(

@@ -2,15 +2,15 @@
 
 use sha1::block_api::compress;
 
-const BLOCK: usize = 64;
+const BLOCK_OCTETS: usize = 64;
 /// Maximum length of a message, in octets, that fits into one block with the padding (a one bit and
 /// the length).
-const ONE_BLOCK: usize = BLOCK - 9;
+const MAX_ONE_BLOCK_MESSAGE: usize = BLOCK_OCTETS - 9;
 /// Number of blocks for the longest input in DNS: a name and a salt of 255 octets each, and the
 /// padding.
-const MOST_BLOCKS: usize = (255 + 255 + 9usize).div_ceil(BLOCK);
+const MAX_BLOCKS: usize = (255 + 255 + 9usize).div_ceil(BLOCK_OCTETS);
 /// Initial hash value (FIPS 180-4, section 5.3.1).
-const INITIAL: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
+const SHA1_INITIAL_STATE: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
 
 /// Returns the NSEC3 hash of a name: `IH(salt, name, iterations)` of RFC 5155, section 5.
 ///
@@ -26,14 +26,14 @@ pub fn nsec3_hash(name: &[u8], salt: &[u8], iterations: u16) -> [u8; 20] {
     if iterations == 0 {
         return hash;
     }
-    if hash.len() + salt.len() > ONE_BLOCK {
+    if hash.len() + salt.len() > MAX_ONE_BLOCK_MESSAGE {
         for _ in 0..iterations {
             hash = hash_pair(&hash, salt);
         }
         return hash;
     }
     // Salt and padding stay unchanged. Only the hash before them changes in each iteration.
-    let mut block = [[0; BLOCK]];
+    let mut block = [[0; BLOCK_OCTETS]];
     pad(&mut block, &hash, salt);
     for _ in 0..iterations {
         block[0][..hash.len()].copy_from_slice(&hash);
@@ -46,8 +46,8 @@ pub fn nsec3_hash(name: &[u8], salt: &[u8], iterations: u16) -> [u8; 20] {
 #[inline]
 fn hash_pair(first: &[u8], second: &[u8]) -> [u8; 20] {
     let length = first.len().saturating_add(second.len());
-    if length <= ONE_BLOCK {
-        let mut block = [[0; BLOCK]];
+    if length <= MAX_ONE_BLOCK_MESSAGE {
+        let mut block = [[0; BLOCK_OCTETS]];
         pad(&mut block, first, second);
         return compress_all(&block);
     }
@@ -56,9 +56,9 @@ fn hash_pair(first: &[u8], second: &[u8]) -> [u8; 20] {
 
 #[cold]
 fn hash_long(first: &[u8], second: &[u8], length: usize) -> [u8; 20] {
-    let count = length.saturating_add(9).div_ceil(BLOCK);
-    let mut room = [[0; BLOCK]; MOST_BLOCKS];
-    let Some(blocks) = room.get_mut(..count) else {
+    let count = length.saturating_add(9).div_ceil(BLOCK_OCTETS);
+    let mut buffer = [[0; BLOCK_OCTETS]; MAX_BLOCKS];
+    let Some(blocks) = buffer.get_mut(..count) else {
         // The input is longer than DNS allows.
         use sha1::Digest;
         return sha1::Sha1::new().chain_update(first).chain_update(second).finalize().into();
@@ -70,7 +70,7 @@ fn hash_long(first: &[u8], second: &[u8], length: usize) -> [u8; 20] {
 /// Writes a message into zeroed blocks of sufficient size: its octets, a one bit, zeros, and its
 /// length in bits (FIPS 180-4, section 5.1.1).
 #[inline]
-fn pad(blocks: &mut [[u8; BLOCK]], first: &[u8], second: &[u8]) {
+fn pad(blocks: &mut [[u8; BLOCK_OCTETS]], first: &[u8], second: &[u8]) {
     let octets = blocks.as_flattened_mut();
     let length = first.len() + second.len();
     octets[..first.len()].copy_from_slice(first);
@@ -81,8 +81,8 @@ fn pad(blocks: &mut [[u8; BLOCK]], first: &[u8], second: &[u8]) {
 }
 
 #[inline]
-fn compress_all(blocks: &[[u8; BLOCK]]) -> [u8; 20] {
-    let mut state = INITIAL;
+fn compress_all(blocks: &[[u8; BLOCK_OCTETS]]) -> [u8; 20] {
+    let mut state = SHA1_INITIAL_STATE;
     compress(&mut state, blocks);
     let mut hash = [0; 20];
     for (octets, word) in hash.chunks_exact_mut(4).zip(state) {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(5))]
+        #![proptest_config(crate::rfc_tests::seeded_config(5))]
 
         #[test]
         fn equals_the_naive_way(

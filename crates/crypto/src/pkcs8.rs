@@ -14,14 +14,14 @@ use crate::bind_format::{self, PRIVATE_KEY};
 use crate::der;
 use crate::error::KeyError;
 use crate::key::PrivateKey;
-use crate::rsa::FIELDS;
+use crate::rsa::RSA_FIELDS;
 
-const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
-const END: &str = "-----END PRIVATE KEY-----";
+const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+const PEM_END: &str = "-----END PRIVATE KEY-----";
 
 /// The format of the private key inside a `PrivateKeyInfo`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum KeyFormat {
     /// `RSAPrivateKey` (RFC 8017, appendix A.1.2).
     Rsa,
     /// `ECPrivateKey` (RFC 5915, section 3).
@@ -31,68 +31,69 @@ enum Form {
 }
 
 /// A kind of key: its identifiers, and the algorithms with such keys.
-struct Kind {
+struct KeyKind {
     oid: ObjectIdentifier,
     /// The named curve, if the identifier requires one.
     curve: Option<ObjectIdentifier>,
-    form: Form,
+    format: KeyFormat,
     algorithms: &'static [Algorithm],
 }
 
 /// id-ecPublicKey (RFC 5480, section 2.1.1).
 const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 
-static KINDS: [Kind; 5] = [
+static KEY_KINDS: [KeyKind; 5] = [
     // rsaEncryption (RFC 8017, appendix A.1).
-    Kind {
+    KeyKind {
         oid: ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1"),
         curve: None,
-        form: Form::Rsa,
+        format: KeyFormat::Rsa,
         algorithms: &[Algorithm::RSASHA256, Algorithm::RSASHA512],
     },
     // secp256r1.
-    Kind {
+    KeyKind {
         oid: EC_PUBLIC_KEY,
         curve: Some(ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7")),
-        form: Form::Ec,
+        format: KeyFormat::Ec,
         algorithms: &[Algorithm::ECDSAP256SHA256],
     },
     // secp384r1.
-    Kind {
+    KeyKind {
         oid: EC_PUBLIC_KEY,
         curve: Some(ObjectIdentifier::new_unwrap("1.3.132.0.34")),
-        form: Form::Ec,
+        format: KeyFormat::Ec,
         algorithms: &[Algorithm::ECDSAP384SHA384],
     },
     // id-Ed25519 (RFC 8410, section 3).
-    Kind {
+    KeyKind {
         oid: ObjectIdentifier::new_unwrap("1.3.101.112"),
         curve: None,
-        form: Form::Edwards,
+        format: KeyFormat::Edwards,
         algorithms: &[Algorithm::ED25519],
     },
     // id-Ed448.
-    Kind {
+    KeyKind {
         oid: ObjectIdentifier::new_unwrap("1.3.101.113"),
         curve: None,
-        form: Form::Edwards,
+        format: KeyFormat::Edwards,
         algorithms: &[Algorithm::ED448],
     },
 ];
 
 /// A `PrivateKeyInfo` or `OneAsymmetricKey` of a supported kind.
-struct Info<'a> {
-    kind: &'static Kind,
+struct ParsedKey<'a> {
+    kind: &'static KeyKind,
     fields: PrivateKeyInfoRef<'a>,
 }
 
-impl<'a> Info<'a> {
+impl<'a> ParsedKey<'a> {
     fn parse(der: &'a [u8]) -> Result<Self, KeyError> {
         let fields = PrivateKeyInfoRef::from_der(der).map_err(|_| KeyError::NotPkcs8)?;
         let curve = fields.algorithm.parameters_oid().ok();
-        let fits =
-            |kind: &&Kind| kind.oid == fields.algorithm.oid && (kind.curve.is_none() || kind.curve == curve);
-        let kind = KINDS.iter().find(fits).ok_or(KeyError::Pkcs8Kind)?;
+        let is_match = |kind: &&KeyKind| {
+            kind.oid == fields.algorithm.oid && (kind.curve.is_none() || kind.curve == curve)
+        };
+        let kind = KEY_KINDS.iter().find(is_match).ok_or(KeyError::Pkcs8Kind)?;
         Ok(Self { kind, fields })
     }
 
@@ -109,7 +110,7 @@ impl<'a> Info<'a> {
             Some(bits) => Some(bits.as_bytes()?),
             None => None,
         };
-        if self.kind.form == Form::Edwards {
+        if self.kind.format == KeyFormat::Edwards {
             let seed = <&OctetStringRef>::from_der(self.key()).ok()?;
             return Some((seed.as_bytes(), public));
         }
@@ -124,7 +125,7 @@ impl<'a> Info<'a> {
 /// # Errors
 /// If `der` is not such a key, or if no algorithm supports its kind.
 pub fn pkcs8_algorithms(der: &[u8]) -> Result<&'static [Algorithm], KeyError> {
-    Ok(Info::parse(der)?.kind.algorithms)
+    Ok(ParsedKey::parse(der)?.kind.algorithms)
 }
 
 /// Returns the octets of the first `PRIVATE KEY` in a PEM text (RFC 7468, section 10). They are
@@ -138,19 +139,19 @@ pub fn pkcs8_algorithms(der: &[u8]) -> Result<&'static [Algorithm], KeyError> {
 /// [`KeyError::NotPkcs8`] if there is no such block, if the key is encrypted, or if its Base64 is
 /// malformed.
 pub fn decode_pem(text: &str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    let mut lines = text.lines().map(str::trim).skip_while(|line| *line != BEGIN).skip(1);
+    let mut lines = text.lines().map(str::trim).skip_while(|line| *line != PEM_BEGIN).skip(1);
     // Reserve the full capacity: a string that grows leaves copies in freed memory that are not
     // wiped.
     let mut base64 = Zeroizing::new(String::with_capacity(text.len()));
     loop {
         match lines.next() {
-            Some(END) => break,
+            Some(PEM_END) => break,
             Some(line) => base64.push_str(line),
             None => return Err(KeyError::NotPkcs8),
         }
     }
-    let room = BASE64.decode_len(base64.len()).map_err(|_| KeyError::NotPkcs8)?;
-    let mut der = Zeroizing::new(vec![0; room]);
+    let capacity = BASE64.decode_len(base64.len()).map_err(|_| KeyError::NotPkcs8)?;
+    let mut der = Zeroizing::new(vec![0; capacity]);
     let length = BASE64.decode_mut(base64.as_bytes(), &mut der).map_err(|_| KeyError::NotPkcs8)?;
     der.truncate(length);
     Ok(der)
@@ -165,23 +166,24 @@ impl PrivateKey {
     /// form a key, or the public key in `der` is a different one.
     pub fn from_pkcs8(algorithm: Algorithm, der: &[u8]) -> Result<Self, KeyError> {
         let entry = algorithm.require()?;
-        let info = Info::parse(der)?;
-        if !info.kind.algorithms.contains(&algorithm.without_alias()) {
+        let parsed = ParsedKey::parse(der)?;
+        if !parsed.kind.algorithms.contains(&algorithm.without_alias()) {
             return Err(KeyError::Pkcs8Algorithm(algorithm));
         }
         let invalid = || KeyError::InvalidPrivateKey(algorithm);
-        if info.kind.form == Form::Rsa {
-            let numbers = der::read_rsa_private_key(info.key()).ok_or_else(invalid)?;
+        if parsed.kind.format == KeyFormat::Rsa {
+            let numbers = der::read_rsa_private_key(parsed.key()).ok_or_else(invalid)?;
             let fields: Vec<(&str, &[u8])> =
-                FIELDS.into_iter().zip(numbers.iter().map(|number| number.as_slice())).collect();
+                RSA_FIELDS.into_iter().zip(numbers.iter().map(|number| number.as_slice())).collect();
             return Self::from_bind(&bind_format::render(entry, &fields));
         }
-        let (scalar, public) = info.scalar().ok_or_else(invalid)?;
+        let (scalar, public) = parsed.scalar().ok_or_else(invalid)?;
         // GnuTLS, and therefore Knot DNS, writes an ECDSA scalar as an INTEGER: with a leading zero
         // octet if its first bit is set.
-        let scalar = scalar.strip_prefix(&[0]).filter(|_| info.kind.form == Form::Ec).unwrap_or(scalar);
+        let scalar =
+            scalar.strip_prefix(&[0]).filter(|_| parsed.kind.format == KeyFormat::Ec).unwrap_or(scalar);
         let key = Self::from_bind(&bind_format::render(entry, &[(PRIVATE_KEY, scalar)]))?;
-        if public.is_some_and(|public| !is_public_key(info.kind.form, public, key.public_key())) {
+        if public.is_some_and(|public| !is_public_key(parsed.kind.format, public, key.public_key())) {
             return Err(KeyError::PublicKeyMismatch(algorithm));
         }
         Ok(key)
@@ -190,15 +192,15 @@ impl PrivateKey {
 
 /// Returns whether `found`, a public key in PKCS#8, is the DNSKEY public key field `expected`. For
 /// ECDSA, `found` is a point in either form of SEC 1, section 2.3.3.
-fn is_public_key(form: Form, found: &[u8], expected: &[u8]) -> bool {
+fn is_public_key(format: KeyFormat, found: &[u8], expected: &[u8]) -> bool {
     let (x, y) = expected.split_at(expected.len() / 2);
-    match (form, found) {
-        (Form::Ec, [0x04, point @ ..]) => point == expected,
-        (Form::Ec, [sign @ (0x02 | 0x03), point @ ..]) => {
+    match (format, found) {
+        (KeyFormat::Ec, [0x04, point @ ..]) => point == expected,
+        (KeyFormat::Ec, [sign @ (0x02 | 0x03), point @ ..]) => {
             point == x && y.last().is_some_and(|last| last & 1 == sign & 1)
         }
-        (Form::Ec, _) => false,
-        (Form::Rsa | Form::Edwards, _) => found == expected,
+        (KeyFormat::Ec, _) => false,
+        (KeyFormat::Rsa | KeyFormat::Edwards, _) => found == expected,
     }
 }
 
@@ -245,19 +247,19 @@ mod tests {
 
     /// Encodes `key` in PKCS#8, with a public key if the format allows one. If `public` is given,
     /// an ECDSA scalar gets a leading zero octet, as GnuTLS writes it.
-    fn write(kind: &Kind, key: &PrivateKey, public: Option<&[u8]>) -> Vec<u8> {
+    fn write(kind: &KeyKind, key: &PrivateKey, public: Option<&[u8]>) -> Vec<u8> {
         let text = key.to_bind();
         let field = |name: &str| {
             let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
             octets(value.unwrap())
         };
         let bits = |octets: &[u8]| [&[0], octets].concat();
-        let inner = match kind.form {
-            Form::Rsa => {
-                der::write_rsa_private_key(&FIELDS.map(|name| Zeroizing::new(field(name)))).unwrap().to_vec()
-            }
-            Form::Edwards => element(OCTET_STRING, &[&field(PRIVATE_KEY)]),
-            Form::Ec => {
+        let inner = match kind.format {
+            KeyFormat::Rsa => der::write_rsa_private_key(&RSA_FIELDS.map(|name| Zeroizing::new(field(name))))
+                .unwrap()
+                .to_vec(),
+            KeyFormat::Edwards => element(OCTET_STRING, &[&field(PRIVATE_KEY)]),
+            KeyFormat::Ec => {
                 let public = public.map(|key| element(CONTEXT_1, &[&element(BIT_STRING, &[&bits(key)])]));
                 let zero: &[u8] = if public.is_some() { &[0] } else { &[] };
                 let scalar = element(OCTET_STRING, &[zero, &field(PRIVATE_KEY)]);
@@ -267,7 +269,7 @@ mod tests {
         let curve =
             kind.curve.map(|curve| element(OBJECT_IDENTIFIER, &[curve.as_bytes()])).unwrap_or_default();
         let identifier = element(SEQUENCE, &[&element(OBJECT_IDENTIFIER, &[kind.oid.as_bytes()]), &curve]);
-        let outer = public.filter(|_| kind.form == Form::Edwards);
+        let outer = public.filter(|_| kind.format == KeyFormat::Edwards);
         let outer = outer.map(|key| element(CONTEXT_1_PRIMITIVE, &[&bits(key)])).unwrap_or_default();
         element(
             SEQUENCE,
@@ -281,20 +283,20 @@ mod tests {
     }
 
     /// Returns the public key in the format of PKCS#8.
-    fn public_of(kind: &Kind, key: &PrivateKey) -> Vec<u8> {
-        let prefix: &[u8] = if kind.form == Form::Ec { &[4] } else { &[] };
+    fn public_of(kind: &KeyKind, key: &PrivateKey) -> Vec<u8> {
+        let prefix: &[u8] = if kind.format == KeyFormat::Ec { &[4] } else { &[] };
         [prefix, key.public_key()].concat()
     }
 
     /// Returns every kind, with a key of each of its algorithms and their aliases.
-    fn keys() -> Vec<(&'static Kind, PrivateKey)> {
-        let of_kind = |kind: &'static Kind| {
-            let fits = |algorithm: Algorithm| kind.algorithms.contains(&algorithm.without_alias());
+    fn keys() -> Vec<(&'static KeyKind, PrivateKey)> {
+        let of_kind = |kind: &'static KeyKind| {
+            let is_match = |algorithm: Algorithm| kind.algorithms.contains(&algorithm.without_alias());
             let rows =
-                ALGORITHMS.iter().map(|entry| entry.algorithm).filter(move |algorithm| fits(*algorithm));
+                ALGORITHMS.iter().map(|entry| entry.algorithm).filter(move |algorithm| is_match(*algorithm));
             rows.map(move |algorithm| (kind, PrivateKey::generate(algorithm, None).unwrap()))
         };
-        KINDS.iter().flat_map(of_kind).collect()
+        KEY_KINDS.iter().flat_map(of_kind).collect()
     }
 
     #[test]
@@ -323,17 +325,17 @@ mod tests {
     }
 
     #[test]
-    fn another_public_key_beside_is_refused() {
-        for (kind, key) in keys().into_iter().filter(|(kind, _)| kind.form != Form::Rsa) {
+    fn a_mismatched_public_key_is_rejected() {
+        for (kind, key) in keys().into_iter().filter(|(kind, _)| kind.format != KeyFormat::Rsa) {
             let mismatch = Some(KeyError::PublicKeyMismatch(key.algorithm()));
             let good = public_of(kind, &key);
-            for place in [1, good.len() / 2, good.len() - 1] {
+            for position in [1, good.len() / 2, good.len() - 1] {
                 let mut other = good.clone();
-                other[place] ^= 0x10;
+                other[position] ^= 0x10;
                 let der = write(kind, &key, Some(&other));
                 assert_eq!(PrivateKey::from_pkcs8(key.algorithm(), &der).err(), mismatch, "{key:?}");
             }
-            if kind.form == Form::Ec {
+            if kind.format == KeyFormat::Ec {
                 let (x, sign) = (&good[1..=good.len() / 2], 2 | (good[good.len() - 1] & 1));
                 let read = |sign| {
                     PrivateKey::from_pkcs8(key.algorithm(), &write(kind, &key, Some(&[&[sign], x].concat())))
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn other_algorithms_and_kinds_are_refused() {
+    fn other_algorithms_and_kinds_are_rejected() {
         for (kind, key) in keys() {
             let der = write(kind, &key, None);
             for entry in ALGORITHMS {
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_keys_are_refused() {
+    fn damaged_keys_are_rejected() {
         for (kind, key) in keys() {
             let der = write(kind, &key, None);
             for end in [0, 1, 4, der.len() / 2, der.len() - 1] {
@@ -404,11 +406,11 @@ mod tests {
 
     #[test]
     fn pem_is_decoded() {
-        let pem = format!("a comment\n{BEGIN}\r\n{}\r\n{}\n{END}\n", &ED25519[..40], &ED25519[40..]);
+        let pem = format!("a comment\n{PEM_BEGIN}\r\n{}\r\n{}\n{PEM_END}\n", &ED25519[..40], &ED25519[40..]);
         assert_eq!(*decode_pem(&pem).unwrap(), octets(ED25519));
         let damaged = [
             String::new(),
-            pem.replace(END, ""),
+            pem.replace(PEM_END, ""),
             pem.replace("BEGIN PRIVATE", "BEGIN ENCRYPTED PRIVATE"),
             pem.replace("BEGIN PRIVATE", "BEGIN EC PRIVATE"),
             pem.replace("MC4", "M!4"),
@@ -420,13 +422,13 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(8))]
+        #![proptest_config(crate::rfc_tests::seeded_config(8))]
 
         #[test]
-        fn damage_does_not_panic(place in any::<prop::sample::Index>(), octet: u8, cut: bool) {
+        fn damage_does_not_panic(position in any::<prop::sample::Index>(), octet: u8, cut: bool) {
             let mut der = octets(ED25519_BOTH);
-            let place = place.index(der.len());
-            if cut { der.truncate(place) } else { der[place] = octet }
+            let position = position.index(der.len());
+            if cut { der.truncate(position) } else { der[position] = octet }
             for algorithm in [Algorithm::ED25519, Algorithm::RSASHA256, Algorithm::ECDSAP256SHA256] {
                 if let Ok(key) = PrivateKey::from_pkcs8(algorithm, &der) {
                     let public = PublicKey::parse(algorithm, key.public_key()).unwrap();

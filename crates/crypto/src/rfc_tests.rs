@@ -11,7 +11,7 @@ use proptest::test_runner::RngSeed;
 use crate::{Algorithm, BadSignature, DigestType, KeyError, PrivateKey, PublicKey, key_tag};
 
 /// A configuration with the same cases in every run.
-pub(crate) fn seeded(seed: u64) -> ProptestConfig {
+pub(crate) fn seeded_config(seed: u64) -> ProptestConfig {
     ProptestConfig { rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() }
 }
 
@@ -34,7 +34,7 @@ fn dnskey_rdata(flags: u16, algorithm: Algorithm, public_key: &[u8]) -> Vec<u8> 
 }
 
 /// An RRset with one record and its RRSIG, with the TTL 3600.
-struct Signed {
+struct SignedRrset {
     owner: &'static str,
     record_type: u16,
     rdata: Vec<u8>,
@@ -43,7 +43,7 @@ struct Signed {
     expiration: u32,
 }
 
-impl Signed {
+impl SignedRrset {
     /// Returns the signed octets (RFC 4034, section 3.1.8.1).
     fn message(&self, algorithm: Algorithm, tag: u16) -> Vec<u8> {
         let labels = self.owner.split('.').count() as u8;
@@ -75,7 +75,7 @@ struct Example {
     tag: u16,
     /// Digest type and digest.
     ds: Option<(DigestType, &'static str)>,
-    signed: Signed,
+    signed: SignedRrset,
     signature: &'static str,
     /// Whether the algorithm always generates the same signature.
     deterministic: bool,
@@ -97,10 +97,10 @@ impl Example {
         let published = base64(self.signature);
         assert_eq!(public.verify(&message, &published), Ok(()));
         assert_eq!(public.verify(&message[1..], &published), Err(BadSignature));
-        let mut made = Vec::new();
-        key.sign(&message, &mut made).unwrap();
-        assert_eq!(public.verify(&message, &made), Ok(()));
-        assert_eq!(made == published, self.deterministic);
+        let mut produced = Vec::new();
+        key.sign(&message, &mut produced).unwrap();
+        assert_eq!(public.verify(&message, &produced), Ok(()));
+        assert_eq!(produced == published, self.deterministic);
     }
 }
 
@@ -143,7 +143,7 @@ fn rfc5702_section_6_2() {
         flags: 256,
         tag: 3740,
         ds: None,
-        signed: Signed {
+        signed: SignedRrset {
             owner: "www.example.net",
             record_type: 1,
             rdata: vec![192, 0, 2, 91],
@@ -169,7 +169,7 @@ fn rfc6605_section_6_1() {
         flags: 257,
         tag: 55648,
         ds: Some((DigestType::SHA256, "b4c8c1fe2e7477127b27115656ad6256f424625bf5c1e2770ce6d6e37df61d17")),
-        signed: Signed {
+        signed: SignedRrset {
             owner: "www.example.net",
             record_type: 1,
             rdata: vec![192, 0, 2, 1],
@@ -198,7 +198,7 @@ fn rfc6605_section_6_2() {
             DigestType::SHA384,
             "72d7b62976ce06438e9c0bf319013cf801f09ecc84b8d7e9495f27e305c6a9b0563a9b5f4d288405c3008a946df983d6",
         )),
-        signed: Signed {
+        signed: SignedRrset {
             owner: "www.example.net",
             record_type: 1,
             rdata: vec![192, 0, 2, 1],
@@ -216,8 +216,8 @@ fn rfc6605_section_6_2() {
 
 /// The RRset that is signed in RFC 8080, section 6, and draft-westerbaan-dnssec-mldsa: MX 10
 /// mail.example.com., 2015-07-29 22:00 to 2015-08-19 22:00.
-fn rfc8080_signed() -> Signed {
-    Signed {
+fn rfc8080_rrset() -> SignedRrset {
+    SignedRrset {
         owner: "example.com",
         record_type: 15,
         rdata: [vec![0, 10], wire_name("mail.example.com")].concat(),
@@ -238,7 +238,7 @@ fn rfc8080_section_6_1() {
         flags: 257,
         tag: 3613,
         ds: Some((DigestType::SHA256, "3aa5ab37efce57f737fc1627013fee07bdf241bd10f3b1964ab55c78e79a304b")),
-        signed: rfc8080_signed(),
+        signed: rfc8080_rrset(),
         signature: "oL9krJun7xfBOIWcGHi7mag5/hdZrKWw15jPGrHpjQeRAvTdszaPD+QLs3fx8A4M3e23mRZ9VrbpMngwcrqNAg==",
         deterministic: true,
     }
@@ -251,7 +251,7 @@ fn rfc8080_section_6_1() {
         flags: 257,
         tag: 35217,
         ds: Some((DigestType::SHA256, "401781b934e392de492ec77ae2e15d70f6575a1c0bc59c5275c04ebe80c6614c")),
-        signed: rfc8080_signed(),
+        signed: rfc8080_rrset(),
         signature: "zXQ0bkYgQTEFyfLyi9QoiY6D8ZdYo4wyUhVioYZXFdT410QPRITQSqJSnzQoSm5poJ7gD7AQR0O7KuI5k2pcBg==",
         deterministic: true,
     }
@@ -269,7 +269,7 @@ fn rfc8080_section_6_2() {
         flags: 257,
         tag: 9713,
         ds: Some((DigestType::SHA256, "6ccf18d5bc5d7fc2fceb1d59d17321402f2aa8d368048db93dd811f5cb2b19c7")),
-        signed: rfc8080_signed(),
+        signed: rfc8080_rrset(),
         signature: "3cPAHkmlnxcDHMyg7vFC34l0blBhuG1qpwLmjInI8w1CMB29FkEAIJUA0amxWndkmnBZ6SKiwZSAxGILn/NBtOXf
             t0+Gj7FSvOKxE/07+4RQvE581N3Aj/JtIyaiYVdnYtyMWbSNyGEY2213WKsJlwEA",
         deterministic: true,
@@ -283,7 +283,7 @@ fn rfc8080_section_6_2() {
         flags: 257,
         tag: 38353,
         ds: Some((DigestType::SHA256, "645ff078b3568f5852b70cb60e8e696cc77b75bfaaffc118cf79cbda1ba28af4")),
-        signed: rfc8080_signed(),
+        signed: rfc8080_rrset(),
         signature: "E1/oLjSGIbmLny/4fcgM1z4oL6aqo+izT3urCyHyvEp4Sp8Syg1eI+lJ57CSnZqjJP41O/9l4m0AsQ4f7qI1gVnM
             L8vWWiyW2KXhT9kuAICUSxv5OWbf81Rq7Yu60npabODB0QFPb/rkW3kUZmQ0YQUA",
         deterministic: true,
@@ -302,7 +302,7 @@ fn draft_westerbaan_dnssec_mldsa_section_6() {
         flags: 257,
         tag: 59829,
         ds: Some((DigestType::SHA256, "812cb1a22af04380e2f72d91c06c14eb1a918cf30037a8a9c67497e9264b4bfa")),
-        signed: rfc8080_signed(),
+        signed: rfc8080_rrset(),
         signature: include_str!("vectors/mldsa44-signature.b64"),
         deterministic: true,
     }
@@ -311,7 +311,7 @@ fn draft_westerbaan_dnssec_mldsa_section_6() {
 
 /// Returns the directory with the keys of the public test data.
 fn test_keys() -> Option<PathBuf> {
-    nonesuch_testing::data("rfc-zones/test-data")
+    nonesuch_testing::public_data("rfc-zones/test-data")
 }
 
 /// Returns flags, algorithm and public key of the DNSKEY record in a `.key` file.
@@ -327,9 +327,9 @@ fn read_key_file(text: &str) -> (u16, Algorithm, Vec<u8>) {
 
 #[test]
 fn key_files_of_the_test_data_match() {
-    let Some(folder) = test_keys() else { return };
-    let mut seen = 0;
-    for entry in fs::read_dir(folder).unwrap() {
+    let Some(directory) = test_keys() else { return };
+    let mut checked = 0;
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "private") {
             continue;
@@ -344,16 +344,16 @@ fn key_files_of_the_test_data_match() {
         let mut signature = Vec::new();
         private.sign(b"message", &mut signature).unwrap();
         assert_eq!(PublicKey::parse(algorithm, &public).unwrap().verify(b"message", &signature), Ok(()));
-        seen += 1;
+        checked += 1;
     }
-    assert!(seen >= 10, "only {seen} key pairs");
+    assert!(checked >= 10, "only {checked} key pairs");
 }
 
 #[test]
 fn ds_files_of_the_test_data_match() {
-    let Some(folder) = test_keys() else { return };
-    let mut seen = 0;
-    for entry in fs::read_dir(folder).unwrap() {
+    let Some(directory) = test_keys() else { return };
+    let mut checked = 0;
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "ds") {
             continue;
@@ -365,9 +365,9 @@ fn ds_files_of_the_test_data_match() {
         let [owner, _, _, tag, number, kind, digest] = fields[..] else { panic!("{path:?}: {fields:?}") };
         let rdata = dnskey_rdata(flags, algorithm, &public);
         assert_eq!((key_tag(&rdata).to_string(), algorithm.0.to_string()), (tag.into(), number.into()));
-        let made = DigestType(kind.parse().unwrap()).digest(&[&wire_name(owner), &rdata]).unwrap();
-        assert_eq!(HEXLOWER.encode(&made), digest.to_lowercase(), "{path:?}");
-        seen += 1;
+        let produced = DigestType(kind.parse().unwrap()).digest(&[&wire_name(owner), &rdata]).unwrap();
+        assert_eq!(HEXLOWER.encode(&produced), digest.to_lowercase(), "{path:?}");
+        checked += 1;
     }
-    assert!(seen >= 2, "only {seen} DS files");
+    assert!(checked >= 2, "only {checked} DS files");
 }

@@ -13,9 +13,9 @@ use pkcs8::PrivateKeyInfoRef;
 use pkcs8::der::Decode as _;
 use zeroize::Zeroizing;
 
-use crate::algorithm::{Algorithm, Generation};
+use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::PrivateFile;
-use crate::der::{self, RSA_NUMBERS, RsaNumbers};
+use crate::der::{self, RSA_NUMBER_COUNT, RsaNumbers};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::rsa_ffi::{Hash, Rsa};
@@ -25,44 +25,44 @@ pub(crate) const DEFAULT_BITS: u16 = 2048;
 
 /// Supported lengths of the modulus in bits. RFC 5702, section 2, defines the maximum, and allows
 /// RSASHA256 from 512 bits on. Keys shorter than 1024 bits can be broken.
-const USABLE_BITS: std::ops::RangeInclusive<u32> = 1024..=4096;
+const MODULUS_BITS: std::ops::RangeInclusive<u32> = 1024..=4096;
 
-/// Minimum length of a modulus, in bits, with which `aws-lc-rs` signs.
-const LARGE_BITS: u32 = 2048;
+/// Minimum length of a modulus, in bits, with which `aws-lc-rs` generates keys and signs.
+const MIN_AWS_LC_RS_SIGNING_BITS: u32 = 2048;
 
 /// Maximum length of a public exponent, in bits, with which `aws-lc-rs` verifies. A private key may
 /// not have a longer one.
-const SHORT_EXPONENT_BITS: u32 = 33;
+const MAX_AWS_LC_RS_EXPONENT_BITS: u32 = 33;
 
 /// Maximum length of the public exponent of a received key, in bits. Together with the maximum
 /// modulus, it limits the work for a hostile key to 128 multiplications of 4096 bits. This takes
 /// 0.23 ms on a 2.6 GHz Zen 5 core: 13 times as long as an ordinary key of 2048 bits, and as long
 /// as one verification on P-384.
-const LONG_EXPONENT_BITS: u32 = 64;
+const MAX_EXPONENT_BITS: u32 = 64;
 
-/// A hash function, and its names in the library.
-pub(crate) struct Variant {
+/// A hash function of RSA signatures, and its names in the libraries.
+pub(crate) struct HashVariant {
     hash: Hash,
     signing: &'static RsaSignatureEncoding,
     verification: &'static RsaParameters,
 }
 
 /// RSA with SHA-256.
-pub(crate) static SHA256: Variant = Variant {
+pub(crate) static SHA256: HashVariant = HashVariant {
     hash: Hash::Sha256,
     signing: &signature::RSA_PKCS1_SHA256,
     verification: &signature::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
 };
 
 /// RSA with SHA-512.
-pub(crate) static SHA512: Variant = Variant {
+pub(crate) static SHA512: HashVariant = HashVariant {
     hash: Hash::Sha512,
     signing: &signature::RSA_PKCS1_SHA512,
     verification: &signature::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
 };
 
 /// The fields of a private key file, in the order of [`RsaNumbers`].
-pub(crate) const FIELDS: [&str; RSA_NUMBERS] = [
+pub(crate) const RSA_FIELDS: [&str; RSA_NUMBER_COUNT] = [
     "Modulus",
     "PublicExponent",
     "PrivateExponent",
@@ -74,20 +74,21 @@ pub(crate) const FIELDS: [&str; RSA_NUMBERS] = [
 ];
 
 /// Returns the length of a big-endian number without leading zeros, in bits.
-fn bits(number: &[u8]) -> u32 {
+fn bit_length(number: &[u8]) -> u32 {
     let first = number.first().map_or(0, |first| first.leading_zeros());
     u32::try_from(number.len()).unwrap_or(u32::MAX / 8).saturating_mul(8) - first
 }
 
-/// The parts of a public key: big-endian numbers without leading zeros.
-struct Parts<'a> {
+/// The two numbers of a public key, big-endian without leading zeros.
+struct PublicNumbers<'a> {
     exponent: &'a [u8],
     modulus: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
-    /// Splits a DNSKEY public key field (RFC 3110, section 2).
-    fn split(key: &'a [u8]) -> Result<Self, KeyError> {
+impl<'a> PublicNumbers<'a> {
+    /// Splits a DNSKEY public key field (RFC 3110, section 2). Returns [`KeyError::MalformedRsa`]
+    /// if it does not have this format.
+    fn parse(key: &'a [u8]) -> Result<Self, KeyError> {
         let (length, rest) = match *key {
             [0, high, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), rest),
             [0, ..] | [] => return Err(KeyError::MalformedRsa),
@@ -103,7 +104,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns the public key field. The exponent must have less than 256 octets.
-    fn join(&self) -> Vec<u8> {
+    fn encode(&self) -> Vec<u8> {
         let mut key = Vec::with_capacity(1 + self.exponent.len() + self.modulus.len());
         key.push(self.exponent.len() as u8);
         key.extend_from_slice(self.exponent);
@@ -112,21 +113,21 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns an error for an unsupported key: a modulus that is out of range or even, or an
-    /// exponent that is even, 0, 1, or has more than `most` bits.
-    fn check(&self, most: u32) -> Result<(), KeyError> {
-        let bits_found = bits(self.modulus);
-        if !USABLE_BITS.contains(&bits_found) {
+    /// exponent that is even, 0, 1, or has more than `max_exponent_bits` bits.
+    fn check(&self, max_exponent_bits: u32) -> Result<(), KeyError> {
+        let bits_found = bit_length(self.modulus);
+        if !MODULUS_BITS.contains(&bits_found) {
             return Err(KeyError::ModulusBits { bits: bits_found });
         }
-        let odd = |number: &[u8]| number.last().is_some_and(|last| last & 1 == 1);
-        if !odd(self.exponent) || self.exponent == [1] {
+        let is_odd = |number: &[u8]| number.last().is_some_and(|last| last & 1 == 1);
+        if !is_odd(self.exponent) || self.exponent == [1] {
             return Err(KeyError::Exponent);
         }
-        let bits_found = bits(self.exponent);
-        if bits_found > most {
-            return Err(KeyError::ExponentBits { bits: bits_found, most });
+        let bits_found = bit_length(self.exponent);
+        if bits_found > max_exponent_bits {
+            return Err(KeyError::ExponentBits { bits: bits_found, maximum: max_exponent_bits });
         }
-        if !odd(self.modulus) {
+        if !is_odd(self.modulus) {
             return Err(KeyError::MalformedRsa);
         }
         Ok(())
@@ -134,73 +135,75 @@ impl<'a> Parts<'a> {
 }
 
 /// The library object that signs.
-enum Engine {
-    Large(RsaKeyPair),
-    Small(Rsa),
+enum LibraryKey {
+    /// For keys from [`MIN_AWS_LC_RS_SIGNING_BITS`] on.
+    AwsLcRs(RsaKeyPair),
+    /// For shorter keys.
+    AwsLc(Rsa),
 }
 
 struct Private {
-    variant: &'static Variant,
-    engine: Engine,
+    variant: &'static HashVariant,
+    library_key: LibraryKey,
     numbers: RsaNumbers,
     public_key: Vec<u8>,
 }
 
 /// Generates a key with the public exponent 65537.
-pub(crate) fn generate(variant: &'static Variant, wanted: Generation) -> SignerResult {
-    let bits = wanted.bits.unwrap_or(DEFAULT_BITS);
+pub(crate) fn generate(variant: &'static HashVariant, parameters: GenerationParameters) -> SignerResult {
+    let bits = parameters.bits.unwrap_or(DEFAULT_BITS);
     let numbers = match bits {
-        1280 => generate_small(bits),
-        1024 if wanted.force => generate_small(bits),
-        2048 => generate_large(KeySize::Rsa2048),
-        3072 => generate_large(KeySize::Rsa3072),
-        4096 => generate_large(KeySize::Rsa4096),
+        1280 => generate_with_aws_lc(bits),
+        1024 if parameters.force => generate_with_aws_lc(bits),
+        2048 => generate_with_aws_lc_rs(KeySize::Rsa2048),
+        3072 => generate_with_aws_lc_rs(KeySize::Rsa3072),
+        4096 => generate_with_aws_lc_rs(KeySize::Rsa4096),
         1024 => return Err(KeyError::WeakBits { bits }),
         _ => return Err(KeyError::UnsupportedBits { bits }),
     };
-    private(variant, wanted.algorithm, numbers.ok_or(KeyError::Generation(wanted.algorithm))?)
+    from_numbers(variant, parameters.algorithm, numbers.ok_or(KeyError::Generation(parameters.algorithm))?)
 }
 
-fn generate_small(bits: u16) -> Option<RsaNumbers> {
+fn generate_with_aws_lc(bits: u16) -> Option<RsaNumbers> {
     der::read_rsa_private_key(&Rsa::generate(bits)?.private_der()?)
 }
 
-fn generate_large(size: KeySize) -> Option<RsaNumbers> {
+fn generate_with_aws_lc_rs(size: KeySize) -> Option<RsaNumbers> {
     let key: Pkcs8V1Der<'_> = RsaKeyPair::generate(size).ok()?.as_der().ok()?;
     let info = PrivateKeyInfoRef::from_der(key.as_ref()).ok()?;
     der::read_rsa_private_key(info.private_key.as_bytes())
 }
 
-/// Reads the numbers from a private key file.
-pub(crate) fn read_private(variant: &'static Variant, file: &PrivateFile<'_>) -> SignerResult {
+/// Reads the numbers from a private key file, without leading zeros.
+pub(crate) fn read_private(variant: &'static HashVariant, file: &PrivateFile<'_>) -> SignerResult {
     let mut numbers = RsaNumbers::default();
-    for (number, name) in numbers.iter_mut().zip(FIELDS) {
+    for (number, name) in numbers.iter_mut().zip(RSA_FIELDS) {
         let octets = file.octets(name)?;
         let zeros = octets.iter().take_while(|octet| **octet == 0).count();
         *number = Zeroizing::new(octets[zeros..].to_vec());
     }
-    private(variant, file.algorithm(), numbers)
+    from_numbers(variant, file.algorithm(), numbers)
 }
 
-fn private(variant: &'static Variant, algorithm: Algorithm, numbers: RsaNumbers) -> SignerResult {
+fn from_numbers(variant: &'static HashVariant, algorithm: Algorithm, numbers: RsaNumbers) -> SignerResult {
     let [modulus, exponent, private_exponent, ..] = &numbers;
-    let parts = Parts { exponent, modulus };
-    parts.check(SHORT_EXPONENT_BITS)?;
+    let public = PublicNumbers { exponent, modulus };
+    public.check(MAX_AWS_LC_RS_EXPONENT_BITS)?;
     let invalid = || KeyError::InvalidPrivateKey(algorithm);
-    // The check of the library accepts a longer exponent, but the library then fails to sign with
-    // it.
-    if bits(private_exponent) > bits(modulus) {
+    // The check of the library accepts a private exponent that is longer than the modulus, but the
+    // library then fails to sign with it.
+    if bit_length(private_exponent) > bit_length(modulus) {
         return Err(invalid());
     }
     let key = der::write_rsa_private_key(&numbers).ok_or_else(invalid)?;
     // In both cases, the library checks that the numbers are consistent.
-    let engine = if bits(modulus) >= LARGE_BITS {
-        Engine::Large(RsaKeyPair::from_der(&key).map_err(|_| invalid())?)
+    let library_key = if bit_length(modulus) >= MIN_AWS_LC_RS_SIGNING_BITS {
+        LibraryKey::AwsLcRs(RsaKeyPair::from_der(&key).map_err(|_| invalid())?)
     } else {
-        Engine::Small(Rsa::from_private_der(&key).ok_or_else(invalid)?)
+        LibraryKey::AwsLc(Rsa::from_private_der(&key).ok_or_else(invalid)?)
     };
-    let public_key = parts.join();
-    Ok(Box::new(Private { variant, engine, numbers, public_key }))
+    let public_key = public.encode();
+    Ok(Box::new(Private { variant, library_key, numbers, public_key }))
 }
 
 impl Signer for Private {
@@ -209,7 +212,7 @@ impl Signer for Private {
     }
 
     fn bits(&self) -> u32 {
-        bits(&self.numbers[0])
+        bit_length(&self.numbers[0])
     }
 
     fn signature_octets(&self) -> usize {
@@ -220,11 +223,11 @@ impl Signer for Private {
         let before = out.len();
         out.resize(before + self.signature_octets(), 0);
         let signature = &mut out[before..];
-        let done = match &self.engine {
-            Engine::Large(key) => {
+        let done = match &self.library_key {
+            LibraryKey::AwsLcRs(key) => {
                 key.sign(self.variant.signing, &SystemRandom::new(), message, signature).is_ok()
             }
-            Engine::Small(key) => key.sign(self.variant.hash, message, signature),
+            LibraryKey::AwsLc(key) => key.sign(self.variant.hash, message, signature),
         };
         if !done {
             out.truncate(before);
@@ -234,11 +237,13 @@ impl Signer for Private {
     }
 
     fn fields(&self) -> Vec<(&'static str, &[u8])> {
-        FIELDS.into_iter().zip(self.numbers.iter().map(|number| number.as_slice())).collect()
+        RSA_FIELDS.into_iter().zip(self.numbers.iter().map(|number| number.as_slice())).collect()
     }
 }
 
+/// A public key with an exponent that `aws-lc-rs` supports.
 struct Public {
+    /// Length of the modulus in bits.
     bits: u32,
     key: ParsedPublicKey,
 }
@@ -251,19 +256,23 @@ struct LongExponent {
 }
 
 /// Parses a public key in the format of RFC 3110.
-pub(crate) fn parse_public(variant: &'static Variant, _algorithm: Algorithm, key: &[u8]) -> VerifierResult {
-    let parts = Parts::split(key)?;
-    parts.check(LONG_EXPONENT_BITS)?;
-    let Parts { exponent, modulus } = parts;
-    let found = bits(modulus);
-    if bits(exponent) > SHORT_EXPONENT_BITS {
+pub(crate) fn parse_public(
+    variant: &'static HashVariant,
+    _algorithm: Algorithm,
+    key: &[u8],
+) -> VerifierResult {
+    let public = PublicNumbers::parse(key)?;
+    public.check(MAX_EXPONENT_BITS)?;
+    let PublicNumbers { exponent, modulus } = public;
+    let bits = bit_length(modulus);
+    if bit_length(exponent) > MAX_AWS_LC_RS_EXPONENT_BITS {
         let key = Rsa::from_public(modulus, exponent).ok_or(KeyError::MalformedRsa)?;
-        return Ok(Box::new(LongExponent { bits: found, hash: variant.hash, key }));
+        return Ok(Box::new(LongExponent { bits, hash: variant.hash, key }));
     }
     let key = RsaPublicKeyComponents { n: modulus, e: exponent }
         .to_parsed_public_key(variant.verification)
         .map_err(|_| KeyError::MalformedRsa)?;
-    Ok(Box::new(Public { bits: found, key }))
+    Ok(Box::new(Public { bits, key }))
 }
 
 impl Verifier for Public {
@@ -303,11 +312,11 @@ mod tests {
         if !modulus_bits.is_multiple_of(8) {
             modulus[0] = (1 << (modulus_bits % 8)) - 1;
         }
-        Parts { exponent, modulus: &modulus }.join()
+        PublicNumbers { exponent, modulus: &modulus }.encode()
     }
 
     #[test]
-    fn moduli_out_of_range_are_refused() {
+    fn moduli_out_of_range_are_rejected() {
         for bits in [1024, 1025, 2048, 4095, 4096] {
             assert_eq!(parse(&field(&[1, 0, 1], bits)).map(|key| key.bits() as usize), Ok(bits));
         }
@@ -318,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn exponents_out_of_range_are_refused() {
+    fn exponents_out_of_range_are_rejected() {
         let good: [&[u8]; 5] = [&[3], &[1, 0, 1], &[1, 0, 0, 0, 1], &[3, 0, 0, 0, 1], &[0xff; 8]];
         for exponent in good {
             assert!(parse(&field(exponent, 2048)).is_ok(), "{exponent:?}");
@@ -328,7 +337,7 @@ mod tests {
             assert_eq!(parse(&field(exponent, 2048)).err(), Some(KeyError::Exponent), "{exponent:?}");
         }
         for (exponent, bits) in [(&[1, 0, 0, 0, 0, 0, 0, 0, 1][..], 65), (&[0xff; 255], 2040)] {
-            let error = KeyError::ExponentBits { bits, most: 64 };
+            let error = KeyError::ExponentBits { bits, maximum: 64 };
             assert_eq!(parse(&field(exponent, 2048)).err(), Some(error), "{exponent:?}");
         }
         let mut none = field(&[], 2048);
@@ -337,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_fields_are_refused() {
+    fn malformed_fields_are_rejected() {
         let good = field(&[1, 0, 1], 2048);
         let mut long_form = vec![0, 0];
         long_form.extend_from_slice(&good);
@@ -364,16 +373,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_made_in_every_length() {
+    fn keys_of_every_length_are_generated() {
         for bits in [1280, 2048, 3072] {
             let key = PrivateKey::generate(Algorithm::RSASHA512, Some(bits)).unwrap();
-            signs(&key, u32::from(bits));
+            assert_signs(&key, u32::from(bits));
         }
-        signs(&PrivateKey::generate_forced(Algorithm::RSASHA256, Some(1024)).unwrap(), 1024);
-        signs(&PrivateKey::generate_forced(Algorithm::RSASHA256, None).unwrap(), 2048);
+        assert_signs(&PrivateKey::generate_forced(Algorithm::RSASHA256, Some(1024)).unwrap(), 1024);
+        assert_signs(&PrivateKey::generate_forced(Algorithm::RSASHA256, None).unwrap(), 2048);
     }
 
-    fn signs(key: &PrivateKey, bits: u32) {
+    fn assert_signs(key: &PrivateKey, bits: u32) {
         let public = PublicKey::parse(key.algorithm(), key.public_key()).unwrap();
         assert_eq!((key.bits(), public.bits()), (bits, bits));
         assert_eq!(key.signature_octets() as u32, bits / 8);
@@ -389,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_and_odd_lengths_are_not_made() {
+    fn weak_and_unsupported_lengths_are_rejected() {
         let make = |bits| PrivateKey::generate(Algorithm::RSASHA256, Some(bits)).err();
         assert_eq!(make(1024), Some(KeyError::WeakBits { bits: 1024 }));
         for bits in [0, 1, 512, 1023, 1281, 2047, 4097, u16::MAX] {
@@ -401,7 +410,7 @@ mod tests {
 
     /// d + φ·2^200 is congruent to d, and longer than the modulus.
     #[test]
-    fn private_exponents_longer_than_the_modulus_are_refused() {
+    fn private_exponents_longer_than_the_modulus_are_rejected() {
         for bits in [1280, 2048] {
             let text = PrivateKey::generate(Algorithm::RSASHA256, Some(bits)).unwrap().to_bind();
             let long = BASE64.encode(&vec![0xff; usize::from(bits) / 8 + 1]);
@@ -416,10 +425,10 @@ mod tests {
 
     /// Replaces each number of a key in turn by a wrong one.
     #[test]
-    fn damaged_private_keys_are_refused() {
+    fn damaged_private_keys_are_rejected() {
         for bits in [1280, 2048] {
             let text = PrivateKey::generate(Algorithm::RSASHA256, Some(bits)).unwrap().to_bind();
-            for (place, name) in FIELDS.iter().enumerate() {
+            for (index, name) in RSA_FIELDS.iter().enumerate() {
                 let replace = |value: &str| {
                     let lines = text.lines().map(|line| match line.split_once(": ") {
                         Some((field, _)) if field == *name => format!("{field}: {value}\n"),
@@ -429,7 +438,7 @@ mod tests {
                 };
                 // 5 is odd and therefore a valid public exponent, but not that of this key. As a
                 // modulus, it is too short.
-                let expected = match place {
+                let expected = match index {
                     0 => KeyError::ModulusBits { bits: 3 },
                     _ => KeyError::InvalidPrivateKey(Algorithm::RSASHA256),
                 };

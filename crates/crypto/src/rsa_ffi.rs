@@ -32,7 +32,8 @@ impl Hash {
         }
     }
 
-    fn identifier(self) -> c_int {
+    /// Returns the identifier of the hash function in aws-lc.
+    fn nid(self) -> c_int {
         match self {
             Self::Sha256 => lc::NID_sha256,
             Self::Sha512 => lc::NID_sha512,
@@ -53,9 +54,9 @@ pub(crate) struct Rsa(NonNull<lc::RSA>);
 // thread that created it.
 unsafe impl Send for Rsa {}
 
-// SAFETY: with a shared reference, only `octets`, `sign`, `verify`, `operate` and `private_der`
-// access the object. "Threads" in the documentation of this module names the functions that they
-// call, and why several threads may call these at once.
+// SAFETY: with a shared reference, only `modulus_octets`, `sign`, `verify`, `raw_operation` and
+// `private_der` access the object. "Threads" in the documentation of this module names the
+// functions that they call, and why several threads may call these at once.
 unsafe impl Sync for Rsa {}
 
 impl Drop for Rsa {
@@ -78,7 +79,7 @@ impl Rsa {
     /// Creates a public key with an exponent of any length up to that of the modulus. Both numbers
     /// are big-endian. Returns `None` if aws-lc rejects the numbers, or memory is exhausted.
     pub(crate) fn from_public(modulus: &[u8], exponent: &[u8]) -> Option<Self> {
-        let (modulus, exponent) = (Number::new(modulus)?, Number::new(exponent)?);
+        let (modulus, exponent) = (BigNumber::new(modulus)?, BigNumber::new(exponent)?);
         // SAFETY: both numbers live until the end of this function, and the call copies them. It
         // returns an object that we own, or null.
         NonNull::new(unsafe { lc::RSA_new_public_key_large_e(modulus.0.as_ptr(), exponent.0.as_ptr()) })
@@ -93,7 +94,7 @@ impl Rsa {
         if !bits.is_multiple_of(128) {
             return None;
         }
-        let exponent = Number::new(&[1, 0, 1])?;
+        let exponent = BigNumber::new(&[1, 0, 1])?;
         // SAFETY: the call has no arguments. It returns an object that we own, or null.
         let key = Self(NonNull::new(unsafe { lc::RSA_new() })?);
         // SAFETY: no other reference to the key exists. The exponent lives until the end of this
@@ -121,7 +122,7 @@ impl Rsa {
     }
 
     /// Returns the length of the modulus in octets, which is the length of a signature.
-    fn octets(&self) -> usize {
+    fn modulus_octets(&self) -> usize {
         // SAFETY: the call only reads the modulus, which every key of this type has.
         unsafe { lc::RSA_size(self.0.as_ptr()) as usize }
     }
@@ -132,7 +133,7 @@ impl Rsa {
     /// aws-lc blinds the computation, and checks the result with the public key before it returns
     /// it.
     pub(crate) fn sign(&self, hash: Hash, message: &[u8], signature: &mut [u8]) -> bool {
-        if signature.len() != self.octets() {
+        if signature.len() != self.modulus_octets() {
             return false;
         }
         let digest = hash.digest(message);
@@ -142,7 +143,7 @@ impl Rsa {
         // the call writes at most, as checked above. `written` outlives the call.
         let done = unsafe {
             lc::RSA_sign(
-                hash.identifier(),
+                hash.nid(),
                 digest.as_ptr(),
                 digest.len(),
                 signature.as_mut_ptr(),
@@ -159,21 +160,22 @@ impl Rsa {
     /// the public key. Returns false if a length or `input` is wrong, or the operation or check
     /// fails.
     pub(crate) fn private_operation(&self, input: &[u8], output: &mut [u8]) -> bool {
-        self.have_modulus_length(input, output) && self.operate(lc::RSA_sign_raw, input, output)
+        self.have_modulus_length(input, output) && self.raw_operation(lc::RSA_sign_raw, input, output)
     }
 
     /// Writes the result of the public operation (RSAVP1 of RFC 8017) on `input`, which is
     /// big-endian, to `output`. Returns false if one of them does not have the length of the
     /// modulus, or `input` is not below the modulus.
     pub(crate) fn public_operation(&self, input: &[u8], output: &mut [u8]) -> bool {
-        self.have_modulus_length(input, output) && self.operate(lc::RSA_verify_raw, input, output)
+        self.have_modulus_length(input, output) && self.raw_operation(lc::RSA_verify_raw, input, output)
     }
 
     fn have_modulus_length(&self, input: &[u8], output: &[u8]) -> bool {
-        input.len() == self.octets() && output.len() == self.octets()
+        input.len() == self.modulus_octets() && output.len() == self.modulus_octets()
     }
 
-    fn operate(&self, operation: RawOperation, input: &[u8], output: &mut [u8]) -> bool {
+    /// Calls `operation` with the key. Returns false if it fails.
+    fn raw_operation(&self, operation: RawOperation, input: &[u8], output: &mut [u8]) -> bool {
         let mut written = 0;
         // SAFETY: `operation` is `RSA_sign_raw` or `RSA_verify_raw`. Both write at most as many
         // octets as the given length of `output`, read `input`, and keep no pointer to either.
@@ -201,7 +203,7 @@ impl Rsa {
         // reads. Several threads may use the key at once (see the documentation of this module).
         let verified = unsafe {
             lc::RSA_verify(
-                hash.identifier(),
+                hash.nid(),
                 digest.as_ptr(),
                 digest.len(),
                 signature.as_ptr(),
@@ -214,9 +216,9 @@ impl Rsa {
 }
 
 /// An owned number of aws-lc.
-struct Number(NonNull<lc::BIGNUM>);
+struct BigNumber(NonNull<lc::BIGNUM>);
 
-impl Number {
+impl BigNumber {
     /// Copies a big-endian number. Returns `None` if memory is exhausted.
     fn new(octets: &[u8]) -> Option<Self> {
         // SAFETY: pointer and length are those of one slice, which the call copies. With a null
@@ -225,7 +227,7 @@ impl Number {
     }
 }
 
-impl Drop for Number {
+impl Drop for BigNumber {
     fn drop(&mut self) {
         // SAFETY: we own the number, and it is not used after this call.
         unsafe { lc::BN_free(self.0.as_ptr()) }

@@ -50,10 +50,10 @@ pub const VRF_HASH_OCTETS: usize = 32;
 
 /// Maximum number of inputs that share their inversions. More inputs save little, and each needs
 /// 1 kB.
-const BATCH: usize = 32;
+const MAX_BATCH_INPUTS: usize = 32;
 
 /// Maximum stack usage of proving on a curve, in bytes: tables and points of one input at a time.
-const STACK: usize = 32 * 1024;
+const STACK_BYTES: usize = 32 * 1024;
 
 /// The NSEC5 algorithm number of a VRF: the first octet of NSEC5KEY RDATA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,10 +98,10 @@ impl VrfAlgorithm {
         if !entry.signing_algorithms.contains(&algorithm.without_alias()) {
             return false;
         }
-        let number = match entry.kind {
-            Kind::P256 => p256::coordinate,
-            Kind::EdwardsTryAndIncrement | Kind::EdwardsElligator => edwards::coordinate,
-            Kind::Rsa => rsa_fdh::modulus,
+        let number = match entry.implementation {
+            Implementation::P256 => p256::coordinate,
+            Implementation::EdwardsTryAndIncrement | Implementation::EdwardsElligator => edwards::coordinate,
+            Implementation::Rsa => rsa_fdh::modulus,
         };
         number(vrf_key).is_some_and(|found| number(key) == Some(found))
     }
@@ -154,12 +154,12 @@ pub struct VrfAlgorithmEntry {
     /// The DNSSEC algorithms whose keys use the same curve, or RSA, without aliases. RSA includes
     /// the numbers with SHA-1 (RFC 3110, RFC 5155), which other validators know.
     pub signing_algorithms: &'static [Algorithm],
-    kind: Kind,
+    implementation: Implementation,
 }
 
 /// Selects the module and the suite that implement the algorithm.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Implementation {
     P256,
     EdwardsTryAndIncrement,
     EdwardsElligator,
@@ -172,45 +172,45 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         algorithm: VrfAlgorithm::P256_SHA256_TAI,
         name: "p256",
         mnemonic: "ECVRF-P256-SHA256-TAI",
-        public_key_octets: Some(p256::PUBLIC_KEY),
-        proof_octets: p256::PROOF,
+        public_key_octets: Some(p256::PUBLIC_KEY_OCTETS),
+        proof_octets: p256::PROOF_OCTETS,
         secret: SecretForm::Scalar,
         hides_input: false,
         signing_algorithms: &[Algorithm::ECDSAP256SHA256],
-        kind: Kind::P256,
+        implementation: Implementation::P256,
     },
     VrfAlgorithmEntry {
         algorithm: VrfAlgorithm::EDWARDS25519_SHA512_TAI,
         name: "ed25519-tai",
         mnemonic: "ECVRF-EDWARDS25519-SHA512-TAI",
-        public_key_octets: Some(edwards::PUBLIC_KEY),
-        proof_octets: edwards::PROOF,
+        public_key_octets: Some(edwards::PUBLIC_KEY_OCTETS),
+        proof_octets: edwards::PROOF_OCTETS,
         secret: SecretForm::Seed,
         hides_input: false,
         signing_algorithms: &[Algorithm::ED25519],
-        kind: Kind::EdwardsTryAndIncrement,
+        implementation: Implementation::EdwardsTryAndIncrement,
     },
     VrfAlgorithmEntry {
         algorithm: VrfAlgorithm::EDWARDS25519_SHA512_ELL2,
         name: "ed25519",
         mnemonic: "ECVRF-EDWARDS25519-SHA512-ELL2",
-        public_key_octets: Some(edwards::PUBLIC_KEY),
-        proof_octets: edwards::PROOF,
+        public_key_octets: Some(edwards::PUBLIC_KEY_OCTETS),
+        proof_octets: edwards::PROOF_OCTETS,
         secret: SecretForm::Seed,
         hides_input: true,
         signing_algorithms: &[Algorithm::ED25519],
-        kind: Kind::EdwardsElligator,
+        implementation: Implementation::EdwardsElligator,
     },
     VrfAlgorithmEntry {
         algorithm: VrfAlgorithm::RSA_FDH_SHA256,
         name: "rsa",
         mnemonic: "RSA-FDH-VRF-SHA256",
         public_key_octets: None,
-        proof_octets: rsa_fdh::PROOF,
+        proof_octets: rsa_fdh::PROOF_OCTETS,
         secret: SecretForm::RsaPrivateKey,
         hides_input: true,
         signing_algorithms: &[Algorithm(5), Algorithm(7), Algorithm::RSASHA256, Algorithm::RSASHA512],
-        kind: Kind::Rsa,
+        implementation: Implementation::Rsa,
     },
 ];
 
@@ -235,16 +235,18 @@ impl VrfPrivateKey {
     pub fn generate(algorithm: VrfAlgorithm) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
         let generate = || {
-            Ok(Box::new(match entry.kind {
-                Kind::P256 => Private::P256(p256::Private::generate()?),
-                Kind::EdwardsTryAndIncrement => {
+            Ok(Box::new(match entry.implementation {
+                Implementation::P256 => Private::P256(p256::Private::generate()?),
+                Implementation::EdwardsTryAndIncrement => {
                     Private::Edwards(edwards::Private::generate(Suite::TryAndIncrement)?)
                 }
-                Kind::EdwardsElligator => Private::Edwards(edwards::Private::generate(Suite::Elligator)?),
-                Kind::Rsa => Private::Rsa(rsa_fdh::Private::generate()?),
+                Implementation::EdwardsElligator => {
+                    Private::Edwards(edwards::Private::generate(Suite::Elligator)?)
+                }
+                Implementation::Rsa => Private::Rsa(rsa_fdh::Private::generate()?),
             }))
         };
-        Ok(Self { entry, key: wiping_stack::<STACK, _>(generate)? })
+        Ok(Self { entry, key: wiping_stack::<STACK_BYTES, _>(generate)? })
     }
 
     /// Reads the secret of a key, in the format of [`VrfAlgorithmEntry::secret`], and derives the
@@ -256,18 +258,18 @@ impl VrfPrivateKey {
     pub fn from_secret(algorithm: VrfAlgorithm, secret: &[u8]) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
         let read = || {
-            Ok(Box::new(match entry.kind {
-                Kind::P256 => Private::P256(p256::Private::from_secret(secret)?),
-                Kind::EdwardsTryAndIncrement => {
+            Ok(Box::new(match entry.implementation {
+                Implementation::P256 => Private::P256(p256::Private::from_secret(secret)?),
+                Implementation::EdwardsTryAndIncrement => {
                     Private::Edwards(edwards::Private::from_secret(Suite::TryAndIncrement, secret)?)
                 }
-                Kind::EdwardsElligator => {
+                Implementation::EdwardsElligator => {
                     Private::Edwards(edwards::Private::from_secret(Suite::Elligator, secret)?)
                 }
-                Kind::Rsa => Private::Rsa(rsa_fdh::Private::from_secret(secret)?),
+                Implementation::Rsa => Private::Rsa(rsa_fdh::Private::from_secret(secret)?),
             }))
         };
-        Ok(Self { entry, key: wiping_stack::<STACK, _>(read)? })
+        Ok(Self { entry, key: wiping_stack::<STACK_BYTES, _>(read)? })
     }
 
     /// Reads the text of a VRF private key file.
@@ -339,9 +341,11 @@ impl VrfPrivateKey {
         let before = (proofs.len(), hashes.len());
         proofs.reserve(alphas.len() * self.entry.proof_octets);
         hashes.reserve(alphas.len());
-        let outcome = alphas.chunks(BATCH).try_for_each(|alphas| match &*self.key {
-            Private::P256(key) => wiping_stack::<STACK, _>(|| key.prove_batch(alphas, proofs, hashes)),
-            Private::Edwards(key) => wiping_stack::<STACK, _>(|| key.prove_batch(alphas, proofs, hashes)),
+        let outcome = alphas.chunks(MAX_BATCH_INPUTS).try_for_each(|alphas| match &*self.key {
+            Private::P256(key) => wiping_stack::<STACK_BYTES, _>(|| key.prove_batch(alphas, proofs, hashes)),
+            Private::Edwards(key) => {
+                wiping_stack::<STACK_BYTES, _>(|| key.prove_batch(alphas, proofs, hashes))
+            }
             Private::Rsa(key) => alphas.iter().try_for_each(|alpha| key.prove(alpha, proofs, hashes)),
         });
         outcome.inspect_err(|_| {
@@ -388,13 +392,15 @@ impl VrfPublicKey {
     /// or longer than 64 bits.
     pub fn parse(algorithm: VrfAlgorithm, key: &[u8]) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
-        let key = match entry.kind {
-            Kind::P256 => Public::P256(Box::new(p256::Public::parse(key)?)),
-            Kind::EdwardsTryAndIncrement => {
+        let key = match entry.implementation {
+            Implementation::P256 => Public::P256(Box::new(p256::Public::parse(key)?)),
+            Implementation::EdwardsTryAndIncrement => {
                 Public::Edwards(edwards::Public::parse(Suite::TryAndIncrement, key)?)
             }
-            Kind::EdwardsElligator => Public::Edwards(edwards::Public::parse(Suite::Elligator, key)?),
-            Kind::Rsa => Public::Rsa(rsa_fdh::Public::parse(key)?),
+            Implementation::EdwardsElligator => {
+                Public::Edwards(edwards::Public::parse(Suite::Elligator, key)?)
+            }
+            Implementation::Rsa => Public::Rsa(rsa_fdh::Public::parse(key)?),
         };
         Ok(Self { entry, key: Arc::new(key) })
     }
@@ -457,10 +463,10 @@ impl fmt::Debug for VrfPublicKey {
 /// # Errors
 /// [`BadProof`] if the algorithm is unknown or the format of the proof is wrong.
 pub fn proof_to_hash(algorithm: VrfAlgorithm, proof: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
-    match algorithm.entry().ok_or(BadProof)?.kind {
-        Kind::P256 => p256::proof_to_hash(proof),
-        Kind::EdwardsTryAndIncrement => edwards::proof_to_hash(Suite::TryAndIncrement, proof),
-        Kind::EdwardsElligator => edwards::proof_to_hash(Suite::Elligator, proof),
-        Kind::Rsa => rsa_fdh::proof_to_hash(proof),
+    match algorithm.entry().ok_or(BadProof)?.implementation {
+        Implementation::P256 => p256::proof_to_hash(proof),
+        Implementation::EdwardsTryAndIncrement => edwards::proof_to_hash(Suite::TryAndIncrement, proof),
+        Implementation::EdwardsElligator => edwards::proof_to_hash(Suite::Elligator, proof),
+        Implementation::Rsa => rsa_fdh::proof_to_hash(proof),
     }
 }

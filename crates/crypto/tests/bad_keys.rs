@@ -5,11 +5,11 @@ use data_encoding::BASE64;
 use nonesuch_crypto::{ALGORITHMS, Algorithm, BadSignature, KeyError, PrivateKey, PublicKey};
 
 /// Length of the longest public key field that fits into a DNSKEY record.
-const LONGEST: usize = 65_535 - 4;
+const MAX_KEY_OCTETS: usize = 65_535 - 4;
 
 /// Returns an RSA public key field (RFC 3110, section 2) with a modulus of this many bits, of which
 /// the highest and the lowest are set.
-fn rsa(exponent: &[u8], modulus_bits: usize) -> Vec<u8> {
+fn rsa_public_key(exponent: &[u8], modulus_bits: usize) -> Vec<u8> {
     let mut modulus = vec![0x5a; modulus_bits.div_ceil(8)];
     modulus[0] = match modulus_bits % 8 {
         0 => 0x80,
@@ -21,34 +21,34 @@ fn rsa(exponent: &[u8], modulus_bits: usize) -> Vec<u8> {
     [&length[..], exponent, &modulus].concat()
 }
 
-fn refuse(algorithm: Algorithm, field: &[u8]) -> KeyError {
+fn parse_error(algorithm: Algorithm, field: &[u8]) -> KeyError {
     match PublicKey::parse(algorithm, field) {
         Err(error) => error,
         Ok(key) => panic!("{key:?} is taken"),
     }
 }
 
-fn rows() -> impl Iterator<Item = Algorithm> {
-    let rows = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
-    rows.map(|entry| entry.algorithm)
+fn algorithms() -> impl Iterator<Item = Algorithm> {
+    let algorithms = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
+    algorithms.map(|entry| entry.algorithm)
 }
 
 #[test]
-fn other_lengths_are_told_with_both_lengths() {
-    let mut seen = 0;
-    for algorithm in rows() {
+fn length_errors_name_both_lengths() {
+    let mut checked = 0;
+    for algorithm in algorithms() {
         let Some(expected) = algorithm.entry().unwrap().scheme.public_key_octets else { continue };
-        for found in [0, 1, expected - 1, expected + 1, 2 * expected, LONGEST] {
+        for found in [0, 1, expected - 1, expected + 1, 2 * expected, MAX_KEY_OCTETS] {
             let error = KeyError::PublicKeyLength { algorithm, expected, found };
-            assert_eq!(refuse(algorithm, &vec![1; found]), error);
+            assert_eq!(parse_error(algorithm, &vec![1; found]), error);
             assert!(!error.is_unusable());
             let text = error.to_string();
             assert!([expected, found].iter().all(|octets| text.contains(&octets.to_string())), "{text}");
             assert!(text.contains(&algorithm.to_string()), "{text}");
         }
-        seen += 1;
+        checked += 1;
     }
-    assert!(seen >= 3, "{seen}");
+    assert!(checked >= 3, "{checked}");
 }
 
 #[test]
@@ -57,13 +57,13 @@ fn points_off_the_curve() {
         let good = PrivateKey::generate(algorithm, None).unwrap().public_key().to_vec();
         let mut fields = vec![vec![0; octets], vec![0xff; octets], vec![1; octets]];
         // The lowest bit of each coordinate.
-        for place in [octets / 2 - 1, octets - 1] {
+        for index in [octets / 2 - 1, octets - 1] {
             let mut field = good.clone();
-            field[place] ^= 1;
+            field[index] ^= 1;
             fields.push(field);
         }
         for field in fields {
-            let error = refuse(algorithm, &field);
+            let error = parse_error(algorithm, &field);
             assert_eq!(error, KeyError::NotOnCurve(algorithm));
             assert!(!error.is_unusable());
         }
@@ -93,12 +93,12 @@ fn an_ed25519_key_that_is_no_point_verifies_nothing() {
 fn rsa_moduli_out_of_range_cannot_be_used() {
     for algorithm in [Algorithm::RSASHA256, Algorithm::RSASHA512] {
         for bits in [1024, 1025, 4095, 4096] {
-            let key = PublicKey::parse(algorithm, &rsa(&[1, 0, 1], bits)).unwrap();
+            let key = PublicKey::parse(algorithm, &rsa_public_key(&[1, 0, 1], bits)).unwrap();
             assert_eq!(key.bits() as usize, bits);
             assert_eq!(key.verify(b"message", &vec![1; bits.div_ceil(8)]), Err(BadSignature));
         }
-        for bits in [1, 8, 512, 1023, 4097, 8192, 16_384, (LONGEST - 4) * 8] {
-            let error = refuse(algorithm, &rsa(&[1, 0, 1], bits));
+        for bits in [1, 8, 512, 1023, 4097, 8192, 16_384, (MAX_KEY_OCTETS - 4) * 8] {
+            let error = parse_error(algorithm, &rsa_public_key(&[1, 0, 1], bits));
             assert_eq!(error, KeyError::ModulusBits { bits: bits as u32 });
             assert!(error.is_unusable());
         }
@@ -108,17 +108,17 @@ fn rsa_moduli_out_of_range_cannot_be_used() {
 #[test]
 fn rsa_exponents_out_of_range() {
     let algorithm = Algorithm::RSASHA256;
-    let none = [&[0, 0, 0][..], &rsa(&[3], 2048)[2..]].concat();
-    assert_eq!(refuse(algorithm, &none), KeyError::Exponent);
+    let none = [&[0, 0, 0][..], &rsa_public_key(&[3], 2048)[2..]].concat();
+    assert_eq!(parse_error(algorithm, &none), KeyError::Exponent);
     for exponent in [&[0][..], &[1], &[2], &[1, 0, 0], &[0xfe; 8], &[0xfe; 300], &[2; 65_000]] {
-        let error = refuse(algorithm, &rsa(exponent, 2048));
+        let error = parse_error(algorithm, &rsa_public_key(exponent, 2048));
         assert_eq!(error, KeyError::Exponent, "{} octets", exponent.len());
         assert!(!error.is_unusable());
     }
     for exponent in [&[1, 0, 0, 0, 0, 0, 0, 0, 1][..], &[1; 256], &[1; 512], &[1; 65_000]] {
-        let error = refuse(algorithm, &rsa(exponent, 2048));
+        let error = parse_error(algorithm, &rsa_public_key(exponent, 2048));
         let bits = exponent.len() as u32 * 8 - 7;
-        assert_eq!(error, KeyError::ExponentBits { bits, most: 64 });
+        assert_eq!(error, KeyError::ExponentBits { bits, maximum: 64 });
         assert!(error.is_unusable());
     }
 }
@@ -126,7 +126,7 @@ fn rsa_exponents_out_of_range() {
 #[test]
 fn malformed_rsa_fields() {
     let algorithm = Algorithm::RSASHA512;
-    let good = rsa(&[1, 0, 1], 2048);
+    let good = rsa_public_key(&[1, 0, 1], 2048);
     let mut even = good.clone();
     *even.last_mut().unwrap() &= 0xfe;
     let mut zero_first = good;
@@ -135,13 +135,13 @@ fn malformed_rsa_fields() {
     let fields: [&[u8]; 9] =
         [&[], &[0], &[0, 1], &[0, 0, 1], &[1, 3], &[255, 3, 3], &even, &zero_first, &cut_short];
     for field in fields {
-        let error = refuse(algorithm, field);
+        let error = parse_error(algorithm, field);
         assert_eq!(error, KeyError::MalformedRsa, "{} octets", field.len());
         assert!(!error.is_unusable());
     }
     // Only zeros or only ones, of the maximum length: each gives an error immediately.
     for octet in [0, 1, 0xff] {
-        refuse(algorithm, &vec![octet; LONGEST]);
+        parse_error(algorithm, &vec![octet; MAX_KEY_OCTETS]);
     }
 }
 
@@ -153,8 +153,8 @@ fn unknown_numbers_cannot_be_used() {
         if algorithm.entry().is_some() {
             continue;
         }
-        for field in [&[][..], &[1; 64], &[1; LONGEST]] {
-            let error = refuse(algorithm, field);
+        for field in [&[][..], &[1; 64], &[1; MAX_KEY_OCTETS]] {
+            let error = parse_error(algorithm, field);
             assert_eq!(error, KeyError::UnknownAlgorithm(algorithm));
             assert!(error.is_unusable());
         }
@@ -166,8 +166,8 @@ fn unknown_numbers_cannot_be_used() {
 }
 
 #[test]
-fn a_public_key_of_another_key_is_told() {
-    for algorithm in rows() {
+fn a_mismatched_public_key_is_an_error() {
+    for algorithm in algorithms() {
         let (one, other) = (PrivateKey::generate(algorithm, None), PrivateKey::generate(algorithm, None));
         let (one, other) = (one.unwrap(), other.unwrap());
         let mismatch = KeyError::PublicKeyMismatch(algorithm);
@@ -195,8 +195,9 @@ fn an_rsa_file_with_another_modulus_is_damaged() {
 }
 
 #[test]
-fn private_keys_of_other_lengths_are_told() {
-    for algorithm in rows().filter(|algorithm| algorithm.entry().unwrap().scheme.key_lengths.is_none()) {
+fn private_keys_of_other_lengths_are_rejected() {
+    for algorithm in algorithms().filter(|algorithm| algorithm.entry().unwrap().scheme.key_lengths.is_none())
+    {
         let text = PrivateKey::generate(algorithm, None).unwrap().to_bind();
         let (head, value) = text.split_once("PrivateKey: ").unwrap();
         let octets = BASE64.decode(value.trim_end().as_bytes()).unwrap();
@@ -212,23 +213,23 @@ fn private_keys_of_other_lengths_are_told() {
 
 /// The errors of a received key also have different texts.
 #[test]
-fn texts_differ() {
+fn error_messages_differ() {
     let algorithm = Algorithm::RSASHA256;
     let texts: Vec<String> = [
-        refuse(Algorithm(99), &[1; 64]),
-        refuse(Algorithm::ED25519, &[1; 31]),
-        refuse(Algorithm::ECDSAP256SHA256, &[1; 64]),
-        refuse(algorithm, &[0]),
-        refuse(algorithm, &rsa(&[3], 1023)),
-        refuse(algorithm, &rsa(&[3], 4097)),
-        refuse(algorithm, &rsa(&[1], 2048)),
-        refuse(algorithm, &rsa(&[1; 9], 2048)),
+        parse_error(Algorithm(99), &[1; 64]),
+        parse_error(Algorithm::ED25519, &[1; 31]),
+        parse_error(Algorithm::ECDSAP256SHA256, &[1; 64]),
+        parse_error(algorithm, &[0]),
+        parse_error(algorithm, &rsa_public_key(&[3], 1023)),
+        parse_error(algorithm, &rsa_public_key(&[3], 4097)),
+        parse_error(algorithm, &rsa_public_key(&[1], 2048)),
+        parse_error(algorithm, &rsa_public_key(&[1; 9], 2048)),
     ]
     .iter()
     .map(ToString::to_string)
     .collect();
-    for (place, text) in texts.iter().enumerate() {
-        assert!(!texts[..place].contains(text), "{text}");
+    for (index, text) in texts.iter().enumerate() {
+        assert!(!texts[..index].contains(text), "{text}");
     }
 }
 
@@ -236,16 +237,16 @@ fn texts_differ() {
 /// The limit is about ten times the time of a slow machine. Without the limits on keys, the work
 /// would be about a thousand times larger.
 #[test]
-fn the_most_expensive_rsa_key_is_affordable() {
+fn the_most_expensive_rsa_key_is_fast_enough() {
     let field = [&[8][..], &[0xff; 8], &[0xff; 512]].concat();
     let key = PublicKey::parse(Algorithm::RSASHA512, &field).unwrap();
     let signature = [&[0x7f][..], &[0xff; 511]].concat();
-    let once = || {
-        let begun = std::time::Instant::now();
+    let verify_once = || {
+        let start = std::time::Instant::now();
         assert_eq!(key.verify(b"message", &signature), Err(BadSignature));
-        begun.elapsed()
+        start.elapsed()
     };
-    let least = (0..10).map(|_| once()).min().unwrap();
-    println!("the_most_expensive_rsa_key_is_affordable: {least:?}");
-    assert!(least.as_millis() < 20, "{least:?}");
+    let minimum = (0..10).map(|_| verify_once()).min().unwrap();
+    println!("the_most_expensive_rsa_key_is_fast_enough: {minimum:?}");
+    assert!(minimum.as_millis() < 20, "{minimum:?}");
 }

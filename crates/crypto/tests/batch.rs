@@ -9,10 +9,10 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 /// Number of items of the largest batch for which every mixture is tested.
-const SMALL: usize = 8;
+const EXHAUSTIVE_ITEMS: usize = 8;
 
 /// Number of items of a batch that is large for every algorithm.
-const LARGE: usize = 100;
+const LARGE_BATCH: usize = 100;
 
 /// A key with messages, good signatures and one bad item for each of them.
 struct Subject {
@@ -26,7 +26,7 @@ impl Subject {
     fn new(algorithm: Algorithm, count: usize) -> Self {
         let private = PrivateKey::generate(algorithm, None).unwrap();
         let other = PrivateKey::generate(algorithm, None).unwrap();
-        let messages: Vec<Vec<u8>> = (0..count).map(|place| vec![place as u8; place * 7]).collect();
+        let messages: Vec<Vec<u8>> = (0..count).map(|index| vec![index as u8; index * 7]).collect();
         let borrowed: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
         let signatures = |key: &PrivateKey| {
             let mut out = vec![0xaa];
@@ -34,16 +34,17 @@ impl Subject {
             assert_eq!((out[0], out.len()), (0xaa, 1 + count * key.signature_octets()));
             out[1..].chunks(key.signature_octets()).map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
-        let (good, others) = (signatures(&private), signatures(&other));
-        let bad = (0..count).map(|place| spoil(place, &messages[place], &good[place], &others[place]));
+        let (good, other_signatures) = (signatures(&private), signatures(&other));
+        let bad =
+            (0..count).map(|index| damage(index, &messages[index], &good[index], &other_signatures[index]));
         let bad = bad.collect();
         Self { key: PublicKey::parse(algorithm, private.public_key()).unwrap(), messages, good, bad }
     }
 
-    fn item(&self, place: usize, is_good: bool) -> VerifyItem<'_> {
+    fn item(&self, index: usize, is_good: bool) -> VerifyItem<'_> {
         let (message, signature) = match is_good {
-            true => (&self.messages[place], &self.good[place]),
-            false => (&self.bad[place].0, &self.bad[place].1),
+            true => (&self.messages[index], &self.good[index]),
+            false => (&self.bad[index].0, &self.bad[index].1),
         };
         VerifyItem { key: &self.key, message, signature }
     }
@@ -51,7 +52,7 @@ impl Subject {
     /// Verifies a batch. `are_good` states which items are good.
     fn check(&self, are_good: &[bool]) {
         let items: Vec<_> =
-            are_good.iter().enumerate().map(|(place, is_good)| self.item(place, *is_good)).collect();
+            are_good.iter().enumerate().map(|(index, is_good)| self.item(index, *is_good)).collect();
         let mut outcome = vec![Ok(()); 3];
         verify_batch(&items, &mut outcome);
         assert_eq!(outcome, expected(are_good), "{:?}", self.key);
@@ -59,11 +60,11 @@ impl Subject {
 }
 
 /// Returns a bad item, damaged in one of six ways.
-fn spoil(place: usize, message: &[u8], good: &[u8], other: &[u8]) -> (Vec<u8>, Vec<u8>) {
+fn damage(index: usize, message: &[u8], good: &[u8], other: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut message, mut signature) = (message.to_vec(), good.to_vec());
-    match place % 6 {
+    match index % 6 {
         0 => message.push(0),
-        1 => signature[place % good.len()] ^= 0x10,
+        1 => signature[index % good.len()] ^= 0x10,
         2 => signature = other.to_vec(),
         3 => signature.truncate(good.len() - 1),
         4 => signature.push(0),
@@ -85,14 +86,14 @@ fn algorithms() -> impl Iterator<Item = Algorithm> {
 fn every_mixture_of_a_small_batch() {
     for algorithm in algorithms() {
         // First without the table that a large batch leaves in a key, then with it.
-        for count in [SMALL, LARGE] {
+        for count in [EXHAUSTIVE_ITEMS, LARGE_BATCH] {
             let subject = Subject::new(algorithm, count);
-            if count == LARGE {
-                subject.check(&[true; LARGE]);
+            if count == LARGE_BATCH {
+                subject.check(&[true; LARGE_BATCH]);
             }
-            for count in 0..=SMALL {
+            for count in 0..=EXHAUSTIVE_ITEMS {
                 for mixture in 0_u32..1 << count {
-                    let are_good: Vec<_> = (0..count).map(|place| mixture >> place & 1 == 1).collect();
+                    let are_good: Vec<_> = (0..count).map(|index| mixture >> index & 1 == 1).collect();
                     subject.check(&are_good);
                 }
             }
@@ -103,16 +104,16 @@ fn every_mixture_of_a_small_batch() {
 #[test]
 fn one_bad_item_at_every_position_of_a_large_batch() {
     for algorithm in algorithms() {
-        let subject = Subject::new(algorithm, LARGE);
+        let subject = Subject::new(algorithm, LARGE_BATCH);
         // If a batch is a loop, larger steps are sufficient.
         let step = if algorithm == Algorithm::ED25519 { 1 } else { 9 };
-        for place in (0..LARGE).step_by(step) {
-            let are_good: Vec<_> = (0..LARGE).map(|other| other != place).collect();
+        for index in (0..LARGE_BATCH).step_by(step) {
+            let are_good: Vec<_> = (0..LARGE_BATCH).map(|other| other != index).collect();
             subject.check(&are_good);
         }
-        let are_good: Vec<_> = (0..LARGE).map(|place| place % 30 == 7).collect();
+        let are_good: Vec<_> = (0..LARGE_BATCH).map(|index| index % 30 == 7).collect();
         subject.check(&are_good);
-        subject.check(&[false; LARGE]);
+        subject.check(&[false; LARGE_BATCH]);
     }
 }
 
@@ -120,9 +121,9 @@ fn one_bad_item_at_every_position_of_a_large_batch() {
 fn random_mixtures_of_large_batches() {
     let mut random = ChaCha8Rng::seed_from_u64(11);
     for algorithm in algorithms() {
-        let subject = Subject::new(algorithm, LARGE);
+        let subject = Subject::new(algorithm, LARGE_BATCH);
         for _ in 0..8 {
-            let count = random.random_range(SMALL..=LARGE);
+            let count = random.random_range(EXHAUSTIVE_ITEMS..=LARGE_BATCH);
             let share = random.random_range(0.0..=1.0);
             let are_good: Vec<_> = (0..count).map(|_| random.random_bool(share)).collect();
             subject.check(&are_good);
@@ -139,12 +140,14 @@ fn keys_and_algorithms_mix() {
         .flat_map(|algorithm| [Subject::new(algorithm, 40), Subject::new(algorithm, 3)])
         .collect();
     let mut choices: Vec<(usize, usize, bool)> = Vec::new();
-    for (which, subject) in subjects.iter().enumerate() {
-        choices.extend((0..subject.good.len()).map(|place| (which, place, random.random_bool(0.7))));
+    for (subject_index, subject) in subjects.iter().enumerate() {
+        choices.extend((0..subject.good.len()).map(|index| (subject_index, index, random.random_bool(0.7))));
     }
     choices.shuffle(&mut random);
-    let items: Vec<_> =
-        choices.iter().map(|(which, place, is_good)| subjects[*which].item(*place, *is_good)).collect();
+    let items: Vec<_> = choices
+        .iter()
+        .map(|(subject_index, index, is_good)| subjects[*subject_index].item(*index, *is_good))
+        .collect();
     let mut outcome = Vec::new();
     verify_batch(&items, &mut outcome);
     let are_good: Vec<_> = choices.iter().map(|choice| choice.2).collect();
@@ -156,22 +159,22 @@ fn keys_and_algorithms_mix() {
 #[test]
 fn copies_of_a_key_mix() {
     for algorithm in algorithms() {
-        let subject = Subject::new(algorithm, LARGE);
+        let subject = Subject::new(algorithm, LARGE_BATCH);
         let clone = subject.key.clone();
         let private = PrivateKey::generate(algorithm, None).unwrap();
         let stranger = PublicKey::parse(algorithm, private.public_key()).unwrap();
         let keys = [&subject.key, &clone, &stranger];
-        let item = |place: usize| VerifyItem { key: keys[place % 3], ..subject.item(place, true) };
-        let items: Vec<_> = (0..LARGE).map(item).collect();
+        let item = |index: usize| VerifyItem { key: keys[index % 3], ..subject.item(index, true) };
+        let items: Vec<_> = (0..LARGE_BATCH).map(item).collect();
         let mut outcome = Vec::new();
         verify_batch(&items, &mut outcome);
-        let are_good: Vec<_> = (0..LARGE).map(|place| place % 3 < 2).collect();
+        let are_good: Vec<_> = (0..LARGE_BATCH).map(|index| index % 3 < 2).collect();
         assert_eq!(outcome, expected(&are_good), "{algorithm}");
     }
 }
 
 #[test]
-fn nothing_has_no_outcome() {
+fn an_empty_batch_has_no_results() {
     let mut outcome = vec![Ok(())];
     verify_batch(&[], &mut outcome);
     assert!(outcome.is_empty());

@@ -7,7 +7,7 @@ use nonesuch_crypto::{Algorithm, BadSignature, PrivateKey, PublicKey};
 use pqcrypto_falcon::{falcon512 as compressed, falconpadded512 as padded};
 use pqcrypto_traits::sign::{DetachedSignature as _, PublicKey as _, SecretKey as _};
 
-const KEYS: usize = 6;
+const KEY_COUNT: usize = 6;
 const MESSAGES: [&[u8]; 4] = [b"", b"a", b"example.com. MX 10 mail.example.com.", &[0xa5; 5000]];
 
 /// Converts a private key of the reference implementation to the format of this crate.
@@ -47,11 +47,11 @@ fn check(ours: &PrivateKey, public: &padded::PublicKey, theirs: &padded::SecretK
             assert_eq!((signature.len(), signature[0]), (666, 0x39));
             assert_eq!(parsed.verify(message, signature), Ok(()));
             assert!(they_verify(public, message, signature));
-            for place in [0, 1, 40, 41, 300, 665] {
+            for index in [0, 1, 40, 41, 300, 665] {
                 let mut other = signature.to_vec();
-                other[place] ^= 1;
-                assert_eq!(parsed.verify(message, &other), Err(BadSignature), "octet {place}");
-                assert!(!they_verify(public, message, &other), "octet {place}");
+                other[index] ^= 1;
+                assert_eq!(parsed.verify(message, &other), Err(BadSignature), "octet {index}");
+                assert!(!they_verify(public, message, &other), "octet {index}");
             }
         }
     }
@@ -59,7 +59,7 @@ fn check(ours: &PrivateKey, public: &padded::PublicKey, theirs: &padded::SecretK
 
 #[test]
 fn their_keys_work_here() {
-    for _ in 0..KEYS {
+    for _ in 0..KEY_COUNT {
         let (public, secret) = padded::keypair();
         check(&import(&secret), &public, &secret);
     }
@@ -67,7 +67,7 @@ fn their_keys_work_here() {
 
 #[test]
 fn our_keys_work_there() {
-    for _ in 0..KEYS {
+    for _ in 0..KEY_COUNT {
         let key = PrivateKey::generate(Algorithm::FALCON512, None).unwrap();
         let public = padded::PublicKey::from_bytes(key.public_key()).unwrap();
         check(&key, &public, &export(&key));
@@ -77,7 +77,7 @@ fn our_keys_work_there() {
 /// The compressed format has the same first octet and no padding, so its length differs. This crate
 /// rejects it.
 #[test]
-fn signatures_without_padding_are_refused() {
+fn signatures_without_padding_are_rejected() {
     let (public, secret) = compressed::keypair();
     let parsed = PublicKey::parse(Algorithm::FALCON512, public.as_bytes()).unwrap();
     for message in MESSAGES {

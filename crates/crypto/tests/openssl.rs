@@ -45,18 +45,18 @@ fn integer(number: &[u8]) -> Vec<u8> {
 
 /// Returns the content of the first element, and the octets after it. Only for lengths below 128,
 /// which signatures have.
-fn split(tag: u8, der: &[u8]) -> (&[u8], &[u8]) {
+fn split_element(tag: u8, der: &[u8]) -> (&[u8], &[u8]) {
     assert_eq!(der[0], tag);
     assert!(der[1] < 0x80);
     der[2..].split_at(usize::from(der[1]))
 }
 
 /// Converts the two numbers of an ECDSA signature from DER to their fixed length.
-fn fixed(der: &[u8], octets: usize) -> Vec<u8> {
-    let (numbers, rest) = split(SEQUENCE, der);
+fn to_fixed_length(der: &[u8], octets: usize) -> Vec<u8> {
+    let (numbers, rest) = split_element(SEQUENCE, der);
     assert!(rest.is_empty());
-    let (r, rest) = split(INTEGER, numbers);
-    let (s, rest) = split(INTEGER, rest);
+    let (r, rest) = split_element(INTEGER, numbers);
+    let (s, rest) = split_element(INTEGER, rest);
     assert!(rest.is_empty());
     let mut out = vec![0; 2 * octets];
     for (half, number) in out.chunks_mut(octets).zip([r, s]) {
@@ -133,7 +133,7 @@ impl Case {
     /// Converts a signature of openssl to the format of the RRSIG field.
     fn to_field(&self, key: &PrivateKey, signature: &[u8]) -> Vec<u8> {
         match self.kind {
-            Kind::Curve(_) => fixed(signature, key.signature_octets() / 2),
+            Kind::Curve(_) => to_fixed_length(signature, key.signature_octets() / 2),
             _ => signature.to_vec(),
         }
     }
@@ -184,7 +184,7 @@ impl Case {
         fs::write(&files.private, self.private_pem(&key)).unwrap();
         fs::write(&files.public, self.public_pem(key.public_key())).unwrap();
         for length in [1, 120, 5000] {
-            let message: Vec<u8> = (0..length).map(|place| (place * 7) as u8).collect();
+            let message: Vec<u8> = (0..length).map(|index| (index * 7) as u8).collect();
             fs::write(&files.message, &message).unwrap();
             // openssl signs, this crate verifies.
             let done = self.sign(files);
@@ -231,19 +231,19 @@ impl Files {
 
 /// Returns whether the test must be skipped because openssl is missing or older than version 3. If
 /// so, records a skip.
-fn skips(test: &str) -> bool {
+fn must_skip(test: &str) -> bool {
     let version = Command::new("openssl").arg("version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let major = version.ok().and_then(|text| text.strip_prefix("OpenSSL ")?.split('.').next()?.parse().ok());
     let is_old = major.is_none_or(|major: u32| major < 3);
     if is_old {
-        nonesuch_testing::skip(&format!("{test}: no openssl 3 is installed"));
+        nonesuch_testing::record_skip(&format!("{test}: no openssl 3 is installed"));
     }
     is_old
 }
 
 fn check(test: &str, cases: &[Case]) {
-    if skips(test) {
+    if must_skip(test) {
         return;
     }
     let files = Files::new();

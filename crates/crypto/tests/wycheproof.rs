@@ -19,41 +19,42 @@ struct Counts {
     valid: usize,
     /// Must be rejected, and is rejected.
     invalid: usize,
-    /// "Acceptable": both results are allowed. [`decide`] defines the result of this crate.
+    /// "Acceptable": both results are allowed. [`expected_for_acceptable`] defines the result of
+    /// this crate.
     acceptable: usize,
     /// Cases that need features that DNSSEC does not have, by reason.
     not_applicable: BTreeMap<&'static str, usize>,
 }
 
 /// The operation that the cases of a file test.
-enum Kind {
+enum Operation {
     Verify(Algorithm),
     /// Deterministic ML-DSA signatures from a seed.
     SignSeed,
 }
 
 /// One file: valid, invalid, acceptable, and not applicable cases.
-struct File {
+struct VectorFile {
     name: &'static str,
-    kind: Kind,
+    operation: Operation,
     counts: (usize, usize, usize, &'static [(&'static str, usize)]),
 }
 
-const CONTEXT: &str = "a context, which DNSSEC leaves empty";
-const DIGEST: &str = "a message given as its digest mu alone";
-const RANDOMNESS: &str = "randomness given by the caller";
+const NEEDS_CONTEXT: &str = "a context, which DNSSEC leaves empty";
+const NEEDS_DIGEST_INPUT: &str = "a message given as its digest mu alone";
+const NEEDS_RANDOMNESS: &str = "randomness given by the caller";
 
-const FILES: &[File] = &[
+const VECTOR_FILES: &[VectorFile] = &[
     verify("ecdsa_secp256r1_sha256_p1363_test.json", Algorithm::ECDSAP256SHA256, (173, 89, 0, &[])),
     verify("ecdsa_secp384r1_sha384_p1363_test.json", Algorithm::ECDSAP384SHA384, (193, 87, 0, &[])),
     verify("ed25519_test.json", Algorithm::ED25519, (88, 63, 0, &[])),
     verify("ed448_test.json", Algorithm::ED448, (17, 70, 0, &[])),
-    File {
+    VectorFile {
         name: "mldsa_44_sign_seed_test.json",
-        kind: Kind::SignSeed,
-        counts: (70, 3, 0, &[(CONTEXT, 4), (DIGEST, 8), (RANDOMNESS, 1)]),
+        operation: Operation::SignSeed,
+        counts: (70, 3, 0, &[(NEEDS_CONTEXT, 4), (NEEDS_DIGEST_INPUT, 8), (NEEDS_RANDOMNESS, 1)]),
     },
-    verify("mldsa_44_verify_test.json", Algorithm::MLDSA44, (75, 98, 0, &[(CONTEXT, 7)])),
+    verify("mldsa_44_verify_test.json", Algorithm::MLDSA44, (75, 98, 0, &[(NEEDS_CONTEXT, 7)])),
     verify("rsa_signature_2048_sha256_test.json", Algorithm::RSASHA256, (9, 249, 1, &[])),
     verify("rsa_signature_2048_sha512_test.json", Algorithm::RSASHA512, (8, 250, 1, &[])),
     verify("rsa_signature_3072_sha256_test.json", Algorithm::RSASHA256, (8, 250, 1, &[])),
@@ -64,13 +65,13 @@ const fn verify(
     name: &'static str,
     algorithm: Algorithm,
     counts: (usize, usize, usize, &'static [(&'static str, usize)]),
-) -> File {
-    File { name, kind: Kind::Verify(algorithm), counts }
+) -> VectorFile {
+    VectorFile { name, operation: Operation::Verify(algorithm), counts }
 }
 
 /// Returns the directory of the files.
-fn folder() -> Option<PathBuf> {
-    nonesuch_testing::data("wycheproof/testvectors_v1")
+fn directory() -> Option<PathBuf> {
+    nonesuch_testing::public_data("wycheproof/testvectors_v1")
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -107,7 +108,7 @@ fn public_key(algorithm: Algorithm, group: &Value) -> Vec<u8> {
 }
 
 /// Returns the result of this crate for an "acceptable" case, by its flags.
-fn decide(flags: &[&str]) -> Result<(), BadSignature> {
+fn expected_for_acceptable(flags: &[&str]) -> Result<(), BadSignature> {
     match flags {
         // A DigestInfo whose hash has no parameters. RFC 8017, appendix B.1, requires parameters
         // with the value NULL, and the prefix in RFC 5702, section 3.1, has them. This crate
@@ -139,13 +140,13 @@ fn run_verify(algorithm: Algorithm, group: &Value, counts: &mut Counts) {
         };
         if has_context(case) {
             assert_eq!(found, Err(BadSignature), "{case}");
-            *counts.not_applicable.entry(CONTEXT).or_default() += 1;
+            *counts.not_applicable.entry(NEEDS_CONTEXT).or_default() += 1;
             continue;
         }
         let (expected, counter) = match text(case, "result") {
             "valid" => (Ok(()), &mut counts.valid),
             "invalid" => (Err(BadSignature), &mut counts.invalid),
-            "acceptable" => (decide(&flags), &mut counts.acceptable),
+            "acceptable" => (expected_for_acceptable(&flags), &mut counts.acceptable),
             other => panic!("result {other:?}"),
         };
         assert_eq!(found, expected, "{case}");
@@ -157,11 +158,11 @@ fn run_verify(algorithm: Algorithm, group: &Value, counts: &mut Counts) {
 /// if it does not.
 fn why_not_applicable(case: &Value) -> Option<&'static str> {
     if has_context(case) {
-        Some(CONTEXT)
+        Some(NEEDS_CONTEXT)
     } else if case["msg"].is_null() {
-        Some(DIGEST)
+        Some(NEEDS_DIGEST_INPUT)
     } else if !case["rnd"].is_null() {
-        Some(RANDOMNESS)
+        Some(NEEDS_RANDOMNESS)
     } else {
         None
     }
@@ -188,7 +189,7 @@ fn run_sign(group: &Value, counts: &mut Counts) {
         let public = PublicKey::parse(Algorithm::MLDSA44, key.public_key()).unwrap();
         if let Some(reason) = why_not_applicable(case) {
             // The signature is valid, whatever its randomness.
-            if reason == RANDOMNESS {
+            if reason == NEEDS_RANDOMNESS {
                 assert_eq!(public.verify(&octets(case, "msg"), &octets(case, "sig")), Ok(()), "{case}");
             }
             *counts.not_applicable.entry(reason).or_default() += 1;
@@ -196,21 +197,21 @@ fn run_sign(group: &Value, counts: &mut Counts) {
         }
         assert_eq!(text(case, "result"), "valid", "{case}");
         let (message, expected) = (octets(case, "msg"), octets(case, "sig"));
-        let mut made = Vec::new();
-        key.sign(&message, &mut made).unwrap();
-        assert_eq!(made, expected, "{case}");
-        assert_eq!(public.verify(&message, &made), Ok(()), "{case}");
+        let mut signature = Vec::new();
+        key.sign(&message, &mut signature).unwrap();
+        assert_eq!(signature, expected, "{case}");
+        assert_eq!(public.verify(&message, &signature), Ok(()), "{case}");
         counts.valid += 1;
     }
 }
 
-fn run(file: &File, folder: &Path) {
-    let content = fs::read_to_string(folder.join(file.name)).unwrap();
+fn run(file: &VectorFile, directory: &Path) {
+    let content = fs::read_to_string(directory.join(file.name)).unwrap();
     let content: Value = serde_json::from_str(&content).unwrap();
     let mut counts = Counts::default();
     for group in content["testGroups"].as_array().unwrap() {
-        match file.kind {
-            Kind::Verify(algorithm) => {
+        match file.operation {
+            Operation::Verify(algorithm) => {
                 // The group must have the hash function of the algorithm. If not, the file is for
                 // another algorithm.
                 let hash = group["sha"].as_str();
@@ -223,7 +224,7 @@ fn run(file: &File, folder: &Path) {
                 assert_eq!(hash, expected);
                 run_verify(algorithm, group, &mut counts);
             }
-            Kind::SignSeed => run_sign(group, &mut counts),
+            Operation::SignSeed => run_sign(group, &mut counts),
         }
     }
     let others: usize = counts.not_applicable.values().sum();
@@ -241,21 +242,21 @@ fn run(file: &File, folder: &Path) {
 
 #[test]
 fn every_case_of_every_file() {
-    let Some(folder) = folder() else { return };
-    for file in FILES {
-        run(file, &folder);
+    let Some(directory) = directory() else { return };
+    for file in VECTOR_FILES {
+        run(file, &directory);
     }
 }
 
 #[test]
-fn every_file_of_the_folder_is_handled() {
-    let Some(folder) = folder() else { return };
-    let mut found: Vec<_> = fs::read_dir(folder)
+fn every_file_of_the_directory_is_listed() {
+    let Some(directory) = directory() else { return };
+    let mut found: Vec<_> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.ends_with(".json"))
         .collect();
     found.sort();
-    let handled: Vec<_> = FILES.iter().map(|file| file.name).collect();
+    let handled: Vec<_> = VECTOR_FILES.iter().map(|file| file.name).collect();
     assert_eq!(found, handled);
 }

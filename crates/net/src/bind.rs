@@ -9,9 +9,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::error::{NetError, Transport};
 use crate::sys;
 
-/// Receive and send buffer of a UDP socket in the kernel, in octets; the system reduces it to its
-/// own limit.
-const UDP_BUFFER: usize = 4 << 20;
+/// Size of the receive buffer and of the send buffer of a UDP socket in the kernel, in octets. The
+/// system reduces it to its own limit.
+const UDP_BUFFER_SIZE: usize = 4 << 20;
 /// Maximum number of connections that wait in the kernel to be accepted.
 const TCP_BACKLOG: i32 = 4096;
 /// Maximum number of ports to try for port 0.
@@ -61,7 +61,7 @@ pub fn bind(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> 
 /// Binds only a TCP listener, for example for TLS. Port 0 selects a free port.
 ///
 /// # Errors
-/// As [`bind`].
+/// As [`bind`], except [`NetError::NoWorkers`] and [`NetError::NoFreePort`].
 pub fn bind_tcp(address: SocketAddr) -> Result<TcpListener, NetError> {
     open_tcp(address).map_err(|source| NetError::open(address, Transport::Tcp, source))
 }
@@ -74,7 +74,7 @@ pub fn has_address(address: IpAddr) -> bool {
     socket.is_ok_and(|socket| socket.bind(&SocketAddr::from((address, 0)).into()).is_ok())
 }
 
-/// Binds `socket`, even if no interface has the address yet. At the start of a machine, an
+/// Binds `socket`, even if no interface has the address yet: at the start of a machine, an
 /// interface may get its address late, and some addresses move between machines.
 fn bind_socket(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     match socket.bind(&address.into()) {
@@ -92,9 +92,9 @@ fn bind_socket(socket: &Socket, address: SocketAddr) -> io::Result<()> {
 fn bind_port(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> {
     let tcp = open_tcp(address).map_err(|source| NetError::open(address, Transport::Tcp, source))?;
     let local_addr = tcp.local_addr().map_err(|source| NetError::open(address, Transport::Tcp, source))?;
-    let refused = |source| NetError::open(local_addr, Transport::Udp, source);
-    probe_udp(local_addr).map_err(refused)?;
-    let udp = (0..workers).map(|_| open_udp(local_addr)).collect::<io::Result<_>>().map_err(refused)?;
+    let udp_error = |source| NetError::open(local_addr, Transport::Udp, source);
+    probe_udp(local_addr).map_err(udp_error)?;
+    let udp = (0..workers).map(|_| open_udp(local_addr)).collect::<io::Result<_>>().map_err(udp_error)?;
     Ok(Listeners { udp, tcp, local_addr })
 }
 
@@ -114,8 +114,8 @@ fn open_udp(address: SocketAddr) -> io::Result<UdpSocket> {
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_port(true)?;
-    socket.set_recv_buffer_size(UDP_BUFFER)?;
-    socket.set_send_buffer_size(UDP_BUFFER)?;
+    socket.set_recv_buffer_size(UDP_BUFFER_SIZE)?;
+    socket.set_send_buffer_size(UDP_BUFFER_SIZE)?;
     sys::ignore_path_mtu(&socket, address)?;
     if address.ip().is_unspecified() {
         sys::receive_local_address(&socket, address)?;

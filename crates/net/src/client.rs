@@ -17,15 +17,16 @@ mod datagram;
 pub use connection::{ConnectOptions, Connection, TlsParameters};
 pub use datagram::{Datagram, DatagramOptions, exchange_udp};
 
-/// Receive and send buffer in the kernel, in octets; the system reduces it to its own limit.
-const BUFFER: usize = 4 << 20;
+/// Size of the receive buffer and of the send buffer in the kernel, in octets. The system reduces
+/// it to its own limit.
+const SOCKET_BUFFER_SIZE: usize = 4 << 20;
 
 /// A UDP socket that is connected to one server. The kernel drops datagrams from other senders.
 #[derive(Debug)]
 pub struct UdpClientSocket {
     socket: UdpSocket,
     /// Whether the kernel can split a long datagram into several datagrams.
-    segments: bool,
+    can_segment: bool,
 }
 
 impl UdpClientSocket {
@@ -52,7 +53,7 @@ impl UdpClientSocket {
         receive_timeout: Duration,
     ) -> Result<Self, NetError> {
         open(source, server, receive_timeout)
-            .map(|socket| Self { segments: sys::has_segments(&socket), socket })
+            .map(|socket| Self { can_segment: sys::can_segment(&socket), socket })
             .map_err(|source| NetError::Connect { address: server, source })
     }
 
@@ -61,10 +62,10 @@ impl UdpClientSocket {
     /// cheaper, because the kernel handles them as one datagram.
     ///
     /// # Errors
-    /// The error of the system for the first waiting message or an earlier one: `ConnectionRefused`
-    /// if no process listened on the server's port.
+    /// The error of the system. It may concern a message that was sent earlier:
+    /// `ConnectionRefused` if no process listened on the server's port.
     pub fn send(&self, batch: &mut SendBatch) -> io::Result<usize> {
-        batch.send(self.socket.as_fd(), self.segments)
+        batch.send(self.socket.as_fd(), self.can_segment)
     }
 
     /// Waits for a datagram, and receives it together with all other waiting datagrams, up to the
@@ -107,15 +108,15 @@ impl ReadySockets {
 
     /// The indexes of the sockets that have a datagram or an error, in the order in which they were
     /// given.
-    pub fn places(&self) -> impl Iterator<Item = usize> {
+    pub fn indexes(&self) -> impl Iterator<Item = usize> {
         self.poll.ready()
     }
 }
 
 fn open(source: IpAddr, server: SocketAddr, receive_timeout: Duration) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_recv_buffer_size(BUFFER)?;
-    socket.set_send_buffer_size(BUFFER)?;
+    socket.set_recv_buffer_size(SOCKET_BUFFER_SIZE)?;
+    socket.set_send_buffer_size(SOCKET_BUFFER_SIZE)?;
     socket.set_read_timeout(Some(receive_timeout))?;
     socket.bind(&SocketAddr::new(source, 0).into())?;
     socket.connect(&server.into())?;
@@ -126,13 +127,13 @@ fn open(source: IpAddr, server: SocketAddr, receive_timeout: Duration) -> io::Re
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     fn pair() -> (UdpSocket, UdpClientSocket) {
         let server = UdpSocket::bind("127.0.0.1:0").expect("bound");
-        server.set_read_timeout(Some(PATIENCE)).expect("set");
+        server.set_read_timeout(Some(TIMEOUT)).expect("set");
         let client =
-            UdpClientSocket::connect(server.local_addr().expect("bound"), PATIENCE).expect("connected");
+            UdpClientSocket::connect(server.local_addr().expect("bound"), TIMEOUT).expect("connected");
         (server, client)
     }
 
@@ -159,7 +160,7 @@ mod tests {
         let mut back = ReceiveBatch::new(8, 3);
         assert_eq!(client.receive(&mut back).expect("received"), 4);
         let messages: Vec<&[u8]> = back.messages().collect();
-        // The last message is truncated to the available room.
+        // The last message is truncated to three octets.
         assert_eq!(messages, [&[1][..], &[2, 2], &[3, 3, 3], &[4, 4, 4]]);
         let nothing = client.receive_now(&mut back).expect_err("nothing is left");
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
@@ -213,15 +214,15 @@ mod tests {
         let pairs = [pair(), pair(), pair()];
         let mut ready = ReadySockets::default();
         ready.wait(pairs.iter().map(|(_, client)| client), Duration::ZERO).expect("polled");
-        assert_eq!(ready.places().count(), 0);
+        assert_eq!(ready.indexes().count(), 0);
         for (server, client) in [&pairs[0], &pairs[2]] {
             server.send_to(b"answer", client.socket.local_addr().expect("bound")).expect("sent");
         }
         // On the loopback interface, a datagram has arrived when the send call returns.
-        ready.wait(pairs.iter().map(|(_, client)| client), PATIENCE).expect("polled");
-        assert_eq!(ready.places().collect::<Vec<_>>(), [0, 2]);
+        ready.wait(pairs.iter().map(|(_, client)| client), TIMEOUT).expect("polled");
+        assert_eq!(ready.indexes().collect::<Vec<_>>(), [0, 2]);
         ready.wait([&pairs[1].1], Duration::ZERO).expect("polled");
-        assert_eq!(ready.places().count(), 0);
+        assert_eq!(ready.indexes().count(), 0);
     }
 
     #[test]

@@ -202,7 +202,7 @@ pub enum TlsError {
          of the server first",
         key.display(), certificates.display()
     )]
-    OtherKey {
+    KeyMismatch {
         /// The file with the certificates.
         certificates: PathBuf,
         /// The file with the key.
@@ -258,7 +258,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The system or the peer reported an error.
-    #[error("{server} over {transport}: {phase} failed: {source}{}", remedy(source))]
+    #[error("{server} over {transport}: {phase} failed: {source}{}", advice(source))]
     Failed {
         /// The server.
         server: SocketAddr,
@@ -316,7 +316,7 @@ impl ClientError {
 }
 
 /// Returns advice for an error of the system.
-fn remedy(error: &io::Error) -> &'static str {
+fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "; no server listens there: check address and port",
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {

@@ -12,7 +12,8 @@ pub enum Answer {
     Ready,
     /// There is no response to send.
     Nothing,
-    /// The answer is incomplete. The caller calls [`make`](Handler::make), and then
+    /// The answer is incomplete. The caller calls
+    /// [`generate_deferred`](Handler::generate_deferred), and then
     /// [`answer_again`](Handler::answer_again).
     Deferred,
     /// The answer consists of many messages, from [`stream`](Handler::stream). Over UDP, nothing is
@@ -30,21 +31,23 @@ pub struct TlsSession {
 }
 
 /// Answers messages, in one thread. Messages arrive in batches. For each batch, the caller calls
-/// [`begin`](Handler::begin), then [`answer`](Handler::answer) for each message. If any answer was
-/// deferred, it then calls [`make`](Handler::make), and [`answer_again`](Handler::answer_again) for
-/// each deferred message. Batches do not overlap.
+/// [`begin_batch`](Handler::begin_batch), [`answer`](Handler::answer) for each message, and
+/// [`end_batch`](Handler::end_batch). If any answer was deferred, it then calls
+/// [`generate_deferred`](Handler::generate_deferred), [`answer_again`](Handler::answer_again) for
+/// each deferred message, and [`end_batch`](Handler::end_batch) again. Batches do not overlap.
 pub trait Handler {
     /// Begins a batch.
-    fn begin(&mut self) {}
+    fn begin_batch(&mut self) {}
 
-    /// Sets the TLS properties of the connection of the next batch. Not called without TLS.
+    /// Sets the TLS properties of the connection of the next batch. Called before
+    /// [`begin_batch`](Self::begin_batch), only over TLS.
     fn set_session(&mut self, _session: TlsSession) {}
 
     /// Answers a message of `sender` into `response`, which is empty.
     fn answer(&mut self, message: &[u8], sender: SocketAddr, response: &mut Vec<u8>) -> Answer;
 
     /// Generates the missing parts of the deferred answers.
-    fn make(&mut self) {}
+    fn generate_deferred(&mut self) {}
 
     /// Answers a deferred message into `response`, which is empty. Returns whether there is a
     /// response to send.
@@ -52,11 +55,12 @@ pub trait Handler {
         self.answer(message, sender, response) == Answer::Ready
     }
 
-    /// Reports that all answers of the batch so far are sent or passed to the connection.
-    fn end(&mut self) {}
+    /// Reports that all answers of the batch so far are sent (UDP) or in the output buffer of the
+    /// connection. Called a second time after deferred answers.
+    fn end_batch(&mut self) {}
 
-    /// Returns the messages that answer the message for which [`Answer::Stream`] was just returned.
-    /// `None` closes the connection.
+    /// Returns the messages of the answer for which [`answer`](Self::answer) just returned
+    /// [`Answer::Stream`]. `None` closes the connection.
     fn stream(&mut self) -> Option<Box<dyn ResponseStream>> {
         None
     }
@@ -67,16 +71,16 @@ pub trait Handler {
     fn set_idle_timeout(&mut self, _timeout: Duration) {}
 }
 
-/// Maximum octets that a response buffer keeps: the size of the largest message (RFC 1035 section
-/// 4.2.2).
-pub(crate) const BUFFER_MAX: usize = 1 << 16;
+/// Maximum capacity of a response buffer between batches, in octets: the size of the largest
+/// message (RFC 1035 section 4.2.2).
+pub(crate) const RESPONSE_BUFFER_MAX: usize = 1 << 16;
 
-/// Frees the capacity of a response buffer above [`BUFFER_MAX`]. Otherwise, one large response
-/// would hold its memory forever.
-pub(crate) fn trim(buffer: &mut Vec<u8>) {
-    if buffer.capacity() > BUFFER_MAX {
+/// Frees the capacity of a response buffer above [`RESPONSE_BUFFER_MAX`]. Otherwise, one large
+/// response would hold its memory forever.
+pub(crate) fn trim_response_buffer(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > RESPONSE_BUFFER_MAX {
         buffer.clear();
-        buffer.shrink_to(BUFFER_MAX);
+        buffer.shrink_to(RESPONSE_BUFFER_MAX);
     }
 }
 

@@ -2,44 +2,46 @@
 //! by its missing reports.
 //!
 //! A loop registers once, reports in each iteration, and waits for no event longer than
-//! [`Heartbeat::pause`]. A report is one store to memory that only this loop writes.
+//! [`Heartbeat::max_wait`]. A report is one store to memory that only this loop writes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Maximum wait of a loop without a supervisor.
-const UNWATCHED_PAUSE: Duration = Duration::from_secs(3600);
+const UNSUPERVISED_WAIT: Duration = Duration::from_secs(3600);
 
 /// The loops of a process. Clones share the same loops.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats {
+    /// Time within which each loop must report. `None`: there is no supervisor.
     limit: Option<Duration>,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    loops: Vec<Watched>,
+    loops: Vec<WatchedLoop>,
     /// Time of the last check.
-    checked: Option<Instant>,
+    last_check: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedLoop {
     name: String,
-    /// Number of reports so far; dropped when the loop has ended regularly.
+    /// Number of reports so far. The loop owns the counter; it is gone after the loop has ended.
     reports: Weak<AtomicU64>,
-    /// The number of reports at the last change, and the time of this change.
-    seen: u64,
-    since: Instant,
+    /// The number of reports that the last check found, and the time of the check that found it
+    /// first.
+    reports_seen: u64,
+    last_change: Instant,
 }
 
 impl Heartbeats {
-    /// Expects a report of each loop within `limit`. The default expects none.
+    /// Expects a report of each loop within `limit`. [`Heartbeats::default`] expects none.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
-        let state = State { checked: Some(Instant::now()), ..State::default() };
+        let state = State { last_check: Some(Instant::now()), ..State::default() };
         Self { limit: Some(limit), state: Arc::new(Mutex::new(state)) }
     }
 
@@ -48,37 +50,42 @@ impl Heartbeats {
     pub fn register(&self, name: &str) -> Heartbeat {
         let reports = Arc::new(AtomicU64::new(0));
         if self.limit.is_some() {
-            let watched = Watched {
+            let watched = WatchedLoop {
                 name: name.to_owned(),
                 reports: Arc::downgrade(&reports),
-                seen: 0,
-                since: Instant::now(),
+                reports_seen: 0,
+                last_change: Instant::now(),
             };
             self.lock().loops.push(watched);
         }
-        Heartbeat { reports, pause: self.limit.map_or(UNWATCHED_PAUSE, |limit| limit / 2) }
+        Heartbeat { reports, max_wait: self.limit.map_or(UNSUPERVISED_WAIT, |limit| limit / 2) }
     }
 
-    /// Returns the names of the loops that have not reported within the limit. The caller calls
-    /// this every half of the limit, because only this function detects reports. If a call is later
-    /// than three quarters of the limit, the time before it does not count: the whole process was
-    /// stopped (SIGSTOP, a paused virtual machine). The loops then have until the next call to
-    /// report.
+    /// Returns the names of the loops that have not reported within the limit. The supervisor must
+    /// call this twice in each limit, because only this function reads the reports.
+    ///
+    /// If more than three quarters of the limit have passed since the last call, the whole process
+    /// was probably stopped (SIGSTOP, a paused virtual machine). This time does not count as
+    /// silence of a loop.
     #[must_use]
-    pub fn silent(&self, now: Instant) -> Vec<String> {
+    pub fn overdue_loops(&self, now: Instant) -> Vec<String> {
         let mut silent = Vec::new();
         let state = &mut *self.lock();
-        let elapsed = state.checked.map_or(Duration::ZERO, |checked| now.saturating_duration_since(checked));
+        let elapsed =
+            state.last_check.map_or(Duration::ZERO, |last_check| now.saturating_duration_since(last_check));
         let is_late = self.limit.is_some_and(|limit| elapsed > limit / 4 * 3);
-        let standstill = if is_late { elapsed } else { Duration::ZERO };
-        state.checked = Some(now);
+        let stopped_for = if is_late { elapsed } else { Duration::ZERO };
+        state.last_check = Some(now);
         state.loops.retain_mut(|watched| {
             let Some(reports) = watched.reports.upgrade() else { return false };
-            watched.since += standstill;
+            watched.last_change += stopped_for;
             let reports = reports.load(Relaxed);
-            if reports != watched.seen {
-                (watched.seen, watched.since) = (reports, now);
-            } else if self.limit.is_some_and(|limit| now.saturating_duration_since(watched.since) >= limit) {
+            if reports != watched.reports_seen {
+                (watched.reports_seen, watched.last_change) = (reports, now);
+            } else if self
+                .limit
+                .is_some_and(|limit| now.saturating_duration_since(watched.last_change) >= limit)
+            {
                 silent.push(watched.name.clone());
             }
             true
@@ -101,7 +108,7 @@ impl Heartbeats {
 #[derive(Debug)]
 pub struct Heartbeat {
     reports: Arc<AtomicU64>,
-    pause: Duration,
+    max_wait: Duration,
 }
 
 impl Heartbeat {
@@ -113,8 +120,8 @@ impl Heartbeat {
 
     /// The maximum time that the loop may wait before it reports again: half of the limit.
     #[must_use]
-    pub const fn pause(&self) -> Duration {
-        self.pause
+    pub const fn max_wait(&self) -> Duration {
+        self.max_wait
     }
 }
 
@@ -127,15 +134,15 @@ mod tests {
         let limit = Duration::from_secs(30);
         let heartbeats = Heartbeats::new(limit);
         let (one, other) = (heartbeats.register("one"), heartbeats.register("other"));
-        assert_eq!(one.pause(), limit / 2);
+        assert_eq!(one.max_wait(), limit / 2);
         let began = Instant::now();
         one.report();
-        assert!(heartbeats.silent(began).is_empty());
+        assert!(heartbeats.overdue_loops(began).is_empty());
         other.report();
         let mut checks = 0;
         let mut check = || {
             checks += 1;
-            heartbeats.silent(began + limit / 2 * checks)
+            heartbeats.overdue_loops(began + limit / 2 * checks)
         };
         assert!(check().is_empty());
         assert_eq!(check(), ["one"]);
@@ -154,25 +161,25 @@ mod tests {
         let (sound, hung) = (heartbeats.register("sound"), heartbeats.register("hung"));
         let began = Instant::now();
         [&sound, &hung].into_iter().for_each(Heartbeat::report);
-        assert!(heartbeats.silent(began).is_empty());
-        assert!(heartbeats.silent(began + limit / 2).is_empty());
+        assert!(heartbeats.overdue_loops(began).is_empty());
+        assert!(heartbeats.overdue_loops(began + limit / 2).is_empty());
         let woken = began + limit * 10;
-        assert!(heartbeats.silent(woken).is_empty());
+        assert!(heartbeats.overdue_loops(woken).is_empty());
         sound.report();
-        assert_eq!(heartbeats.silent(woken + limit / 2), ["hung"]);
+        assert_eq!(heartbeats.overdue_loops(woken + limit / 2), ["hung"]);
         // A loop that hung before the stop still hangs.
         let woken = woken + limit * 10;
-        assert_eq!(heartbeats.silent(woken), ["hung"]);
+        assert_eq!(heartbeats.overdue_loops(woken), ["hung"]);
         sound.report();
-        assert_eq!(heartbeats.silent(woken + limit / 2), ["hung"]);
+        assert_eq!(heartbeats.overdue_loops(woken + limit / 2), ["hung"]);
     }
 
     #[test]
     fn without_a_supervisor_nothing_is_kept() {
         let heartbeats = Heartbeats::default();
         let heartbeat = heartbeats.register("one");
-        assert_eq!(heartbeat.pause(), UNWATCHED_PAUSE);
-        assert!(heartbeats.silent(Instant::now() + UNWATCHED_PAUSE * 2).is_empty());
+        assert_eq!(heartbeat.max_wait(), UNSUPERVISED_WAIT);
+        assert!(heartbeats.overdue_loops(Instant::now() + UNSUPERVISED_WAIT * 2).is_empty());
         assert!(heartbeats.lock().loops.is_empty());
     }
 }

@@ -9,8 +9,8 @@ use std::io;
 /// A mapped file must be replaced by renaming another file over it, never written in place. The map
 /// then keeps the contents of the original file. If another process truncates the file in place,
 /// the kernel ends this process with SIGBUS when it reads the missing part. If another process
-/// writes to the file, the contents of the map change. So the file needs the same permissions as
-/// the program.
+/// writes to the file, the contents of the map change. So only users who may replace the program
+/// may have write permission to the file.
 #[derive(Debug)]
 pub struct Map(Mmap);
 
@@ -18,7 +18,7 @@ impl Map {
     /// Maps the first `length` octets of a file, and reads them into the page cache.
     ///
     /// # Errors
-    /// Errors of the system; `UnexpectedEof` if the file is shorter.
+    /// `UnexpectedEof` if the file is shorter than `length`; otherwise errors of the system.
     #[allow(unsafe_code)]
     pub fn of_file(file: &File, length: usize) -> io::Result<Self> {
         if file.metadata()?.len() < length as u64 {
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_map_keeps_the_octets_of_a_file_that_was_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        let directory = tempfile::tempdir().unwrap();
+        let (path, other) = (directory.path().join("a"), directory.path().join("b"));
         File::create(&path).unwrap().write_all(b"first octets").unwrap();
         File::create(&other).unwrap().write_all(b"second").unwrap();
         let open = |length| Map::of_file(&File::open(&path)?, length);

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
 
-/// Number of datagrams in one batch, which is one system call.
+/// Number of datagrams in one batch: the maximum that one system call receives or sends.
 pub const BATCH: usize = 64;
 
 /// Size of the buffer for one IP_PKTINFO or IPV6_PKTINFO control message (28 and 36 octets,
@@ -196,7 +196,7 @@ impl ReceiveBatch {
 
     /// Converts the control message of datagram `index` in place to one that sends the response
     /// from the same local address. Returns its length; 0 if there is no control message.
-    fn turn_control(&mut self, index: usize) -> usize {
+    fn prepare_reply_control(&mut self, index: usize) -> usize {
         let (Some(control), Some(header)) = (self.controls.get_mut(index), self.headers.get(index)) else {
             return 0;
         };
@@ -250,14 +250,14 @@ pub(crate) struct SendOutcome {
 }
 
 /// The headers for the responses to a [`ReceiveBatch`], allocated once.
-pub(crate) struct Replies {
+pub(crate) struct ReplyBatch {
     /// The index of the datagram that each message answers.
     order: Vec<usize>,
     vectors: Box<[iovec]>,
     headers: Box<[mmsghdr]>,
 }
 
-impl Replies {
+impl ReplyBatch {
     pub(crate) fn new(messages: usize) -> Self {
         Self {
             order: Vec::with_capacity(messages),
@@ -301,9 +301,9 @@ impl Replies {
 
     /// Points a header to each response, its receiver and its control message.
     fn prepare(&mut self, received: &mut ReceiveBatch, answered: &[usize], responses: &[Vec<u8>]) {
-        let known = received.received.min(received.peers.len()).min(responses.len());
+        let valid = received.received.min(received.peers.len()).min(responses.len());
         self.order.clear();
-        self.order.extend(answered.iter().copied().filter(|&index| index < known).take(self.headers.len()));
+        self.order.extend(answered.iter().copied().filter(|&index| index < valid).take(self.headers.len()));
         for (&index, (vector, header)) in
             self.order.iter().zip(self.vectors.iter_mut().zip(&mut self.headers))
         {
@@ -311,7 +311,7 @@ impl Replies {
             // The kernel only reads the data to send; the interface requires a mutable pointer.
             *vector = iovec { iov_base: response.as_ptr().cast_mut().cast(), iov_len: response.len() };
             header.msg_hdr.msg_namelen = received.headers[index].msg_hdr.msg_namelen;
-            header.msg_hdr.msg_controllen = received.turn_control(index) as _;
+            header.msg_hdr.msg_controllen = received.prepare_reply_control(index) as _;
         }
         let vectors = self.vectors.as_mut_ptr();
         let peers = received.peers.as_mut_ptr();
@@ -366,9 +366,9 @@ impl SegmentControl {
 
 /// Maximum octets of a run of messages that are passed to the kernel as one datagram: less than the
 /// longest datagram, with room for headers.
-const RUN_OCTETS: usize = 60_000;
+const RUN_OCTETS_MAX: usize = 60_000;
 /// Maximum number of messages of a run: the kernel splits a datagram into at most this many.
-const RUN_MESSAGES: usize = 64;
+const RUN_MESSAGES_MAX: usize = 64;
 
 /// Messages to send on a connected socket, in buffers that are allocated once.
 pub struct SendBatch {
@@ -377,10 +377,12 @@ pub struct SendBatch {
     vectors: Box<[iovec]>,
     headers: Box<[mmsghdr]>,
     controls: Box<[SegmentControl]>,
-    /// Number of messages of each header in the last call.
+    /// Number of messages of each header in the last call. A run is a sequence of adjacent messages
+    /// of the same length, which the kernel gets as one datagram and splits.
     runs: Vec<usize>,
-    /// Whether the system has rejected a run of messages.
-    refused: bool,
+    /// Whether the system has rejected a run of messages. If so, single messages are sent from then
+    /// on.
+    has_rejected_run: bool,
     /// Messages before `start` are sent; messages before `filled` are written.
     start: usize,
     filled: usize,
@@ -400,7 +402,7 @@ impl SendBatch {
             headers: vec![empty_header(); messages].into(),
             controls: (0..messages).map(|_| SegmentControl::new(0)).collect(),
             runs: Vec::with_capacity(messages),
-            refused: false,
+            has_rejected_run: false,
             start: 0,
             filled: 0,
         }
@@ -437,14 +439,14 @@ impl SendBatch {
     }
 
     /// Sends waiting messages from the front in one call. Returns the number of messages sent. With
-    /// `segments`, adjacent messages of the same length are passed as one long datagram, which the
-    /// kernel splits. So they pass through the layers of the network stack once.
-    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, segments: bool) -> io::Result<usize> {
+    /// `can_segment`, adjacent messages of the same length are passed as one long datagram, which
+    /// the kernel splits. So they pass through the layers of the network stack once.
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, can_segment: bool) -> io::Result<usize> {
         if self.pending() == 0 {
             return Ok(0);
         }
         loop {
-            self.prepare(segments && !self.refused);
+            self.prepare(can_segment && !self.has_rejected_run);
             let headers = self.runs.len();
             // SAFETY: `prepare` has pointed these headers to vectors, slots of `octets` and
             // controls that this object owns, with their true numbers and sizes. `push_with` keeps
@@ -457,15 +459,15 @@ impl SendBatch {
                 }
                 // The route may not support segmentation. The system reports this error before it
                 // sends anything.
-                Err(error) if self.runs[0] > 1 && refuses_runs(&error) => self.refused = true,
+                Err(error) if self.runs[0] > 1 && may_concern_run(&error) => self.has_rejected_run = true,
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// Points a header to each run of waiting messages: adjacent messages of the same length with
-    /// `segments`, else single messages.
-    fn prepare(&mut self, segments: bool) {
+    /// `can_segment`, else single messages.
+    fn prepare(&mut self, can_segment: bool) {
         let octets = self.octets.as_mut_ptr();
         for index in self.start..self.filled {
             self.vectors[index].iov_base = octets.wrapping_add(index * self.message_size).cast();
@@ -473,7 +475,7 @@ impl SendBatch {
         self.runs.clear();
         let mut first = self.start;
         while first < self.filled {
-            let run = if segments { self.run_from(first) } else { 1 };
+            let run = if can_segment { self.run_from(first) } else { 1 };
             self.controls[self.runs.len()].size = self.vectors[first].iov_len as u16;
             self.runs.push(run);
             first += run;
@@ -496,19 +498,19 @@ impl SendBatch {
     /// least one.
     fn run_from(&self, first: usize) -> usize {
         let size = self.vectors[first].iov_len;
-        let most = RUN_OCTETS.checked_div(size).unwrap_or(1).clamp(1, RUN_MESSAGES);
-        let same = self.vectors[first..self.filled].iter().take_while(|vector| vector.iov_len == size);
-        same.take(most).count()
+        let messages_max = RUN_OCTETS_MAX.checked_div(size).unwrap_or(1).clamp(1, RUN_MESSAGES_MAX);
+        let same_size = self.vectors[first..self.filled].iter().take_while(|vector| vector.iov_len == size);
+        same_size.take(messages_max).count()
     }
 }
 
 /// Whether a send error may concern the run instead of its messages.
-fn refuses_runs(error: &io::Error) -> bool {
+fn may_concern_run(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
 /// Whether the kernel can split datagrams for this socket.
-pub(crate) fn has_segments(socket: &impl AsFd) -> bool {
+pub(crate) fn can_segment(socket: &impl AsFd) -> bool {
     // The size 0 sets no segment size for the socket. The call only checks whether the option is
     // known.
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
@@ -591,7 +593,7 @@ pub(crate) fn ignore_path_mtu(socket: &impl AsFd, address: SocketAddr) -> io::Re
 /// Returns the octets that the peer of a TCP connection has acknowledged (`tcpi_bytes_acked` of
 /// tcp(7), Linux 4.1); `None` if the system does not count them.
 #[cfg(target_os = "linux")]
-pub(crate) fn acknowledged(socket: &impl AsFd) -> Option<u64> {
+pub(crate) fn acknowledged_octets(socket: &impl AsFd) -> Option<u64> {
     // SAFETY: tcp_info consists of integers, for which all zeroes is a valid value.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = size_of::<libc::tcp_info>() as socklen_t;
@@ -606,7 +608,7 @@ pub(crate) fn acknowledged(socket: &impl AsFd) -> Option<u64> {
 
 /// As on Linux. Other systems do not count acknowledged octets.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn acknowledged(_socket: &impl AsFd) -> Option<u64> {
+pub(crate) fn acknowledged_octets(_socket: &impl AsFd) -> Option<u64> {
     None
 }
 
@@ -685,15 +687,15 @@ pub fn wait_with_usage(child: Child) -> io::Result<(ExitStatus, ChildUsage)> {
     Ok((ExitStatus::from_raw(status), usage))
 }
 
-/// Sends `octets` on the inherited socket with descriptor `number`.
+/// Sends `octets` on the inherited socket `descriptor`.
 ///
 /// # Errors
-/// Errors of send(2), for example if no process reads at the other end, or if `number` is not a
+/// Errors of send(2), for example if no process reads at the other end, or if `descriptor` is not a
 /// socket.
-pub fn send_inherited(number: RawFd, octets: &[u8]) -> io::Result<()> {
+pub fn send_inherited(descriptor: RawFd, octets: &[u8]) -> io::Result<()> {
     // SAFETY: the pointer and the length belong to `octets`, which the kernel only reads. The
     // descriptor is neither closed nor owned, so any other number is harmless for memory safety.
-    let sent = unsafe { libc::send(number, octets.as_ptr().cast(), octets.len(), libc::MSG_NOSIGNAL) };
+    let sent = unsafe { libc::send(descriptor, octets.as_ptr().cast(), octets.len(), libc::MSG_NOSIGNAL) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -52,9 +52,9 @@ const TCP_THREAD: &str = "tcp";
 const TLS_THREAD: &str = "tls";
 /// Maximum octets of a connection that wait unsent in the system. Without this limit, a peer that
 /// does not read could fill the system's memory instead of the server's.
-const UNSENT_MAX: u32 = 1 << 15;
+const UNSENT_OCTETS_MAX: u32 = 1 << 15;
 /// Receive buffer of a connection in the system, in octets; queries are short.
-const RECEIVE_BUFFER: usize = 1 << 15;
+const RECEIVE_BUFFER_SIZE: usize = 1 << 15;
 
 /// A running TCP or TLS server. Dropping it stops the server.
 #[derive(Debug)]
@@ -179,8 +179,8 @@ fn register(runtime: &Runtime, listener: TcpListener) -> io::Result<tokio::net::
     let socket = SockRef::from(&listener);
     // The server collects answers before it writes them, so the system need not delay them.
     socket.set_tcp_nodelay(true)?;
-    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-    socket.set_tcp_notsent_lowat(UNSENT_MAX)?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_SIZE)?;
+    socket.set_tcp_notsent_lowat(UNSENT_OCTETS_MAX)?;
     let _context = runtime.enter();
     tokio::net::TcpListener::from_std(listener)
 }

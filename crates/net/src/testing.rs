@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::heartbeat::Heartbeats;
 use crate::tls::ServerIdentity;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn echo(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
     response.extend_from_slice(message);
@@ -20,8 +20,8 @@ pub(crate) fn echo(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> boo
 
 pub(crate) fn connect(server: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(server).expect("connected");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
-    stream.set_write_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("set");
+    stream.set_write_timeout(Some(TIMEOUT)).expect("set");
     stream
 }
 
@@ -29,20 +29,20 @@ pub(crate) fn connect(server: SocketAddr) -> TcpStream {
 #[track_caller]
 pub(crate) fn assert_reports(heartbeats: &Heartbeats) {
     let before = heartbeats.reports();
-    wait_until(|| heartbeats.reports() >= before + 3 && heartbeats.silent(Instant::now()).is_empty());
+    wait_until(|| heartbeats.reports() >= before + 3 && heartbeats.overdue_loops(Instant::now()).is_empty());
 }
 
 /// Waits until the loop with this name has missed its time limit.
 #[track_caller]
-pub(crate) fn assert_silent(heartbeats: &Heartbeats, name: &str) {
-    wait_until(|| heartbeats.silent(Instant::now()) == [name]);
+pub(crate) fn assert_overdue(heartbeats: &Heartbeats, name: &str) {
+    wait_until(|| heartbeats.overdue_loops(Instant::now()) == [name]);
 }
 
 #[track_caller]
-fn wait_until(holds: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < end, "the condition does not hold in time");
+fn wait_until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "the condition does not hold in time");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn is_closed(stream: &mut TcpStream) -> bool {
 /// Files with an authority, and with a server certificate signed by it for `ns.example` and
 /// 127.0.0.1.
 pub(crate) struct Certificates {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Certificates {
@@ -89,7 +89,7 @@ impl Certificates {
         let key = KeyPair::generate().expect("a key");
         let server = CertificateParams::new(names).expect("parameters");
         let server = server.signed_by(&key, &authority).expect("signed");
-        let certificates = Self { folder: tempfile::tempdir().expect("a directory") };
+        let certificates = Self { directory: tempfile::tempdir().expect("a directory") };
         certificates.write("authority.pem", &authority.pem());
         certificates.write("server.pem", &server.pem());
         certificates.write("server.key", &key.serialize_pem());
@@ -97,7 +97,7 @@ impl Certificates {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {

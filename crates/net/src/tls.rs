@@ -36,13 +36,14 @@ pub(crate) use server_cert_verifier::{certificate_names, describe};
 
 /// The ALPN protocol of DNS over TLS.
 const ALPN: &[u8] = b"dot";
-/// RFC 9325 §3.1.1: 1.3 if both sides support it, else 1.2, and no older version.
+/// Versions of TLS for queries. RFC 9325 §3.1.1: 1.3 if both sides support it, else 1.2, and no
+/// older version.
 const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
-/// RFC 9103 §7.2: zones are transferred only over TLS 1.3.
+/// Versions of TLS for a client that transfers zones (RFC 9103 §7.2).
 const TRANSFER_VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13];
 
 /// Maximum size of a file with certificates or a private key, in octets.
-pub const PEM_OCTETS: usize = 1 << 20;
+pub const PEM_OCTETS_MAX: usize = 1 << 20;
 
 /// The certificates and the private key of a server.
 #[derive(Clone)]
@@ -71,7 +72,7 @@ impl ServerIdentity {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let certified = CertifiedKey::from_der(chain, private, &provider).map_err(|error| match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                TlsError::OtherKey { certificates: certificates.to_owned(), key: key.to_owned() }
+                TlsError::KeyMismatch { certificates: certificates.to_owned(), key: key.to_owned() }
             }
             source @ Error::InvalidCertificate(_) => {
                 TlsError::Certificate { path: certificates.to_owned(), source }
@@ -222,7 +223,8 @@ fn read_hostname(text: &str) -> Result<ServerName<'static>, TlsError> {
     ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Hostname { text: text.to_owned() })
 }
 
-/// Reads a regular file of at most [`PEM_OCTETS`] octets, which are wiped from memory when dropped.
+/// Reads a regular file of at most [`PEM_OCTETS_MAX`] octets, which are wiped from memory when
+/// dropped.
 fn read_pem(path: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
     let failed = |source| TlsError::Read { path: path.to_owned(), source };
     let check = |metadata: io::Result<fs::Metadata>| {
@@ -236,10 +238,10 @@ fn read_pem(path: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(failed)?;
     check(file.metadata())?;
     // Reserve the full size: a growing vector leaves copies that are not wiped.
-    let mut octets = Zeroizing::new(Vec::with_capacity(PEM_OCTETS + 1));
-    file.take(PEM_OCTETS as u64 + 1).read_to_end(&mut octets).map_err(failed)?;
-    if octets.len() > PEM_OCTETS {
-        return Err(TlsError::TooLong { path: path.to_owned(), octets: PEM_OCTETS });
+    let mut octets = Zeroizing::new(Vec::with_capacity(PEM_OCTETS_MAX + 1));
+    file.take(PEM_OCTETS_MAX as u64 + 1).read_to_end(&mut octets).map_err(failed)?;
+    if octets.len() > PEM_OCTETS_MAX {
+        return Err(TlsError::TooLong { path: path.to_owned(), octets: PEM_OCTETS_MAX });
     }
     Ok(octets)
 }

@@ -17,9 +17,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{NetError, Transport};
-use crate::handler::{Answer, Handler, trim};
+use crate::handler::{Answer, Handler, trim_response_buffer};
 use crate::heartbeat::{Heartbeat, Heartbeats};
-use crate::sys::{self, BATCH, ReceiveBatch, Replies, SendOutcome, Wait};
+use crate::sys::{self, BATCH, ReceiveBatch, ReplyBatch, SendOutcome, Wait};
 
 /// Maximum length of a datagram that a worker accepts, in octets. Longer datagrams are dropped and
 /// counted.
@@ -233,7 +233,7 @@ where
 {
     let name = format!("udp-{index}");
     let heartbeat = options.heartbeats.register(&name);
-    let local_address = prepare_socket(&socket, heartbeat.pause().min(POLL_INTERVAL))?;
+    let local_address = prepare_socket(&socket, heartbeat.max_wait().min(POLL_INTERVAL))?;
     let socket = Arc::new(socket);
     let weak = Arc::downgrade(&socket);
     let stop = Arc::clone(&server.stop);
@@ -285,7 +285,7 @@ struct Worker<'a> {
     answered: Vec<usize>,
     /// Indexes of the datagrams with a deferred answer.
     deferred: Vec<usize>,
-    replies: Replies,
+    replies: ReplyBatch,
 }
 
 impl<'a> Worker<'a> {
@@ -297,7 +297,7 @@ impl<'a> Worker<'a> {
             responses: (0..BATCH).map(|_| Vec::with_capacity(RESPONSE_CAPACITY)).collect(),
             answered: Vec::with_capacity(BATCH),
             deferred: Vec::new(),
-            replies: Replies::new(BATCH),
+            replies: ReplyBatch::new(BATCH),
         }
     }
 
@@ -320,7 +320,7 @@ impl<'a> Worker<'a> {
 
     fn answer(&mut self, datagrams: usize, handler: &mut impl Handler) {
         self.answered.clear();
-        handler.begin();
+        handler.begin_batch();
         for (index, response) in self.responses.iter_mut().enumerate().take(datagrams) {
             let Some((datagram, peer)) = self.received.datagram(index) else {
                 self.counters.oversized.fetch_add(1, Relaxed);
@@ -334,16 +334,16 @@ impl<'a> Worker<'a> {
             }
         }
         self.send();
-        handler.end();
+        handler.end_batch();
         if !self.deferred.is_empty() {
             self.answer_again(handler);
         }
-        self.responses.iter_mut().take(datagrams).for_each(trim);
+        self.responses.iter_mut().take(datagrams).for_each(trim_response_buffer);
     }
 
     /// Answers the deferred messages. The other answers are already sent and do not wait.
     fn answer_again(&mut self, handler: &mut impl Handler) {
-        handler.make();
+        handler.generate_deferred();
         self.answered.clear();
         for index in self.deferred.drain(..) {
             let Some((datagram, peer)) = self.received.datagram(index) else { continue };
@@ -354,7 +354,7 @@ impl<'a> Worker<'a> {
             }
         }
         self.send();
-        handler.end();
+        handler.end_batch();
     }
 
     fn send(&mut self) {

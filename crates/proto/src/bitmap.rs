@@ -26,16 +26,19 @@ pub fn push(types: &[Rtype], out: &mut Vec<u8>) {
 #[must_use]
 pub fn is_valid(map: &[u8]) -> bool {
     let mut rest = map;
-    let mut last = None;
+    let mut previous_window = None;
     while let [window, length, tail @ ..] = rest {
         let length = usize::from(*length);
-        if last.is_some_and(|last| *window <= last) || !(1..=32).contains(&length) || tail.len() < length {
+        if previous_window.is_some_and(|previous| *window <= previous)
+            || !(1..=32).contains(&length)
+            || tail.len() < length
+        {
             return false;
         }
         if tail[length - 1] == 0 {
             return false;
         }
-        last = Some(*window);
+        previous_window = Some(*window);
         rest = &tail[length..];
     }
     rest.is_empty()
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_maps_are_refused() {
+    fn malformed_maps_are_rejected() {
         for bad in
             [&[0u8][..], &[0, 0], &[0, 33], &[0, 2, 1], &[0, 1, 0], &[0, 1, 1, 0, 1, 1], &[1, 1, 1, 0, 1, 1]]
         {

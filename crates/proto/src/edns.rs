@@ -77,13 +77,17 @@ impl<'a> Opt<'a> {
     }
 }
 
-/// Appends an OPT record without options.
+/// Appends an OPT record of EDNS version 0 without options. The parameters are the fields of
+/// [`Opt`].
 #[inline]
 pub fn push_opt(payload: u16, extended_rcode: u8, opt_flags: u16, out: &mut Vec<u8>) {
-    let [p, q] = payload.to_be_bytes();
-    let [f, g] = opt_flags.to_be_bytes();
-    let [t, u] = Rtype::OPT.0.to_be_bytes();
-    out.extend_from_slice(&[0, t, u, p, q, extended_rcode, 0, f, g, 0, 0]);
+    let [type_high, type_low] = Rtype::OPT.0.to_be_bytes();
+    let [payload_high, payload_low] = payload.to_be_bytes();
+    let [flags_high, flags_low] = opt_flags.to_be_bytes();
+    // Root name, type, payload size, upper response code, version, flags, and RDLENGTH.
+    let fields =
+        [0, type_high, type_low, payload_high, payload_low, extended_rcode, 0, flags_high, flags_low, 0, 0];
+    out.extend_from_slice(&fields);
 }
 
 /// Sets RDLENGTH of the OPT record that begins at the offset `start` and is the last record of the
@@ -104,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_must_add_up() {
+    fn option_lengths_must_match_the_rdata() {
         assert!(Opt::from_parts(1232, 0x8000, &[0, 10, 0, 1, 9]).is_some_and(|opt| opt.dnssec_ok()));
         assert!(Opt::from_parts(1232, 0, &[0, 10, 0, 2, 9]).is_none());
         assert!(Opt::from_parts(1232, 0, &[0]).is_none());

@@ -18,7 +18,7 @@ pub mod text;
 pub mod timestamp;
 
 pub use name::{
-    Labels, MAX_LABEL, MAX_NAME, Name, NameError, NameRef, WildcardRoom,
+    Labels, MAX_LABEL, MAX_NAME, Name, NameError, NameRef, WildcardBuffer,
     push_from_text as push_name_from_text,
 };
 pub use rtype::{Class, Rtype, ZoneText};

@@ -39,7 +39,7 @@ pub mod opcode {
     pub const UPDATE: u8 = 5;
 }
 
-/// A response code; values above 15 need EDNS (RFC 6891 §6.1.3).
+/// A response code. Values above 15 need an OPT record, which has the upper bits (RFC 6891 §6.1.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rcode(pub u16);
 
@@ -82,7 +82,7 @@ pub struct Header {
     pub id: u16,
     /// Flags, opcode and the low four bits of the response code.
     pub flags: u16,
-    /// Counts of question, answer, authority and additional records.
+    /// Numbers of questions, answer records, authority records and additional records.
     pub counts: [u16; 4],
 }
 
@@ -90,9 +90,9 @@ impl Header {
     /// Reads the header. Returns `None` if `message` has fewer than 12 octets.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<Self> {
-        let head: &[u8; HEADER] = message.get(..HEADER)?.try_into().ok()?;
-        let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-        Some(Self { id: word(0), flags: word(2), counts: [word(4), word(6), word(8), word(10)] })
+        let octets: &[u8; HEADER] = message.get(..HEADER)?.try_into().ok()?;
+        let u16_at = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+        Some(Self { id: u16_at(0), flags: u16_at(2), counts: [u16_at(4), u16_at(6), u16_at(8), u16_at(10)] })
     }
 
     /// Returns the opcode, 0 to 15.
@@ -112,8 +112,8 @@ impl Header {
     pub fn to_octets(self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         let words = [self.id, self.flags, self.counts[0], self.counts[1], self.counts[2], self.counts[3]];
-        for (slot, word) in out.chunks_exact_mut(2).zip(words) {
-            slot.copy_from_slice(&word.to_be_bytes());
+        for (field, word) in out.chunks_exact_mut(2).zip(words) {
+            field.copy_from_slice(&word.to_be_bytes());
         }
         out
     }
@@ -222,9 +222,9 @@ impl Message {
     /// `questions` and `records`, not those of `self.header`.
     #[must_use]
     pub fn to_octets(&self) -> Vec<u8> {
-        let of = |section| self.records.iter().filter(move |record| record.section == section);
+        let in_section = |section| self.records.iter().filter(move |record| record.section == section);
         let sections = [Section::Answer, Section::Authority, Section::Additional];
-        let counts = sections.map(|section| of(section).count() as u16);
+        let counts = sections.map(|section| in_section(section).count() as u16);
         let counts = [self.questions.len() as u16, counts[0], counts[1], counts[2]];
         let mut out = Header { counts, ..self.header }.to_octets().to_vec();
         for question in &self.questions {
@@ -232,7 +232,7 @@ impl Message {
             out.extend_from_slice(&question.rtype.0.to_be_bytes());
             out.extend_from_slice(&question.class.0.to_be_bytes());
         }
-        for record in sections.into_iter().flat_map(of) {
+        for record in sections.into_iter().flat_map(in_section) {
             out.extend_from_slice(record.owner.wire());
             out.extend_from_slice(&record.rtype.0.to_be_bytes());
             out.extend_from_slice(&record.class.0.to_be_bytes());
@@ -273,13 +273,13 @@ fn read_u16(octets: &[u8], at: usize) -> Result<u16, MessageError> {
 fn parse_record(octets: &[u8], at: usize, section: Section) -> Result<(Record, usize), MessageError> {
     let mut rdata = Vec::new();
     let (owner, after_owner) = Name::from_message(octets, at)?;
-    let (Fixed { rtype, class, ttl }, end) = read_after_owner(octets, after_owner, &mut rdata)?;
+    let (FixedFields { rtype, class, ttl }, end) = read_after_owner(octets, after_owner, &mut rdata)?;
     Ok((Record { section, owner, rtype, class, ttl, rdata }, end))
 }
 
 /// The fixed-size fields between the owner and the RDATA of a record, without RDLENGTH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fixed {
+pub struct FixedFields {
     /// Type.
     pub rtype: Rtype,
     /// Class.
@@ -303,15 +303,19 @@ pub fn read_record(
     at: usize,
     owner: &mut Vec<u8>,
     rdata: &mut Vec<u8>,
-) -> Result<(Fixed, usize), MessageError> {
+) -> Result<(FixedFields, usize), MessageError> {
     owner.clear();
     let after_owner = push_from_message(octets, at, owner)?;
     read_after_owner(octets, after_owner, rdata)
 }
 
-/// Reads a record from the offset `at` after its owner. Returns the fixed fields and the offset
-/// after the record.
-fn read_after_owner(octets: &[u8], at: usize, rdata: &mut Vec<u8>) -> Result<(Fixed, usize), MessageError> {
+/// Reads the rest of a record, whose owner ends before the offset `at`. Returns the fixed fields
+/// and the offset after the record.
+fn read_after_owner(
+    octets: &[u8],
+    at: usize,
+    rdata: &mut Vec<u8>,
+) -> Result<(FixedFields, usize), MessageError> {
     let rtype = Rtype(read_u16(octets, at)?);
     let class = Class(read_u16(octets, at + 2)?);
     let ttl = u32::from(read_u16(octets, at + 4)?) << 16 | u32::from(read_u16(octets, at + 6)?);
@@ -321,13 +325,13 @@ fn read_after_owner(octets: &[u8], at: usize, rdata: &mut Vec<u8>) -> Result<(Fi
         return Err(MessageError::Truncated);
     }
     rdata.clear();
-    push_expanded(octets, rtype, start, end, rdata)?;
-    Ok((Fixed { rtype, class, ttl }, end))
+    push_rdata(octets, rtype, start, end, rdata)?;
+    Ok((FixedFields { rtype, class, ttl }, end))
 }
 
 /// Appends the RDATA in `octets[start..end]` to the empty buffer `out`, with all names
-/// uncompressed.
-fn push_expanded(
+/// uncompressed. Returns an error if it is malformed for its type.
+fn push_rdata(
     octets: &[u8],
     rtype: Rtype,
     start: usize,
@@ -403,8 +407,8 @@ mod tests {
         }
 
         #[test]
-        fn header_round_trip(id: u16, word: u16, counts: [u16; 4]) {
-            let header = Header { id, flags: word, counts };
+        fn header_round_trip(id: u16, flags: u16, counts: [u16; 4]) {
+            let header = Header { id, flags, counts };
             prop_assert_eq!(Header::read(&header.to_octets()), Some(header));
         }
     }

@@ -15,7 +15,7 @@ pub const MAX_NAME: usize = 255;
 pub const MAX_LABEL: usize = 63;
 
 /// Buffer for a name with a prepended `*` label; see [`NameRef::write_wildcard`].
-pub type WildcardRoom = [u8; MAX_NAME + 2];
+pub type WildcardBuffer = [u8; MAX_NAME + 2];
 
 /// The reason why octets or text are not a domain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,12 +91,12 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// Wraps octets that the caller knows to be one name in wire form, without a check.
+    /// Wraps `octets` without a check. The caller must know that they are one name in wire form.
     ///
     /// If `octets` is not a name, methods return meaningless results or panic, but there is no
     /// undefined behaviour. Call it only with octets that this type produced.
     #[must_use]
-    pub const fn from_checked(octets: &'a [u8]) -> Self {
+    pub const fn from_wire_unchecked(octets: &'a [u8]) -> Self {
         NameRef(octets)
     }
 
@@ -159,17 +159,17 @@ impl<'a> NameRef<'a> {
         name
     }
 
-    /// Writes the wildcard below this name (`*` and this name) to `room` and returns it. This
+    /// Writes the wildcard below this name (`*` and this name) to `buffer` and returns it. This
     /// allows the lookup of a wildcard without an allocation.
     ///
     /// If this name has more than 253 octets, the result exceeds the maximum length of a name, and
     /// a lookup never finds it.
     #[must_use]
-    pub fn write_wildcard(self, room: &mut WildcardRoom) -> NameRef<'_> {
+    pub fn write_wildcard(self, buffer: &mut WildcardBuffer) -> NameRef<'_> {
         let length = 2 + self.len();
-        room[..2].copy_from_slice(b"\x01*");
-        room[2..length].copy_from_slice(self.0);
-        NameRef(&room[..length])
+        buffer[..2].copy_from_slice(b"\x01*");
+        buffer[2..length].copy_from_slice(self.0);
+        NameRef(&buffer[..length])
     }
 
     /// Returns whether the first label is `*` (RFC 4592 §2.1.1).
@@ -206,8 +206,8 @@ impl<'a> NameRef<'a> {
         let (mine, my_count) = self.label_starts();
         let (theirs, their_count) = other.label_starts();
         for depth in 1..=my_count.min(their_count) {
-            let a = label_at(self.0, mine[my_count - depth]);
-            let b = label_at(other.0, theirs[their_count - depth]);
+            let a = label_from(self.0, mine[my_count - depth]);
+            let b = label_from(other.0, theirs[their_count - depth]);
             let order = cmp_ignore_case(a, b);
             if order != Ordering::Equal {
                 return order;
@@ -240,7 +240,7 @@ impl<'a> NameRef<'a> {
     pub fn push_sort_key(self, key: &mut Vec<u8>) {
         let (starts, count) = self.label_starts();
         for depth in (0..count).rev() {
-            for &octet in label_at(self.0, starts[depth]) {
+            for &octet in label_from(self.0, starts[depth]) {
                 match octet {
                     0 => key.extend_from_slice(&[1, 1]),
                     1 => key.extend_from_slice(&[1, 2]),
@@ -271,7 +271,8 @@ impl<'a> NameRef<'a> {
     }
 }
 
-fn label_at(wire: &[u8], start: u8) -> &[u8] {
+/// Returns the label whose length octet is at `start`.
+fn label_from(wire: &[u8], start: u8) -> &[u8] {
     let start = usize::from(start);
     &wire[start + 1..start + 1 + usize::from(wire[start])]
 }
@@ -317,8 +318,10 @@ impl Name {
         &self.0
     }
 
-    /// Returns the name that consists of `label` and `parent`. Fails if the label is empty or has
-    /// more than 63 octets, or if the name has more than 255 octets.
+    /// Returns the name that consists of `label` and `parent`.
+    ///
+    /// # Errors
+    /// [`NameError::EmptyLabel`], [`NameError::LabelTooLong`] or [`NameError::NameTooLong`].
     pub fn prepend(label: &[u8], parent: NameRef<'_>) -> Result<Self, NameError> {
         if label.is_empty() {
             return Err(NameError::EmptyLabel);
@@ -335,13 +338,19 @@ impl Name {
         Ok(Self(wire.into()))
     }
 
-    /// Returns `*.parent`. Fails if the resulting name has more than 255 octets.
+    /// Returns `*.parent`.
+    ///
+    /// # Errors
+    /// [`NameError::NameTooLong`] if the resulting name has more than 255 octets.
     pub fn wildcard_below(parent: NameRef<'_>) -> Result<Self, NameError> {
         Self::prepend(b"*", parent)
     }
 
-    /// Reads a name in presentation form. `origin` completes a relative name; without an origin, a
-    /// relative name is an error.
+    /// Reads a name in presentation form. `origin` completes a relative name.
+    ///
+    /// # Errors
+    /// If the text is not a name, the name or a label is too long, or a relative name has no
+    /// origin.
     pub fn from_text(text: &[u8], origin: Option<NameRef<'_>>) -> Result<Self, NameError> {
         let mut wire = Vec::with_capacity(text.len() + 2);
         push_from_text(text, origin, &mut wire)?;
@@ -349,7 +358,12 @@ impl Name {
     }
 
     /// Reads the name at the offset `at` of a message and follows compression pointers (RFC 1035
-    /// §4.1.4), which must point backwards. Returns the name and the offset after it.
+    /// §4.1.4), which must point backwards. Returns the name and the offset after it in the
+    /// message.
+    ///
+    /// # Errors
+    /// [`NameError::Truncated`], [`NameError::NameTooLong`], or [`NameError::BadPointer`] for a
+    /// pointer that does not point backwards or an unknown label type.
     pub fn from_message(message: &[u8], at: usize) -> Result<(Self, usize), NameError> {
         let mut wire = Vec::with_capacity(32);
         let end = push_from_message(message, at, &mut wire)?;
@@ -373,8 +387,8 @@ pub fn push_from_text(text: &[u8], origin: Option<NameRef<'_>>, wire: &mut Vec<u
         wire.push(0);
         return Ok(());
     }
-    let absolute = push_labels(text, wire)?;
-    match (absolute, origin) {
+    let is_absolute = push_labels(text, wire)?;
+    match (is_absolute, origin) {
         (true, _) => wire.push(0),
         (false, Some(origin)) => wire.extend_from_slice(origin.wire()),
         (false, None) => return Err(NameError::NoOrigin),
@@ -384,7 +398,7 @@ pub fn push_from_text(text: &[u8], origin: Option<NameRef<'_>>, wire: &mut Vec<u
 
 /// Appends the labels of `text`. Returns whether `text` ends in a dot.
 fn push_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameError> {
-    let (labels, absolute) = match text {
+    let (labels, is_absolute) = match text {
         [labels @ .., b'.'] => (labels, true),
         _ => (text, false),
     };
@@ -404,9 +418,10 @@ fn push_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameError> {
         }
     }
     wire[start + label] = label_length(labels.len() - label)?;
-    Ok(absolute)
+    Ok(is_absolute)
 }
 
+/// Checks the number of octets of a label and returns it as a length octet.
 fn label_length(octets: usize) -> Result<u8, NameError> {
     match octets {
         0 => Err(NameError::EmptyLabel),
@@ -420,9 +435,9 @@ fn push_escaped_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameErro
     loop {
         let length_at = wire.len();
         wire.push(0);
-        let ended = push_label(text, &mut at, wire)?;
+        let ended_by_dot = push_label(text, &mut at, wire)?;
         wire[length_at] = label_length(wire.len() - length_at - 1)?;
-        if !ended {
+        if !ended_by_dot {
             return Ok(false);
         }
         if at == text.len() {
@@ -454,8 +469,10 @@ fn push_label(text: &[u8], at: &mut usize, wire: &mut Vec<u8>) -> Result<bool, N
 pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -> Result<usize, NameError> {
     let start = wire.len();
     let mut at = at;
+    // Offset after the first pointer, where the name ends in the message.
     let mut end = None;
-    let mut limit = at;
+    // Pointers must refer to an offset below this one.
+    let mut pointer_limit = at;
     loop {
         let length = *message.get(at).ok_or(NameError::Truncated)?;
         match length {
@@ -477,11 +494,11 @@ pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -
                 let target = usize::from(length & 0x3f) << 8 | usize::from(low);
                 // A pointer refers to a prior occurrence of a name (RFC 1035 §4.1.4). Each pointer
                 // must point further back than the previous one, so a loop is impossible.
-                if target >= limit {
+                if target >= pointer_limit {
                     return Err(NameError::BadPointer);
                 }
                 end.get_or_insert(at + 2);
-                limit = target;
+                pointer_limit = target;
                 at = target;
             }
             _ => return Err(NameError::BadPointer),
@@ -622,15 +639,15 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_are_written_into_room_as_they_are_owned() {
+    fn written_and_owned_wildcards_are_equal() {
         let long = format!("{0}.{0}.{0}.{1}", "x".repeat(63), "y".repeat(59));
         for parent in [".", "Example.", &long] {
-            let (parent, mut room) = (name(parent), [0; MAX_NAME + 2]);
+            let (parent, mut buffer) = (name(parent), [0; MAX_NAME + 2]);
             let owned = Name::wildcard_below(parent.view()).unwrap();
-            assert_eq!(parent.view().write_wildcard(&mut room).wire(), owned.wire());
+            assert_eq!(parent.view().write_wildcard(&mut buffer).wire(), owned.wire());
         }
-        let (longest, mut room) = (name(&format!("{long}yy")), [0; MAX_NAME + 2]);
-        assert_eq!(longest.view().write_wildcard(&mut room).len(), MAX_NAME + 2);
+        let (longest, mut buffer) = (name(&format!("{long}yy")), [0; MAX_NAME + 2]);
+        assert_eq!(longest.view().write_wildcard(&mut buffer).len(), MAX_NAME + 2);
     }
 
     #[test]

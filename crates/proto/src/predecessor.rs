@@ -33,17 +33,18 @@ impl NameRef<'_> {
     #[must_use]
     pub fn successor_of_subtree(self, apex: NameRef<'_>) -> Name {
         let mut name = self;
-        while let Some((mut label, parent)) = split(name).filter(|_| name.len() > apex.len()) {
-            if label.len() < longest_label(parent) {
+        while let Some((mut label, parent)) = split_first_label(name).filter(|_| name.len() > apex.len()) {
+            if label.len() < max_label_length(parent) {
                 label.push(0);
             } else {
-                let kept = label.iter().rposition(|octet| *octet != u8::MAX).map_or(0, |last| last + 1);
-                label.truncate(kept);
+                let kept_octets =
+                    label.iter().rposition(|octet| *octet != u8::MAX).map_or(0, |last| last + 1);
+                label.truncate(kept_octets);
                 if let Some(last) = label.last_mut() {
                     *last = octet_after(*last);
                 }
             }
-            match join(&label, parent) {
+            match prepend_canonical(&label, parent) {
                 Some(next) => return next,
                 None => name = parent,
             }
@@ -59,16 +60,16 @@ impl NameRef<'_> {
     /// ([`NameRef::predecessor`]) is the last name below the result.
     #[must_use]
     pub fn sibling_predecessor(self) -> Option<Name> {
-        let (mut label, parent) = split(self)?;
+        let (mut label, parent) = split_first_label(self)?;
         match label.pop() {
             // The predecessor among the siblings is the label without its final zero octet.
             Some(0) | None => {}
             Some(octet) => {
                 label.push(octet_before(octet));
-                label.resize(longest_label(parent), u8::MAX);
+                label.resize(max_label_length(parent), u8::MAX);
             }
         }
-        Some(join(&label, parent).unwrap_or_else(|| parent.to_canonical()))
+        Some(prepend_canonical(&label, parent).unwrap_or_else(|| parent.to_canonical()))
     }
 
     /// Returns the predecessor (RFC 4471 §3.1.1): no name lies between it and this name. Unless the
@@ -82,40 +83,40 @@ impl NameRef<'_> {
     }
 }
 
-/// Returns the last name in canonical order at or below `name`. It prepends labels of 255 octets
-/// until no label fits. The labels with the maximum length are next to `name` (RFC 4471 §3.1.1,
-/// step 5).
+/// Returns the last name in canonical order at or below `name`. It prepends labels whose octets are
+/// all 255 until no label fits. All labels have the maximum length, except the leftmost one, which
+/// fills the rest (RFC 4471 §3.1.1, step 5).
 fn last_at_or_below(name: NameRef<'_>) -> Name {
-    const FULL: usize = 1 + MAX_LABEL;
-    let room = MAX_NAME.saturating_sub(name.len());
+    const FULL_LABEL_OCTETS: usize = 1 + MAX_LABEL;
+    let remaining = MAX_NAME.saturating_sub(name.len());
     let mut wire = Vec::with_capacity(MAX_NAME);
     let mut push_label = |octets: usize| {
         wire.push(octets as u8);
         wire.resize(wire.len() + octets, u8::MAX);
     };
     // A label occupies at least two octets.
-    if room % FULL > 1 {
-        push_label(room % FULL - 1);
+    if remaining % FULL_LABEL_OCTETS > 1 {
+        push_label(remaining % FULL_LABEL_OCTETS - 1);
     }
-    (0..room / FULL).for_each(|_| push_label(MAX_LABEL));
+    (0..remaining / FULL_LABEL_OCTETS).for_each(|_| push_label(MAX_LABEL));
     name.push_canonical(&mut wire);
-    NameRef::from_checked(&wire).to_name()
+    NameRef::from_wire_unchecked(&wire).to_name()
 }
 
 /// Returns the leftmost label in lower case, and the parent; `None` for the root.
-fn split(name: NameRef<'_>) -> Option<(Vec<u8>, NameRef<'_>)> {
+fn split_first_label(name: NameRef<'_>) -> Option<(Vec<u8>, NameRef<'_>)> {
     Some((name.labels().next()?.to_ascii_lowercase(), name.parent()?))
 }
 
 /// Returns the canonical form of `label` prepended to `parent`, or `None` if the label is empty or
 /// the name is too long.
-fn join(label: &[u8], parent: NameRef<'_>) -> Option<Name> {
+fn prepend_canonical(label: &[u8], parent: NameRef<'_>) -> Option<Name> {
     Name::prepend(label, parent).ok().map(|name| name.view().to_canonical())
 }
 
 /// Returns the maximum length of a label directly below `parent`, in octets. At least one label
 /// must fit below `parent`.
-fn longest_label(parent: NameRef<'_>) -> usize {
+fn max_label_length(parent: NameRef<'_>) -> usize {
     MAX_LABEL.min(MAX_NAME.saturating_sub(1 + parent.len()))
 }
 
@@ -146,7 +147,7 @@ mod tests {
     }
 
     /// Returns a name with `octets` octets in wire form.
-    fn of_length(octets: usize) -> Name {
+    fn name_of_length(octets: usize) -> Name {
         let mut name = name("example.");
         while name.wire().len() < octets {
             let missing = octets - name.wire().len();
@@ -159,8 +160,8 @@ mod tests {
     }
 
     /// Returns a name with `octets` octets in wire form whose first label is `label`.
-    fn long(label: &[u8], octets: usize) -> Name {
-        Name::prepend(label, of_length(octets - 1 - label.len()).view()).unwrap()
+    fn long_name(label: &[u8], octets: usize) -> Name {
+        Name::prepend(label, name_of_length(octets - 1 - label.len()).view()).unwrap()
     }
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
             let filler = 63 - name(label).view().labels().next().unwrap().len();
             format!("{label}{}.example.", "\\255".repeat(filler))
         };
-        for (of, before, after) in [
+        for (original, before, after) in [
             ("foo.Example.", longest("fon"), "foo\\000.example."),
             ("a.b.example.", longest("\\096").replace(".example", ".b.example"), "a\\000.b.example."),
             ("FOO.example.", longest("fon"), "foo\\000.example."),
@@ -182,10 +183,10 @@ mod tests {
             ("\\000\\000.example.", "\\000.example.".to_owned(), "\\000\\000\\000.example."),
             ("*.example.", longest(")"), "*\\000.example."),
         ] {
-            let of = name(of);
-            assert_eq!(of.view().sibling_predecessor().unwrap(), name(&before), "before {of}");
-            assert_eq!(of.view().successor_of_subtree(apex.view()), name(after), "after {of}");
-            assert_eq!(of.view().successor(apex.view()), Name::prepend(&[0], of.view()).unwrap());
+            let original = name(original);
+            assert_eq!(original.view().sibling_predecessor().unwrap(), name(&before), "before {original}");
+            assert_eq!(original.view().successor_of_subtree(apex.view()), name(after), "after {original}");
+            assert_eq!(original.view().successor(apex.view()), Name::prepend(&[0], original.view()).unwrap());
         }
         assert_eq!(NameRef::ROOT.sibling_predecessor(), None);
     }
@@ -194,8 +195,8 @@ mod tests {
     fn labels_of_63_octets_are_counted_up() {
         let apex = name("example.");
         let after = |label: &[u8]| {
-            let of = Name::prepend(label, apex.view()).unwrap();
-            of.view().successor_of_subtree(apex.view()).to_string()
+            let original = Name::prepend(label, apex.view()).unwrap();
+            original.view().successor_of_subtree(apex.view()).to_string()
         };
         assert_eq!(after(&[b'a'; 63]), format!("{}b.example.", "a".repeat(62)));
         assert_eq!(after(&[&[b'a', b'@'][..], &[255; 61]].concat()), "a[.example.");
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn predecessors() {
-        let before = |of: &str| name(of).view().predecessor().unwrap();
+        let before = |original: &str| name(original).view().predecessor().unwrap();
         let fill = |octets: usize| "\\255".repeat(octets);
         // RFC 4471 §5.1.1.
         let expected = format!("{}.{1}.{1}.fon{2}.example.com.", fill(49), fill(63), fill(60));
@@ -222,9 +223,9 @@ mod tests {
         // No octet remains; one octet remains, too few for a label; two octets remain, enough for a
         // label of one octet.
         for (octets, length) in [(255, 255), (254, 254), (253, 255)] {
-            let of = of_length(octets);
-            let last = last_at_or_below(of.view());
-            assert_eq!((last.wire().len(), last.view().is_at_or_below(of.view())), (length, true));
+            let original = name_of_length(octets);
+            let last = last_at_or_below(original.view());
+            assert_eq!((last.wire().len(), last.view().is_at_or_below(original.view())), (length, true));
         }
     }
 
@@ -232,22 +233,25 @@ mod tests {
     fn names_of_the_greatest_length() {
         let apex = name("example.");
         // A label occupies at least two octets.
-        let of = long(b"a", 253);
-        assert_eq!(of.view().successor(apex.view()).wire().len(), 255);
-        let of = long(b"a", 254);
-        let next = of.view().successor(apex.view());
-        assert_eq!(next.to_string(), of.to_string().replacen('a', "a\\000", 1));
-        assert_eq!(next.view().sibling_predecessor().unwrap(), of);
-        let of = long(b"a", 255);
-        let next = of.view().successor(apex.view());
-        assert_eq!(next.to_string(), of.to_string().replacen('a', "b", 1));
-        assert_eq!(next.view().sibling_predecessor().unwrap(), of);
-        let of = long(b"a\xff", 255);
-        assert_eq!(of.view().successor(apex.view()).to_string(), of.to_string().replacen("a\\255", "b", 1));
+        let original = long_name(b"a", 253);
+        assert_eq!(original.view().successor(apex.view()).wire().len(), 255);
+        let original = long_name(b"a", 254);
+        let next = original.view().successor(apex.view());
+        assert_eq!(next.to_string(), original.to_string().replacen('a', "a\\000", 1));
+        assert_eq!(next.view().sibling_predecessor().unwrap(), original);
+        let original = long_name(b"a", 255);
+        let next = original.view().successor(apex.view());
+        assert_eq!(next.to_string(), original.to_string().replacen('a', "b", 1));
+        assert_eq!(next.view().sibling_predecessor().unwrap(), original);
+        let original = long_name(b"a\xff", 255);
+        assert_eq!(
+            original.view().successor(apex.view()).to_string(),
+            original.to_string().replacen("a\\255", "b", 1)
+        );
         // No name follows the last name below its parent.
-        let of = long(b"\xff", 255);
-        let parent = of.view().parent().unwrap();
-        assert_eq!(of.view().successor(apex.view()), parent.successor_of_subtree(apex.view()));
+        let original = long_name(b"\xff", 255);
+        let parent = original.view().parent().unwrap();
+        assert_eq!(original.view().successor(apex.view()), parent.successor_of_subtree(apex.view()));
     }
 
     /// Generates names below `example.` with a small set of octets, some with the maximum length.
@@ -263,9 +267,9 @@ mod tests {
             let mut name = name("example.");
             for label in labels {
                 // Labels are cut to the available length, so that some names have 255 octets.
-                let room = longest_label(name.view()).min(label.len());
+                let remaining = max_label_length(name.view()).min(label.len());
                 if 2 + name.wire().len() <= MAX_NAME {
-                    name = Name::prepend(&label[..room], name.view()).unwrap();
+                    name = Name::prepend(&label[..remaining], name.view()).unwrap();
                 }
             }
             name
@@ -276,55 +280,55 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 4000, rng_seed: RngSeed::Fixed(4471), ..ProptestConfig::default() })]
 
         #[test]
-        fn nothing_lies_between_neighbours(of in any_name(), other in any_name()) {
+        fn nothing_lies_between_neighbours(original in any_name(), other in any_name()) {
             let apex = name("example.");
-            let (of, other) = (of.view(), other.view());
-            let next = of.successor(apex.view());
-            prop_assert!(next == apex || of < next.view());
-            prop_assert!(!(of < other && (other < next.view() || next == apex)), "{} in {}..{}", other, of, next);
-            let after = of.successor_of_subtree(apex.view());
-            prop_assert!(after == apex || of < after.view() && !after.view().is_below(of));
-            let is_between = of < other && (other < after.view() || after == apex);
-            prop_assert_eq!(is_between, other.is_below(of), "{} in {}..{}", other, of, after);
-            let before = of.sibling_predecessor().unwrap();
-            prop_assert!(before.view() < of);
+            let (original, other) = (original.view(), other.view());
+            let next = original.successor(apex.view());
+            prop_assert!(next == apex || original < next.view());
+            prop_assert!(!(original < other && (other < next.view() || next == apex)), "{} in {}..{}", other, original, next);
+            let after = original.successor_of_subtree(apex.view());
+            prop_assert!(after == apex || original < after.view() && !after.view().is_below(original));
+            let is_between = original < other && (other < after.view() || after == apex);
+            prop_assert_eq!(is_between, other.is_below(original), "{} in {}..{}", other, original, after);
+            let before = original.sibling_predecessor().unwrap();
+            prop_assert!(before.view() < original);
             prop_assert_eq!(
-                before.view() < other && other < of,
+                before.view() < other && other < original,
                 // The parent precedes all its children, and no other name lies between the parent
                 // and its first child.
-                if Some(before.view()) == of.parent() { false } else { other.is_below(before.view()) },
-                "{} in {}..{}", other, before, of
+                if Some(before.view()) == original.parent() { false } else { other.is_below(before.view()) },
+                "{} in {}..{}", other, before, original
             );
-            let last = of.predecessor().unwrap();
-            prop_assert!(last.view() < of && last.view().is_at_or_below(before.view()));
-            prop_assert!(!(last.view() < other && other < of), "{} in {}..{}", other, last, of);
-            prop_assert!(Some(last.view()) == of.parent() || last.wire().len() >= MAX_NAME - 1);
+            let last = original.predecessor().unwrap();
+            prop_assert!(last.view() < original && last.view().is_at_or_below(before.view()));
+            prop_assert!(!(last.view() < other && other < original), "{} in {}..{}", other, last, original);
+            prop_assert!(Some(last.view()) == original.parent() || last.wire().len() >= MAX_NAME - 1);
         }
 
         #[test]
-        fn each_undoes_the_other(of in any_name()) {
+        fn successor_and_predecessor_are_inverse(original in any_name()) {
             let apex = name("example.");
-            let before = of.view().sibling_predecessor().unwrap();
-            if Some(before.view()) != of.view().parent() {
-                prop_assert_eq!(&before.view().successor_of_subtree(apex.view()), &of);
+            let before = original.view().sibling_predecessor().unwrap();
+            if Some(before.view()) != original.view().parent() {
+                prop_assert_eq!(&before.view().successor_of_subtree(apex.view()), &original);
             }
-            let after = of.view().successor_of_subtree(apex.view());
-            if after.view().parent() == of.view().parent() {
-                prop_assert_eq!(after.view().sibling_predecessor().unwrap(), of);
+            let after = original.view().successor_of_subtree(apex.view());
+            if after.view().parent() == original.view().parent() {
+                prop_assert_eq!(after.view().sibling_predecessor().unwrap(), original);
             }
         }
 
         #[test]
-        fn neighbours_are_names_in_canonical_form(of in any_name()) {
+        fn neighbours_are_names_in_canonical_form(original in any_name()) {
             let apex = name("example.");
-            let of = of.view();
-            let after = [of.successor(apex.view()), of.successor_of_subtree(apex.view())];
-            let before = [of.sibling_predecessor().unwrap(), of.predecessor().unwrap()];
-            for made in after.into_iter().chain(before) {
-                prop_assert!(NameRef::from_wire(made.wire()).is_ok());
-                let lower = made.view().to_canonical();
-                prop_assert_eq!(made.wire(), lower.wire());
-                prop_assert!(made.view().is_at_or_below(apex.view()));
+            let original = original.view();
+            let after = [original.successor(apex.view()), original.successor_of_subtree(apex.view())];
+            let before = [original.sibling_predecessor().unwrap(), original.predecessor().unwrap()];
+            for neighbour in after.into_iter().chain(before) {
+                prop_assert!(NameRef::from_wire(neighbour.wire()).is_ok());
+                let lower = neighbour.view().to_canonical();
+                prop_assert_eq!(neighbour.wire(), lower.wire());
+                prop_assert!(neighbour.view().is_at_or_below(apex.view()));
             }
         }
     }

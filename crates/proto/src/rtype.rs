@@ -25,8 +25,9 @@ rtypes! {
     NSEC5 = 65280, NSEC5KEY = 65281, NSEC5PROOF = 65282,
 }
 
-/// Query types and meta types. They have mnemonics, but never occur as RDATA in a zone.
-const META: [(u16, &str); 8] = [
+/// Query types and meta types with their mnemonics, which are not in [`rdata::TYPES`]. `ANY` is
+/// missing, because it has two forms.
+const META_TYPES: [(u16, &str); 8] = [
     (41, "OPT"),
     (128, "NXNAME"),
     (249, "TKEY"),
@@ -89,7 +90,7 @@ impl fmt::Display for Rtype {
         if let Some(entry) = rdata::entry(*self) {
             return f.pad(entry.mnemonic);
         }
-        match META.iter().find(|(number, _)| *number == self.0) {
+        match META_TYPES.iter().find(|(number, _)| *number == self.0) {
             Some((_, mnemonic)) => f.pad(mnemonic),
             None if self.0 == 255 => f.pad("ANY"),
             None => f.pad(&format!("TYPE{}", self.0)),
@@ -97,7 +98,7 @@ impl fmt::Display for Rtype {
     }
 }
 
-/// Error: the text is not the mnemonic of a type.
+/// Error: the text is neither the mnemonic of a type nor `TYPEn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown type or class (write a mnemonic, TYPEn or CLASSn)")]
 pub struct UnknownMnemonic;
@@ -111,25 +112,25 @@ impl FromStr for Rtype {
 }
 
 impl Rtype {
-    /// Reads a mnemonic in any case, or `TYPEn`.
+    /// Reads a mnemonic in any case, or `TYPEn` (RFC 3597 §5). `*` denotes `ANY`.
     #[must_use]
     pub fn from_mnemonic(text: &[u8]) -> Option<Self> {
         if let Some(entry) = rdata::entry_by_mnemonic(text) {
             return Some(entry.rtype);
         }
-        let meta = META.iter().find(|(_, mnemonic)| mnemonic.as_bytes().eq_ignore_ascii_case(text));
+        let meta = META_TYPES.iter().find(|(_, mnemonic)| mnemonic.as_bytes().eq_ignore_ascii_case(text));
         if let Some((number, _)) = meta {
             return Some(Self(*number));
         }
         if text.eq_ignore_ascii_case(b"ANY") || text == b"*" {
             return Some(Self::ANY);
         }
-        number_after(text, b"TYPE").map(Self)
+        parse_number_after(text, b"TYPE").map(Self)
     }
 }
 
 /// Reads `prefix` in any case, followed by a number of 16 bits.
-fn number_after(text: &[u8], prefix: &[u8]) -> Option<u16> {
+fn parse_number_after(text: &[u8], prefix: &[u8]) -> Option<u16> {
     let (head, digits) = text.split_at_checked(prefix.len())?;
     if !head.eq_ignore_ascii_case(prefix) || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -157,7 +158,7 @@ impl Class {
             b"CH" => Some(Self::CH),
             b"HS" => Some(Self(4)),
             b"ANY" => Some(Self::ANY),
-            _ => number_after(text, b"CLASS").map(Self),
+            _ => parse_number_after(text, b"CLASS").map(Self),
         }
     }
 }

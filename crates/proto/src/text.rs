@@ -28,7 +28,7 @@ static IS_PLAIN: [bool; 256] = {
     plain
 };
 
-/// Appends the presentation form of a name, absolute.
+/// Appends the presentation form of a name, with a final dot and with the escapes of RFC 1035 §5.1.
 pub fn push_name(name: NameRef<'_>, out: &mut Vec<u8>) {
     if name.is_root() {
         out.push(b'.');
@@ -95,7 +95,7 @@ pub fn push_decimal(value: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Reads an unsigned decimal number of at most 32 bits.
+/// Reads an unsigned decimal number below 2^32 with at most ten digits.
 #[must_use]
 pub fn parse_u32(octets: &[u8]) -> Option<u32> {
     if octets.is_empty() || octets.len() > 10 {
@@ -109,7 +109,7 @@ pub fn parse_u32(octets: &[u8]) -> Option<u32> {
 }
 
 /// Reads a TTL: seconds, or numbers with units (`1h30m`, `2w`), as BIND, Knot and NSD accept them.
-/// The maximum is 2^31 - 1 (RFC 2181 §8).
+/// Returns `None` for other text, and above 2^31 - 1 seconds (RFC 2181 §8).
 #[must_use]
 pub fn parse_ttl(octets: &[u8]) -> Option<u32> {
     let mut total = 0u64;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting_escapes_what_must_be() {
+    fn quoting_escapes_special_octets() {
         let mut out = Vec::new();
         push_quoted(b"a\"b\\c\x00\xff ", &mut out);
         assert_eq!(out, br#""a\"b\\c\000\255 ""#);

@@ -4,11 +4,13 @@
 use std::fmt;
 
 /// Reads `YYYYMMDDHHmmSS` (reduced modulo 2^32), or an unsigned number of seconds below 2^32.
+/// Returns `None` for other text.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<u32> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
+    // 14 digits are always a date (RFC 4034 §3.2).
     if text.len() != 14 {
         return std::str::from_utf8(text).ok()?.parse().ok();
     }
@@ -20,11 +22,11 @@ pub fn parse(text: &[u8]) -> Option<u32> {
 /// fit into 32 bits, that is, before 1970 or after 2106-02-07T06:28:15Z.
 #[must_use]
 pub fn parse_absolute(text: &[u8]) -> Option<u32> {
-    let is_whole = text.len() == 14 && text.iter().all(u8::is_ascii_digit);
-    if is_whole { parse_digits(text)?.try_into().ok() } else { None }
+    let has_14_digits = text.len() == 14 && text.iter().all(u8::is_ascii_digit);
+    if has_14_digits { parse_digits(text)?.try_into().ok() } else { None }
 }
 
-/// Returns the seconds since 1970 for 14 digits.
+/// Returns the seconds since 1970 for 14 digits, or `None` if they are not a valid time.
 fn parse_digits(text: &[u8]) -> Option<i64> {
     let field =
         |from: usize, to: usize| text[from..to].iter().fold(0i64, |n, d| n * 10 + i64::from(d - b'0'));
@@ -44,17 +46,17 @@ fn parse_digits(text: &[u8]) -> Option<i64> {
 pub fn push(seconds: u32, out: &mut Vec<u8>) {
     let days = i64::from(seconds / 86_400);
     let (year, month, day) = civil_from_days(days);
-    let of_day = seconds % 86_400;
-    let pairs = [
+    let second_of_day = seconds % 86_400;
+    let digit_pairs = [
         year as u32 / 100,
         year as u32 % 100,
         month as u32,
         day as u32,
-        of_day / 3600,
-        of_day / 60 % 60,
-        of_day % 60,
+        second_of_day / 3600,
+        second_of_day / 60 % 60,
+        second_of_day % 60,
     ];
-    out.extend(pairs.iter().flat_map(|pair| [b'0' + (pair / 10) as u8, b'0' + (pair % 10) as u8]));
+    out.extend(digit_pairs.iter().flat_map(|pair| [b'0' + (pair / 10) as u8, b'0' + (pair % 10) as u8]));
 }
 
 /// A time in seconds since 1970, displayed in UTC in RFC 3339 format: `2026-11-22T19:00:00Z`.
@@ -78,24 +80,29 @@ const fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
+/// Number of days from 0000-03-01 to 1970-01-01. The calendar functions count years from March, so
+/// that a leap day is the last day of a year.
+const DAYS_TO_1970: i64 = 719_468;
+
 /// Returns the number of days since 1970-01-01 in the proleptic Gregorian calendar.
 const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    let year_of_era = year - era * 400;
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - DAYS_TO_1970
 }
 
+/// Returns year, month and day of a number of days since 1970-01-01.
 const fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
+    let days = days + DAYS_TO_1970;
     let era = days.div_euclid(146_097);
-    let of_era = days - era * 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let day_of_era = days - era * 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400;
     (if month <= 2 { year + 1 } else { year }, month, day)
 }

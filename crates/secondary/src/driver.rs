@@ -9,7 +9,7 @@ use super::command::Command;
 use super::event::{Action, Event, InboundOutcome};
 use super::machine::Machine;
 use super::options::TransfersOptions;
-use super::queue::Queue;
+use super::queue::JobQueue;
 use super::status::{
     Counts, FailingPrimary, Phase, RefreshState, StatusSnapshot, TransferSnapshot, ZoneSnapshot, ZoneStatus,
 };
@@ -35,7 +35,7 @@ use tokio::time::Instant;
 struct Zone {
     settings: Arc<SecondaryZone>,
     machine: Machine,
-    /// The time of this zone in [`Driver::due`].
+    /// The time of the next timeout of this zone, as in [`Driver::due`].
     due: Option<u64>,
     phase: Phase,
     /// The index of the primary of the queued or active job.
@@ -58,7 +58,7 @@ impl Zone {
     /// primaries, for the stored list.
     fn rejected_serials(&self) -> RejectedSerials {
         let address = |primary: usize| self.settings.primaries.get(primary).map(|remote| remote.address);
-        let rejected = self.machine.rejected_wholes();
+        let rejected = self.machine.rejected_whole_zones();
         rejected.filter_map(|(primary, serial)| Some((address(primary)?, serial))).collect()
     }
 
@@ -99,15 +99,15 @@ impl Zone {
     }
 }
 
-/// The state of a zone when it is added.
+/// The state of a zone when it is added to the driver.
 struct InitialState {
-    held: Option<LocalSoa>,
+    local_soa: Option<LocalSoa>,
     refreshed: Option<LastRefresh>,
     rejected: RejectedSerials,
 }
 
 /// Maximum number of stored NOTIFY messages for zones that are not loaded yet.
-const EARLY_NOTIFY_MAX: usize = 65_536;
+const EARLY_NOTIFY_COUNT_MAX: usize = 65_536;
 
 /// An active SOA query or transfer.
 struct Task {
@@ -122,22 +122,22 @@ struct Task {
 
 pub(super) struct Driver {
     options: Arc<TransfersOptions>,
-    host: Arc<dyn ZoneStore>,
+    zone_store: Arc<dyn ZoneStore>,
     /// The status that other threads read.
     status: Arc<Mutex<StatusSnapshot>>,
     /// The zones, by number.
     zones: HashMap<u64, Zone>,
-    numbers: HashMap<Name, u64>,
-    /// The last number of a zone or task.
+    zone_numbers: HashMap<Name, u64>,
+    /// The number that was last given to a zone or task.
     last_number: u64,
     /// The time of the next timeout and the number of each zone.
     due: BTreeSet<(u64, u64)>,
     /// The queue of SOA queries.
-    probes: Queue,
+    probes: JobQueue,
     /// The queue of transfers.
-    transfers: Queue,
+    transfers: JobQueue,
     notify_queue: NotifyQueue,
-    /// Numbers of NOTIFY messages without a response yet: first attempts, and repetitions.
+    /// Number of first attempts and number of repetitions of NOTIFY that have no response yet.
     unanswered_notify: [usize; 2],
     /// NOTIFY messages for zones that are not loaded yet.
     early_notify: HashMap<Name, ReceivedNotify>,
@@ -157,21 +157,21 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         options: TransfersOptions,
-        host: Arc<dyn ZoneStore>,
+        zone_store: Arc<dyn ZoneStore>,
         status: Arc<Mutex<StatusSnapshot>>,
     ) -> Self {
         let (result_sender, results) = mpsc::unbounded_channel();
         Self {
-            probes: Queue::new(options.probes, options.probes),
-            transfers: Queue::new(options.transfers, options.transfers_each),
+            probes: JobQueue::new(options.probes, options.probes),
+            transfers: JobQueue::new(options.transfers, options.transfers_per_primary),
             notify_queue: NotifyQueue::new(options.notify_rate),
             unanswered_notify: [0; 2],
             early_notify: HashMap::new(),
             options: Arc::new(options),
-            host,
+            zone_store,
             status,
             zones: HashMap::new(),
-            numbers: HashMap::new(),
+            zone_numbers: HashMap::new(),
             last_number: 0,
             due: BTreeSet::new(),
             result_sender,
@@ -188,9 +188,10 @@ impl Driver {
         self.start_ms + self.start.elapsed().as_millis() as u64
     }
 
-    /// Returns the milliseconds by which the system's clock is ahead of [`Driver::now`].
-    fn clock_ahead(&self) -> i64 {
-        ahead(milliseconds_since_1970(), self.now())
+    /// Returns the milliseconds by which the system's clock is ahead of [`Driver::now`], rounded to
+    /// seconds.
+    fn clock_offset(&self) -> i64 {
+        clock_offset_ms(milliseconds_since_1970(), self.now())
     }
 
     fn lock_status(&self) -> MutexGuard<'_, StatusSnapshot> {
@@ -217,7 +218,7 @@ impl Driver {
             if self.writes.is_empty() {
                 self.removed_write_orders.clear();
             }
-            let wait = self.next_timeout().min(heartbeat.pause());
+            let wait = self.next_timeout().min(heartbeat.max_wait());
             tokio::select! {
                 command = commands.recv() => match command {
                     None | Some(Command::Stop) => break,
@@ -237,9 +238,9 @@ impl Driver {
     fn next_timeout(&self) -> Duration {
         let zones = self.due.first().map(|(at, _)| *at);
         // If no NOTIFY may be sent now, the loop waits for a response instead.
-        let announcement =
+        let next_notify =
             self.may_send_notify().and_then(|may_repeat| self.notify_queue.poll_timeout(may_repeat));
-        let next = zones.into_iter().chain(announcement).min();
+        let next = zones.into_iter().chain(next_notify).min();
         let now = self.now();
         // Add one millisecond, because the time must have passed at the next check.
         next.map_or(Duration::from_secs(3600), |at| Duration::from_millis(at.saturating_sub(now) + 1))
@@ -267,8 +268,8 @@ impl Driver {
             Command::Refresh(apex) => self.pass_event(&apex, Event::Refresh, now),
             Command::Retransfer(apex) => self.pass_event(&apex, Event::Retransfer, now),
             Command::Reconsider => {
-                let numbers: Vec<u64> = self.zones.keys().copied().collect();
-                for number in numbers {
+                let zone_numbers: Vec<u64> = self.zones.keys().copied().collect();
+                for number in zone_numbers {
                     if let Some(zone) =
                         self.zones.get_mut(&number).filter(|zone| zone.machine.rejected().is_some())
                     {
@@ -282,11 +283,11 @@ impl Driver {
                 self.options.secondaries.retain(&apex, &addresses);
                 self.notify_queue.retain(&apex, &to);
             }
-            Command::Announce { apex, soa, to, occasion } => {
+            Command::Announce { apex, soa, to, reason } => {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
-                let serial = LocalSoa::from_rdata(&soa.rdata).map(|held| held.serial);
-                self.options.secondaries.notify(&apex, &addresses, serial, seconds_now());
-                self.notify_queue.push(&apex, &soa, &to, occasion, now);
+                let serial = LocalSoa::from_rdata(&soa.rdata).map(|soa| soa.serial);
+                self.options.secondaries.record_notify(&apex, &addresses, serial, seconds_now());
+                self.notify_queue.push(&apex, &soa, &to, reason, now);
             }
             Command::Stop => {}
         }
@@ -294,7 +295,7 @@ impl Driver {
 
     /// Passes an event to the machine of the zone, if there is such a zone.
     fn pass_event(&mut self, apex: &Name, event: Event, now: u64) {
-        let Some(number) = self.numbers.get(apex).copied() else { return };
+        let Some(number) = self.zone_numbers.get(apex).copied() else { return };
         if let Some(zone) = self.zones.get_mut(&number) {
             zone.machine.handle_event(event, now);
         }
@@ -302,15 +303,16 @@ impl Driver {
     }
 
     fn handle_notify(&mut self, notified: &ReceivedNotify) {
-        let Some(zone) = self.numbers.get(&notified.apex).and_then(|number| self.zones.get(number)) else {
-            // The NOTIFY was acknowledged, so its sender does not repeat it. Keep it until the zone
-            // is loaded. Only zones with this server as secondary get here.
+        let Some(zone) = self.zone_numbers.get(&notified.apex).and_then(|number| self.zones.get(number))
+        else {
+            // The zone is not loaded yet. The NOTIFY was acknowledged, so its sender does not
+            // repeat it. Keep it until the zone is loaded.
             let is_newer = |early: &ReceivedNotify| match (early.serial, notified.serial) {
                 (Some(early), Some(serial)) => serial::is_before(early, serial),
                 (early, _) => early.is_some(),
             };
             if self.early_notify.get(&notified.apex).is_none_or(is_newer)
-                && self.early_notify.len() < EARLY_NOTIFY_MAX
+                && self.early_notify.len() < EARLY_NOTIFY_COUNT_MAX
             {
                 self.early_notify.insert(notified.apex.clone(), notified.clone());
             }
@@ -324,7 +326,7 @@ impl Driver {
     }
 
     fn set_zone(&mut self, settings: SecondaryZone, now: u64) {
-        if let Some(number) = self.numbers.get(&settings.apex).copied()
+        if let Some(number) = self.zone_numbers.get(&settings.apex).copied()
             && let Some(zone) = self.zones.get_mut(&number)
         {
             if *zone.settings != settings {
@@ -334,36 +336,38 @@ impl Driver {
             }
             return self.update_zone(number);
         }
-        let held = self.host.contents(&settings.apex).and_then(|contents| LocalSoa::of(&contents));
-        let stored = self.host.load_state(&settings.apex);
-        let timers = stored.timers.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
-        let ahead = self.clock_ahead();
-        let refreshed = timers.map(|timers| LastRefresh::of(timers, ahead));
+        let local_soa = self.zone_store.contents(&settings.apex).and_then(|contents| LocalSoa::of(&contents));
+        let stored = self.zone_store.load_state(&settings.apex);
+        let timers = stored
+            .timers
+            .filter(|timers| local_soa.is_some_and(|local_soa| local_soa.serial == timers.serial));
+        let clock_offset_ms = self.clock_offset();
+        let refreshed = timers.map(|timers| LastRefresh::of(timers, clock_offset_ms));
         let judged_by = settings.judged_by.as_ref();
         let rejected = stored.rejected.filter(|rejected| Some(&rejected.judged_by) == judged_by);
         let rejected = rejected.map(|rejected| rejected.serials).unwrap_or_default();
-        self.add_zone(settings, InitialState { held, refreshed, rejected }, now);
+        self.add_zone(settings, InitialState { local_soa, refreshed, rejected }, now);
     }
 
-    fn add_zone(&mut self, settings: SecondaryZone, known: InitialState, now: u64) {
-        let InitialState { held, refreshed, rejected } = known;
+    fn add_zone(&mut self, settings: SecondaryZone, initial: InitialState, now: u64) {
+        let InitialState { local_soa, refreshed, rejected } = initial;
         self.last_number += 1;
         let number = self.last_number;
         let seed = number ^ now << 20;
         let (timing, ixfr, primaries) = (settings.timing, settings.request_ixfr, settings.primaries.len());
-        let mut machine = Machine::new(timing, ixfr, primaries, held, refreshed, seed, now);
+        let mut machine = Machine::new(timing, ixfr, primaries, local_soa, refreshed, seed, now);
         for (address, serial) in &rejected {
             let index = settings.primaries.iter().position(|remote| remote.address == *address);
             index.into_iter().for_each(|primary| machine.restore_rejected(primary, *serial));
         }
-        if held.is_some() && machine.expires_at().is_some_and(|at| at > now) {
+        if local_soa.is_some() && machine.expires_at().is_some_and(|at| at > now) {
             // The server may have treated the stored version as expired. If the clock was set back
             // since then, the zone would otherwise stay expired.
-            self.host.restore(&settings.apex);
+            self.zone_store.restore(&settings.apex);
         }
         let early = self.early_notify.remove(&settings.apex);
         let write_orders = self.removed_write_orders.remove(&settings.apex).unwrap_or_default();
-        self.numbers.insert(settings.apex.clone(), number);
+        self.zone_numbers.insert(settings.apex.clone(), number);
         let zone = Zone {
             settings: Arc::new(settings),
             machine,
@@ -386,15 +390,15 @@ impl Driver {
         }
     }
 
-    /// Removes a zone. `is_kept`: whether to keep its stored state, because the zone may be added
-    /// again.
-    fn remove_zone(&mut self, apex: &Name, is_kept: bool) {
+    /// Removes a zone. `keeps_state`: whether to keep its stored state, because the zone may be
+    /// added again.
+    fn remove_zone(&mut self, apex: &Name, keeps_state: bool) {
         self.notify_queue.forget_zone(apex);
         self.early_notify.remove(apex);
         if let Some(zone) = self.take_zone(apex) {
-            if !is_kept {
+            if !keeps_state {
                 let StateWrites { timers, rejected } = &zone.write_orders;
-                let forget = || self.host.forget(&zone.settings.apex);
+                let forget = || self.zone_store.forget(&zone.settings.apex);
                 WriteTicket::next(timers)
                     .write_if_newest(|| WriteTicket::next(rejected).write_if_newest(forget));
             }
@@ -404,7 +408,7 @@ impl Driver {
 
     /// Removes a zone from the driver, and aborts its job.
     fn take_zone(&mut self, apex: &Name) -> Option<Zone> {
-        let number = self.numbers.remove(apex)?;
+        let number = self.zone_numbers.remove(apex)?;
         let mut zone = self.zones.remove(&number)?;
         if let Some(due) = zone.due {
             self.due.remove(&(due, number));
@@ -433,11 +437,11 @@ impl Driver {
         }
         let now = self.now();
         let Some(zone) = self.zones.get_mut(&number) else { return };
-        store_rejected(zone, &self.host, &mut self.writes);
-        let held = zone.machine.local_soa().map(|held| held.serial);
+        store_rejected(zone, &self.zone_store, &mut self.writes);
+        let local_serial = zone.machine.local_soa().map(|soa| soa.serial);
         let primaries = &zone.settings.primaries;
         let is_primary = |address| primaries.iter().any(|remote| remote.address == address);
-        zone.outdated_primaries.retain(held, is_primary);
+        zone.outdated_primaries.retain(local_serial, is_primary);
         zone.outages.retain(is_primary);
         zone.log_half_expired(now);
         let next = zone.machine.poll_timeout().into_iter().chain(zone.half_expired_due()).min();
@@ -454,7 +458,7 @@ impl Driver {
         if expires != zone.expires {
             zone.expires = expires;
             let at = |at: u64| self.start + Duration::from_millis(at.saturating_sub(self.start_ms));
-            self.host.set_expiry(&zone.settings.apex, expires.map(at).map(Instant::into_std));
+            self.zone_store.set_expiry(&zone.settings.apex, expires.map(at).map(Instant::into_std));
         }
         self.publish_status(number);
     }
@@ -466,7 +470,7 @@ impl Driver {
             Action::Probe { primary } | Action::Transfer { primary, .. } => {
                 let Some(remote) = zone.settings.primaries.get(primary) else {
                     let is_probe = matches!(action, Action::Probe { .. });
-                    let failed = Event::Transferred { ended: InboundOutcome::Failed, expire: None };
+                    let failed = Event::Transferred { outcome: InboundOutcome::Failed, expire: None };
                     let event = if is_probe { Event::ProbeFailed } else { failed };
                     let now = self.start_ms + self.start.elapsed().as_millis() as u64;
                     return zone.machine.handle_event(event, now);
@@ -489,17 +493,22 @@ impl Driver {
                     error,
                     "zone {zone}: expired, no refresh from a primary within the expire time of its SOA record"
                 );
-                self.host.expire(apex);
+                self.zone_store.expire(apex);
                 self.count(|counts| counts.expired += 1);
             }
             Action::Restore => {
                 let zone = apex.to_string();
                 tracing::info!(name: "zone-restored", zone, "zone {zone}: refreshed after expiry, serving it again");
-                self.host.restore(apex);
+                self.zone_store.restore(apex);
             }
             Action::Store => {
                 let now = self.start_ms + self.start.elapsed().as_millis() as u64;
-                store_timers(zone, ahead(milliseconds_since_1970(), now), &self.host, &mut self.writes);
+                store_timers(
+                    zone,
+                    clock_offset_ms(milliseconds_since_1970(), now),
+                    &self.zone_store,
+                    &mut self.writes,
+                );
             }
         }
     }
@@ -508,8 +517,8 @@ impl Driver {
     fn publish_status(&self, number: u64) {
         let Some(zone) = self.zones.get(&number) else { return };
         let machine = &zone.machine;
-        let ahead = self.clock_ahead();
-        let seconds = |at: u64| at.saturating_add_signed(ahead) / 1000;
+        let clock_offset_ms = self.clock_offset();
+        let seconds = |at: u64| at.saturating_add_signed(clock_offset_ms) / 1000;
         let failing = |(address, since, error): (SocketAddr, u64, &str)| FailingPrimary {
             address,
             since: seconds(since),
@@ -521,7 +530,7 @@ impl Driver {
             state: zone.refresh_state(),
             failing: zone.outages.list().map(failing).collect(),
             phase: zone.phase,
-            serial: machine.local_soa().map(|held| held.serial),
+            serial: machine.local_soa().map(|soa| soa.serial),
             primary: primary.map_or_else(String::new, |remote| remote.address.to_string()),
             refreshed: machine.refreshed().map(|refreshed| seconds(refreshed.at)),
             next: machine.next_round().map(seconds),
@@ -543,11 +552,11 @@ const fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// Returns the milliseconds by which the system's clock is ahead of [`Driver::now`]. The latter is
-/// monotonic since the driver started. The system's clock, which the next start and the displayed
-/// times use, may have been set since. The result is rounded to whole seconds, so the delay between
-/// the two readings has no effect.
-const fn ahead(system_now: u64, now: u64) -> i64 {
+/// Returns the milliseconds by which the system's clock (`system_now`) is ahead of [`Driver::now`]
+/// (`now`). The latter is monotonic since the driver started. The system's clock, which the next
+/// start and the displayed times use, may have been set since. The result is rounded to whole
+/// seconds, so the delay between the two readings has no effect.
+const fn clock_offset_ms(system_now: u64, now: u64) -> i64 {
     let milliseconds = system_now as i64 - now as i64;
     (milliseconds + 500).div_euclid(1000) * 1000
 }
@@ -561,50 +570,55 @@ fn seconds_left(at: u64, left: u64) -> u32 {
 
 /// Stores the time of the last refresh. The timers belong to the stored version. If the served
 /// version cannot be stored, the timers are not changed.
-fn store_timers(zone: &Zone, clock_ahead: i64, host: &Arc<dyn ZoneStore>, writes: &mut JoinSet<()>) {
-    let (Some(held), Some(refreshed)) = (zone.machine.local_soa(), zone.machine.refreshed()) else { return };
-    let at = refreshed.at.saturating_add_signed(clock_ahead);
+fn store_timers(zone: &Zone, clock_offset: i64, zone_store: &Arc<dyn ZoneStore>, writes: &mut JoinSet<()>) {
+    let (Some(local_soa), Some(refreshed)) = (zone.machine.local_soa(), zone.machine.refreshed()) else {
+        return;
+    };
+    let at = refreshed.at.saturating_add_signed(clock_offset);
     let left = refreshed.left.map(|left| seconds_left(at, left));
-    let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
-    let (apex, host, ticket) =
-        (zone.settings.apex.clone(), Arc::clone(host), WriteTicket::next(&zone.write_orders.timers));
+    let timers = Timers { serial: local_soa.serial, refreshed: at / 1000, left };
+    let (apex, zone_store, ticket) =
+        (zone.settings.apex.clone(), Arc::clone(zone_store), WriteTicket::next(&zone.write_orders.timers));
     // The disk may be slow, and other zones must not wait for it.
     writes.spawn_blocking(move || {
-        if host.store(&apex) {
-            ticket.write_if_newest(|| host.store_timers(&apex, timers));
+        if zone_store.store(&apex) {
+            ticket.write_if_newest(|| zone_store.store_timers(&apex, timers));
         }
     });
 }
 
 /// Stores the list of rejected versions if it has changed.
-fn store_rejected(zone: &mut Zone, host: &Arc<dyn ZoneStore>, writes: &mut JoinSet<()>) {
+fn store_rejected(zone: &mut Zone, zone_store: &Arc<dyn ZoneStore>, writes: &mut JoinSet<()>) {
     let serials = zone.rejected_serials();
     if serials == zone.rejected {
         return;
     }
     zone.rejected.clone_from(&serials);
     let Some(judged_by) = zone.settings.judged_by.clone() else { return };
-    let (apex, host) = (zone.settings.apex.clone(), Arc::clone(host));
+    let (apex, zone_store) = (zone.settings.apex.clone(), Arc::clone(zone_store));
     let ticket = WriteTicket::next(&zone.write_orders.rejected);
     writes.spawn_blocking(move || {
-        ticket.write_if_newest(|| host.store_rejected(&apex, RejectedVersions { judged_by, serials }));
+        ticket.write_if_newest(|| zone_store.store_rejected(&apex, RejectedVersions { judged_by, serials }));
     });
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ahead, seconds_left};
+    use super::{clock_offset_ms, seconds_left};
 
     #[test]
     fn the_offset_of_the_clock_is_rounded_to_seconds() {
         // A machine that started in 1970 and got the time after an hour; a machine with a clock
         // that was set back.
         let (hour, today) = (3_600_000, 1_800_000_000_000);
-        assert_eq!(ahead(today, hour), (today - hour) as i64);
-        assert_eq!(ahead(today - hour, today), -(hour as i64));
+        assert_eq!(clock_offset_ms(today, hour), (today - hour) as i64);
+        assert_eq!(clock_offset_ms(today - hour, today), -(hour as i64));
         // The clocks are read one after the other.
         for between in [0, 1, 30, 499] {
-            assert_eq!([ahead(today, today + between), ahead(today + between, today)], [0, 0]);
+            assert_eq!(
+                [clock_offset_ms(today, today + between), clock_offset_ms(today + between, today)],
+                [0, 0]
+            );
         }
     }
 

@@ -20,14 +20,14 @@ pub(super) enum ExchangeError {
     #[error("the primary was removed from the configuration")]
     NoPrimary,
     #[error("the transfer took longer than {0} s: increase transfer-in-time if appropriate")]
-    TooSlow(u64),
+    TimedOut(u64),
 
     #[error("cannot get random octets from the system: {0}")]
     Random(getrandom::Error),
     #[error("internal error in this server: see the log, and report it")]
-    BrokeOff,
+    Panicked,
     #[error("internal error while publishing the zone: see the log")]
-    PublishingBrokeOff,
+    PublishingPanicked,
     #[error(transparent)]
     Publish(#[from] PublishError),
 
@@ -36,13 +36,14 @@ pub(super) enum ExchangeError {
 
     #[error(transparent)]
     Tsig(#[from] ResponseTsigError),
-    /// The response code is not authenticated, but may explain why the TSIG record does not verify.
+    /// The TSIG record of an error response does not verify. The response code is not
+    /// authenticated, but may explain why.
     #[error("{fault}; the response code is {rcode}")]
-    TsigOfError { fault: ResponseTsigError, rcode: Rcode },
+    TsigWithRcode { fault: ResponseTsigError, rcode: Rcode },
     #[error("the response does not match the query")]
-    NotTheAnswer,
+    QueryMismatch,
     #[error("the response is not a valid response to the query")]
-    Nonsense,
+    InvalidResponse,
     #[error("the response is malformed: {0}")]
     Malformed(#[from] MessageError),
     #[error("the primary is not authoritative for the zone: the zone may have expired there")]
@@ -52,21 +53,21 @@ pub(super) enum ExchangeError {
     #[error(transparent)]
     Inbound(#[from] InboundError),
     #[error("the response ended after its first record")]
-    OnlySoa,
+    OnlyFirstSoa,
     #[error("the primary sent an incremental transfer that was not requested")]
-    UnaskedSteps,
+    UnrequestedIxfr,
     #[error(transparent)]
-    Steps(#[from] IxfrApplyError),
+    IxfrApply(#[from] IxfrApplyError),
     #[error("the transferred zone has no SOA record")]
     NoZoneSoa,
 }
 
 impl ExchangeError {
     /// Returns the error for a TSIG record of `answer` that does not verify.
-    pub(super) fn of_tsig(fault: ResponseTsigError, answer: &[u8]) -> Self {
+    pub(super) fn from_tsig(fault: ResponseTsigError, answer: &[u8]) -> Self {
         match Header::read(answer).map(Header::rcode) {
             None | Some(Rcode::NOERROR) => Self::Tsig(fault),
-            Some(rcode) => Self::TsigOfError { fault, rcode },
+            Some(rcode) => Self::TsigWithRcode { fault, rcode },
         }
     }
 }
@@ -79,12 +80,12 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_signed_is_told_with_its_error() {
         let answer = |rcode: Rcode| Header { id: 1, flags: flags::QR | rcode.0, counts: [0; 4] }.to_octets();
-        let of = |rcode| ExchangeError::of_tsig(ResponseTsigError::Unsigned, &answer(rcode));
+        let of = |rcode| ExchangeError::from_tsig(ResponseTsigError::Unsigned, &answer(rcode));
         let refused = of(Rcode::NOTAUTH);
         assert!(
             matches!(
                 refused,
-                ExchangeError::TsigOfError { fault: ResponseTsigError::Unsigned, rcode: Rcode::NOTAUTH }
+                ExchangeError::TsigWithRcode { fault: ResponseTsigError::Unsigned, rcode: Rcode::NOTAUTH }
             ),
             "{refused:?}"
         );

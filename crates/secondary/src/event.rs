@@ -30,7 +30,7 @@ pub enum Event {
     /// The transfer ended.
     Transferred {
         /// The result of the transfer.
-        ended: InboundOutcome,
+        outcome: InboundOutcome,
         /// The seconds until the zone expires at the primary, if it reports them (RFC 7314).
         expire: Option<u32>,
     },
@@ -44,7 +44,7 @@ pub enum InboundOutcome {
         /// The serial of the primary.
         serial: u32,
     },
-    /// The version is published. The value describes its SOA record.
+    /// The version is published; its serial and times.
     Published(LocalSoa),
     /// The incremental transfer failed; a transfer of the whole zone may succeed.
     IxfrFailed,
@@ -95,9 +95,9 @@ pub enum Action {
         /// Whether to request IXFR from the local version instead of the whole zone.
         is_ixfr: bool,
     },
-    /// Stop serving the zone.
+    /// Stop serving the zone, because it has expired.
     Expire,
-    /// Serve the zone again.
+    /// Serve the expired zone again.
     Restore,
     /// Store the time of the last refresh.
     Store,

@@ -15,21 +15,21 @@ pub use apply::{IxfrApplyError, apply_steps};
 pub use error::InboundError;
 
 use nonesuch_net::memory_limit;
-use nonesuch_proto::message::{Fixed, HEADER, Header, Rcode, flags, push_query, read_record};
+use nonesuch_proto::message::{FixedFields, HEADER, Header, Rcode, flags, push_query, read_record};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, serial};
 use nonesuch_zone::{Builder, ChangeSet, Contents, NodesBuilder, ParsedZone, SourceLocation, Warning};
 use std::convert::Infallible;
 
-/// Bytes charged for a record in addition to its owner and its data: for its entries during
-/// sorting, and in the arenas of nodes and RRsets.
-const RECORD_CHARGE: usize = 64;
-/// Bytes charged for a step in addition to its records: for two sides with a name and four arenas
-/// each, and for its entry in the list.
-const STEP_CHARGE: u64 = 1024;
-/// Default maximum number of steps of a transfer.
-const STEPS: u64 = 1 << 16;
-/// Octets of the five numbers after the names of an SOA record (RFC 1035 §3.3.13).
-const SOA_NUMBERS: usize = 20;
+/// Bytes charged for a record in addition to its owner and its data. They pay for its entries
+/// during sorting and in the arenas of nodes and RRsets.
+const RECORD_CHARGE_BYTES: usize = 64;
+/// Bytes charged for a step in addition to its records. They pay for two sides (removals and
+/// additions) with a name and four arenas each, and for the entry in the list of steps.
+const STEP_CHARGE_BYTES: u64 = 1024;
+/// Default of [`TransferBounds::steps`].
+const DEFAULT_STEPS_MAX: u64 = 1 << 16;
+/// Octets of the five numbers after the names in the RDATA of an SOA record (RFC 1035 §3.3.13).
+const SOA_NUMBERS_OCTETS: usize = 20;
 
 /// The request to the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,18 +67,19 @@ pub struct TransferBounds {
     pub steps: u64,
 }
 
-/// Default maximum octets of a transfer if the system does not report the amount of memory.
-const OCTETS: u64 = 1 << 32;
-/// Upper bound of the default maximum octets of a transfer.
-const MOST_OCTETS: u64 = 16 << 30;
+/// Default of [`TransferBounds::octets`] if the system does not report the amount of memory.
+const OCTETS_MAX_UNKNOWN_MEMORY: u64 = 1 << 32;
+/// Upper bound of the default of [`TransferBounds::octets`].
+const DEFAULT_OCTETS_CEILING: u64 = 16 << 30;
 
 impl Default for TransferBounds {
     /// Any number of records, and a quarter of the memory available to the server, but at most 16
     /// GiB. A transfer uses at most four times the memory charged to it. So neither a primary nor
     /// an attacker on the path can exhaust the memory of the server.
     fn default() -> Self {
-        let octets = memory_limit().map_or(OCTETS, |octets| (octets / 4).min(MOST_OCTETS));
-        Self { records: u64::MAX, octets, steps: STEPS }
+        let octets = memory_limit()
+            .map_or(OCTETS_MAX_UNKNOWN_MEMORY, |octets| (octets / 4).min(DEFAULT_OCTETS_CEILING));
+        Self { records: u64::MAX, octets, steps: DEFAULT_STEPS_MAX }
     }
 }
 
@@ -107,10 +108,10 @@ pub enum TransferContent {
 
 /// Appends the query for a transfer. For IXFR, `soa` is the RDATA of the local SOA record (RFC 1995
 /// §3).
-pub fn push_question(apex: &Name, asked: InboundRequest, soa: &[u8], id: u16, out: &mut Vec<u8>) {
+pub fn push_transfer_query(apex: &Name, request: InboundRequest, soa: &[u8], id: u16, out: &mut Vec<u8>) {
     let start = out.len();
-    push_query(apex, asked.rtype(), id, 0, out);
-    if let InboundRequest::Ixfr { .. } = asked {
+    push_query(apex, request.rtype(), id, 0, out);
+    if let InboundRequest::Ixfr { .. } = request {
         out[start + 8..start + 10].copy_from_slice(&1u16.to_be_bytes());
         out.extend_from_slice(&[0xc0, HEADER as u8]);
         out.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
@@ -123,13 +124,13 @@ pub fn push_question(apex: &Name, asked: InboundRequest, soa: &[u8], id: u16, ou
 
 /// The position in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum Position {
     /// No record has been read.
-    Begin,
+    Start,
     /// The first SOA record has been read. The next record decides between a whole zone and steps.
-    Opened,
+    AfterFirstSoa,
     /// Within the records of the whole zone.
-    Whole,
+    WholeZone,
     /// Within the records that the step from this serial removes.
     Removing { from: u32 },
     /// Within the records that the step to this serial adds.
@@ -142,21 +143,25 @@ enum Phase {
 pub struct InboundTransfer {
     apex: Name,
     id: u16,
-    asked: InboundRequest,
+    request: InboundRequest,
     bounds: TransferBounds,
-    phase: Phase,
+    position: Position,
+    /// Whether the first SOA record shows that the primary has no newer version. The other records
+    /// are then ignored.
     is_up_to_date: bool,
     /// Serial and RDATA of the first SOA record.
-    newest: (u32, Vec<u8>),
-    /// The whole zone, or the current side of a step.
+    first_soa: (u32, Vec<u8>),
+    /// Collects the records of the whole zone, or of the current side of a step.
     builder: Builder,
+    /// The removals of the current step, while its additions are read.
     removed: Option<Contents>,
     steps: Vec<ChangeSet>,
     messages: u64,
     records: u64,
     octets: u64,
     charged: u64,
-    outside: u64,
+    out_of_zone: u64,
+    /// Buffers for the owner and the RDATA of a record, reused for all messages.
     owner: Vec<u8>,
     rdata: Vec<u8>,
 }
@@ -164,15 +169,15 @@ pub struct InboundTransfer {
 impl InboundTransfer {
     /// Returns a parser for the response to the query with `id` for the zone at `apex`.
     #[must_use]
-    pub fn new(apex: Name, id: u16, asked: InboundRequest, bounds: TransferBounds) -> Self {
+    pub fn new(apex: Name, id: u16, request: InboundRequest, bounds: TransferBounds) -> Self {
         Self {
             apex,
             id,
-            asked,
+            request,
             bounds,
-            phase: Phase::Begin,
+            position: Position::Start,
             is_up_to_date: false,
-            newest: (0, Vec::new()),
+            first_soa: (0, Vec::new()),
             builder: Builder::default(),
             removed: None,
             steps: Vec::new(),
@@ -180,7 +185,7 @@ impl InboundTransfer {
             records: 0,
             octets: 0,
             charged: 0,
-            outside: 0,
+            out_of_zone: 0,
             owner: Vec::with_capacity(MAX_NAME),
             rdata: Vec::new(),
         }
@@ -215,13 +220,13 @@ impl InboundTransfer {
     /// Number of ignored records with an owner outside the zone.
     #[must_use]
     pub const fn out_of_zone(&self) -> u64 {
-        self.outside
+        self.out_of_zone
     }
 
     /// Whether the response so far consists of one SOA record of a newer version.
     #[must_use]
-    pub fn is_only_newer(&self) -> bool {
-        self.phase == Phase::Opened && self.records == 1 && self.asked != InboundRequest::Axfr
+    pub fn is_single_newer_soa(&self) -> bool {
+        self.position == Position::AfterFirstSoa && self.records == 1 && self.request != InboundRequest::Axfr
     }
 
     /// Parses the next message. Returns whether it is the last one.
@@ -232,16 +237,16 @@ impl InboundTransfer {
         self.messages += 1;
         self.octets += message.len() as u64;
         self.charge(0)?;
-        let (answers, mut at) = self.check_head(message)?;
+        let (answers, mut offset) = self.check_header(message)?;
         let mut owner = std::mem::take(&mut self.owner);
         let mut rdata = std::mem::take(&mut self.rdata);
         let mut read = || {
             for _ in 0..answers {
-                let (fixed, end) = read_record(message, at, &mut owner, &mut rdata)?;
-                self.take_record(NameRef::from_checked(&owner), fixed, &rdata)?;
-                at = end;
+                let (fixed, end) = read_record(message, offset, &mut owner, &mut rdata)?;
+                self.process_record(NameRef::from_wire_unchecked(&owner), fixed, &rdata)?;
+                offset = end;
             }
-            Ok(self.phase == Phase::Complete)
+            Ok(self.position == Position::Complete)
         };
         let outcome = read();
         (self.owner, self.rdata) = (owner, rdata);
@@ -250,7 +255,7 @@ impl InboundTransfer {
 
     /// Checks the header and the question. Returns the number of answer records and the offset of
     /// the first one.
-    fn check_head(&self, message: &[u8]) -> Result<(u16, usize), InboundError> {
+    fn check_header(&self, message: &[u8]) -> Result<(u16, usize), InboundError> {
         let header = Header::read(message).ok_or(InboundError::WrongResponse("the header is incomplete"))?;
         if header.id != self.id {
             return Err(InboundError::WrongResponse("the message ID differs"));
@@ -264,12 +269,12 @@ impl InboundTransfer {
         if header.flags & flags::TC != 0 {
             return Err(InboundError::WrongResponse("it is truncated (TC bit)"));
         }
-        let at = match header.counts[0] {
+        let offset = match header.counts[0] {
             // RFC 5936 §2.2.1: messages after the first one may omit the question.
             0 if self.messages > 1 => HEADER,
             1 => {
                 let (name, end) = Name::from_message(message, HEADER).map_err(InboundError::from_name)?;
-                let [a, b] = self.asked.rtype().0.to_be_bytes();
+                let [a, b] = self.request.rtype().0.to_be_bytes();
                 let [c, d] = Class::IN.0.to_be_bytes();
                 if name != self.apex || message.get(end..end + 4) != Some(&[a, b, c, d]) {
                     return Err(InboundError::WrongResponse("the question differs"));
@@ -278,10 +283,15 @@ impl InboundTransfer {
             }
             _ => return Err(InboundError::WrongResponse("it does not have exactly one question")),
         };
-        Ok((header.counts[1], at))
+        Ok((header.counts[1], offset))
     }
 
-    fn take_record(&mut self, owner: NameRef<'_>, fixed: Fixed, rdata: &[u8]) -> Result<(), InboundError> {
+    fn process_record(
+        &mut self,
+        owner: NameRef<'_>,
+        fixed: FixedFields,
+        rdata: &[u8],
+    ) -> Result<(), InboundError> {
         if self.is_up_to_date {
             // The following records lead to a version that the server already has.
             return Ok(());
@@ -291,38 +301,41 @@ impl InboundTransfer {
             return Err(InboundError::TooManyRecords { records: self.bounds.records });
         }
         // Charge uncompressed sizes: compression can expand two octets to 255.
-        self.charge((owner.len() + rdata.len() + RECORD_CHARGE) as u64)?;
+        self.charge((owner.len() + rdata.len() + RECORD_CHARGE_BYTES) as u64)?;
         if fixed.class != Class::IN || fixed.rtype.is_meta() {
             return Err(InboundError::NoZoneData { rtype: fixed.rtype, class: fixed.class });
         }
         if fixed.rtype == Rtype::SOA && owner == self.apex.view() {
             let serial = soa_serial(rdata).ok_or(InboundError::NoSoaFirst)?;
-            return self.take_soa(serial, owner, fixed, rdata);
+            return self.process_soa(serial, owner, fixed, rdata);
         }
-        match self.phase {
-            Phase::Begin => Err(InboundError::NoSoaFirst),
-            Phase::Complete => Err(InboundError::RecordsAfterEnd),
-            Phase::Opened => {
-                self.phase = Phase::Whole;
-                self.keep(owner, fixed, rdata);
+        match self.position {
+            Position::Start => Err(InboundError::NoSoaFirst),
+            Position::Complete => Err(InboundError::RecordsAfterEnd),
+            Position::AfterFirstSoa => {
+                self.position = Position::WholeZone;
+                self.add_record(owner, fixed, rdata);
                 Ok(())
             }
-            Phase::Whole | Phase::Removing { .. } | Phase::Adding { .. } => {
-                self.keep(owner, fixed, rdata);
+            Position::WholeZone | Position::Removing { .. } | Position::Adding { .. } => {
+                self.add_record(owner, fixed, rdata);
                 Ok(())
             }
         }
     }
 
     /// Charges `bytes` of memory to the transfer.
+    ///
+    /// # Errors
+    /// Fails if the limit of octets is exceeded.
     fn charge(&mut self, bytes: u64) -> Result<(), InboundError> {
         self.charged += bytes;
         let octets = self.bounds.octets;
         if self.charged.max(self.octets) <= octets {
             return Ok(());
         }
-        Err(match self.phase {
-            Phase::Removing { .. } | Phase::Adding { .. } => InboundError::StepsTooLarge { octets },
+        Err(match self.position {
+            Position::Removing { .. } | Position::Adding { .. } => InboundError::StepsTooLarge { octets },
             _ => InboundError::TooLarge { octets },
         })
     }
@@ -332,65 +345,69 @@ impl InboundTransfer {
         if self.steps.len() as u64 >= self.bounds.steps {
             return Err(InboundError::TooManySteps { steps: self.bounds.steps });
         }
-        self.charge(STEP_CHARGE)
+        self.charge(STEP_CHARGE_BYTES)
     }
 
-    fn take_soa(
+    fn process_soa(
         &mut self,
         serial: u32,
         owner: NameRef<'_>,
-        fixed: Fixed,
+        fixed: FixedFields,
         rdata: &[u8],
     ) -> Result<(), InboundError> {
-        self.phase = match (self.phase, self.asked) {
-            (Phase::Begin, asked) => {
-                self.newest = (serial, rdata.to_vec());
-                match asked {
-                    InboundRequest::Ixfr { serial: here } if !serial::is_before(here, serial) => {
+        self.position = match (self.position, self.request) {
+            (Position::Start, request) => {
+                self.first_soa = (serial, rdata.to_vec());
+                match request {
+                    InboundRequest::Ixfr { serial: local_serial }
+                        if !serial::is_before(local_serial, serial) =>
+                    {
                         self.is_up_to_date = true;
-                        Phase::Complete
+                        Position::Complete
                     }
                     _ => {
                         // If the whole zone follows, this record is part of it. Otherwise it is
                         // discarded.
-                        self.keep(owner, fixed, rdata);
-                        Phase::Opened
+                        self.add_record(owner, fixed, rdata);
+                        Position::AfterFirstSoa
                     }
                 }
             }
-            (Phase::Opened, InboundRequest::Ixfr { serial: here }) if serial == here => {
+            (Position::AfterFirstSoa, InboundRequest::Ixfr { serial: local_serial })
+                if serial == local_serial =>
+            {
                 self.begin_step()?;
                 self.builder = Builder::default();
-                self.keep(owner, fixed, rdata);
-                Phase::Removing { from: serial }
+                self.add_record(owner, fixed, rdata);
+                Position::Removing { from: serial }
             }
             // The SOA record may be the only record of the zone.
-            (Phase::Opened | Phase::Whole, _) => {
+            (Position::AfterFirstSoa | Position::WholeZone, _) => {
                 self.check_last(serial, rdata)?;
-                Phase::Complete
+                Position::Complete
             }
-            (Phase::Removing { from }, _) => {
+            (Position::Removing { from }, _) => {
                 if !serial::is_before(from, serial) {
                     return Err(InboundError::Order { from, to: serial });
                 }
-                self.removed = Some(self.close_side()?);
-                self.keep(owner, fixed, rdata);
-                Phase::Adding { to: serial }
+                self.removed = Some(self.finish_side()?);
+                self.add_record(owner, fixed, rdata);
+                Position::Adding { to: serial }
             }
-            (Phase::Adding { to }, _) => {
-                self.close_step()?;
-                if to == self.newest.0 {
+            (Position::Adding { to }, _) => {
+                self.finish_step()?;
+                if to == self.first_soa.0 {
                     self.check_last(serial, rdata)?;
-                    Phase::Complete
-                } else if serial == to && serial::is_before(to, self.newest.0) {
+                    Position::Complete
+                } else if serial == to && serial::is_before(to, self.first_soa.0) {
                     self.begin_step()?;
-                    self.keep(owner, fixed, rdata);
-                    Phase::Removing { from: serial }
+                    self.add_record(owner, fixed, rdata);
+                    Position::Removing { from: serial }
                 } else {
                     return Err(InboundError::Order { from: to, to: serial });
                 }
             }
-            (Phase::Complete, _) => return Err(InboundError::RecordsAfterEnd),
+            (Position::Complete, _) => return Err(InboundError::RecordsAfterEnd),
         };
         Ok(())
     }
@@ -400,18 +417,19 @@ impl InboundTransfer {
     fn check_last(&self, serial: u32, rdata: &[u8]) -> Result<(), InboundError> {
         // The comparison ignores letter case in the two names, but compares the five numbers
         // exactly.
-        let (names, numbers) = rdata.split_at(rdata.len().saturating_sub(SOA_NUMBERS));
+        let (names, numbers) = rdata.split_at(rdata.len().saturating_sub(SOA_NUMBERS_OCTETS));
         let (first_names, first_numbers) =
-            self.newest.1.split_at(self.newest.1.len().saturating_sub(SOA_NUMBERS));
+            self.first_soa.1.split_at(self.first_soa.1.len().saturating_sub(SOA_NUMBERS_OCTETS));
         if first_names.eq_ignore_ascii_case(names) && first_numbers == numbers {
             return Ok(());
         }
-        Err(InboundError::Changed { first: self.newest.0, last: serial })
+        Err(InboundError::Changed { first: self.first_soa.0, last: serial })
     }
 
-    fn keep(&mut self, owner: NameRef<'_>, fixed: Fixed, rdata: &[u8]) {
+    /// Adds a record to the builder, or counts it if its owner is outside the zone.
+    fn add_record(&mut self, owner: NameRef<'_>, fixed: FixedFields, rdata: &[u8]) {
         if !owner.is_at_or_below(self.apex.view()) {
-            self.outside += 1;
+            self.out_of_zone += 1;
             return;
         }
         // RFC 2181 §8: a TTL with the highest bit set counts as zero.
@@ -424,16 +442,20 @@ impl InboundTransfer {
     }
 
     /// Returns the side of a step that was read, in canonical order.
-    fn close_side(&mut self) -> Result<Contents, InboundError> {
+    fn finish_side(&mut self) -> Result<Contents, InboundError> {
         let builder = std::mem::take(&mut self.builder);
         let reading = builder.finish(Some(&self.apex)).map_err(|error| InboundError::Zone(error.fault))?;
         Ok(reading.contents)
     }
 
-    fn close_step(&mut self) -> Result<(), InboundError> {
-        let added = self.close_side()?;
+    fn finish_step(&mut self) -> Result<(), InboundError> {
+        let added = self.finish_side()?;
         let removed = self.removed.take().unwrap_or_else(|| Contents::empty(&self.apex));
-        self.steps.push(ChangeSet::from_sides(&self.apex, to_run(&removed), to_run(&added)));
+        self.steps.push(ChangeSet::from_sides(
+            &self.apex,
+            to_nodes_builder(&removed),
+            to_nodes_builder(&added),
+        ));
         Ok(())
     }
 
@@ -442,23 +464,24 @@ impl InboundTransfer {
     /// # Errors
     /// Fails if the response is incomplete, or if its records do not form a zone.
     pub fn finish(self) -> Result<TransferContent, InboundError> {
-        let serial = self.newest.0;
-        match self.phase {
-            Phase::Complete if self.is_up_to_date => Ok(TransferContent::UpToDate { serial }),
-            Phase::Complete if !self.steps.is_empty() => Ok(TransferContent::Ixfr(self.steps)),
-            Phase::Complete => {
+        let serial = self.first_soa.0;
+        match self.position {
+            Position::Complete if self.is_up_to_date => Ok(TransferContent::UpToDate { serial }),
+            Position::Complete if !self.steps.is_empty() => Ok(TransferContent::Ixfr(self.steps)),
+            Position::Complete => {
                 let finished = self.builder.finish(Some(&self.apex));
                 let ParsedZone { contents, warnings } =
                     finished.map_err(|error| InboundError::Zone(error.fault))?;
                 Ok(TransferContent::Axfr { contents, warnings })
             }
-            Phase::Opened if self.is_only_newer() => Ok(TransferContent::Newer),
+            Position::AfterFirstSoa if self.is_single_newer_soa() => Ok(TransferContent::Newer),
             _ => Err(InboundError::Truncated { records: self.records }),
         }
     }
 }
 
-fn to_run(contents: &Contents) -> NodesBuilder {
+/// Returns a builder with all nodes of `contents`.
+fn to_nodes_builder(contents: &Contents) -> NodesBuilder {
     let mut run = NodesBuilder::default();
     run.push_nodes(contents, 0..contents.node_count());
     run
@@ -466,6 +489,6 @@ fn to_run(contents: &Contents) -> NodesBuilder {
 
 /// Returns the serial of an SOA record's RDATA with uncompressed names.
 fn soa_serial(rdata: &[u8]) -> Option<u32> {
-    let numbers = rdata.get(rdata.len().checked_sub(SOA_NUMBERS)?..)?;
+    let numbers = rdata.get(rdata.len().checked_sub(SOA_NUMBERS_OCTETS)?..)?;
     Some(u32::from_be_bytes(*numbers.first_chunk::<4>()?))
 }

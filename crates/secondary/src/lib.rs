@@ -78,11 +78,11 @@ pub enum PublishError {
     NoLongerWanted(String),
 }
 
-/// The operations that transfers need from the server. These functions are called on threads that
-/// may block: [`publish`](ZoneStore::publish), [`store`](ZoneStore::store),
-/// [`store_timers`](ZoneStore::store_timers) and [`store_rejected`](ZoneStore::store_rejected). The
-/// others are called in the single thread of all transfers, and must return immediately even while
-/// the zone is in use.
+/// The operations that transfers need from the server. [`publish`](ZoneStore::publish),
+/// [`store`](ZoneStore::store), [`store_timers`](ZoneStore::store_timers) and
+/// [`store_rejected`](ZoneStore::store_rejected) are called on threads that may block. All other
+/// functions are called in the single thread of all transfers, and must return immediately even
+/// while the zone is in use.
 pub trait ZoneStore: Send + Sync + 'static {
     /// Returns the local version of the zone, even if the zone has expired.
     fn contents(&self, apex: &Name) -> Option<Arc<Contents>>;
@@ -116,15 +116,16 @@ pub trait ZoneStore: Send + Sync + 'static {
     /// Stores the time of the last refresh. Called on threads that may block.
     fn store_timers(&self, _apex: &Name, _timers: Timers) {}
 
-    /// Stores which versions were rejected; an empty list removes the record. Called on threads
-    /// that may block.
+    /// Stores which versions were rejected. With an empty list, removes the stored list. Called on
+    /// threads that may block.
     fn store_rejected(&self, _apex: &Name, _rejected: RejectedVersions) {}
 
     /// Removes the stored state of the zone.
     fn forget(&self, _apex: &Name) {}
 
     /// Sets the time at which the zone expires, for secondaries that request it (RFC 7314 §3.2).
-    /// `None`: the zone has no local version. Called at the start and after each change.
+    /// `None`: the zone has no local version. Called after each change, and when a zone with
+    /// a local version is added.
     fn set_expiry(&self, _apex: &Name, _expires: Option<Instant>) {}
 
     /// Returns the TSIG keys.

@@ -34,16 +34,16 @@ enum State {
 /// The state of a primary.
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
-    /// Number of failures since the last success.
+    /// Number of failures of this primary since its last success.
     failures: u32,
-    /// Until this time, the primary is queried last.
-    avoided_until: u64,
+    /// Until this time, the primary is queried after primaries without a recent failure.
+    queried_last_until: u64,
     /// The last rejected version of this primary. Another primary may have a valid version with the
     /// same serial.
     rejected: Option<Rejected>,
 }
 
-/// A NOTIFY or request that needs a round.
+/// A NOTIFY or a request of an operator, which may cause a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hint {
     /// The serial in the NOTIFY.
@@ -76,11 +76,11 @@ pub struct Machine {
     /// The state of each primary.
     health: Vec<Health>,
     /// The SOA record of the local version.
-    held: Option<LocalSoa>,
+    local_soa: Option<LocalSoa>,
     refreshed: Option<LastRefresh>,
     is_expired: bool,
     state: State,
-    /// The primaries that are not queried yet in this round.
+    /// The primaries that are not queried yet in this round, in the order of the queries.
     remaining: VecDeque<usize>,
     /// The cause of this round.
     hint: Hint,
@@ -94,31 +94,33 @@ pub struct Machine {
     /// Start of the last round.
     round_start: u64,
     /// Until this time, no NOTIFY begins a round, because the last NOTIFY with a serial was false.
-    quiet_until: u64,
+    notify_ignored_until: u64,
     /// Whether a version was rejected in this round. If so, the NOTIFY that began the round named a
     /// version that a primary has.
     has_rejected: bool,
+    /// Number of failed rounds since the last successful one.
     failed_rounds: u32,
-    /// Whether the next transfer requests the whole zone.
+    /// Whether the next transfer requests the whole zone, because a version was rejected and an
+    /// incremental transfer may be the cause.
     wants_whole: bool,
     /// The index of the primary that last answered.
     preferred: usize,
-    /// State of the generator in [`add_jitter`](Self::add_jitter).
+    /// State of the generator in [`apply_jitter`](Self::apply_jitter).
     jitter_state: u64,
     actions: VecDeque<Action>,
 }
 
 impl Machine {
-    /// Returns the machine of a zone. `held` describes the local version, and `refreshed` the last
-    /// refresh of this version; `uses_ixfr`: whether to request IXFR if there is a local version;
-    /// `primaries`: number of primaries (at least one); `seed`: any number that differs between
-    /// zones, so that their rounds are distributed over time.
+    /// Returns the machine of a zone. `local_soa` describes the local version, and `refreshed` the
+    /// last refresh of this version; `uses_ixfr`: whether to request IXFR if there is a local
+    /// version; `primaries`: number of primaries (at least one); `seed`: any number that differs
+    /// between zones, so that their rounds are distributed over time.
     #[must_use]
     pub fn new(
         timing: Timing,
         uses_ixfr: bool,
         primaries: usize,
-        held: Option<LocalSoa>,
+        local_soa: Option<LocalSoa>,
         refreshed: Option<LastRefresh>,
         seed: u64,
         now: u64,
@@ -127,9 +129,9 @@ impl Machine {
             timing,
             uses_ixfr,
             health: vec![Health::default(); primaries.max(1)],
-            held,
+            local_soa,
             // A time in the future was stored while the clock was wrong.
-            refreshed: held.map(|_| {
+            refreshed: local_soa.map(|_| {
                 let LastRefresh { at, left } = refreshed.unwrap_or(LastRefresh { at: now, left: None });
                 LastRefresh { at: at.min(now), left }
             }),
@@ -141,7 +143,7 @@ impl Machine {
             pending_hint: None,
             next_round_at: Some(now),
             round_start: 0,
-            quiet_until: 0,
+            notify_ignored_until: 0,
             has_rejected: false,
             failed_rounds: 0,
             wants_whole: false,
@@ -149,9 +151,9 @@ impl Machine {
             jitter_state: seed,
             actions: VecDeque::new(),
         };
-        if let (Some(held), Some(LastRefresh { at, left })) = (held, refreshed) {
-            let wait = machine.refresh_wait(held, left);
-            machine.next_round_at = Some((at.min(now) + machine.add_jitter(wait)).max(now));
+        if let (Some(local_soa), Some(LastRefresh { at, left })) = (local_soa, refreshed) {
+            let wait = machine.refresh_wait(local_soa, left);
+            machine.next_round_at = Some((at.min(now) + machine.apply_jitter(wait)).max(now));
         }
         machine
     }
@@ -198,16 +200,16 @@ impl Machine {
 
     /// Milliseconds from a success to the expiry, according to the SOA record and the settings.
     fn expire_limit(&self) -> Option<u64> {
-        self.held.map(|held| self.timing.expire.milliseconds(held.expire))
+        self.local_soa.map(|local_soa| self.timing.expire.milliseconds(local_soa.expire))
     }
 
     /// Returns the milliseconds until expiry if a primary with the local version reports `expire`
     /// seconds, or nothing (`None`).
     fn time_until_expiry(&self, expire: Option<u32>) -> u64 {
-        let (Some(held), Some(limit)) = (self.held, self.expire_limit()) else { return 0 };
+        let (Some(local_soa), Some(limit)) = (self.local_soa, self.expire_limit()) else { return 0 };
         match expire {
             // The configured bounds apply to SOA records. They do not extend the reported time.
-            Some(seconds) if seconds < held.expire => limit.min(u64::from(seconds) * 1000),
+            Some(seconds) if seconds < local_soa.expire => limit.min(u64::from(seconds) * 1000),
             // RFC 7314 §4: a value is used only if it is less than the time in the SOA record.
             _ => limit,
         }
@@ -216,7 +218,7 @@ impl Machine {
     /// The SOA record of the local version.
     #[must_use]
     pub const fn local_soa(&self) -> Option<LocalSoa> {
-        self.held
+        self.local_soa
     }
 
     /// Whether the zone has expired.
@@ -257,8 +259,8 @@ impl Machine {
 
     /// Whether the active transfer may replace the local version by a version with any serial.
     #[must_use]
-    pub const fn takes_any_serial(&self) -> bool {
-        self.held.is_none() || self.hint.is_whole
+    pub const fn accepts_any_serial(&self) -> bool {
+        self.local_soa.is_none() || self.hint.is_whole
     }
 
     /// Handles a timeout. The caller calls this at the time of [`Machine::poll_timeout`].
@@ -297,8 +299,8 @@ impl Machine {
                 self.record_failure(primary, now);
                 self.query_next_primary(now);
             }
-            (Event::Transferred { ended, expire }, State::Transferring { primary, is_ixfr }) => {
-                self.handle_transfer(primary, is_ixfr, ended, expire, now);
+            (Event::Transferred { outcome, expire }, State::Transferring { primary, is_ixfr }) => {
+                self.handle_transfer(primary, is_ixfr, outcome, expire, now);
             }
             // The event belongs to an activity that has ended.
             (Event::Serial { .. } | Event::ProbeFailed | Event::Transferred { .. }, _) => {}
@@ -322,7 +324,7 @@ impl Machine {
         } else if self.needs_round(hint, now) {
             self.hint = hint;
             let at = if hint.is_forced || hint.serial.is_some() {
-                if hint.is_forced { now } else { now.max(self.quiet_until) }
+                if hint.is_forced { now } else { now.max(self.notify_ignored_until) }
             } else {
                 now.max(self.round_start + NOTIFY_INTERVAL_MS)
             };
@@ -342,17 +344,17 @@ impl Machine {
             Some(primary) => self.is_rejected(primary, serial, now),
             None => (0..self.health.len()).all(|primary| self.is_rejected(primary, serial, now)),
         };
-        self.held.is_none_or(|held| serial::is_before(held.serial, serial)) && !is_rejected
+        self.local_soa.is_none_or(|local_soa| serial::is_before(local_soa.serial, serial)) && !is_rejected
     }
 
-    fn rejected_of(&self, primary: usize) -> Option<Rejected> {
+    fn rejected_version_of(&self, primary: usize) -> Option<Rejected> {
         self.health.get(primary)?.rejected
     }
 
     /// Whether the version with this serial from this primary was rejected and must not be
     /// transferred again now.
     fn is_rejected(&self, primary: usize, serial: u32, now: u64) -> bool {
-        self.rejected_of(primary).is_some_and(|rejected| {
+        self.rejected_version_of(primary).is_some_and(|rejected| {
             rejected.serial == serial && rejected.whole_at.is_none_or(|whole_at| now < whole_at)
         })
     }
@@ -367,7 +369,7 @@ impl Machine {
 
     /// Returns the versions that were rejected as whole zones: the index of each primary, and the
     /// serial.
-    pub fn rejected_wholes(&self) -> impl Iterator<Item = (usize, u32)> {
+    pub fn rejected_whole_zones(&self) -> impl Iterator<Item = (usize, u32)> {
         let rejected = self.health.iter().map(|health| health.rejected).enumerate();
         rejected.filter_map(|(primary, rejected)| {
             rejected.filter(|rejected| rejected.whole_at.is_none()).map(|rejected| (primary, rejected.serial))
@@ -390,18 +392,18 @@ impl Machine {
         self.round_start = now;
         self.next_round_at = None;
         (self.confirmed_left, self.has_rejected) = (None, false);
-        self.remaining = self.order_of_primaries(now);
+        self.remaining = self.rank_primaries(now);
         self.query_next_primary(now);
     }
 
     /// Orders the primaries: first the sender of the NOTIFY, then primaries without a recent
     /// failure, then primaries with a recent failure. In each group, the primary that last answered
     /// comes first, and the others follow in configuration order.
-    fn order_of_primaries(&self, now: u64) -> VecDeque<usize> {
+    fn rank_primaries(&self, now: u64) -> VecDeque<usize> {
         let mut order: Vec<usize> = (0..self.health.len()).collect();
         let rank = |primary: &usize| {
             let is_notifier = self.hint.primary == Some(*primary);
-            let is_avoided = self.health[*primary].avoided_until > now;
+            let is_avoided = self.health[*primary].queried_last_until > now;
             (!is_notifier, is_avoided, *primary != self.preferred)
         };
         order.sort_by_key(rank);
@@ -412,16 +414,16 @@ impl Machine {
     fn query_next_primary(&mut self, now: u64) {
         let Some(primary) = self.remaining.pop_front() else {
             if self.hint.serial.is_some() && !self.has_rejected {
-                self.quiet_until = now + NOTIFY_INTERVAL_MS;
+                self.notify_ignored_until = now + NOTIFY_INTERVAL_MS;
             }
             match self.confirmed_left {
-                Some(left) => self.end_refreshed(left, now),
-                None => self.end_failed(now),
+                Some(left) => self.end_successful_round(left, now),
+                None => self.end_failed_round(now),
             }
             return;
         };
         // After a rejection, check the serial first, because the zone may be large.
-        if self.hint.is_whole || (self.held.is_none() && self.rejected_of(primary).is_none()) {
+        if self.hint.is_whole || (self.local_soa.is_none() && self.rejected_version_of(primary).is_none()) {
             self.transfer(primary, false);
         } else {
             self.state = State::Probing { primary };
@@ -436,12 +438,12 @@ impl Machine {
 
     fn handle_serial(&mut self, primary: usize, serial: u32, expire: Option<u32>, now: u64) {
         self.record_success(primary);
-        if self.held.is_some_and(|held| held.serial == serial) {
-            return self.handle_current(expire, now);
+        if self.local_soa.is_some_and(|local_soa| local_soa.serial == serial) {
+            return self.handle_up_to_date(expire, now);
         }
-        let is_newer = self.held.is_none_or(|held| serial::is_before(held.serial, serial));
+        let is_newer = self.local_soa.is_none_or(|local_soa| serial::is_before(local_soa.serial, serial));
         if is_newer && !self.is_rejected(primary, serial, now) {
-            self.transfer(primary, self.held.is_some() && self.uses_ixfr && !self.wants_whole);
+            self.transfer(primary, self.local_soa.is_some() && self.uses_ixfr && !self.wants_whole);
         } else {
             self.query_next_primary(now);
         }
@@ -449,7 +451,7 @@ impl Machine {
 
     /// Handles a primary that has the local version. If a NOTIFY named a newer version, queries the
     /// next primary, which may have that version.
-    fn handle_current(&mut self, expire: Option<u32>, now: u64) {
+    fn handle_up_to_date(&mut self, expire: Option<u32>, now: u64) {
         // RFC 7314 §4: a previous, higher value stays valid.
         let previous = self.expires_at().map_or(0, |at| at.saturating_sub(now));
         let left = self.time_until_expiry(expire).max(previous).max(self.confirmed_left.unwrap_or(0));
@@ -457,12 +459,12 @@ impl Machine {
         let is_newer_known = self
             .hint
             .serial
-            .zip(self.held)
-            .is_some_and(|(serial, held)| serial::is_before(held.serial, serial));
+            .zip(self.local_soa)
+            .is_some_and(|(serial, local_soa)| serial::is_before(local_soa.serial, serial));
         if is_newer_known {
             self.query_next_primary(now);
         } else {
-            self.end_refreshed(left, now);
+            self.end_successful_round(left, now);
         }
     }
 
@@ -470,24 +472,26 @@ impl Machine {
         &mut self,
         primary: usize,
         is_ixfr: bool,
-        ended: InboundOutcome,
+        outcome: InboundOutcome,
         expire: Option<u32>,
         now: u64,
     ) {
-        match ended {
-            InboundOutcome::Published(held) => {
+        match outcome {
+            InboundOutcome::Published(local_soa) => {
                 self.record_success(primary);
-                self.held = Some(held);
+                self.local_soa = Some(local_soa);
                 self.wants_whole = false;
                 self.clear_rejected();
                 let left = self.time_until_expiry(expire);
                 // A published version is served. If no time is left, the zone expires again.
                 self.is_expired &= left > 0;
-                self.end_refreshed(left, now);
+                self.end_successful_round(left, now);
             }
-            InboundOutcome::UpToDate { serial } if self.held.is_some_and(|held| held.serial == serial) => {
+            InboundOutcome::UpToDate { serial }
+                if self.local_soa.is_some_and(|local_soa| local_soa.serial == serial) =>
+            {
                 self.record_success(primary);
-                self.handle_current(expire, now);
+                self.handle_up_to_date(expire, now);
             }
             InboundOutcome::UpToDate { .. } => self.query_next_primary(now),
             InboundOutcome::IxfrFailed if is_ixfr => self.transfer(primary, false),
@@ -531,7 +535,7 @@ impl Machine {
                 let is_retryable =
                     |health: &&mut Health| health.rejected.is_none_or(|old| old.whole_at.is_some());
                 self.health.iter_mut().filter(is_retryable).for_each(|health| health.rejected = rejected);
-                self.end_failed(now);
+                self.end_failed_round(now);
             }
         }
     }
@@ -547,13 +551,13 @@ impl Machine {
         let wait = self.retry_wait();
         if let Some(health) = self.health.get_mut(primary) {
             let doubled = wait.saturating_mul(1 << health.failures.min(16));
-            health.avoided_until = now + doubled.min(RETRY_MAX_MS.max(wait));
+            health.queried_last_until = now + doubled.min(RETRY_MAX_MS.max(wait));
             health.failures = health.failures.saturating_add(1);
         }
     }
 
     /// Ends a round in which a primary has the local version. `left`: milliseconds until expiry.
-    fn end_refreshed(&mut self, left: u64, now: u64) {
+    fn end_successful_round(&mut self, left: u64, now: u64) {
         let left = Some(left).filter(|left| self.expire_limit().is_none_or(|limit| *left < limit));
         self.refreshed = Some(LastRefresh { at: now, left });
         self.failed_rounds = 0;
@@ -562,29 +566,29 @@ impl Machine {
             self.actions.push_back(Action::Restore);
         }
         self.actions.push_back(Action::Store);
-        let wait = self.held.map_or(FIRST_RETRY_MS, |held| self.refresh_wait(held, left));
-        let wait = self.add_jitter(wait);
+        let wait = self.local_soa.map_or(FIRST_RETRY_MS, |local_soa| self.refresh_wait(local_soa, left));
+        let wait = self.apply_jitter(wait);
         self.end_round(now + wait, now);
     }
 
     /// Returns the milliseconds until the next round after a success: REFRESH, or half of the time
     /// until expiry if that is less. By then, the primary may have been refreshed itself.
-    fn refresh_wait(&self, held: LocalSoa, left: Option<u64>) -> u64 {
-        let refresh = self.timing.refresh.milliseconds(held.refresh);
+    fn refresh_wait(&self, local_soa: LocalSoa, left: Option<u64>) -> u64 {
+        let refresh = self.timing.refresh.milliseconds(local_soa.refresh);
         let wait_min = u64::from(self.timing.retry.min) * 1000;
         left.map_or(refresh, |left| refresh.min((left / 2).max(wait_min)))
     }
 
     /// Ends a round in which no primary confirmed the local version or had a new one.
-    fn end_failed(&mut self, now: u64) {
+    fn end_failed_round(&mut self, now: u64) {
         self.failed_rounds = self.failed_rounds.saturating_add(1);
         let wait = self.retry_wait();
-        let wait = self.add_jitter(wait);
+        let wait = self.apply_jitter(wait);
         self.end_round(now + wait, now);
     }
 
     /// The time at which a failure at `now` is retried. The next round begins no earlier, because
-    /// [`add_jitter`](Self::add_jitter) shortens the wait by at most a tenth.
+    /// [`apply_jitter`](Self::apply_jitter) shortens the wait by at most a tenth.
     fn retry_at(&self, now: u64) -> u64 {
         let wait = self.retry_wait();
         now + wait - wait / 10
@@ -593,8 +597,8 @@ impl Machine {
     /// Returns the milliseconds until the next round after a failure: RETRY if there is a local
     /// version. Otherwise the wait doubles after each failed round.
     fn retry_wait(&self) -> u64 {
-        match self.held {
-            Some(held) => self.timing.retry.milliseconds(held.retry),
+        match self.local_soa {
+            Some(local_soa) => self.timing.retry.milliseconds(local_soa.retry),
             None => {
                 let doublings = self.failed_rounds.saturating_sub(1).min(16);
                 (FIRST_RETRY_MS << doublings).min(RETRY_MAX_MS)
@@ -613,9 +617,9 @@ impl Machine {
         }
     }
 
-    /// Returns 90 to 100 percent of `wait`, at random. Without this, zones that were loaded
+    /// Returns `wait` reduced by up to 10 percent, at random. Otherwise, zones that were loaded
     /// together would always be refreshed at the same time.
-    fn add_jitter(&mut self, wait: u64) -> u64 {
+    fn apply_jitter(&mut self, wait: u64) -> u64 {
         // SplitMix64; any uniform distribution is sufficient.
         self.jitter_state = self.jitter_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.jitter_state;

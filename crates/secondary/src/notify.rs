@@ -21,7 +21,7 @@ use std::net::IpAddr;
 pub struct ReceivedNotify {
     /// The apex of the zone, in lower case.
     pub apex: Name,
-    /// The serial of the sender, if the message has one; a hint (RFC 1996 §3.7).
+    /// The serial in the message, if it has one. It is only a hint (RFC 1996 §3.7).
     pub serial: Option<u32>,
     /// The address of the sender.
     pub sender: IpAddr,
@@ -37,17 +37,17 @@ pub enum NotifyRole {
     /// The server is a secondary of the zone.
     Secondary {
         /// Whether the sender is a primary or is permitted by configuration.
-        allows: bool,
+        is_sender_permitted: bool,
     },
 }
 
 /// Handles the NOTIFY `message` of `sender`. Writes the complete response without TSIG to `out`;
 /// `out` stays empty if there is no response. Returns the content of the message if the server must
-/// act on it. `ask` returns the role for the zone; its argument is the apex in lower case.
+/// act on it. `role_of` returns the role for the zone; its argument is the apex in lower case.
 pub fn handle(
     message: &[u8],
     sender: IpAddr,
-    ask: impl FnOnce(NameRef<'_>) -> NotifyRole,
+    role_of: impl FnOnce(NameRef<'_>) -> NotifyRole,
     out: &mut Vec<u8>,
 ) -> Option<ReceivedNotify> {
     out.clear();
@@ -55,17 +55,17 @@ pub fn handle(
     if header.flags & flags::QR != 0 || header.opcode() != opcode::NOTIFY {
         return None;
     }
-    let Some(told) = read(message, header) else {
+    let Some(parsed) = parse_notify(message, header) else {
         respond(header, &[], Rcode::FORMERR, out);
         return None;
     };
-    let (rcode, is_taken) = match ask(told.apex.view()) {
+    let (rcode, is_accepted) = match role_of(parsed.apex.view()) {
         NotifyRole::NotServed | NotifyRole::Primary => (Rcode::NOTAUTH, false),
-        NotifyRole::Secondary { allows: false } => (Rcode::REFUSED, false),
-        NotifyRole::Secondary { allows: true } => (Rcode::NOERROR, true),
+        NotifyRole::Secondary { is_sender_permitted: false } => (Rcode::REFUSED, false),
+        NotifyRole::Secondary { is_sender_permitted: true } => (Rcode::NOERROR, true),
     };
-    respond(header, told.question, rcode, out);
-    is_taken.then_some(ReceivedNotify { apex: told.apex, serial: told.serial, sender })
+    respond(header, parsed.question, rcode, out);
+    is_accepted.then_some(ReceivedNotify { apex: parsed.apex, serial: parsed.serial, sender })
 }
 
 /// The content of a message.
@@ -77,7 +77,7 @@ struct ParsedNotify<'m> {
 
 /// Parses one question for SOA, and the optional SOA record. RFC 1996 §3.7 permits other types, but
 /// none was ever defined.
-fn read(message: &[u8], header: Header) -> Option<ParsedNotify<'_>> {
+fn parse_notify(message: &[u8], header: Header) -> Option<ParsedNotify<'_>> {
     if header.counts[0] != 1 {
         return None;
     }
@@ -89,17 +89,18 @@ fn read(message: &[u8], header: Header) -> Option<ParsedNotify<'_>> {
         return None;
     }
     let end = HEADER + name.len() + 4;
-    let serial = if header.counts[1] > 0 { read_hint(message, end, name)? } else { None };
+    let serial = if header.counts[1] > 0 { parse_serial(message, end, name)? } else { None };
     // RFC 4343 §3: the lookup of the zone uses lower case. The response repeats the question as
     // received.
     Some(ParsedNotify { apex: name.to_canonical(), serial, question: &message[HEADER..end] })
 }
 
-/// Returns the serial of the SOA record at `at`. The outer `None`: the record cannot be read.
-fn read_hint(message: &[u8], at: usize, apex: NameRef<'_>) -> Option<Option<u32>> {
+/// Returns the serial of the record at `offset` if it is the SOA record of `apex`, else
+/// `Some(None)`. Returns `None` if the record cannot be read.
+fn parse_serial(message: &[u8], offset: usize, apex: NameRef<'_>) -> Option<Option<u32>> {
     let (mut owner, mut rdata) = (Vec::with_capacity(MAX_NAME), Vec::with_capacity(64));
-    let (fixed, _) = read_record(message, at, &mut owner, &mut rdata).ok()?;
-    let is_soa = fixed.rtype == Rtype::SOA && NameRef::from_checked(&owner) == apex;
+    let (fixed, _) = read_record(message, offset, &mut owner, &mut rdata).ok()?;
+    let is_soa = fixed.rtype == Rtype::SOA && NameRef::from_wire_unchecked(&owner) == apex;
     let numbers = rdata.len().checked_sub(20).and_then(|start| rdata[start..].first_chunk::<4>());
     Some(numbers.filter(|_| is_soa).map(|octets| u32::from_be_bytes(*octets)))
 }

@@ -12,7 +12,7 @@ pub struct TransfersOptions {
     /// Maximum number of concurrent transfers.
     pub transfers: usize,
     /// Maximum number of concurrent transfers from one primary.
-    pub transfers_each: usize,
+    pub transfers_per_primary: usize,
     /// Maximum number of concurrent SOA queries to primaries.
     pub probes: usize,
     /// Maximum duration of a transfer, without verification.
@@ -31,12 +31,12 @@ pub struct TransfersOptions {
 }
 
 impl Default for TransfersOptions {
-    /// 10 transfers, 2 from one primary, 100 SOA queries; 2 hours, 30 seconds; 100 NOTIFY messages
-    /// per second.
+    /// 10 transfers, 2 of them from one primary; 100 SOA queries; 2 hours for a transfer, and 30
+    /// seconds without data; 100 NOTIFY messages per second.
     fn default() -> Self {
         Self {
             transfers: 10,
-            transfers_each: 2,
+            transfers_per_primary: 2,
             probes: 100,
             time_limit: Duration::from_secs(7200),
             idle_limit: Duration::from_secs(30),

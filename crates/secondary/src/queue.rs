@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 
 /// Jobs of one kind, each for a primary. A number identifies a job.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct JobQueue {
     /// Maximum number of running jobs.
     running_max: usize,
     /// Maximum number of running jobs of one primary.
-    running_each_max: usize,
+    running_per_primary_max: usize,
     /// Number of running jobs.
     running: usize,
     primaries: BTreeMap<SocketAddr, Jobs>,
     /// The primary of the last job. The search for the next job begins after it.
-    last: Option<SocketAddr>,
+    last_primary: Option<SocketAddr>,
 }
 
 #[derive(Debug, Default)]
@@ -23,14 +23,14 @@ struct Jobs {
     running: usize,
 }
 
-impl Queue {
-    pub(super) fn new(running_max: usize, running_each_max: usize) -> Self {
+impl JobQueue {
+    pub(super) fn new(running_max: usize, running_per_primary_max: usize) -> Self {
         Self {
             running_max: running_max.max(1),
-            running_each_max: running_each_max.max(1),
+            running_per_primary_max: running_per_primary_max.max(1),
             running: 0,
             primaries: BTreeMap::new(),
-            last: None,
+            last_primary: None,
         }
     }
 
@@ -38,22 +38,23 @@ impl Queue {
         self.primaries.entry(primary).or_default().waiting.push_back(job);
     }
 
-    /// Returns the next job that the limits permit. [`Queue::release`] frees its slot.
+    /// Returns the next job that the limits permit. [`JobQueue::release`] frees its slot.
     pub(super) fn pop(&mut self) -> Option<(SocketAddr, u64)> {
         if self.running >= self.running_max {
             return None;
         }
-        let can_start = |jobs: &Jobs| !jobs.waiting.is_empty() && jobs.running < self.running_each_max;
-        let is_after_last = |address: &SocketAddr| self.last.is_none_or(|last| *address > last);
-        let mut found =
+        let can_start = |jobs: &Jobs| !jobs.waiting.is_empty() && jobs.running < self.running_per_primary_max;
+        let is_after_last =
+            |address: &SocketAddr| self.last_primary.is_none_or(|last_primary| *address > last_primary);
+        let mut after_last =
             self.primaries.iter().filter(|(address, jobs)| can_start(jobs) && is_after_last(address));
         let mut from_start = self.primaries.iter().filter(|(_, jobs)| can_start(jobs));
-        let address = *found.next().or_else(|| from_start.next())?.0;
+        let address = *after_last.next().or_else(|| from_start.next())?.0;
         let jobs = self.primaries.get_mut(&address)?;
         let job = jobs.waiting.pop_front()?;
         jobs.running += 1;
         self.running += 1;
-        self.last = Some(address);
+        self.last_primary = Some(address);
         Some((address, job))
     }
 
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn limits_hold_and_primaries_take_turns() {
-        let mut queue = Queue::new(3, 2);
+        let mut queue = JobQueue::new(3, 2);
         for job in 0..4 {
             queue.push(address(1), job);
         }

@@ -109,7 +109,7 @@ pub struct ZoneStatus {
     pub primary: String,
     /// Time at which a primary last confirmed the local version.
     pub refreshed: Option<u64>,
-    /// Time of the next round.
+    /// Time of the next round; `None` during a round.
     pub next: Option<u64>,
     /// Time at which the zone expires or expired.
     pub expires: Option<u64>,
@@ -154,11 +154,11 @@ pub struct Counts {
     pub notify_refused: u64,
     /// Number of NOTIFY messages without a response after all attempts.
     pub notify_unanswered: u64,
-    /// The incremental transfers in `up_to_date`, `failed` and `refused`.
-    pub by_steps: IxfrOutcomes,
+    /// How many of the transfers in `up_to_date`, `failed` and `refused` were incremental.
+    pub ixfr_outcomes: IxfrOutcomes,
 }
 
-/// Results of transfers that published nothing.
+/// Numbers of incremental transfers that published nothing, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IxfrOutcomes {
     /// No newer version was found.
@@ -179,7 +179,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn of(&self, kind: TransferKind, since: u64) -> TransferProgress {
+    pub(super) fn read(&self, kind: TransferKind, since: u64) -> TransferProgress {
         TransferProgress {
             kind,
             octets: self.octets.load(Relaxed),
@@ -209,7 +209,7 @@ impl ZoneSnapshot {
     pub(super) fn status(&self) -> ZoneStatus {
         let mut status = self.status.clone();
         if let Some(TransferSnapshot { progress, kind, since }) = &self.transfer {
-            status.transfer = Some(progress.of(*kind, *since));
+            status.transfer = Some(progress.read(*kind, *since));
             if progress.is_publishing.load(Relaxed) {
                 status.phase = Phase::Publishing;
             }

@@ -8,7 +8,7 @@ use super::status::{Counts, Progress, TransferKind};
 use super::timing::LocalSoa;
 use super::{PublishError, ReceivedVersion, SecondaryZone, ZoneStore};
 use crate::inbound::{
-    InboundError, InboundRequest, InboundTransfer, TransferContent, apply_steps, push_question,
+    InboundError, InboundRequest, InboundTransfer, TransferContent, apply_steps, push_transfer_query,
 };
 use crate::notify::OutgoingNotify;
 use nonesuch_proto::message::{Header, Message, Rcode, Section, flags, push_query};
@@ -33,7 +33,7 @@ pub(super) fn random_id() -> Result<u16, ExchangeError> {
     Ok(u16::from_be_bytes(octets))
 }
 
-/// The version of a primary.
+/// The version that a primary has.
 pub(super) struct Version {
     pub(super) serial: u32,
     /// Seconds until the zone expires at the primary, if the response has them.
@@ -57,25 +57,25 @@ const fn is_edns_error(rcode: Rcode) -> bool {
 /// Queries for the SOA record with datagrams, then over TCP if no attempt gives a complete
 /// response.
 async fn query_soa(apex: &Name, has_edns: bool, primary: &Peer<'_>) -> Result<Vec<u8>, ExchangeError> {
-    let question = || {
-        let mut question = Vec::with_capacity(300);
-        push_query(apex, Rtype::SOA, random_id()?, 0, &mut question);
+    let build_query = || {
+        let mut query = Vec::with_capacity(300);
+        push_query(apex, Rtype::SOA, random_id()?, 0, &mut query);
         if has_edns {
-            exchange::push_expire_question(&mut question);
+            exchange::push_expire_request(&mut query);
         }
-        Ok::<_, ExchangeError>(question)
+        Ok::<_, ExchangeError>(query)
     };
     let is_complete =
         |answer: &Vec<u8>| answer.get(2).is_some_and(|octet| octet & (flags::TC >> 8) as u8 == 0);
     for timeout in PROBE_TIMEOUTS {
-        match primary.ask(question()?, timeout).await {
+        match primary.query_once(build_query()?, timeout).await {
             Ok(answer) if is_complete(&answer) => return Ok(answer),
             Ok(_) => break,
             Err(error) if primary.remote.tls.is_some() => return Err(error),
             Err(_) => {}
         }
     }
-    primary.ask_by_stream(question()?, PROBE_TIMEOUTS[2]).await
+    primary.query_over_stream(build_query()?, PROBE_TIMEOUTS[2]).await
 }
 
 /// Returns the serial in the response to an SOA query.
@@ -90,38 +90,39 @@ fn read_serial(answer: &[u8], apex: &Name) -> Result<u32, ExchangeError> {
     let is_soa =
         |record: &&nonesuch_proto::message::Record| record.rtype == Rtype::SOA && record.owner == *apex;
     let soa = message.section(Section::Answer).find(is_soa);
-    let held = soa.and_then(|record| LocalSoa::from_rdata(&record.rdata));
-    held.map(|held| held.serial).ok_or(ExchangeError::NoSoa)
+    let soa = soa.and_then(|record| LocalSoa::from_rdata(&record.rdata));
+    soa.map(|soa| soa.serial).ok_or(ExchangeError::NoSoa)
 }
 
 /// Sends a NOTIFY, and returns the complete response.
-pub(super) async fn announce(
-    announcement: &OutgoingNotify,
+pub(super) async fn send_notify(
+    notify: &OutgoingNotify,
     keys: &TsigKeys,
     options: &TransfersOptions,
 ) -> Result<Vec<u8>, ExchangeError> {
-    let mut message = announcement.message.clone();
+    let mut message = notify.message.clone();
     message[..2].copy_from_slice(&random_id()?.to_be_bytes());
-    let secondary = Peer { remote: &announcement.remote, keys, options };
-    secondary.ask(message, Duration::from_millis(announcement.timeout_ms)).await
+    let secondary = Peer { remote: &notify.remote, keys, options };
+    secondary.query_once(message, Duration::from_millis(notify.timeout_ms)).await
 }
 
 /// A transfer to execute.
 pub(super) struct Job {
     pub(super) settings: Arc<SecondaryZone>,
+    /// The index of the primary in `settings`.
     pub(super) primary: usize,
     /// Whether to request IXFR from the local version.
     pub(super) is_ixfr: bool,
-    /// The local version, if an older version must not replace it.
+    /// The SOA record of the local version, if only a newer version may replace it.
     pub(super) local_soa: Option<LocalSoa>,
-    pub(super) host: Arc<dyn ZoneStore>,
+    pub(super) zone_store: Arc<dyn ZoneStore>,
     pub(super) options: Arc<TransfersOptions>,
     pub(super) progress: Arc<Progress>,
 }
 
 /// The result of a transfer.
 pub(super) struct Report {
-    pub(super) ended: InboundOutcome,
+    pub(super) outcome: InboundOutcome,
     pub(super) error: Option<ExchangeError>,
     /// Seconds until the zone expires at the primary, if the response has them.
     pub(super) expire: Option<u32>,
@@ -138,12 +139,14 @@ pub(super) struct Report {
 impl Report {
     /// Returns the report for a transfer that ended by a panic.
     pub(super) fn broken(is_ixfr: bool, key: Option<Name>) -> Self {
-        Self { error: Some(ExchangeError::BrokeOff), ..Self::begun(is_ixfr, key) }
+        Self { error: Some(ExchangeError::Panicked), ..Self::begun(is_ixfr, key) }
     }
 
+    /// Returns the report for a transfer that has begun. Without further changes, it is a failed
+    /// one.
     const fn begun(is_ixfr: bool, key: Option<Name>) -> Self {
         Self {
-            ended: InboundOutcome::Failed,
+            outcome: InboundOutcome::Failed,
             error: None,
             expire: None,
             key,
@@ -161,9 +164,9 @@ impl Report {
         let Self { kind, messages, records, octets, seconds, .. } = self;
         let key = self.key.as_ref().map(tracing::field::display);
         let error = self.error.as_ref().map(tracing::field::display);
-        match self.ended {
-            InboundOutcome::Published(held) => {
-                let serial = held.serial;
+        match self.outcome {
+            InboundOutcome::Published(soa) => {
+                let serial = soa.serial;
                 tracing::info!(name: "zone-transferred", %zone, serial, %peer, %kind, key, messages, records, octets, seconds, "zone transferred");
             }
             InboundOutcome::UpToDate { serial } => {
@@ -210,22 +213,22 @@ impl Report {
         counts.messages += self.messages;
         counts.octets += self.octets;
         let steps = u64::from(self.kind == TransferKind::Ixfr);
-        match self.ended {
+        match self.outcome {
             InboundOutcome::Published(_) => {
                 counts.axfr += 1 - steps;
                 counts.ixfr += steps;
             }
             InboundOutcome::UpToDate { .. } => {
                 counts.up_to_date += 1;
-                counts.by_steps.up_to_date += steps;
+                counts.ixfr_outcomes.up_to_date += steps;
             }
             InboundOutcome::Rejected { .. } => {
                 counts.refused += 1;
-                counts.by_steps.refused += steps;
+                counts.ixfr_outcomes.refused += steps;
             }
             InboundOutcome::IxfrFailed | InboundOutcome::Failed | InboundOutcome::PublishFailed { .. } => {
                 counts.failed += 1;
-                counts.by_steps.failed += steps;
+                counts.ixfr_outcomes.failed += steps;
             }
             InboundOutcome::NoLongerWanted => {}
         }
@@ -234,13 +237,13 @@ impl Report {
 
 /// Why a transfer produced no version.
 struct Failure {
-    ended: InboundOutcome,
+    outcome: InboundOutcome,
     error: Box<ExchangeError>,
 }
 
 impl Failure {
-    fn new(ended: InboundOutcome, error: impl Into<ExchangeError>) -> Self {
-        Self { ended, error: Box::new(error.into()) }
+    fn new(outcome: InboundOutcome, error: impl Into<ExchangeError>) -> Self {
+        Self { outcome, error: Box::new(error.into()) }
     }
 }
 
@@ -252,7 +255,7 @@ impl<E: Into<ExchangeError>> From<E> for Failure {
 
 /// Transfers a zone and publishes it.
 pub(super) async fn transfer(job: Job) -> Report {
-    let began = Instant::now();
+    let start = Instant::now();
     let key = job.settings.primaries.get(job.primary).and_then(|remote| remote.key.clone());
     let mut report = Report::begun(job.is_ixfr, key);
     let outcome = match receive_in_time(&job).await {
@@ -262,7 +265,7 @@ pub(super) async fn transfer(job: Job) -> Report {
                 (inbound.messages(), inbound.records(), inbound.octets());
             job.progress.is_publishing.store(true, Relaxed);
             let publishing = tokio::task::spawn_blocking(move || publish(&job, inbound, old.as_deref()));
-            let broken = |_| Err(ExchangeError::PublishingBrokeOff.into());
+            let broken = |_| Err(ExchangeError::PublishingPanicked.into());
             publishing.await.unwrap_or_else(broken)
         }
         Err(failure) => {
@@ -271,17 +274,17 @@ pub(super) async fn transfer(job: Job) -> Report {
         }
     };
     match outcome {
-        Ok((ended, kind)) => (report.ended, report.kind) = (ended, kind),
-        Err(Failure { ended, error }) => (report.ended, report.error) = (ended, Some(*error)),
+        Ok((outcome, kind)) => (report.outcome, report.kind) = (outcome, kind),
+        Err(Failure { outcome, error }) => (report.outcome, report.error) = (outcome, Some(*error)),
     }
-    report.seconds = began.elapsed().as_secs_f64();
+    report.seconds = start.elapsed().as_secs_f64();
     report
 }
 
 /// The response of a primary.
 struct ReceivedTransfer {
     inbound: InboundTransfer,
-    /// The version that the primary's changes refer to.
+    /// The local version from which IXFR was requested; `None` for AXFR.
     old: Option<Arc<Contents>>,
     /// Seconds until the zone expires at the primary.
     expire: Option<u32>,
@@ -289,37 +292,41 @@ struct ReceivedTransfer {
 
 async fn receive_in_time(job: &Job) -> Result<ReceivedTransfer, Failure> {
     let limit = job.options.time_limit;
-    let too_slow = |_| Err(ExchangeError::TooSlow(limit.as_secs()).into());
-    tokio::time::timeout(limit, receive(job, true)).await.unwrap_or_else(too_slow)
+    let timed_out = |_| Err(ExchangeError::TimedOut(limit.as_secs()).into());
+    tokio::time::timeout(limit, receive(job, true)).await.unwrap_or_else(timed_out)
 }
 
 /// Sends the query, and reads all messages of the response.
 async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure> {
     let remote = job.settings.primaries.get(job.primary).ok_or(ExchangeError::NoPrimary)?;
     let apex = &job.settings.apex;
-    let old = job.host.contents(apex).filter(|_| job.is_ixfr);
+    let old = job.zone_store.contents(apex).filter(|_| job.is_ixfr);
     let soa = old.as_ref().and_then(|old| old.apex_rrset(Rtype::SOA)?.rdatas().next());
-    let held = soa.and_then(LocalSoa::from_rdata);
-    let asked = held.map_or(InboundRequest::Axfr, |held| InboundRequest::Ixfr { serial: held.serial });
+    let old_soa = soa.and_then(LocalSoa::from_rdata);
+    let request =
+        old_soa.map_or(InboundRequest::Axfr, |old_soa| InboundRequest::Ixfr { serial: old_soa.serial });
     let id = random_id()?;
-    let mut question = Vec::with_capacity(600);
-    push_question(apex, asked, soa.unwrap_or_default(), id, &mut question);
+    let mut query = Vec::with_capacity(600);
+    push_transfer_query(apex, request, soa.unwrap_or_default(), id, &mut query);
     if has_edns {
-        exchange::push_expire_question(&mut question);
+        exchange::push_expire_request(&mut query);
     }
-    let primary = Peer { remote, keys: &job.host.keys(), options: &job.options };
-    let mut verifier = primary.sign(&mut question)?;
+    let primary = Peer { remote, keys: &job.zone_store.keys(), options: &job.options };
+    let mut verifier = primary.sign(&mut query)?;
     let mut connection = primary.connect(job.options.idle_limit).await?;
-    connection.send(&question).await?;
-    let mut inbound = InboundTransfer::new(apex.clone(), id, asked, job.settings.bounds);
+    connection.send(&query).await?;
+    let mut inbound = InboundTransfer::new(apex.clone(), id, request, job.settings.bounds);
     let (mut message, mut expire) = (Vec::new(), None);
     loop {
         if let Err(error) = connection.receive(&mut message).await {
             // RFC 1995 §2: over UDP, a primary responds with a single SOA record to request a query
             // over TCP. Some primaries do so over TCP.
-            let ended =
-                if inbound.is_only_newer() { InboundOutcome::IxfrFailed } else { InboundOutcome::Failed };
-            return Err(Failure::new(ended, error));
+            let outcome = if inbound.is_single_newer_soa() {
+                InboundOutcome::IxfrFailed
+            } else {
+                InboundOutcome::Failed
+            };
+            return Err(Failure::new(outcome, error));
         }
         let mut end = message.len();
         if let Some(verifier) = &mut verifier {
@@ -333,7 +340,7 @@ async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure>
             Err(InboundError::Rcode(rcode)) if has_edns && is_edns_error(rcode) => {
                 return Box::pin(receive(job, false)).await;
             }
-            Err(error) => return Err(blame(error, asked)),
+            Err(error) => return Err(classify_error(error, request)),
         };
         job.progress.octets.store(inbound.octets(), Relaxed);
         job.progress.records.store(inbound.records(), Relaxed);
@@ -347,12 +354,13 @@ async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure>
     Ok(ReceivedTransfer { inbound, old, expire })
 }
 
-/// Converts an error, and decides whether to transfer the whole zone instead.
-fn blame(error: InboundError, asked: InboundRequest) -> Failure {
-    let is_lasting = matches!(error, InboundError::Rcode(Rcode::SERVFAIL | Rcode(9)));
-    let by_steps = asked != InboundRequest::Axfr && error.may_be_had_whole() && !is_lasting;
-    let ended = if by_steps { InboundOutcome::IxfrFailed } else { InboundOutcome::Failed };
-    Failure::new(ended, error)
+/// Converts an error of the response to `request`. If a transfer of the whole zone may succeed, the
+/// outcome is [`InboundOutcome::IxfrFailed`].
+fn classify_error(error: InboundError, request: InboundRequest) -> Failure {
+    let applies_to_whole = matches!(error, InboundError::Rcode(Rcode::SERVFAIL | Rcode(9)));
+    let may_retry_whole = request != InboundRequest::Axfr && error.may_succeed_as_axfr() && !applies_to_whole;
+    let outcome = if may_retry_whole { InboundOutcome::IxfrFailed } else { InboundOutcome::Failed };
+    Failure::new(outcome, error)
 }
 
 /// Builds the zone from the received records, and publishes it with verification.
@@ -361,15 +369,15 @@ fn publish(
     inbound: InboundTransfer,
     old: Option<&Contents>,
 ) -> Result<(InboundOutcome, TransferKind), Failure> {
-    let asked = if old.is_some() { InboundRequest::Ixfr { serial: 0 } } else { InboundRequest::Axfr };
+    let request = if old.is_some() { InboundRequest::Ixfr { serial: 0 } } else { InboundRequest::Axfr };
     let outside = inbound.out_of_zone();
     let apex = &job.settings.apex;
     let primary = job.settings.primaries[job.primary].clone();
-    let (received, kind) = match inbound.finish().map_err(|error| blame(error, asked))? {
+    let (received, kind) = match inbound.finish().map_err(|error| classify_error(error, request))? {
         TransferContent::UpToDate { serial } => {
             return Ok((InboundOutcome::UpToDate { serial }, TransferKind::Ixfr));
         }
-        TransferContent::Newer => return Err(ExchangeError::OnlySoa.into()),
+        TransferContent::Newer => return Err(ExchangeError::OnlyFirstSoa.into()),
         TransferContent::Axfr { contents, warnings } => {
             for warning in warnings.iter().take(3) {
                 tracing::warn!(name: "zone-warning", zone = %apex, %warning, "zone {apex}: transferred version: {warning}");
@@ -377,7 +385,7 @@ fn publish(
             (ReceivedVersion { primary, contents, steps: Vec::new() }, TransferKind::Axfr)
         }
         TransferContent::Ixfr(steps) => {
-            let old = old.ok_or(ExchangeError::UnaskedSteps)?;
+            let old = old.ok_or(ExchangeError::UnrequestedIxfr)?;
             let (contents, _) =
                 apply_steps(old, &steps).map_err(|error| Failure::new(InboundOutcome::IxfrFailed, error))?;
             (ReceivedVersion { primary, contents, steps }, TransferKind::Ixfr)
@@ -386,22 +394,22 @@ fn publish(
     if outside > 0 {
         tracing::warn!(name: "out-of-zone-records", zone = %apex, records = outside, "zone {apex}: ignored out-of-zone records");
     }
-    let held = LocalSoa::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
+    let new_soa = LocalSoa::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
     // Several servers may share an address, and one of them may have an older version. Without an
     // explicit request, the zone never returns to an older version.
-    if job.local_soa.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
-        return Ok((InboundOutcome::UpToDate { serial: held.serial }, kind));
+    if job.local_soa.is_some_and(|local_soa| !serial::is_before(local_soa.serial, new_soa.serial)) {
+        return Ok((InboundOutcome::UpToDate { serial: new_soa.serial }, kind));
     }
-    match job.host.publish(apex, received) {
-        Ok(()) => Ok((InboundOutcome::Published(held), kind)),
-        Err(refused) => {
-            let serial = held.serial;
-            let ended = match refused {
+    match job.zone_store.publish(apex, received) {
+        Ok(()) => Ok((InboundOutcome::Published(new_soa), kind)),
+        Err(publish_error) => {
+            let serial = new_soa.serial;
+            let outcome = match publish_error {
                 PublishError::Rejected { verdict, .. } => InboundOutcome::Rejected { serial, verdict },
                 PublishError::Failed(_) => InboundOutcome::PublishFailed { serial },
                 PublishError::NoLongerWanted(_) => InboundOutcome::NoLongerWanted,
             };
-            Err(Failure::new(ended, refused))
+            Err(Failure::new(outcome, publish_error))
         }
     }
 }

@@ -32,15 +32,15 @@ impl Transfers {
 const NOW: u64 = 1_750_000_000_000;
 const HOUR: u64 = 3_600_000;
 
-const HELD: LocalSoa = LocalSoa { serial: 10, refresh: 7200, retry: 3600, expire: 1_209_600 };
+const INITIAL_SOA: LocalSoa = LocalSoa { serial: 10, refresh: 7200, retry: 3600, expire: 1_209_600 };
 
-fn held(serial: u32) -> LocalSoa {
-    LocalSoa { serial, ..HELD }
+fn soa_with_serial(serial: u32) -> LocalSoa {
+    LocalSoa { serial, ..INITIAL_SOA }
 }
 
-fn machine(primaries: usize, held: Option<LocalSoa>, refreshed: Option<u64>) -> Machine {
+fn machine(primaries: usize, local_soa: Option<LocalSoa>, refreshed: Option<u64>) -> Machine {
     let refreshed = refreshed.map(|at| LastRefresh { at, left: None });
-    Machine::new(Timing::default(), true, primaries, held, refreshed, 1, NOW)
+    Machine::new(Timing::default(), true, primaries, local_soa, refreshed, 1, NOW)
 }
 
 fn actions(machine: &mut Machine) -> Vec<Action> {
@@ -48,7 +48,7 @@ fn actions(machine: &mut Machine) -> Vec<Action> {
 }
 
 /// Passes an event to the machine, and returns its actions.
-fn tell(machine: &mut Machine, event: Event, now: u64) -> Vec<Action> {
+fn handle(machine: &mut Machine, event: Event, now: u64) -> Vec<Action> {
     machine.handle_event(event, now);
     actions(machine)
 }
@@ -74,13 +74,13 @@ const fn notified(serial: Option<u32>) -> Event {
     Event::Notified { serial, primary: None }
 }
 
-const fn ended(ended: InboundOutcome) -> Event {
-    Event::Transferred { ended, expire: None }
+const fn transferred(transferred: InboundOutcome) -> Event {
+    Event::Transferred { outcome: transferred, expire: None }
 }
 
 /// The version was rejected until its serial changes.
 const fn refused(serial: u32) -> Event {
-    ended(InboundOutcome::Rejected { serial, verdict: RejectionPeriod::Final })
+    transferred(InboundOutcome::Rejected { serial, verdict: RejectionPeriod::Final })
 }
 
 /// The primary has the version with this serial.
@@ -101,9 +101,9 @@ fn assert_next(machine: &Machine, now: u64, wait: u64) {
 
 /// Returns a machine whose version was confirmed at `NOW`.
 fn fresh(primaries: usize) -> Machine {
-    let mut machine = machine(primaries, Some(HELD), None);
+    let mut machine = machine(primaries, Some(INITIAL_SOA), None);
     assert_eq!(wake(&mut machine, NOW), [probe(0)]);
-    assert_eq!(tell(&mut machine, has(10), NOW), [Action::Store]);
+    assert_eq!(handle(&mut machine, has(10), NOW), [Action::Store]);
     machine
 }
 
@@ -112,8 +112,11 @@ fn a_zone_that_is_not_here_is_transferred_at_once() {
     let mut machine = machine(2, None, None);
     assert_eq!(machine.poll_timeout(), Some(NOW));
     assert_eq!(wake(&mut machine, NOW), [whole(0)]);
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(3))), NOW + 5), [Action::Store]);
-    assert_eq!((machine.local_soa(), refreshed(&machine)), (Some(held(3)), Some(NOW + 5)));
+    assert_eq!(
+        handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(3))), NOW + 5),
+        [Action::Store]
+    );
+    assert_eq!((machine.local_soa(), refreshed(&machine)), (Some(soa_with_serial(3)), Some(NOW + 5)));
     assert_next(&machine, NOW + 5, 2 * HOUR);
 }
 
@@ -123,7 +126,7 @@ fn without_a_zone_waits_double_up_to_an_hour() {
     let mut now = NOW;
     for wait in [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600].map(|seconds| seconds * 1000) {
         assert_eq!(wake(&mut machine, now), [whole(0)]);
-        assert_eq!(tell(&mut machine, ended(InboundOutcome::Failed), now), []);
+        assert_eq!(handle(&mut machine, transferred(InboundOutcome::Failed), now), []);
         assert_next(&machine, now, wait);
         now = machine.poll_timeout().unwrap();
     }
@@ -131,7 +134,7 @@ fn without_a_zone_waits_double_up_to_an_hour() {
 
 #[test]
 fn a_zone_that_was_stored_waits_for_its_time() {
-    let mut machine = machine(1, Some(HELD), Some(NOW - HOUR));
+    let mut machine = machine(1, Some(INITIAL_SOA), Some(NOW - HOUR));
     let next = machine.next_round().unwrap();
     assert!((NOW - HOUR + 2 * HOUR * 9 / 10..=NOW + HOUR).contains(&next));
     assert_eq!(wake(&mut machine, next - 1), []);
@@ -140,17 +143,17 @@ fn a_zone_that_was_stored_waits_for_its_time() {
 
 #[test]
 fn a_clock_that_was_ahead_does_no_harm() {
-    let machine = machine(1, Some(HELD), Some(NOW + 1000 * HOUR));
+    let machine = machine(1, Some(INITIAL_SOA), Some(NOW + 1000 * HOUR));
     assert_next(&machine, NOW, 2 * HOUR);
     assert_eq!(refreshed(&machine), Some(NOW));
 }
 
 #[test]
 fn a_zone_that_expired_while_the_server_was_down_is_not_served() {
-    let mut machine = machine(1, Some(HELD), Some(NOW - 1_209_600_000));
+    let mut machine = machine(1, Some(INITIAL_SOA), Some(NOW - 1_209_600_000));
     assert_eq!(wake(&mut machine, NOW), [Action::Expire, probe(0)]);
     assert!(machine.is_expired());
-    assert_eq!(tell(&mut machine, has(10), NOW), [Action::Restore, Action::Store]);
+    assert_eq!(handle(&mut machine, has(10), NOW), [Action::Restore, Action::Store]);
     assert!(!machine.is_expired());
 }
 
@@ -159,46 +162,49 @@ fn newer_versions_are_transferred_by_steps_and_older_ones_are_not() {
     let mut machine = fresh(1);
     let mut now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
-    assert_eq!(tell(&mut machine, has(11), now), [steps(0)]);
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(11))), now), [Action::Store]);
+    assert_eq!(handle(&mut machine, has(11), now), [steps(0)]);
+    assert_eq!(
+        handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(11))), now),
+        [Action::Store]
+    );
     now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
     // An outdated primary does not confirm the local version, so the wait is that after a failure.
-    assert_eq!(tell(&mut machine, has(10), now), []);
+    assert_eq!(handle(&mut machine, has(10), now), []);
     assert_next(&machine, now, HOUR);
     now = machine.poll_timeout().unwrap();
     wake(&mut machine, now);
     // Half of the number circle away (RFC 1982): neither newer nor older.
-    assert_eq!(tell(&mut machine, has(11u32.wrapping_add(1 << 31)), now), []);
+    assert_eq!(handle(&mut machine, has(11u32.wrapping_add(1 << 31)), now), []);
 }
 
 #[test]
 fn steps_that_cannot_be_had_are_followed_by_the_whole_zone() {
     let mut machine = fresh(1);
-    tell(&mut machine, notified(Some(11)), NOW);
-    tell(&mut machine, has(11), NOW);
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::IxfrFailed), NOW), [whole(0)]);
+    handle(&mut machine, notified(Some(11)), NOW);
+    handle(&mut machine, has(11), NOW);
+    assert_eq!(handle(&mut machine, transferred(InboundOutcome::IxfrFailed), NOW), [whole(0)]);
     // There is no endless loop.
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::IxfrFailed), NOW), []);
+    assert_eq!(handle(&mut machine, transferred(InboundOutcome::IxfrFailed), NOW), []);
     assert_next(&machine, NOW, HOUR);
-    let mut plain = Machine::new(Timing::default(), false, 1, Some(HELD), None, 1, NOW);
+    let mut plain = Machine::new(Timing::default(), false, 1, Some(INITIAL_SOA), None, 1, NOW);
     wake(&mut plain, NOW);
-    assert_eq!(tell(&mut plain, has(11), NOW), [whole(0)]);
+    assert_eq!(handle(&mut plain, has(11), NOW), [whole(0)]);
 }
 
 #[test]
 fn primaries_are_asked_in_turn_and_those_that_fail_come_last() {
-    let mut machine = machine(3, Some(HELD), None);
+    let mut machine = machine(3, Some(INITIAL_SOA), None);
     assert_eq!(wake(&mut machine, NOW), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
-    assert_eq!(tell(&mut machine, has(11), NOW), [steps(1)]);
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::Failed), NOW), [probe(2)]);
-    assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), []);
+    assert_eq!(handle(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
+    assert_eq!(handle(&mut machine, has(11), NOW), [steps(1)]);
+    assert_eq!(handle(&mut machine, transferred(InboundOutcome::Failed), NOW), [probe(2)]);
+    assert_eq!(handle(&mut machine, Event::ProbeFailed, NOW), []);
     assert_eq!(machine.failed_rounds(), 1);
     // All primaries failed recently, so the one that answered last is first.
-    assert_eq!(tell(&mut machine, Event::Refresh, NOW + 1), [probe(1)]);
-    assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW + 1), [probe(0)]);
-    assert_eq!(tell(&mut machine, has(10), NOW + 1), [Action::Store]);
+    assert_eq!(handle(&mut machine, Event::Refresh, NOW + 1), [probe(1)]);
+    assert_eq!(handle(&mut machine, Event::ProbeFailed, NOW + 1), [probe(0)]);
+    assert_eq!(handle(&mut machine, has(10), NOW + 1), [Action::Store]);
     let now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
     assert_eq!(machine.failed_rounds(), 0);
@@ -220,7 +226,7 @@ fn failures_are_repeated_at_the_retry_interval_until_the_zone_expires() {
         }
         assert_eq!(wanted, [probe(0)]);
         rounds += 1;
-        tell(&mut machine, Event::ProbeFailed, now);
+        handle(&mut machine, Event::ProbeFailed, now);
         assert_next(&machine, now, HOUR);
     }
     // One round after the refresh interval, the others after the retry interval.
@@ -229,20 +235,20 @@ fn failures_are_repeated_at_the_retry_interval_until_the_zone_expires() {
     let now = machine.poll_timeout().unwrap();
     assert!(now > expiry);
     assert_eq!(wake(&mut machine, now), [probe(0)]);
-    assert_eq!(tell(&mut machine, has(11), now), [steps(0)]);
-    let done = tell(&mut machine, ended(InboundOutcome::Published(held(11))), now);
+    assert_eq!(handle(&mut machine, has(11), now), [steps(0)]);
+    let done = handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(11))), now);
     assert_eq!(done, [Action::Restore, Action::Store]);
 }
 
 #[test]
 fn a_zone_may_expire_during_a_transfer() {
     let mut machine = fresh(1);
-    tell(&mut machine, notified(Some(11)), NOW);
-    tell(&mut machine, has(11), NOW);
+    handle(&mut machine, notified(Some(11)), NOW);
+    handle(&mut machine, has(11), NOW);
     let expiry = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, expiry), [Action::Expire]);
     assert_eq!(machine.poll_timeout(), None);
-    let done = tell(&mut machine, ended(InboundOutcome::Published(held(11))), expiry + 1);
+    let done = handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(11))), expiry + 1);
     assert_eq!(done, [Action::Restore, Action::Store]);
 }
 
@@ -250,20 +256,20 @@ fn a_zone_may_expire_during_a_transfer() {
 fn notifies_begin_a_round_where_they_tell_anything_new() {
     let mut machine = fresh(2);
     for serial in [9, 10] {
-        assert_eq!(tell(&mut machine, notified(Some(serial)), NOW + 1000), []);
+        assert_eq!(handle(&mut machine, notified(Some(serial)), NOW + 1000), []);
         assert!(machine.next_round().unwrap() > NOW + HOUR);
     }
     let event = Event::Notified { serial: Some(11), primary: Some(1) };
-    assert_eq!(tell(&mut machine, event, NOW + 1000), [probe(1)]);
-    assert_eq!(tell(&mut machine, has(11), NOW + 1000), [steps(1)]);
+    assert_eq!(handle(&mut machine, event, NOW + 1000), [probe(1)]);
+    assert_eq!(handle(&mut machine, has(11), NOW + 1000), [steps(1)]);
 }
 
 #[test]
 fn a_notify_of_a_version_that_one_primary_lacks_has_the_others_asked() {
     let mut machine = fresh(2);
-    assert_eq!(tell(&mut machine, notified(Some(11)), NOW), [probe(0)]);
-    assert_eq!(tell(&mut machine, has(10), NOW), [probe(1)]);
-    assert_eq!(tell(&mut machine, has(10), NOW), [Action::Store]);
+    assert_eq!(handle(&mut machine, notified(Some(11)), NOW), [probe(0)]);
+    assert_eq!(handle(&mut machine, has(10), NOW), [probe(1)]);
+    assert_eq!(handle(&mut machine, has(10), NOW), [Action::Store]);
     assert_next(&machine, NOW, 2 * HOUR);
 }
 
@@ -273,10 +279,10 @@ fn notifies_without_a_serial_cannot_have_us_ask_for_ever() {
     let mut rounds = 0;
     for now in NOW..NOW + 1000 {
         let mut wanted = wake(&mut machine, now);
-        wanted.extend(tell(&mut machine, notified(None), now));
+        wanted.extend(handle(&mut machine, notified(None), now));
         if wanted == [probe(0)] {
             rounds += 1;
-            tell(&mut machine, has(10), now);
+            handle(&mut machine, has(10), now);
         }
     }
     assert!((4..=6).contains(&rounds), "{rounds}");
@@ -288,21 +294,24 @@ fn notifies_that_tell_what_is_not_so_cannot_have_us_ask_for_ever() {
     let mut rounds = 0;
     for (now, serial) in (NOW..NOW + 1000).zip(11..) {
         let mut wanted = wake(&mut machine, now);
-        wanted.extend(tell(&mut machine, notified(Some(serial)), now));
+        wanted.extend(handle(&mut machine, notified(Some(serial)), now));
         // Each round queries both primaries, first the one that answered last.
         if let [Action::Probe { primary }] = wanted[..] {
             rounds += 1;
-            assert_eq!(tell(&mut machine, has(10), now), [probe(1 - primary)]);
-            assert_eq!(tell(&mut machine, has(10), now), [Action::Store]);
+            assert_eq!(handle(&mut machine, has(10), now), [probe(1 - primary)]);
+            assert_eq!(handle(&mut machine, has(10), now), [Action::Store]);
         }
     }
     assert!((4..=6).contains(&rounds), "{rounds}");
     // After a true NOTIFY, the next one begins a round immediately too.
     let mut machine = fresh(1);
     for serial in 11..20 {
-        assert_eq!(tell(&mut machine, notified(Some(serial)), NOW), [probe(0)]);
-        assert_eq!(tell(&mut machine, has(serial), NOW), [steps(0)]);
-        assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(serial))), NOW), [Action::Store]);
+        assert_eq!(handle(&mut machine, notified(Some(serial)), NOW), [probe(0)]);
+        assert_eq!(handle(&mut machine, has(serial), NOW), [steps(0)]);
+        assert_eq!(
+            handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(serial))), NOW),
+            [Action::Store]
+        );
     }
 }
 
@@ -310,43 +319,43 @@ fn notifies_that_tell_what_is_not_so_cannot_have_us_ask_for_ever() {
 fn a_first_version_that_is_refused_is_not_had_again_because_of_a_notify_of_it() {
     let mut machine = machine(1, None, None);
     assert_eq!(wake(&mut machine, NOW), [whole(0)]);
-    assert_eq!(tell(&mut machine, notified(Some(7)), NOW), []);
-    assert_eq!(tell(&mut machine, refused(7), NOW), []);
+    assert_eq!(handle(&mut machine, notified(Some(7)), NOW), []);
+    assert_eq!(handle(&mut machine, refused(7), NOW), []);
     assert!(machine.next_round().is_some_and(|at| at > NOW));
     // The serial is checked first in any case, because the zone may be large.
-    assert_eq!(tell(&mut machine, notified(Some(8)), NOW), [probe(0)]);
-    assert_eq!(tell(&mut machine, has(8), NOW), [whole(0)]);
+    assert_eq!(handle(&mut machine, notified(Some(8)), NOW), [probe(0)]);
+    assert_eq!(handle(&mut machine, has(8), NOW), [whole(0)]);
 }
 
 /// The version is transferred once. After that, only the SOA record is queried.
 #[test]
 fn a_version_that_is_rejected_is_not_transferred_again_before_its_serial_changes() {
     for is_here in [false, true] {
-        let mut machine = machine(1, is_here.then_some(HELD), None);
+        let mut machine = machine(1, is_here.then_some(INITIAL_SOA), None);
         wake(&mut machine, NOW);
         if is_here {
             // Transfer the whole zone: an incremental transfer must not be a possible cause of the
             // rejection.
             machine.reconfigure(Timing::default(), false, 1, NOW);
-            assert_eq!(tell(&mut machine, has(11), NOW), [whole(0)]);
+            assert_eq!(handle(&mut machine, has(11), NOW), [whole(0)]);
         }
-        tell(&mut machine, refused(11), NOW);
+        handle(&mut machine, refused(11), NOW);
         if is_here {
             // The new settings arrived during the round, and caused another round.
-            assert_eq!(tell(&mut machine, has(11), NOW), []);
+            assert_eq!(handle(&mut machine, has(11), NOW), []);
         }
         assert_eq!(machine.rejected(), Some(11));
         for _ in 0..50 {
             let now = machine.next_round().unwrap();
             let wanted = wake(&mut machine, now);
             assert_eq!(wanted.last(), Some(&probe(0)));
-            assert_eq!(tell(&mut machine, has(11), now), []);
+            assert_eq!(handle(&mut machine, has(11), now), []);
             assert_eq!(
-                tell(&mut machine, notified(Some(11)), now),
+                handle(&mut machine, notified(Some(11)), now),
                 if machine.is_expired() { vec![probe(0)] } else { vec![] }
             );
             if machine.is_expired() {
-                tell(&mut machine, has(11), now);
+                handle(&mut machine, has(11), now);
             }
         }
         let now = machine.next_round().unwrap();
@@ -354,74 +363,80 @@ fn a_version_that_is_rejected_is_not_transferred_again_before_its_serial_changes
         for (event, is_probed) in
             [(Event::Retransfer, false), (Event::Refresh, true), (Event::Reconsider, true)]
         {
-            let mut wanted = tell(&mut machine, event, now);
+            let mut wanted = handle(&mut machine, event, now);
             // Without a local version, any version of the primary is transferred.
             if is_probed && is_here {
                 assert_eq!(wanted.last(), Some(&probe(0)), "{event:?}");
-                wanted = tell(&mut machine, has(11), now);
+                wanted = handle(&mut machine, has(11), now);
             }
             assert_eq!(wanted.last(), Some(&whole(0)), "{event:?}");
-            tell(&mut machine, refused(11), now);
+            handle(&mut machine, refused(11), now);
         }
         let now = machine.next_round().unwrap();
         wake(&mut machine, now);
-        assert_eq!(tell(&mut machine, has(12), now), [whole(0)]);
-        tell(&mut machine, ended(InboundOutcome::Published(held(12))), now);
-        assert_eq!((machine.rejected(), machine.local_soa()), (None, Some(held(12))));
-        assert_eq!(tell(&mut machine, Event::Reconsider, now), []);
+        assert_eq!(handle(&mut machine, has(12), now), [whole(0)]);
+        handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(12))), now);
+        assert_eq!((machine.rejected(), machine.local_soa()), (None, Some(soa_with_serial(12))));
+        assert_eq!(handle(&mut machine, Event::Reconsider, now), []);
     }
 }
 
 #[test]
 fn a_notify_during_a_round_is_followed_by_one_more_round() {
     let mut machine = fresh(1);
-    tell(&mut machine, notified(Some(11)), NOW);
-    tell(&mut machine, has(11), NOW);
+    handle(&mut machine, notified(Some(11)), NOW);
+    handle(&mut machine, has(11), NOW);
     for serial in [12, 11, 13, 12] {
-        assert_eq!(tell(&mut machine, notified(Some(serial)), NOW), []);
+        assert_eq!(handle(&mut machine, notified(Some(serial)), NOW), []);
     }
-    let done = tell(&mut machine, ended(InboundOutcome::Published(held(12))), NOW);
+    let done = handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(12))), NOW);
     assert_eq!(done, [Action::Store, probe(0)]);
     // Rejected versions that precede the local one are forgotten.
-    tell(&mut machine, notified(Some(13)), NOW);
-    tell(&mut machine, has(13), NOW);
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(13))), NOW), [Action::Store]);
+    handle(&mut machine, notified(Some(13)), NOW);
+    handle(&mut machine, has(13), NOW);
+    assert_eq!(
+        handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(13))), NOW),
+        [Action::Store]
+    );
     assert_next(&machine, NOW, 2 * HOUR);
 }
 
 #[test]
 fn a_version_that_steps_led_to_is_had_once_more_as_a_whole_after_the_retry_interval() {
     let mut machine = fresh(2);
-    tell(&mut machine, notified(Some(11)), NOW);
-    assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
-    assert_eq!(tell(&mut machine, refused(11), NOW), [probe(1)]);
-    assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), []);
-    assert_eq!(machine.local_soa(), Some(HELD));
+    handle(&mut machine, notified(Some(11)), NOW);
+    assert_eq!(handle(&mut machine, has(11), NOW), [steps(0)]);
+    assert_eq!(handle(&mut machine, refused(11), NOW), [probe(1)]);
+    assert_eq!(handle(&mut machine, Event::ProbeFailed, NOW), []);
+    assert_eq!(machine.local_soa(), Some(INITIAL_SOA));
     assert_next(&machine, NOW, HOUR);
     // Another NOTIFY of this primary for the same version has no effect; one for a newer version
     // begins a round.
     let event = Event::Notified { serial: Some(11), primary: Some(0) };
-    assert_eq!(tell(&mut machine, event, NOW + 1), []);
+    assert_eq!(handle(&mut machine, event, NOW + 1), []);
     let mut other = fresh(1);
-    tell(&mut other, notified(Some(11)), NOW);
-    tell(&mut other, has(11), NOW);
-    tell(&mut other, refused(11), NOW);
-    assert_eq!(tell(&mut other, notified(Some(12)), NOW + 1), [probe(0)]);
-    assert_eq!(tell(&mut other, has(12), NOW + 1), [whole(0)]);
+    handle(&mut other, notified(Some(11)), NOW);
+    handle(&mut other, has(11), NOW);
+    handle(&mut other, refused(11), NOW);
+    assert_eq!(handle(&mut other, notified(Some(12)), NOW + 1), [probe(0)]);
+    assert_eq!(handle(&mut other, has(12), NOW + 1), [whole(0)]);
     assert_eq!(wake(&mut machine, NOW + HOUR), [probe(0)]);
-    assert_eq!(tell(&mut machine, has(11), NOW + HOUR), [whole(0)]);
+    assert_eq!(handle(&mut machine, has(11), NOW + HOUR), [whole(0)]);
     let mut faulty = fresh(1);
-    tell(&mut faulty, notified(Some(11)), NOW);
-    tell(&mut faulty, has(11), NOW);
-    tell(&mut faulty, refused(11), NOW);
+    handle(&mut faulty, notified(Some(11)), NOW);
+    handle(&mut faulty, has(11), NOW);
+    handle(&mut faulty, refused(11), NOW);
     wake(&mut faulty, NOW + HOUR);
-    assert_eq!(tell(&mut faulty, has(11), NOW + HOUR), [whole(0)]);
-    tell(&mut faulty, refused(11), NOW + HOUR);
+    assert_eq!(handle(&mut faulty, has(11), NOW + HOUR), [whole(0)]);
+    handle(&mut faulty, refused(11), NOW + HOUR);
     wake(&mut faulty, NOW + 2 * HOUR);
-    assert_eq!(tell(&mut faulty, has(11), NOW + 2 * HOUR), [], "once");
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(11))), NOW + HOUR), [Action::Store]);
-    tell(&mut machine, notified(Some(12)), NOW + HOUR);
-    assert_eq!(tell(&mut machine, has(12), NOW + HOUR), [steps(0)]);
+    assert_eq!(handle(&mut faulty, has(11), NOW + 2 * HOUR), [], "once");
+    assert_eq!(
+        handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(11))), NOW + HOUR),
+        [Action::Store]
+    );
+    handle(&mut machine, notified(Some(12)), NOW + HOUR);
+    assert_eq!(handle(&mut machine, has(12), NOW + HOUR), [steps(0)]);
 }
 
 /// Other primaries are configured during a transfer, which then is not needed any more. The machine
@@ -430,35 +445,38 @@ fn a_version_that_steps_led_to_is_had_once_more_as_a_whole_after_the_retry_inter
 fn a_version_that_is_not_wanted_any_more_is_nobodys_fault() {
     for is_reconfigured in [true, false] {
         let mut machine = fresh(1);
-        tell(&mut machine, notified(Some(11)), NOW);
-        assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
+        handle(&mut machine, notified(Some(11)), NOW);
+        assert_eq!(handle(&mut machine, has(11), NOW), [steps(0)]);
         if is_reconfigured {
             machine.reconfigure(Timing::default(), true, 1, NOW);
-            assert_eq!(tell(&mut machine, ended(InboundOutcome::NoLongerWanted), NOW), [probe(0)]);
+            assert_eq!(handle(&mut machine, transferred(InboundOutcome::NoLongerWanted), NOW), [probe(0)]);
         } else {
-            assert_eq!(tell(&mut machine, ended(InboundOutcome::NoLongerWanted), NOW), []);
+            assert_eq!(handle(&mut machine, transferred(InboundOutcome::NoLongerWanted), NOW), []);
             assert_eq!(wake(&mut machine, NOW + HOUR), [probe(0)]);
         }
         assert_eq!(machine.failed_rounds(), 0);
-        assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
+        assert_eq!(handle(&mut machine, has(11), NOW), [steps(0)]);
     }
 }
 
 #[test]
 fn a_whole_zone_that_was_asked_for_is_had_from_other_primaries() {
     let mut machine = fresh(1);
-    assert_eq!(tell(&mut machine, Event::Retransfer, NOW), [whole(0)]);
+    assert_eq!(handle(&mut machine, Event::Retransfer, NOW), [whole(0)]);
     machine.reconfigure(Timing::default(), true, 1, NOW);
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::NoLongerWanted), NOW), [whole(0)]);
+    assert_eq!(handle(&mut machine, transferred(InboundOutcome::NoLongerWanted), NOW), [whole(0)]);
 }
 
 #[test]
 fn whoever_asks_for_a_refresh_or_the_whole_zone_gets_it() {
     let mut machine = fresh(1);
-    assert_eq!(tell(&mut machine, Event::Refresh, NOW + 1), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::Retransfer, NOW + 2), []);
-    assert_eq!(tell(&mut machine, has(10), NOW + 3), [Action::Store, whole(0)]);
-    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(10))), NOW + 4), [Action::Store]);
+    assert_eq!(handle(&mut machine, Event::Refresh, NOW + 1), [probe(0)]);
+    assert_eq!(handle(&mut machine, Event::Retransfer, NOW + 2), []);
+    assert_eq!(handle(&mut machine, has(10), NOW + 3), [Action::Store, whole(0)]);
+    assert_eq!(
+        handle(&mut machine, transferred(InboundOutcome::Published(soa_with_serial(10))), NOW + 4),
+        [Action::Store]
+    );
     assert_next(&machine, NOW + 4, 2 * HOUR);
 }
 
@@ -473,11 +491,11 @@ fn what_soa_records_ask_for_is_bounded() {
         let held = LocalSoa { serial: 1, refresh: seconds, retry: seconds, expire: seconds };
         let mut machine = Machine::new(timing, true, 1, Some(held), None, 1, NOW);
         wake(&mut machine, NOW);
-        tell(&mut machine, has(1), NOW);
+        handle(&mut machine, has(1), NOW);
         assert_next(&machine, NOW, refresh * 1000);
         assert_eq!(machine.expires_at(), Some(NOW + expire * 1000));
-        tell(&mut machine, Event::Refresh, NOW);
-        tell(&mut machine, Event::ProbeFailed, NOW);
+        handle(&mut machine, Event::Refresh, NOW);
+        handle(&mut machine, Event::ProbeFailed, NOW);
         assert_next(&machine, NOW, retry * 1000);
     }
 }
@@ -488,12 +506,12 @@ fn events_of_what_is_not_under_way_are_passed_over() {
     for event in [
         has(99),
         Event::ProbeFailed,
-        ended(InboundOutcome::Published(held(99))),
-        ended(InboundOutcome::Failed),
+        transferred(InboundOutcome::Published(soa_with_serial(99))),
+        transferred(InboundOutcome::Failed),
     ] {
-        assert_eq!(tell(&mut machine, event, NOW), []);
+        assert_eq!(handle(&mut machine, event, NOW), []);
     }
-    assert_eq!(machine.local_soa(), Some(HELD));
+    assert_eq!(machine.local_soa(), Some(INITIAL_SOA));
 }
 
 #[test]
@@ -502,8 +520,8 @@ fn other_settings_take_effect_at_once() {
     let timing = Timing { refresh: TimeBounds { min: 5, max: 5 }, ..Timing::default() };
     machine.reconfigure(timing, false, 2, NOW);
     assert_eq!(actions(&mut machine), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
-    assert_eq!(tell(&mut machine, has(10), NOW), [Action::Store]);
+    assert_eq!(handle(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
+    assert_eq!(handle(&mut machine, has(10), NOW), [Action::Store]);
     assert_next(&machine, NOW, 5000);
 }
 
@@ -518,15 +536,15 @@ fn any_event() -> impl Strategy<Value = Event> {
         Just(Event::Reconsider),
         serial.clone().prop_map(has),
         Just(Event::ProbeFailed),
-        serial.clone().prop_map(|serial| ended(InboundOutcome::UpToDate { serial })),
-        serial.clone().prop_map(|serial| ended(InboundOutcome::Published(held(serial)))),
-        Just(ended(InboundOutcome::IxfrFailed)),
-        Just(ended(InboundOutcome::Failed)),
+        serial.clone().prop_map(|serial| transferred(InboundOutcome::UpToDate { serial })),
+        serial.clone().prop_map(|serial| transferred(InboundOutcome::Published(soa_with_serial(serial)))),
+        Just(transferred(InboundOutcome::IxfrFailed)),
+        Just(transferred(InboundOutcome::Failed)),
         serial.clone().prop_map(refused),
         (serial.clone(), 0u32..20_000).prop_map(|(serial, seconds)| {
-            ended(InboundOutcome::Rejected { serial, verdict: RejectionPeriod::For { seconds } })
+            transferred(InboundOutcome::Rejected { serial, verdict: RejectionPeriod::For { seconds } })
         }),
-        serial.prop_map(|serial| ended(InboundOutcome::PublishFailed { serial })),
+        serial.prop_map(|serial| transferred(InboundOutcome::PublishFailed { serial })),
     ]
 }
 
@@ -538,7 +556,7 @@ proptest! {
         primaries in 1usize..4,
     ) {
         let mut now = NOW;
-        let mut machine = machine(primaries, is_here.then_some(HELD), None);
+        let mut machine = machine(primaries, is_here.then_some(INITIAL_SOA), None);
         // The current activity: `Some` for an SOA query or a transfer.
         let mut under_way: Option<bool> = None;
         for (event, wait) in events {

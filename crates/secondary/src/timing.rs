@@ -52,11 +52,11 @@ pub struct LastRefresh {
 }
 
 impl LastRefresh {
-    /// Converts stored timers. `ahead`: milliseconds by which the system's clock is ahead of the
-    /// clock of the result.
-    pub(super) fn of(timers: Timers, ahead: i64) -> Self {
+    /// Converts stored timers. `clock_offset_ms`: milliseconds by which the system's clock is ahead
+    /// of the clock of the result.
+    pub(super) fn of(timers: Timers, clock_offset_ms: i64) -> Self {
         Self {
-            at: timers.refreshed.saturating_mul(1000).saturating_add_signed(-ahead),
+            at: timers.refreshed.saturating_mul(1000).saturating_add_signed(-clock_offset_ms),
             left: timers.left.map(|seconds| u64::from(seconds) * 1000),
         }
     }
@@ -72,14 +72,14 @@ impl LastRefresh {
 /// Whether a stored version has expired at `now`, in milliseconds since 1970, according to the
 /// stored timers (RFC 1035 §3.3.13, EXPIRE; RFC 7314 §4). Timers of another version are ignored.
 #[must_use]
-pub fn is_expired(timers: Option<Timers>, held: LocalSoa, timing: Timing, now: u64) -> bool {
-    let Some(timers) = timers.filter(|timers| timers.serial == held.serial) else {
+pub fn is_expired(timers: Option<Timers>, local_soa: LocalSoa, timing: Timing, now: u64) -> bool {
+    let Some(timers) = timers.filter(|timers| timers.serial == local_soa.serial) else {
         return false;
     };
     let refreshed = LastRefresh::of(timers, 0);
     // A time in the future comes from a clock that was wrong, as in `Machine::new`.
     let refreshed = LastRefresh { at: refreshed.at.min(now), ..refreshed };
-    refreshed.expires_at(timing.expire.milliseconds(held.expire)) <= now
+    refreshed.expires_at(timing.expire.milliseconds(local_soa.expire)) <= now
 }
 
 /// Serial and times of the SOA record of the local version; the times are in seconds.
@@ -107,8 +107,8 @@ impl LocalSoa {
     #[must_use]
     pub fn from_rdata(rdata: &[u8]) -> Option<Self> {
         let numbers: &[u8; 20] = rdata.get(rdata.len().checked_sub(20)?..)?.try_into().ok()?;
-        let word =
+        let number_at =
             |at: usize| u32::from_be_bytes([numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]);
-        Some(Self { serial: word(0), refresh: word(4), retry: word(8), expire: word(12) })
+        Some(Self { serial: number_at(0), refresh: number_at(4), retry: number_at(8), expire: number_at(12) })
     }
 }

@@ -59,7 +59,8 @@ fn option(code: u16, data: &[u8]) -> Vec<u8> {
     rdata
 }
 
-/// Reads the options of the query, and appends those of the response.
+/// Reads the options of the query, and appends those of the response, `count` times. Returns the
+/// octets written.
 fn options(rdata: &[u8], count: u64) -> u64 {
     let settings = ReplySettings { nsid: b"site".to_vec(), ..ReplySettings::default() };
     let cookies = Cookies::new(&[[7; 16]]);
@@ -71,7 +72,7 @@ fn options(rdata: &[u8], count: u64) -> u64 {
         let read = ReplyOptions::read(&opt, Transport::Udp, &settings, cookies.as_ref(), CLIENT, NOW);
         edns::push_opt(1232, 0, 0, &mut out);
         if let Ok(read) = read {
-            read.push(&settings, None, 1232 - read.room(&settings), 0, &mut out);
+            read.push(&settings, None, 1232 - read.required_octets(&settings), 0, &mut out);
         }
         octets += out.len() as u64;
     }
@@ -86,8 +87,13 @@ fn rates(count: u64, client: impl Fn(u64) -> IpAddr) -> Result<u64, Box<dyn std:
     let mut sent = 0;
     for turn in 0..count {
         let hash = hash_name(black_box(name.view()));
-        let action =
-            limits.response(turn / 100, client(turn), ResponseCategory::Positive, hash, CookieStatus::Absent);
+        let action = limits.check_response(
+            turn / 100,
+            client(turn),
+            ResponseCategory::Positive,
+            hash,
+            CookieStatus::Absent,
+        );
         sent += u64::from(action == LimitAction::Send);
     }
     Ok(sent)
@@ -104,9 +110,9 @@ fn online(count: u64) -> Result<u64, Box<dyn std::error::Error>> {
             share.begin(turn * 10_000, false, thread_time);
         }
         let client = IpAddr::from(((turn % 100_000) as u32 * 256 + 0x0a00_0000).to_be_bytes());
-        made += u64::from(limits.online(&mut share, client, false, 1));
+        made += u64::from(limits.admit_online(&mut share, client, false, 1));
         if turn % 64 == 63 {
-            share.spent(1000, 64);
+            share.record_work(1000, 64);
         }
     }
     Ok(made)

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let Ok(query) = Query::parse(message) else { continue };
         let query = black_box(query);
         if is_counted {
-            thread.query(&query, message, response);
+            thread.count_query(&query, message, response);
         } else {
             black_box((&query, message, response));
         }

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Port of DNS (RFC 1035 §4.2).
-pub const PORT: u16 = 53;
+pub const DNS_PORT: u16 = 53;
 /// Port of DNS over TLS (RFC 7858 §3.1).
 pub const TLS_PORT: u16 = 853;
 
@@ -27,7 +27,7 @@ pub enum AccessError {
     /// The address has bits set after the prefix.
     #[error("'{given}' has bits set after the prefix: write {meant}")]
     HostBits {
-        /// The text of the entry.
+        /// The prefix as given.
         given: String,
         /// The prefix that contains the address.
         meant: Prefix,
@@ -76,28 +76,32 @@ pub struct AccessEntry {
     /// The TSIG key that the request must be signed with; `None` if no signature is required.
     pub key: Option<Name>,
     /// Whether the entry matches only requests over TLS.
-    pub over_tls: bool,
+    pub requires_tls: bool,
     /// Whether the entry denies the requests that it matches.
-    pub is_denied: bool,
+    pub denies: bool,
 }
 
 impl AccessEntry {
-    /// Whether this entry matches all requests that `other` matches. In a list, `other` after this
-    /// entry has no effect.
+    /// Whether this entry matches all requests that `other` matches. If so, `other` has no effect
+    /// after this entry in a list.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        let addresses = match (&self.prefix, &other.prefix) {
+        let covers_addresses = match (&self.prefix, &other.prefix) {
             (None, _) => true,
             (Some(own), Some(other)) => own.covers(other),
             (Some(_), None) => false,
         };
-        addresses && (self.key.is_none() || self.key == other.key) && (other.over_tls || !self.over_tls)
+        covers_addresses
+            && (self.key.is_none() || self.key == other.key)
+            && (other.requires_tls || !self.requires_tls)
     }
 
     /// Whether the entry matches a request from `address` with the TSIG key `key`.
     fn matches(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
-        let of_key = self.key.as_ref().is_none_or(|wanted| key == Some(wanted.view()));
-        of_key && (over_tls || !self.over_tls) && self.prefix.is_none_or(|prefix| prefix.contains(address))
+        let has_key = self.key.as_ref().is_none_or(|wanted| key == Some(wanted.view()));
+        has_key
+            && (over_tls || !self.requires_tls)
+            && self.prefix.is_none_or(|prefix| prefix.contains(address))
     }
 }
 
@@ -107,26 +111,26 @@ impl FromStr for AccessEntry {
     /// Reads a combination of `192.0.2.0/24`, `key:NAME` and `tls`, separated by spaces, or `any`.
     /// If the text begins with `!`, the entry denies access.
     fn from_str(text: &str) -> Result<Self, AccessError> {
-        let (is_denied, rest) = text.trim().strip_prefix('!').map_or((false, text), |rest| (true, rest));
-        let mut entry = Self { is_denied, ..Self::default() };
+        let (denies, rest) = text.trim().strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        let mut entry = Self { denies, ..Self::default() };
         let mut is_any = false;
         for word in rest.split_ascii_whitespace() {
-            let repeated = || AccessError::Word(word.to_owned());
+            let invalid_word = || AccessError::Word(word.to_owned());
             if let Some(name) = word.strip_prefix("key:") {
                 let earlier = entry.key.replace(read_key_name(name)?);
-                earlier.map_or(Ok(()), |_| Err(repeated()))?;
-            } else if word == "tls" && !entry.over_tls {
-                entry.over_tls = true;
+                earlier.map_or(Ok(()), |_| Err(invalid_word()))?;
+            } else if word == "tls" && !entry.requires_tls {
+                entry.requires_tls = true;
             } else if word == "any" && entry.prefix.is_none() && !is_any {
                 is_any = true;
             } else if word.starts_with(|first: char| first.is_ascii_hexdigit() || first == ':') && !is_any {
                 let earlier = entry.prefix.replace(word.parse()?);
-                earlier.map_or(Ok(()), |_| Err(repeated()))?;
+                earlier.map_or(Ok(()), |_| Err(invalid_word()))?;
             } else {
-                return Err(repeated());
+                return Err(invalid_word());
             }
         }
-        if !is_any && entry.prefix.is_none() && entry.key.is_none() && !entry.over_tls {
+        if !is_any && entry.prefix.is_none() && entry.key.is_none() && !entry.requires_tls {
             return Err(AccessError::Empty);
         }
         Ok(entry)
@@ -143,9 +147,9 @@ impl fmt::Display for AccessEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = self.prefix.map(|prefix| prefix.to_string());
         let key = self.key.as_ref().map(|key| format!("key:{key}"));
-        let tls = self.over_tls.then(|| "tls".to_owned());
+        let tls = self.requires_tls.then(|| "tls".to_owned());
         let words: Vec<String> = [prefix, key, tls].into_iter().flatten().collect();
-        f.write_str(if self.is_denied { "!" } else { "" })?;
+        f.write_str(if self.denies { "!" } else { "" })?;
         if words.is_empty() { f.write_str("any") } else { f.write_str(&words.join(" ")) }
     }
 }
@@ -164,30 +168,30 @@ impl AccessList {
         Self { entries }
     }
 
-    /// Returns a list that permits all requests.
+    /// Returns a list that permits all requests: `any`.
     #[must_use]
-    pub fn anybody() -> Self {
+    pub fn allow_all() -> Self {
         Self::new(vec![AccessEntry::default()])
     }
 
-    /// Whether the first entry permits all requests.
+    /// Whether the list permits all requests, because its first entry is `any`.
     #[must_use]
-    pub fn is_anybody(&self) -> bool {
+    pub fn allows_all(&self) -> bool {
         self.entries.first() == Some(&AccessEntry::default())
     }
 
-    /// Whether an unencrypted request from `address` is permitted. `key` is the key of a verified
-    /// TSIG record.
+    /// Whether an unencrypted request from `address` is permitted. `key` is the key of its verified
+    /// TSIG record; `None`: the request is not signed.
     #[must_use]
     pub fn allows(&self, address: IpAddr, key: Option<NameRef<'_>>) -> bool {
-        self.allows_over(address, key, false)
+        self.allows_request(address, key, false)
     }
 
     /// As [`allows`](Self::allows), for a request over TLS if `over_tls` is true.
     #[must_use]
-    pub fn allows_over(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
+    pub fn allows_request(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
         let first = self.entries.iter().find(|entry| entry.matches(address, key, over_tls));
-        first.is_some_and(|entry| !entry.is_denied)
+        first.is_some_and(|entry| !entry.denies)
     }
 
     /// The entries, in order.

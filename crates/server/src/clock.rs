@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Returns the seconds since 1970, or 0 if the clock is before 1970. Peers reject signatures with
-/// such a time.
+/// Returns the seconds since 1970, or 0 if the clock is before 1970. Other servers reject TSIG
+/// records with the time 0.
 #[must_use]
 pub fn seconds_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
@@ -17,8 +17,8 @@ pub fn milliseconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// If the time goes back by more than this many seconds, the clock was set back. The times that
-/// threads have read from the clock differ by less.
+/// If the time goes back by more than this many seconds, the clock was set back. A smaller
+/// difference occurs between threads that have read the clock at different times.
 const SET_BACK_SECONDS: u64 = 60;
 
 /// Whether the clock was set back since it showed `before`. Both times are in seconds since 1970.

@@ -9,7 +9,7 @@
 
 use nonesuch_proto::edns::CookieOption;
 use siphasher::sip::SipHasher24;
-use siphasher::sip128::SipHasher24 as SipHasher24Wide;
+use siphasher::sip128::SipHasher24 as SipHasher24With128Bits;
 use std::fmt;
 use std::net::IpAddr;
 use zeroize::Zeroizing;
@@ -25,13 +25,14 @@ pub const COOKIE_OCTETS: usize = 24;
 const VERSION: u8 = 1;
 /// Seconds for which a server cookie is valid (RFC 9018 §4.3).
 const LIFETIME_SECONDS: i32 = 3600;
-/// Maximum seconds that the timestamp of a cookie may be ahead of the local clock (RFC 9018 §4.3).
+/// Maximum number of seconds by which the timestamp of a cookie may be ahead of the local clock
+/// (RFC 9018 §4.3).
 const AHEAD_MAX_SECONDS: i32 = 300;
 /// Age in seconds after which the server sends a new cookie (RFC 9018 §4.3).
-const RENEWAL_SECONDS: i32 = 1800;
+const RENEW_AFTER_SECONDS: i32 = 1800;
 /// Seconds for which new cookies use the same derived secret. RFC 7873 §7.1 requires a change
 /// within about 26 hours.
-const DAY_SECONDS: u32 = 86_400;
+const SECRET_PERIOD_SECONDS: u32 = 86_400;
 
 /// The result of checking the cookie of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub enum CookieStatus {
     Malformed,
 }
 
-/// The result of the check, and the cookie option for the response.
+/// The result of [`Cookies::check`], and the cookie option for the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieCheck {
     /// The result.
@@ -84,14 +85,14 @@ pub enum SecretError {
 /// Generates and checks server cookies.
 #[derive(Clone)]
 pub struct Cookies {
-    source: Source,
+    source: SecretSource,
 }
 
 #[derive(Clone)]
-enum Source {
+enum SecretSource {
     /// Secrets of the configuration. The first secret generates cookies; cookies of all secrets are
     /// accepted (RFC 9018 §5).
-    Given(Vec<Secret>),
+    Configured(Vec<Secret>),
     /// The secret from which the secret of each day is derived. The timestamp of a cookie
     /// determines its day.
     Random(Secret),
@@ -100,8 +101,8 @@ enum Source {
 impl fmt::Debug for Cookies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = match &self.source {
-            Source::Given(secrets) => format!("{} given", secrets.len()),
-            Source::Random(_) => "random".to_owned(),
+            SecretSource::Configured(secrets) => format!("{} given", secrets.len()),
+            SecretSource::Random(_) => "random".to_owned(),
         };
         f.debug_struct("Cookies").field("secrets", &source).finish_non_exhaustive()
     }
@@ -115,7 +116,7 @@ impl Cookies {
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut secret = Zeroizing::new([0; SECRET_OCTETS]);
         getrandom::fill(&mut *secret)?;
-        Ok(Self { source: Source::Random(secret) })
+        Ok(Self { source: SecretSource::Random(secret) })
     }
 
     /// Returns cookies that all servers with these secrets accept. The first secret generates
@@ -124,7 +125,7 @@ impl Cookies {
     /// hour later (RFC 9018 §5). Returns `None` if `secrets` is empty.
     #[must_use]
     pub fn with_secrets(secrets: Vec<Secret>) -> Option<Self> {
-        (!secrets.is_empty()).then_some(Self { source: Source::Given(secrets) })
+        (!secrets.is_empty()).then_some(Self { source: SecretSource::Configured(secrets) })
     }
 
     /// As [`with_secrets`](Self::with_secrets). The function copies the secrets, and does not wipe
@@ -173,8 +174,8 @@ impl Cookies {
         };
         // The response has the same cookie until it is half an hour old. This includes cookies from
         // another accepted secret, and cookies with reserved octets that are not zero.
-        let kept = (age <= RENEWAL_SECONDS).then(|| data.try_into().ok()).flatten();
-        let reply = kept.unwrap_or_else(|| self.generate(cookie.client, client, now));
+        let reused = (age <= RENEW_AFTER_SECONDS).then(|| data.try_into().ok()).flatten();
+        let reply = reused.unwrap_or_else(|| self.generate(cookie.client, client, now));
         CookieCheck { status: CookieStatus::Valid, reply: Some(reply) }
     }
 
@@ -188,14 +189,14 @@ impl Cookies {
         if *version != VERSION || !(-AHEAD_MAX_SECONDS..=LIFETIME_SECONDS).contains(&age) {
             return None;
         }
-        let input = Input::new(cookie.client, &server[..8], client);
+        let input = HashInput::new(cookie.client, &server[..8], client);
         let found = u64::from_le_bytes(*hash);
-        // Constant time: one comparison of two words. The time does not reveal how many octets of a
-        // forged hash are correct.
-        let is_of = |secret: &[u8; SECRET_OCTETS]| input.hash(secret) ^ found == 0;
+        // The comparison of two integers takes constant time, so it does not reveal how many octets
+        // of a forged hash are correct.
+        let is_hash_of = |secret: &[u8; SECRET_OCTETS]| input.hash(secret) ^ found == 0;
         let is_valid = match &self.source {
-            Source::Given(secrets) => secrets.iter().any(|secret| is_of(secret)),
-            Source::Random(secret) => is_of(&secret_of_day(secret, timestamp)),
+            SecretSource::Configured(secrets) => secrets.iter().any(|secret| is_hash_of(secret)),
+            SecretSource::Random(secret) => is_hash_of(&secret_of_day(secret, timestamp)),
         };
         is_valid.then_some(age)
     }
@@ -205,10 +206,10 @@ impl Cookies {
         out[..8].copy_from_slice(client_cookie);
         out[8] = VERSION;
         out[12..16].copy_from_slice(&now.to_be_bytes());
-        let input = Input::new(client_cookie, &out[8..16], client);
+        let input = HashInput::new(client_cookie, &out[8..16], client);
         let hash = match &self.source {
-            Source::Given(secrets) => secrets.first().map_or(0, |secret| input.hash(secret)),
-            Source::Random(secret) => input.hash(&secret_of_day(secret, now)),
+            SecretSource::Configured(secrets) => secrets.first().map_or(0, |secret| input.hash(secret)),
+            SecretSource::Random(secret) => input.hash(&secret_of_day(secret, now)),
         };
         out[16..].copy_from_slice(&hash.to_le_bytes());
         out
@@ -217,12 +218,12 @@ impl Cookies {
 
 /// The input of the hash (RFC 9018 §4.4): client cookie, version, reserved octets as received,
 /// timestamp, address.
-struct Input {
+struct HashInput {
     octets: [u8; 32],
     length: usize,
 }
 
-impl Input {
+impl HashInput {
     fn new(client_cookie: &[u8; 8], front: &[u8], client: IpAddr) -> Self {
         let mut octets = [0; 32];
         octets[..8].copy_from_slice(client_cookie);
@@ -247,7 +248,8 @@ impl Input {
 
 /// Returns the secret of the day that contains `timestamp`.
 fn secret_of_day(secret: &[u8; SECRET_OCTETS], timestamp: u32) -> Secret {
-    let hash = SipHasher24Wide::new_with_key(secret).hash(&(timestamp / DAY_SECONDS).to_be_bytes());
+    let hash =
+        SipHasher24With128Bits::new_with_key(secret).hash(&(timestamp / SECRET_PERIOD_SECONDS).to_be_bytes());
     Zeroizing::new(hash.as_bytes())
 }
 

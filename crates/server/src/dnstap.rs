@@ -25,10 +25,10 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 use writer::Writer;
 
-/// Default of the maximum octets of queued frames for each thread.
-pub const DEFAULT_QUEUE: usize = 1 << 20;
-/// Maximum time to write queued frames when the export ends.
-const STOP_PATIENCE: Duration = Duration::from_secs(2);
+/// Default of [`DnstapOptions::queue_octets`].
+pub const DEFAULT_QUEUE_OCTETS: usize = 1 << 20;
+/// Maximum time for writing the queued frames when the export ends.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The destination of the frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl DnstapOptions {
             version: Vec::new(),
             queries: true,
             responses: true,
-            queue_octets: DEFAULT_QUEUE,
+            queue_octets: DEFAULT_QUEUE_OCTETS,
         }
     }
 }
@@ -109,7 +109,7 @@ pub struct DnstapCounters {
 /// State shared by [`DnstapOutput`], its threads and its writer.
 #[derive(Debug, Default)]
 struct DnstapState {
-    lanes: Mutex<Vec<Arc<FrameQueue>>>,
+    queues: Mutex<Vec<Arc<FrameQueue>>>,
     stop: AtomicBool,
     reopen: AtomicBool,
     written: AtomicU64,
@@ -121,15 +121,15 @@ struct DnstapState {
 
 impl DnstapState {
     fn queues(&self) -> Vec<Arc<FrameQueue>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// A running dnstap export. Dropping it calls [`finish`](DnstapOutput::finish).
 #[derive(Debug)]
 pub struct DnstapOutput {
-    shared: Arc<DnstapState>,
-    wanted: QueueOptions,
+    state: Arc<DnstapState>,
+    queue_options: QueueOptions,
     frame: Dnstap,
     writer: Thread,
     /// Receives a message when the writer has ended.
@@ -143,38 +143,38 @@ impl DnstapOutput {
     /// # Errors
     /// Fails if the file cannot be written, or if the thread cannot start.
     pub fn start(options: DnstapOptions) -> Result<Self, DnstapError> {
-        let shared = Arc::<DnstapState>::default();
+        let state = Arc::<DnstapState>::default();
         let DnstapOptions { destination, identity, version, queries, responses, queue_octets } = options;
-        let writer = Writer::new(destination, Arc::clone(&shared))?;
-        let (tell_ended, ended) = sync_channel(1);
+        let writer = Writer::new(destination, Arc::clone(&state))?;
+        let (ended_sender, ended) = sync_channel(1);
         let body = move || {
             writer.run();
             // Sending fails only if no receiver is waiting any more.
-            let _ = tell_ended.send(());
+            let _ = ended_sender.send(());
         };
         let thread =
             thread::Builder::new().name("dnstap".to_owned()).spawn(body).map_err(DnstapError::Thread)?;
         Ok(Self {
-            shared,
-            wanted: QueueOptions { queries, responses, queue_octets },
+            state,
+            queue_options: QueueOptions { queries, responses, queue_octets },
             frame: Dnstap::new(&identity, &version),
             writer: thread.thread().clone(),
             ended: Mutex::new(ended),
         })
     }
 
-    /// Returns the sender for one more thread, which answers messages over `carrier` on `local`.
+    /// Returns the sender for one more thread, which answers messages over `transport` on `local`.
     #[must_use]
-    pub fn thread(&self, carrier: TransportKind, local: SocketAddr) -> DnstapSender {
-        let lane = Arc::<FrameQueue>::default();
-        self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&lane));
-        DnstapSender::new(lane, self.wanted.clone(), self.frame.clone(), carrier, local)
+    pub fn thread(&self, transport: TransportKind, local: SocketAddr) -> DnstapSender {
+        let queue = Arc::<FrameQueue>::default();
+        self.state.queues.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&queue));
+        DnstapSender::new(queue, self.queue_options.clone(), self.frame.clone(), transport, local)
     }
 
     /// If the file was moved away, closes it and opens a new file under the original name.
     /// Otherwise does nothing.
     pub fn reopen(&self) {
-        self.shared.reopen.store(true, Relaxed);
+        self.state.reopen.store(true, Relaxed);
         self.writer.unpark();
     }
 
@@ -182,11 +182,11 @@ impl DnstapOutput {
     /// If the process ends without dropping this value, the server must call this function after
     /// its workers have ended.
     pub fn finish(&self) {
-        self.shared.stop.store(true, Relaxed);
+        self.state.stop.store(true, Relaxed);
         self.writer.unpark();
         // A reader that does not read must not prevent the server from stopping.
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if ended.recv_timeout(STOP_PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(STOP_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!(name: "dnstap-frames-lost", "dnstap: the reader did not accept the queued frames in time");
         }
     }
@@ -194,14 +194,14 @@ impl DnstapOutput {
     /// The current counters.
     #[must_use]
     pub fn counters(&self) -> DnstapCounters {
-        let shared = &self.shared;
+        let state = &self.state;
         DnstapCounters {
-            written: shared.written.load(Relaxed),
-            octets: shared.octets.load(Relaxed),
-            dropped: shared.queues().iter().map(|lane| lane.dropped.load(Relaxed)).sum(),
-            lost: shared.lost.load(Relaxed),
-            opened: shared.opened.load(Relaxed),
-            failures: shared.failures.load(Relaxed),
+            written: state.written.load(Relaxed),
+            octets: state.octets.load(Relaxed),
+            dropped: state.queues().iter().map(|queue| queue.dropped.load(Relaxed)).sum(),
+            lost: state.lost.load(Relaxed),
+            opened: state.opened.load(Relaxed),
+            failures: state.failures.load(Relaxed),
         }
     }
 }

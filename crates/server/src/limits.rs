@@ -23,7 +23,7 @@ pub use rates::ResponseCategory;
 pub use settings::{
     LimitError, LimitSettings, OnlineSettings, OverBudgetAction, RateSettings, RequireCookie,
 };
-pub use settings::{RATES, SHARES, SLIPS, TABLE_OCTETS};
+pub use settings::{RATE_RANGE, SHARE_RANGE, SLIP_RANGE, TABLE_OCTETS_RANGE};
 
 use crate::cookies::CookieStatus;
 use crate::trailer::Transport;
@@ -87,16 +87,16 @@ impl Limits {
         self.settings.exempt.iter().any(|prefix| prefix.contains(client))
     }
 
-    /// Returns the action for a UDP response to `client` at `now_ms`, in milliseconds from an
-    /// arbitrary start. `name` is the [hash](hash_name) of the name that the response is counted
-    /// under ([`ResponseCategory`]).
+    /// Counts a UDP response to `client`, and returns what the server does with it. `now_ms` is in
+    /// milliseconds from an arbitrary start. `name` is the [hash](hash_name) of the name that the
+    /// response is counted under ([`ResponseCategory`]).
     #[inline]
     #[must_use]
-    pub fn response(
+    pub fn check_response(
         &self,
         now_ms: u64,
         client: IpAddr,
-        class: ResponseCategory,
+        category: ResponseCategory,
         name: u64,
         cookie: CookieStatus,
     ) -> LimitAction {
@@ -104,19 +104,19 @@ impl Limits {
         if cookie == CookieStatus::Valid || self.is_exempt(client) {
             return LimitAction::Send;
         }
-        match rates.admit(now_ms, client, class, name) {
-            TakeResult::Yes => LimitAction::Send,
-            TakeResult::No { is_marked } => self.limit(is_marked, cookie),
+        match rates.admit(now_ms, client, category, name) {
+            TakeResult::Granted => LimitAction::Send,
+            TakeResult::Refused { is_marked } => self.limited_action(is_marked, cookie),
         }
     }
 
     #[cold]
-    fn limit(&self, is_marked: bool, cookie: CookieStatus) -> LimitAction {
+    fn limited_action(&self, is_marked: bool, cookie: CookieStatus) -> LimitAction {
         // A client that sends no cookie does not understand BADCOOKIE. RFC 7873 §5.2.3 permits both
         // actions.
-        let asks = matches!(cookie, CookieStatus::ClientOnly | CookieStatus::Invalid)
+        let is_cookie_required = matches!(cookie, CookieStatus::ClientOnly | CookieStatus::Invalid)
             && self.settings.require_cookie == RequireCookie::WhenLimited;
-        match (is_marked, asks) {
+        match (is_marked, is_cookie_required) {
             (false, _) => LimitAction::Drop,
             (true, false) => LimitAction::Truncate,
             (true, true) => LimitAction::BadCookie,
@@ -130,9 +130,11 @@ impl Limits {
     }
 
     /// Whether the worker that owns `share` may generate `operations` signatures and proofs for
-    /// `client`. `is_proven`: the query came over TCP or TLS, or with a valid cookie.
+    /// `client` in this batch. If so, reserves time for them; the worker then reports the time with
+    /// [`WorkerShare::record_work`]. `is_proven`: the query came over TCP or TLS, or with a valid
+    /// cookie.
     #[must_use]
-    pub fn online(
+    pub fn admit_online(
         &self,
         share: &mut WorkerShare,
         client: IpAddr,
@@ -146,7 +148,7 @@ impl Limits {
     /// Returns the action for a response that exceeds the online share. Over TCP and TLS it is
     /// always REFUSED, because a client does not retry after TC there.
     #[must_use]
-    pub const fn over_budget(&self, transport: Transport) -> LimitAction {
+    pub const fn over_budget_action(&self, transport: Transport) -> LimitAction {
         match (self.settings.online.over_budget_action, transport) {
             (OverBudgetAction::Truncate, Transport::Udp) => LimitAction::Truncate,
             _ => LimitAction::Refuse,
@@ -154,12 +156,13 @@ impl Limits {
     }
 }
 
-/// Returns a hash of a name in lower case. The hash has no secret key: names with the same hash
-/// share one client's rate and do not affect other clients.
+/// Returns a hash of `name`, which must be in lower case. The hash needs no secret key: a client
+/// that finds names with the same hash makes them share its own rate, which does not affect other
+/// clients.
 #[inline]
 #[must_use]
 pub fn hash_name(name: NameRef<'_>) -> u64 {
-    // An odd factor without a pattern: the golden ratio.
+    // 2^64 divided by the golden ratio: an odd factor whose bits have no pattern.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| {
         let product = (hash ^ word).wrapping_mul(FACTOR);
@@ -184,8 +187,8 @@ pub struct ClientPrefixes {
 }
 
 impl ClientPrefixes {
-    /// Takes the prefix lengths in bits: at most 32 for IPv4 and 64 for IPv6. Higher values are
-    /// reduced.
+    /// Takes the prefix lengths in bits. Values above 32 for IPv4 and above 64 for IPv6 are reduced
+    /// to these maxima.
     #[must_use]
     pub fn new(ipv4: u8, ipv6: u8) -> Self {
         Self {
@@ -197,7 +200,7 @@ impl ClientPrefixes {
     /// Returns the prefix of an address as a number. Numbers of the two address families differ.
     #[inline]
     #[must_use]
-    pub const fn number_of(self, client: IpAddr) -> u64 {
+    pub const fn prefix_of(self, client: IpAddr) -> u64 {
         match client.to_canonical() {
             // 0xff is the first octet of IPv6 multicast addresses, which are never source addresses
             // (RFC 4291 §2.7).

@@ -11,7 +11,7 @@ pub struct Query<'q> {
     pub header: Header,
     /// The question as received: name, type, class.
     pub question: &'q [u8],
-    /// Octets of the query name.
+    /// Octets of the query name, at the start of `question`.
     pub name_length: usize,
     /// The query type.
     pub qtype: Rtype,
@@ -19,8 +19,9 @@ pub struct Query<'q> {
     pub class: Class,
     /// The OPT record, if there is one.
     pub opt: Option<Opt<'q>>,
-    /// Offset of the TSIG record, which is the last record (RFC 8945 §5.1).
-    pub tsig: Option<usize>,
+    /// Offset in the message of the TSIG record, which is the last record (RFC 8945 §5.1); `None`:
+    /// the query is not signed.
+    pub tsig_offset: Option<usize>,
 }
 
 /// Why a message is not a query that can be answered, which determines the response.
@@ -31,7 +32,7 @@ pub enum QueryFault {
     /// The opcode is not QUERY: NOTIMP.
     Opcode(Header),
     /// The message is malformed: FORMERR.
-    Form(Header),
+    Malformed(Header),
 }
 
 impl<'q> Query<'q> {
@@ -49,7 +50,7 @@ impl<'q> Query<'q> {
         if header.opcode() != opcode::QUERY {
             return Err(QueryFault::Opcode(header));
         }
-        let form = QueryFault::Form(header);
+        let form = QueryFault::Malformed(header);
         // RFC 9619 §4: a query has one question. Its answer section is empty.
         if header.counts[0] != 1 || header.counts[1] != 0 {
             return Err(form);
@@ -67,66 +68,66 @@ impl<'q> Query<'q> {
             (1, Rtype::IXFR) => rest = skip_record(rest).ok_or(form)?,
             _ => return Err(form),
         }
-        let (mut opt, mut tsig) = (None, None);
-        let mut left = header.counts[3];
-        while left > 0 {
-            left -= 1;
-            let (is_tsig, behind) = read_additional(rest, &mut opt).ok_or(form)?;
+        let (mut opt, mut tsig_offset) = (None, None);
+        let mut remaining = header.counts[3];
+        while remaining > 0 {
+            remaining -= 1;
+            let (is_tsig, after) = read_additional(rest, &mut opt).ok_or(form)?;
             if is_tsig {
                 // RFC 8945 §5.1: TSIG is the last record.
-                if left > 0 {
+                if remaining > 0 {
                     return Err(form);
                 }
-                tsig = Some(message.len() - rest.len());
+                tsig_offset = Some(message.len() - rest.len());
             }
-            rest = behind;
+            rest = after;
         }
         if !rest.is_empty() {
             return Err(form);
         }
-        Ok(Self { header, question, name_length, qtype, class, opt, tsig })
+        Ok(Self { header, question, name_length, qtype, class, opt, tsig_offset })
     }
 
     /// The query name as received.
     #[must_use]
     pub fn name(&self) -> NameRef<'q> {
-        NameRef::from_checked(&self.question[..self.name_length])
+        NameRef::from_wire_unchecked(&self.question[..self.name_length])
     }
 
-    /// Returns the query name in lower case. The name is written to `room`.
+    /// Returns the query name in lower case. The name is written to `buffer`.
     #[inline]
-    pub fn lower_name<'r>(&self, room: &'r mut [u8; MAX_NAME]) -> NameRef<'r> {
+    pub fn lower_name<'r>(&self, buffer: &'r mut [u8; MAX_NAME]) -> NameRef<'r> {
         let name = &self.question[..self.name_length];
-        let lowered = &mut room[..name.len()];
+        let lowered = &mut buffer[..name.len()];
         let words = lowered.as_chunks_mut().0.iter_mut().zip(name.as_chunks().0);
-        words.for_each(|(lowered, word)| *lowered = lower(*word));
+        words.for_each(|(lowered, word)| *lowered = to_lower(*word));
         // The last eight octets, which may overlap the words above. A name shorter than eight
         // octets is converted octet by octet.
         match (lowered.last_chunk_mut(), name.last_chunk()) {
-            (Some(lowered), Some(word)) => *lowered = lower(*word),
+            (Some(lowered), Some(word)) => *lowered = to_lower(*word),
             _ => lowered
                 .iter_mut()
                 .zip(name)
                 .for_each(|(lowered, octet)| *lowered = octet.to_ascii_lowercase()),
         }
-        NameRef::from_checked(lowered)
+        NameRef::from_wire_unchecked(lowered)
     }
 }
 
 /// Converts eight octets to lower case together. Label lengths are less than all letters, so they
 /// do not change.
 #[inline]
-const fn lower(octets: [u8; 8]) -> [u8; 8] {
+const fn to_lower(octets: [u8; 8]) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
     let word = u64::from_ne_bytes(octets);
-    let seven = word & !HIGH;
+    let low_bits = word & !HIGH;
     // The high bit of each octet is set if the octet is at least A, or after Z.
-    let at_least_a = seven + (0x80 - b'A' as u64) * ONES;
-    let beyond_z = seven + (0x7f - b'Z' as u64) * ONES;
-    let is_capital = (at_least_a ^ beyond_z) & !word & HIGH;
-    // Shifts 0x80 to 0x20, the bit that distinguishes lower case from upper case.
-    (word | is_capital >> 2).to_ne_bytes()
+    let at_least_a = low_bits + (0x80 - b'A' as u64) * ONES;
+    let above_z = low_bits + (0x7f - b'Z' as u64) * ONES;
+    let upper_case_bits = (at_least_a ^ above_z) & !word & HIGH;
+    // The shift converts 0x80 to 0x20, the bit that distinguishes lower case from upper case.
+    (word | upper_case_bits >> 2).to_ne_bytes()
 }
 
 /// Returns the OPT record of a query that contains nothing else, not even a question (RFC 7873
@@ -165,15 +166,15 @@ pub fn edns_version(message: &[u8]) -> Option<u8> {
 
 /// Returns the length of the name at the start of `octets`. A question name is not compressed.
 fn measure_name(octets: &[u8]) -> Option<usize> {
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let length = usize::from(*octets.get(at)?);
+        let length = usize::from(*octets.get(offset)?);
         if length > MAX_LABEL {
             return None;
         }
-        at += 1 + length;
+        offset += 1 + length;
         if length == 0 {
-            return (at <= MAX_NAME).then_some(at);
+            return (offset <= MAX_NAME).then_some(offset);
         }
     }
 }
@@ -210,12 +211,12 @@ fn read_additional<'q>(octets: &'q [u8], opt: &mut Option<Opt<'q>>) -> Option<(b
 
 /// Returns the length of an owner name, which may end in a compression pointer.
 fn measure_owner(octets: &[u8]) -> Option<usize> {
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        match *octets.get(at)? {
-            0 => return Some(at + 1),
-            length @ 1..=63 => at += 1 + usize::from(length),
-            192..=255 => return Some(at + 2),
+        match *octets.get(offset)? {
+            0 => return Some(offset + 1),
+            length @ 1..=63 => offset += 1 + usize::from(length),
+            192..=255 => return Some(offset + 2),
             _ => return None,
         }
     }
@@ -232,7 +233,11 @@ mod tests {
                 for beside in [0, b'A', b'z', 0x80, 0xff] {
                     let mut octets = [beside; 8];
                     octets[place] = octet;
-                    assert_eq!(lower(octets), octets.map(|octet| octet.to_ascii_lowercase()), "{octets:?}");
+                    assert_eq!(
+                        to_lower(octets),
+                        octets.map(|octet| octet.to_ascii_lowercase()),
+                        "{octets:?}"
+                    );
                 }
             }
         }
@@ -243,26 +248,26 @@ mod tests {
         for length in 1..=MAX_NAME {
             let mut message = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
             // Labels of up to 63 octets, then the root.
-            let mut left = length - 1;
-            while left > 0 {
+            let mut remaining = length - 1;
+            while remaining > 0 {
                 // A label of one more octet would leave room only for the root label.
-                let label = (left - 1).min(63) - usize::from(left == 65);
+                let label = (remaining - 1).min(63) - usize::from(remaining == 65);
                 if label == 0 {
                     break;
                 }
                 message.push(label as u8);
-                message.extend((0..label).map(|at| b"AZaz@[`{-0\xc1\xdaMmQq"[at % 16]));
-                left -= 1 + label;
+                message.extend((0..label).map(|offset| b"AZaz@[`{-0\xc1\xdaMmQq"[offset % 16]));
+                remaining -= 1 + label;
             }
-            if left > 0 {
+            if remaining > 0 {
                 continue;
             }
             message.extend_from_slice(&[0, 0, 1, 0, 1]);
             let query = Query::parse(&message).expect("a query");
             assert_eq!(query.name_length, length);
-            let mut room = [0; MAX_NAME];
+            let mut buffer = [0; MAX_NAME];
             let expected = query.name().wire().to_ascii_lowercase();
-            assert_eq!(query.lower_name(&mut room).wire(), expected);
+            assert_eq!(query.lower_name(&mut buffer).wire(), expected);
         }
     }
 }

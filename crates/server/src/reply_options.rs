@@ -27,7 +27,7 @@ const PADDING_BLOCK: u16 = 468;
 pub const DEFAULT_UDP_SIZE: u16 = 1232;
 /// Valid values of [`ReplySettings::max_udp_size`]: from the size that every client accepts (RFC
 /// 1035 §4.2.1) to the size of the buffers of UDP workers.
-pub const UDP_SIZES: RangeInclusive<u16> = 512..=RESPONSE_CAPACITY as u16;
+pub const UDP_SIZE_RANGE: RangeInclusive<u16> = 512..=RESPONSE_CAPACITY as u16;
 
 /// The configured contents of OPT records in responses. The default has a keepalive timeout of 10 s
 /// and padding, and otherwise equals [`ReplySettings::NONE`].
@@ -44,8 +44,8 @@ pub struct ReplySettings {
     pub padding_block: u16,
     /// The agent domain to which resolvers report errors (RFC 9567); `None`: no agent domain.
     pub report_channel: Option<Name>,
-    /// Maximum size of a UDP response in octets, within [`UDP_SIZES`]. It is also the payload size
-    /// in the OPT records of responses (RFC 6891 §6.2.5).
+    /// Maximum size of a UDP response in octets, within [`UDP_SIZE_RANGE`]. It is also the payload
+    /// size in the OPT records of responses (RFC 6891 §6.2.5).
     pub max_udp_size: u16,
 }
 
@@ -69,8 +69,8 @@ pub enum ReplySettingsError {
     /// The agent domain is the root, so reports would be sent to arbitrary servers.
     #[error("report-channel is the root: set it to the domain of the reporting agent")]
     ReportChannel,
-    /// The size is outside of [`UDP_SIZES`].
-    #[error("max-udp-size is {found}: must be {} to {} octets", UDP_SIZES.start(), UDP_SIZES.end())]
+    /// The size is outside of [`UDP_SIZE_RANGE`].
+    #[error("max-udp-size is {found}: must be {} to {} octets", UDP_SIZE_RANGE.start(), UDP_SIZE_RANGE.end())]
     UdpSize {
         /// The size in octets.
         found: u16,
@@ -100,7 +100,7 @@ impl ReplySettings {
         if self.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
             return Err(ReplySettingsError::ReportChannel);
         }
-        if !UDP_SIZES.contains(&self.max_udp_size) {
+        if !UDP_SIZE_RANGE.contains(&self.max_udp_size) {
             return Err(ReplySettingsError::UdpSize { found: self.max_udp_size });
         }
         Ok(())
@@ -110,21 +110,21 @@ impl ReplySettings {
 /// The cookie option of the query is malformed. The caller must answer with FORMERR (RFC 7873
 /// §5.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MalformedOption;
+pub struct MalformedCookie;
 
 /// The options for the OPT record of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyOptions {
     cookie_status: CookieStatus,
-    /// The cookie in the response.
+    /// The cookie option of the response; `None`: the response has none.
     response_cookie: Option<[u8; COOKIE_OCTETS]>,
-    /// Whether the response has this option.
-    nsid: bool,
-    /// Whether the response has this option.
-    keepalive: bool,
-    /// Whether the response has this option.
-    padding: bool,
-    /// Whether the query has the EXPIRE option.
+    /// Whether the response has the NSID option.
+    has_nsid: bool,
+    /// Whether the response has the edns-tcp-keepalive option.
+    has_keepalive: bool,
+    /// Whether the response has the padding option.
+    has_padding: bool,
+    /// Whether the query has an EXPIRE option without data.
     wants_expire: bool,
     /// The EXPIRE value in the response, in seconds; `None`: the response has no EXPIRE option.
     expire: Option<u32>,
@@ -135,9 +135,9 @@ impl ReplyOptions {
     pub const NONE: Self = Self {
         cookie_status: CookieStatus::Absent,
         response_cookie: None,
-        nsid: false,
-        keepalive: false,
-        padding: false,
+        has_nsid: false,
+        has_keepalive: false,
+        has_padding: false,
         wants_expire: false,
         expire: None,
     };
@@ -157,7 +157,7 @@ impl ReplyOptions {
         cookies: Option<&Cookies>,
         client: IpAddr,
         now: u32,
-    ) -> Result<Self, MalformedOption> {
+    ) -> Result<Self, MalformedCookie> {
         if opt.options.is_empty() {
             return Ok(Self::NONE);
         }
@@ -171,20 +171,20 @@ impl ReplyOptions {
         cookies: Option<&Cookies>,
         client: IpAddr,
         now: u32,
-    ) -> Result<Self, MalformedOption> {
+    ) -> Result<Self, MalformedCookie> {
         let mut read = Self::NONE;
         let mut cookie = None;
         for (code, data) in opt.options() {
             match code {
-                edns::NSID => read.nsid = !settings.nsid.is_empty(),
+                edns::NSID => read.has_nsid = !settings.nsid.is_empty(),
                 edns::COOKIE => cookie = cookie.or(Some(data)),
                 // RFC 7828 §3.3.1: ignored over UDP. The value in a query is ignored too (§3.2.1).
                 // A timeout of 0 would tell the client to close the connection (§3.2.2).
-                edns::KEEPALIVE => read.keepalive = transport != Transport::Udp && settings.keepalive > 0,
+                edns::KEEPALIVE => read.has_keepalive = transport != Transport::Udp && settings.keepalive > 0,
                 // RFC 7314 §2: the option is empty in a query. An option with data is ignored.
                 edns::EXPIRE => read.wants_expire |= data.is_empty(),
                 // RFC 7830 §6: padding without encryption hides nothing.
-                edns::PADDING => read.padding = transport == Transport::Tls && settings.padding_block > 0,
+                edns::PADDING => read.has_padding = transport == Transport::Tls && settings.padding_block > 0,
                 // Responses do not depend on the client's network, so the response has no client
                 // subnet option (RFC 7871 §7.2.1).
                 _ => {}
@@ -193,7 +193,7 @@ impl ReplyOptions {
         if let (Some(cookies), Some(data)) = (cookies, cookie) {
             let checked = cookies.check(Some(data), client, now);
             if checked.status == CookieStatus::Malformed {
-                return Err(MalformedOption);
+                return Err(MalformedCookie);
             }
             (read.cookie_status, read.response_cookie) = (checked.status, checked.reply);
         }
@@ -203,7 +203,7 @@ impl ReplyOptions {
     /// Returns these options without padding, which depends on the rest of the message.
     #[must_use]
     pub const fn without_padding(self) -> Self {
-        Self { padding: false, ..self }
+        Self { has_padding: false, ..self }
     }
 
     /// Whether the client requests the expire time of the zone (RFC 7314).
@@ -222,32 +222,36 @@ impl ReplyOptions {
 
     /// The status of the query's cookie.
     #[must_use]
-    pub const fn cookie(&self) -> CookieStatus {
+    pub const fn cookie_status(&self) -> CookieStatus {
         self.cookie_status
     }
 
     /// Whether the response has no options.
     #[inline]
     const fn is_none(&self) -> bool {
-        !(self.nsid | self.keepalive | self.padding | self.response_cookie.is_some() | self.expire.is_some())
+        !(self.has_nsid
+            | self.has_keepalive
+            | self.has_padding
+            | self.response_cookie.is_some()
+            | self.expire.is_some())
     }
 
-    /// Returns the octets that the records of the response must leave free for the required
-    /// options.
+    /// Returns the size of the required options, in octets. The records of the response must leave
+    /// this much room.
     #[inline]
     #[must_use]
-    pub fn room(&self, settings: &ReplySettings) -> usize {
+    pub fn required_octets(&self, settings: &ReplySettings) -> usize {
         if self.is_none() {
             return 0;
         }
         let mut octets = 0;
-        if self.nsid {
+        if self.has_nsid {
             octets += OPTION_HEADER + settings.nsid.len();
         }
         if self.response_cookie.is_some() {
             octets += OPTION_HEADER + COOKIE_OCTETS;
         }
-        if self.keepalive {
+        if self.has_keepalive {
             octets += OPTION_HEADER + 2;
         }
         if self.expire.is_some() {
@@ -291,13 +295,13 @@ impl ReplyOptions {
         out: &mut Vec<u8>,
     ) {
         let start = out.len().saturating_sub(OPT_OCTETS);
-        if self.nsid {
+        if self.has_nsid {
             edns::push_option(edns::NSID, &[&settings.nsid], out);
         }
         if let Some(cookie) = &self.response_cookie {
             edns::push_option(edns::COOKIE, &[cookie], out);
         }
-        if self.keepalive {
+        if self.has_keepalive {
             edns::push_keepalive(settings.keepalive, out);
         }
         if self.expire.is_some() {
@@ -311,7 +315,7 @@ impl ReplyOptions {
         {
             edns::push_option(edns::REPORT_CHANNEL, &[agent.wire()], out);
         }
-        if self.padding {
+        if self.has_padding {
             push_padding(settings.padding_block, limit, octets_after_opt, out);
         }
         edns::set_options_length(start, out);

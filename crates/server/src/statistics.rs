@@ -11,7 +11,7 @@ mod sum;
 mod thread;
 mod transfers;
 
-pub use histograms::{LATENCY_BOUNDS, Latencies, Sizes};
+pub use histograms::{LATENCY_BOUNDS_NS, Latencies, Sizes};
 pub use log_throttle::KnownSender;
 pub use sum::{StatisticsTotals, TransportTotals};
 pub use thread::{CookieResult, DropReason, Observation, QueryFlags, ThreadStatistics, TsigResult};
@@ -33,7 +33,7 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// All transports, in the order of [`StatisticsTotals::carriers`].
+    /// All transports, in the order of [`StatisticsTotals::transports`].
     pub const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Tls];
 
     /// The name in metrics.
@@ -62,11 +62,11 @@ impl Statistics {
         Arc::default()
     }
 
-    /// Returns counters for one more thread that answers messages over `carrier`. The sums still
+    /// Returns counters for one more thread that answers messages over `transport`. The sums still
     /// include the counters after the thread has ended.
     #[must_use]
-    pub fn thread(&self, carrier: TransportKind) -> ThreadStatistics {
-        let counters = Arc::new(Counters::new(carrier));
+    pub fn thread(&self, transport: TransportKind) -> ThreadStatistics {
+        let counters = Arc::new(Counters::new(transport));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.push(Arc::clone(&counters));
         ThreadStatistics::new(counters, Arc::clone(&self.log_throttle))
@@ -74,7 +74,7 @@ impl Statistics {
 
     /// Logs the end of rate limiting for one network, if there is such a network. The caller calls
     /// this every second.
-    pub fn log_unlimited(&self) {
+    pub fn log_limiting_ended(&self) {
         self.log_throttle.log_limiting_ended(crate::clock::seconds_now());
     }
 
@@ -90,7 +90,7 @@ impl Statistics {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut sum = StatisticsTotals { transfers: self.transfers.read(), ..StatisticsTotals::default() };
         for counters in threads {
-            sum.carriers[counters.carrier as usize].add(&counters);
+            sum.transports[counters.transport as usize].add(&counters);
         }
         sum
     }

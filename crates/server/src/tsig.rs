@@ -3,7 +3,7 @@
 //!
 //! A server verifies a request with [`TsigKeys::verify`], and signs the response with the
 //! [`ResponseSigner`] of the verified request. A client signs a request with [`sign_request`], and
-//! verifies the response with the [`AnswerVerifier`] that it returns. In a response of several
+//! verifies the response with the [`ResponseVerifier`] that it returns. In a response of several
 //! messages (RFC 8945 §5.3.1), the server signs each message. A client accepts up to 99 unsigned
 //! messages in a row from other servers.
 //!
@@ -21,13 +21,13 @@ mod record;
 mod server;
 mod text;
 
-pub use client::{AnswerVerifier, CheckedMessage, ResponseTsigError, sign_request};
+pub use client::{CheckedMessage, ResponseTsigError, ResponseVerifier, sign_request};
 pub use key::{TsigAlgorithm, TsigKey, TsigKeyError, TsigKeys};
 pub use server::{ResponseSigner, TsigError, TsigRejection, VerifiedRequest};
 pub use text::{KeyTextError, KeyTextFault, read_keys};
 
 /// Permitted difference between the clocks of both sides, in seconds (RFC 8945 §10 recommends 300).
-pub const FUDGE: u16 = 300;
+pub const FUDGE_SECONDS: u16 = 300;
 
 #[cfg(test)]
 mod tests;

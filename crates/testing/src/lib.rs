@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 #[macro_export]
 macro_rules! require_peer {
     ($($program:expr),+ $(,)?) => {
-        if $(!$crate::installed($program))||+ {
+        if $(!$crate::is_installed($program))||+ {
             return Default::default();
         }
     };
 }
 
 /// Prints that the current test, or a part of it, is skipped, and records `reason` and the name of
-/// the test.
+/// the test. The caller then returns: this function does not end the test.
 ///
 /// # Panics
 /// If the file that `NONESUCH_SKIPS` names cannot be written.
-pub fn skip(reason: &str) {
+pub fn record_skip(reason: &str) {
     eprintln!("skipped: {reason}");
     let Some(file) = std::env::var_os("NONESUCH_SKIPS") else {
         return;
@@ -38,23 +38,23 @@ pub fn skip(reason: &str) {
 
 /// Returns whether `program` is in `PATH`, and records a skip if it is not.
 #[must_use]
-pub fn installed(program: &str) -> bool {
-    find(program, &[]).is_some()
+pub fn is_installed(program: &str) -> bool {
+    find_program(program, &[]).is_some()
 }
 
 /// Returns the path of `program` in `PATH`, `/usr/sbin` or `/usr/local/sbin`. If it is in none of
 /// them, records a skip and returns `None`.
 #[must_use]
-pub fn locate(program: &str) -> Option<PathBuf> {
-    find(program, &["/usr/sbin", "/usr/local/sbin"])
+pub fn locate_program(program: &str) -> Option<PathBuf> {
+    find_program(program, &["/usr/sbin", "/usr/local/sbin"])
 }
 
-fn find(program: &str, more: &[&str]) -> Option<PathBuf> {
+fn find_program(program: &str, extra_directories: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(more.iter().map(PathBuf::from));
-    let found = folders.map(|folder| folder.join(program)).find(|path| path.is_file());
+    let directories = std::env::split_paths(&path).chain(extra_directories.iter().map(PathBuf::from));
+    let found = directories.map(|directory| directory.join(program)).find(|path| path.is_file());
     if found.is_none() {
-        skip(&format!("{program} is not installed"));
+        record_skip(&format!("{program} is not installed"));
     }
     found
 }
@@ -62,10 +62,10 @@ fn find(program: &str, more: &[&str]) -> Option<PathBuf> {
 /// Returns the path of a file or directory of the public data, in the directory `NONESUCH_DATA`. If
 /// this variable is not set, records a skip and returns `None`.
 #[must_use]
-pub fn data(file: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("NONESUCH_DATA");
-    if folder.is_none() {
-        skip("NONESUCH_DATA is not set");
+pub fn public_data(file: &str) -> Option<PathBuf> {
+    let directory = std::env::var_os("NONESUCH_DATA");
+    if directory.is_none() {
+        record_skip("NONESUCH_DATA is not set");
     }
-    folder.map(|folder| Path::new(&folder).join(file))
+    directory.map(|directory| Path::new(&directory).join(file))
 }

@@ -79,7 +79,7 @@ pub use text::{TextComparison, compare_octets, compare_text};
 pub use write::{write, write_in_chunks, write_splice};
 
 use crate::builder::ZoneFault;
-use nonesuch_crypto::{TABLES_DIGEST, tables_digest};
+use nonesuch_crypto::{TABLES_DIGEST_OCTETS, tables_digest};
 use nonesuch_proto::Name;
 use std::io;
 
@@ -148,7 +148,7 @@ impl Verification {
 
     /// Parses the two numbers of a header. `tables` is the digest of the algorithm tables that the
     /// header states. Returns `None` for an unknown kind.
-    pub(crate) fn from_words([kind, at]: [u32; 2], tables: [u8; TABLES_DIGEST]) -> Option<Self> {
+    pub(crate) fn from_words([kind, at]: [u32; 2], tables: [u8; TABLES_DIGEST_OCTETS]) -> Option<Self> {
         let is_current = tables == tables_digest();
         match kind {
             0 => Some(Self::Nothing),

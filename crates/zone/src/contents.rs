@@ -213,7 +213,7 @@ impl<'z> Node<'z> {
         let names = &self.contents.names;
         let start = self.contents.nodes[self.index].name as usize;
         let end = self.contents.nodes.get(self.index + 1).map_or(names.len(), |next| next.name as usize);
-        NameRef::from_checked(&names[start..end])
+        NameRef::from_wire_unchecked(&names[start..end])
     }
 
     /// Iterates over the RRsets by type. The signatures of an RRset directly follow it.

@@ -389,7 +389,7 @@ ns2 3600 IN AAAA 2001:db8::63
 
     #[test]
     fn the_example_zones_of_rfc_8976() {
-        let Some(folder) = nonesuch_testing::data("rfc-zones/test-data") else { return };
+        let Some(folder) = nonesuch_testing::public_data("rfc-zones/test-data") else { return };
         let sha384 = vec![ZonemdHash::Sha384];
         for (file, origin, expected) in [
             ("example.rfc8976-multiple-digests", "example.", ZonemdHash::ALL.to_vec()),

@@ -30,9 +30,9 @@ fn query(name: &str, rtype: Rtype, class: Class) -> Vec<u8> {
 
 fn ask(responder: &mut Responder, message: &[u8]) -> Option<Message> {
     let mut out = Vec::new();
-    responder.begin();
+    responder.begin_batch();
     let answer = responder.answer(message, "192.0.2.77:4000".parse().unwrap(), &mut out);
-    responder.end();
+    responder.end_batch();
     (answer == Answer::Ready).then(|| Message::parse(&out).unwrap())
 }
 

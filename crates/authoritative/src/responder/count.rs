@@ -16,7 +16,7 @@ impl ThreadState {
     pub(super) fn count_response(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
         let has_records = response.get(6..10).is_some_and(|counts| counts != [0; 4]);
         if has_records {
-            self.statistics.query(query, message, response);
+            self.statistics.count_query(query, message, response);
         } else {
             self.count_without_records(query, message, response);
         }
@@ -30,7 +30,7 @@ impl ThreadState {
             .with(QueryFlags::TRUNCATED, header.flags & flags::TC != 0)
             .with(QueryFlags::EDNS, query.opt.is_some())
             .with(QueryFlags::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
-        self.statistics.record(&Observation {
+        self.statistics.count_observation(&Observation {
             qtype: query.qtype,
             rcode: extended_rcode(response, HEADER + query.question.len()),
             query_octets: message.len(),
@@ -49,7 +49,7 @@ impl ThreadState {
 
     /// Counts the cookie of a query.
     pub(super) fn count_cookie(&mut self, status: CookieStatus) {
-        self.statistics.cookie(match status {
+        self.statistics.count_cookie(match status {
             CookieStatus::Absent => return,
             CookieStatus::ClientOnly => statistics::CookieResult::Client,
             CookieStatus::Valid => statistics::CookieResult::Valid,

@@ -8,7 +8,7 @@ use nonesuch_proto::message::{HEADER, Header, Rcode};
 use nonesuch_server::cookies::CookieStatus;
 use nonesuch_server::query::read_opt_alone;
 use nonesuch_server::reply_options::ReplyOptions;
-use nonesuch_server::trailer::push_bare;
+use nonesuch_server::trailer::push_header_only;
 use std::net::SocketAddr;
 
 impl ThreadState {
@@ -29,7 +29,7 @@ impl ThreadState {
         // without a question.
         let is_other_version = read_opt_alone(message).is_some_and(|opt| opt.version != 0);
         let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::FORMERR };
-        push_bare(header, rcode, out);
+        push_header_only(header, rcode, out);
         push_opt_if_requested(batch, message, rcode, None, out);
         self.finish_bare(batch, header, rcode, sender, out)
     }
@@ -51,17 +51,17 @@ impl ThreadState {
         let reply =
             ReplyOptions::read(&opt, self.transport, &batch.reply_settings, Some(cookies), sender.ip(), now)
                 .ok()?;
-        let rcode = match reply.cookie() {
+        let rcode = match reply.cookie_status() {
             CookieStatus::Absent | CookieStatus::Malformed => return None,
             CookieStatus::ClientOnly | CookieStatus::Valid => Rcode::NOERROR,
             CookieStatus::Invalid => Rcode::BADCOOKIE,
         };
-        self.count_cookie(reply.cookie());
-        push_bare(header, rcode, out);
+        self.count_cookie(reply.cookie_status());
+        push_header_only(header, rcode, out);
         let size = batch.reply_settings.max_udp_size;
         edns::push_opt(size, (rcode.0 >> 4) as u8, 0, out);
         out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
         reply.without_padding().push(&batch.reply_settings, None, usize::from(size), 0, out);
-        Some(self.finish_bare_with_cookie(batch, header, rcode, sender, reply.cookie(), out))
+        Some(self.finish_bare_with_cookie(batch, header, rcode, sender, reply.cookie_status(), out))
     }
 }

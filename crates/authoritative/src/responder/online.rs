@@ -29,13 +29,13 @@ impl ThreadState {
         let Some(limits) = &batch.settings.limits else { return true };
         let operations = self.online_signer.pending_count().saturating_sub(checkpoint.pending_count());
         let is_address_proven =
-            self.transport != Transport::Udp || request.trailer.reply.cookie() == CookieStatus::Valid;
-        if limits.online(&mut self.online_share, client, is_address_proven, operations) {
+            self.transport != Transport::Udp || request.trailer.reply.cookie_status() == CookieStatus::Valid;
+        if limits.admit_online(&mut self.online_share, client, is_address_proven, operations) {
             return true;
         }
         self.online_signer.rollback(checkpoint);
         self.statistics.count_over_budget();
-        let truncate = matches!(limits.over_budget(self.transport), LimitAction::Truncate);
+        let truncate = matches!(limits.over_budget_action(self.transport), LimitAction::Truncate);
         let rcode = if truncate { Rcode::NOERROR } else { Rcode::REFUSED };
         error_response(request, rcode, Some(ExtendedError::OVER_BUDGET), truncate, out);
         false
@@ -62,7 +62,7 @@ impl ThreadState {
         let request = Request::new(&query, &mut name_buffer, self.transport, &trailer);
         error_response(&request, Rcode::SERVFAIL, None, false, out);
         if let (Some(_), Ok(Some(verified))) =
-            (query.tsig, batch.settings.tsig_keys.verify(message, batch.now))
+            (query.tsig_offset, batch.settings.tsig_keys.verify(message, batch.now))
         {
             verified.signer().sign(out, batch.now);
         }

@@ -73,11 +73,11 @@ impl ThreadState {
             client: sender,
             tsig: verified,
             opt: &opt,
-            max_datagram_octets: request.trailer.datagram_octets(request.query),
+            max_datagram_octets: request.trailer.max_datagram_octets(request.query),
         };
         match outbound::begin(&transfer, zone.as_ref(), &self.outgoing_transfers, out) {
             TransferAnswer::Stream(stream) => {
-                self.statistics.stream(request.query, message);
+                self.statistics.count_stream(request.query, message);
                 self.response_stream = Some(stream);
                 AnswerKind::Stream
             }
@@ -112,7 +112,7 @@ impl ThreadState {
         let is_notified =
             || policy.also_notify.iter().any(|remote| remote.address.ip().to_canonical() == client);
         if entry.apex().view() == request.name && is_notified() {
-            self.secondaries.note_query(entry.apex(), client, serial, batch.now);
+            self.secondaries.record_query(entry.apex(), client, serial, batch.now);
         }
     }
 

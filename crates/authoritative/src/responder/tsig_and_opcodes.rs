@@ -14,7 +14,7 @@ use nonesuch_server::limits::{LimitAction, ResponseCategory};
 use nonesuch_server::query::{Query, edns_version};
 use nonesuch_server::statistics::{self, TsigResult};
 use nonesuch_server::trailer::Transport;
-use nonesuch_server::trailer::push_bare;
+use nonesuch_server::trailer::push_header_only;
 use nonesuch_server::tsig::{self, VerifiedRequest};
 use std::net::{IpAddr, SocketAddr};
 
@@ -48,13 +48,13 @@ impl ThreadState {
         match batch.settings.tsig_keys.verify(message, batch.now) {
             Ok(verified) => {
                 if verified.is_some() && !self.is_second_pass {
-                    self.statistics.tsig(TsigResult::Valid);
+                    self.statistics.count_tsig(TsigResult::Valid);
                 }
                 Ok(verified)
             }
             Err(rejection) => {
                 let error = rejection.error();
-                self.statistics.tsig(tsig_result(error));
+                self.statistics.count_tsig(tsig_result(error));
                 self.log_tsig_rejection(batch, &rejection, message, sender);
                 let mut opt = Vec::new();
                 if has_opt {
@@ -78,10 +78,11 @@ impl ThreadState {
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(list) = &policy.query_access else { return true };
-        if list.allows_over(sender, verified.map(VerifiedRequest::name), self.transport == Transport::Tls) {
+        if list.allows_request(sender, verified.map(VerifiedRequest::name), self.transport == Transport::Tls)
+        {
             return true;
         }
-        self.statistics.prohibit();
+        self.statistics.count_prohibited();
         error_response(request, Rcode::REFUSED, Some(ExtendedError::PROHIBITED), false, out);
         false
     }
@@ -114,16 +115,17 @@ impl ThreadState {
     ) -> AnswerKind {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
         if let Some(limits) = limits {
-            let action = limits.response(batch.elapsed_ms, sender.ip(), ResponseCategory::Error, 0, cookie);
+            let action =
+                limits.check_response(batch.elapsed_ms, sender.ip(), ResponseCategory::Error, 0, cookie);
             // Truncation is useless here, because the message has no query to repeat over TCP.
             if !matches!(action, LimitAction::Send) {
                 self.log_rate_limiting(batch, limits, ResponseCategory::Error, sender);
-                self.statistics.drop(statistics::DropReason::RateLimited);
+                self.statistics.count_drop(statistics::DropReason::RateLimited);
                 out.clear();
                 return AnswerKind::Nothing;
             }
         }
-        self.statistics.refuse(header.opcode(), rcode);
+        self.statistics.count_other_message(header.opcode(), rcode);
         AnswerKind::Ready
     }
 
@@ -141,7 +143,7 @@ impl ThreadState {
         let is_other_version = version.is_some_and(|version| version != 0);
         if !matches!(header.opcode(), opcode::NOTIFY | opcode::UPDATE) {
             let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::NOTIMP };
-            push_bare(header, rcode, out);
+            push_header_only(header, rcode, out);
             push_opt_if_requested(batch, message, rcode, None, out);
             return self.finish_bare(batch, header, rcode, sender, out);
         }
@@ -151,7 +153,7 @@ impl ThreadState {
         };
         if is_other_version {
             // RFC 6891 §6.1.3: BADVERS for an unknown EDNS version.
-            push_bare(header, Rcode::BADVERS, out);
+            push_header_only(header, Rcode::BADVERS, out);
             push_opt_if_requested(batch, message, Rcode::BADVERS, None, out);
             if let Some(verified) = &verified {
                 verified.signer().sign(out, batch.now);
@@ -162,7 +164,7 @@ impl ThreadState {
             refuse_update(&batch.database, header, message, out);
             push_opt_if_requested(batch, message, Rcode::REFUSED, Some(ExtendedError::UPDATE_REFUSED), out);
         } else if !self.answer_notify(batch, message, verified.as_ref(), sender, out) {
-            self.statistics.drop(statistics::DropReason::Failed);
+            self.statistics.count_drop(statistics::DropReason::Failed);
             out.clear();
             return AnswerKind::Nothing;
         } else {
@@ -174,7 +176,7 @@ impl ThreadState {
         }
         if rcode == Rcode::NOERROR {
             // No rate limit: a primary of many zones may send NOTIFY for all of them at once.
-            self.statistics.refuse(header.opcode(), rcode);
+            self.statistics.count_other_message(header.opcode(), rcode);
             return AnswerKind::Ready;
         }
         self.finish_bare(batch, header, rcode, sender, out)
@@ -198,11 +200,12 @@ impl ThreadState {
             if !policy.is_secondary {
                 return NotifyRole::Primary;
             }
-            let allows = policy.notify_from.allows_over(sender.ip(), key, self.transport == Transport::Tls);
+            let allows =
+                policy.notify_from.allows_request(sender.ip(), key, self.transport == Transport::Tls);
             if !allows {
                 log_refused_notify(apex, sender, key, batch.now);
             }
-            NotifyRole::Secondary { allows }
+            NotifyRole::Secondary { is_sender_permitted: allows }
         };
         match (notify::handle(message, sender.ip(), role_of, out), &self.notify_sink) {
             (Some(notify), Some(sink)) => sink(notify),
@@ -228,10 +231,10 @@ fn refuse_update(database: &ZoneDatabase, header: Header, message: &[u8], out: &
     let zone = NameRef::split_from(&message[HEADER..]).ok().filter(|_| header.counts[0] == 1);
     let zone = zone.and_then(|(name, _)| Some((name, message.get(HEADER..HEADER + name.len() + 4)?)));
     let Some((name, section)) = zone else {
-        return push_bare(header, Rcode::FORMERR, out);
+        return push_header_only(header, Rcode::FORMERR, out);
     };
     let is_served = database.find_enclosing(name.to_canonical().view()).is_some();
-    push_bare(header, if is_served { Rcode::REFUSED } else { Rcode::NOTAUTH }, out);
+    push_header_only(header, if is_served { Rcode::REFUSED } else { Rcode::NOTAUTH }, out);
     out[4..6].copy_from_slice(&1u16.to_be_bytes());
     out.extend_from_slice(section);
 }

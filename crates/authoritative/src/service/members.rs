@@ -217,7 +217,7 @@ mod tests {
     fn the_note_of_a_member_and_its_file_name_are_synced_to_disk() {
         use std::process::Command;
         if !Command::new("strace").arg("true").output().is_ok_and(|ended| ended.status.success()) {
-            nonesuch_testing::skip("strace cannot be run");
+            nonesuch_testing::record_skip("strace cannot be run");
             return;
         }
         let dir = tempfile::tempdir().unwrap();

@@ -320,7 +320,7 @@ impl ZoneSettings {
     #[must_use]
     pub fn policy(&self) -> ZonePolicy {
         ZonePolicy {
-            query_access: self.query.clone().filter(|list| !list.is_anybody()),
+            query_access: self.query.clone().filter(|list| !list.allows_all()),
             transfer_access: self.transfers.transfer.clone(),
             notify_from: self.notify_from(),
             also_notify: self.transfers.also_notify.clone(),
@@ -335,7 +335,7 @@ impl ZoneSettings {
         let mut entries = self.transfers.notify_from.entries().to_vec();
         entries.extend(self.transfers.primaries.iter().filter_map(|remote| {
             let address = remote.address.ip().to_canonical();
-            let prefix = Prefix::of_host(address)?;
+            let prefix = Prefix::of_address(address)?;
             Some(AccessEntry { prefix: Some(prefix), key: remote.key.clone(), ..AccessEntry::default() })
         }));
         AccessList::new(entries)

@@ -74,7 +74,7 @@ fn file_settings(dir: &Path) -> Settings {
 /// Returns settings of a zone from a file that all clients may transfer, so that it has a journal.
 fn transferable_settings(dir: &Path) -> Settings {
     let mut settings = file_settings(dir);
-    settings.zones[0].transfers.transfer = nonesuch_server::acl::AccessList::anybody();
+    settings.zones[0].transfers.transfer = nonesuch_server::acl::AccessList::allow_all();
     settings
 }
 

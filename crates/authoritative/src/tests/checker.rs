@@ -180,7 +180,7 @@ impl Chain {
                 require(depth == encloser.view().label_count(), "another closest encloser")?;
                 let wildcard = wildcard(encloser);
                 require(
-                    self.nsec_covering(NameRef::from_checked(&wildcard)).is_some(),
+                    self.nsec_covering(NameRef::from_wire_unchecked(&wildcard)).is_some(),
                     "wildcard not covered",
                 )
             }
@@ -191,7 +191,7 @@ impl Chain {
             Need::WildcardType { name, encloser, rtype } => {
                 require(self.nsec_covering(name.view()).is_some(), "the name is not covered")?;
                 let wildcard = wildcard(encloser);
-                require(self.nsec_lacks(NameRef::from_checked(&wildcard), *rtype), "wildcard's type")
+                require(self.nsec_lacks(NameRef::from_wire_unchecked(&wildcard), *rtype), "wildcard's type")
             }
             Need::Ds { cut } => {
                 let matching = self.nsec.iter().find(|nsec| nsec.owner == *cut);

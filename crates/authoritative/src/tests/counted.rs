@@ -38,15 +38,15 @@ fn queries_for_each_zone_are_counted_if_configured() {
 
 #[test]
 fn a_transfer_that_is_streamed_is_counted_under_its_type() {
-    let policy = ZonePolicy { transfer_access: AccessList::anybody(), ..ZonePolicy::default() };
+    let policy = ZonePolicy { transfer_access: AccessList::allow_all(), ..ZonePolicy::default() };
     let context = context(&[("example.", serving("example.", 1, policy))]);
     let mut responder = responder(&context, Transport::Tcp);
     let client: SocketAddr = CLIENT.parse().unwrap();
-    responder.begin();
+    responder.begin_batch();
     let message = query(&name("example."), Rtype::AXFR, None);
     let answer = responder.answer(&message, client, &mut Vec::new());
     assert!(matches!(answer, Answer::Stream));
-    responder.end();
+    responder.end_batch();
     let sum = context.statistics.sum();
     let tcp = sum.of(TransportKind::Tcp);
     assert_eq!(tcp.types.get(&Some(Rtype::AXFR)), Some(&1));
@@ -57,23 +57,23 @@ fn a_transfer_that_is_streamed_is_counted_under_its_type() {
 fn queries_of_notified_secondaries_are_noted_and_those_of_others_are_not() {
     let secondary: SocketAddr = "192.0.2.77:53".parse().unwrap();
     let policy = ZonePolicy {
-        transfer_access: AccessList::anybody(),
+        transfer_access: AccessList::allow_all(),
         also_notify: vec![Remote::plain(secondary)],
         ..ZonePolicy::default()
     };
     let context = context(&[("example.", serving("example.", 1, policy))]);
-    context.secondaries.notify(&name("example."), &[secondary], Some(1), 7);
+    context.secondaries.record_notify(&name("example."), &[secondary], Some(1), 7);
     let mut responder = responder(&context, Transport::Tcp);
     let noted = || context.secondaries.of_zone(&name("example."))[0].query;
     send_query(&mut responder, "www.example.", Rtype::SOA);
     send_query(&mut responder, "example.", Rtype::NS);
     assert_eq!(noted(), None);
-    responder.begin();
+    responder.begin_batch();
     let mut out = Vec::new();
     let soa = query(&name("example."), Rtype::SOA, None);
     let _ = responder.answer(&soa, "192.0.2.78:4000".parse().unwrap(), &mut out);
     assert_eq!(noted(), None);
-    responder.end();
+    responder.end_batch();
     send_query(&mut responder, "EXAMPLE.", Rtype::SOA);
     assert!(noted().is_some_and(|query| query.at > 1_700_000_000 && query.serial.is_none()));
 }

@@ -34,18 +34,18 @@ fn client() -> SocketAddr {
 /// Returns the response to one message in a separate batch.
 pub(super) fn send_message(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    responder.begin();
+    responder.begin_batch();
     let is_answered = match responder.answer(message, client(), &mut out) {
         Answer::Ready => true,
         Answer::Nothing => false,
         Answer::Deferred => {
-            responder.make();
+            responder.generate_deferred();
             out.clear();
             responder.answer_again(message, client(), &mut out)
         }
         Answer::Stream => panic!("a stream"),
     };
-    responder.end();
+    responder.end_batch();
     is_answered.then_some(out)
 }
 
@@ -519,7 +519,7 @@ fn zone_with_large_change(directory: &Path) -> ZoneState {
         nonesuch_zone::Journal::open(&directory.join("journal"), new.apex(), 16 << 20).unwrap();
     journal.append(&nonesuch_zone::ChangeSet::between(&old, &new, |_| true)).unwrap();
     let published = Published::from_parts(Image::compile(&new).unwrap(), Denial::Image);
-    let policy = ZonePolicy { transfer_access: acl::AccessList::anybody(), ..ZonePolicy::default() };
+    let policy = ZonePolicy { transfer_access: acl::AccessList::allow_all(), ..ZonePolicy::default() };
     let zone = ServedZone::new(published, Arc::new(policy)).with_contents(Arc::new(new));
     ZoneState::Serving(Arc::new(zone.with_journal(Arc::new(journal))))
 }
@@ -535,10 +535,10 @@ fn queries_are_answered_between_the_messages_of_an_ixfr_response() {
     request[9] = 1;
     request.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0, 0, 0, 0, 1]);
     request.extend_from_slice(&[0; 16]);
-    responder.begin();
+    responder.begin_batch();
     assert_eq!(responder.answer(&request, client(), &mut Vec::new()), Answer::Stream);
     let mut stream = responder.stream().unwrap();
-    responder.end();
+    responder.end_batch();
     let (mut message, mut messages) = (Vec::new(), 0);
     while stream.next(&mut message).unwrap() {
         messages += 1;
@@ -550,5 +550,5 @@ fn queries_are_answered_between_the_messages_of_an_ixfr_response() {
     drop(stream);
     assert!(context.outgoing_transfers.status().is_empty());
     // The query for the changes is counted too.
-    assert_eq!(context.statistics.sum().carriers[1].types.values().sum::<u64>(), messages + 1);
+    assert_eq!(context.statistics.sum().transports[1].types.values().sum::<u64>(), messages + 1);
 }

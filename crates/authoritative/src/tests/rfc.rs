@@ -10,7 +10,7 @@
 use super::*;
 
 fn example(file: &str, mechanism: Mechanism, nsec3: Nsec3Params) -> Option<Zone> {
-    let path = nonesuch_testing::data("rfc-zones/test-data")?.join(file);
+    let path = nonesuch_testing::public_data("rfc-zones/test-data")?.join(file);
     let plain = read::read_file(&path, Some(&name("example."))).unwrap().contents;
     Some(Zone::from_contents(plain, &SigningSetup { nsec3, ..SigningSetup::new(Some(mechanism)) }))
 }

@@ -235,7 +235,7 @@ fn try_begin(
         return Err(TransferRefusal::SignedOnline);
     }
     let key = request.tsig.map(tsig::VerifiedRequest::name);
-    let allows = |is_over_tls| zone.transfer_access.allows_over(request.client.ip(), key, is_over_tls);
+    let allows = |is_over_tls| zone.transfer_access.allows_request(request.client.ip(), key, is_over_tls);
     if !allows(request.tls.is_some()) {
         return Err(if allows(true) { TransferRefusal::NeedsTls } else { TransferRefusal::NotAllowed });
     }

@@ -146,7 +146,7 @@ impl Inner {
         let query = match Query::parse(message) {
             Ok(query) => query,
             Err(QueryFault::Ignore) => return,
-            Err(QueryFault::Opcode(header) | QueryFault::Form(header)) => {
+            Err(QueryFault::Opcode(header) | QueryFault::Malformed(header)) => {
                 send(&Header { flags: header.flags | flags::QR | 4, counts: [0; 4], ..header }.to_octets());
                 return;
             }

@@ -6,7 +6,7 @@ use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE_OCTETS;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::online::{DEFAULT_VALIDITY, MAX_VALIDITY, MIN_VALIDITY};
 use nonesuch_proto::Name;
-use nonesuch_server::reply_options::{DEFAULT_UDP_SIZE, UDP_SIZES};
+use nonesuch_server::reply_options::{DEFAULT_UDP_SIZE, UDP_SIZE_RANGE};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ pub(crate) struct ServeArguments {
     ///
     /// Longer responses are truncated, and clients repeat the query over TCP.
     #[arg(long, value_name = "OCTETS", default_value_t = DEFAULT_UDP_SIZE,
-        value_parser = clap::value_parser!(u16).range(i64::from(*UDP_SIZES.start())..=i64::from(*UDP_SIZES.end())))]
+        value_parser = clap::value_parser!(u16).range(i64::from(*UDP_SIZE_RANGE.start())..=i64::from(*UDP_SIZE_RANGE.end())))]
     pub(crate) max_udp_size: u16,
     /// Select how much of a signed zone to verify before serving it: full, structural or auto.
     ///

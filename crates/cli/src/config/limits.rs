@@ -9,7 +9,7 @@ use nonesuch_net::tcp::TcpOptions;
 use nonesuch_secondary::TransfersOptions;
 use nonesuch_server::acl::Prefix;
 use nonesuch_server::limits::{
-    OnlineSettings, OverBudgetAction, RATES, RateSettings, SHARES, SLIPS, TABLE_OCTETS,
+    OnlineSettings, OverBudgetAction, RATE_RANGE, RateSettings, SHARE_RANGE, SLIP_RANGE, TABLE_OCTETS_RANGE,
 };
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -110,28 +110,28 @@ pub(super) fn table() -> Table<Limits> {
 #
 # Maximum number of responses per second to one client for one name and response category: 0 to
 # 1000000. Default: 0, no limit. 200 is a strict limit."),
-        key("responses-per-second", number(RATES), example("200"), |l, v| l.responses_per_second = v),
+        key("responses-per-second", number(RATE_RANGE), example("200"), |l, v| l.responses_per_second = v),
         Row::Text("# The same for NXDOMAIN responses of one zone: 0 to 1000000; 0: no limit. Default:
 # responses-per-second."),
-        key("nxdomain-responses-per-second", number(RATES), example("500"), |l, v| l.nxdomain_responses_per_second = v),
+        key("nxdomain-responses-per-second", number(RATE_RANGE), example("500"), |l, v| l.nxdomain_responses_per_second = v),
         Row::Text("# The same for referrals to one zone cut: 0 to 1000000; 0: no limit. Default: responses-per-second."),
-        key("referral-responses-per-second", number(RATES), example("500"), |l, v| l.referral_responses_per_second = v),
+        key("referral-responses-per-second", number(RATE_RANGE), example("500"), |l, v| l.referral_responses_per_second = v),
         Row::Text("# Maximum number of responses per second to one client, of all categories and names together: 0 to
 # 1000000; 0: no limit. Default: 2000 if responses-per-second is above 0, else 0."),
-        key("client-responses-per-second", number(RATES), example("2000"), |l, v| l.client_responses_per_second = v),
+        key("client-responses-per-second", number(RATE_RANGE), example("2000"), |l, v| l.client_responses_per_second = v),
         Row::Text("# Of this number of responses over a limit, one is sent empty with TC, so that a client with a real
 # address repeats the query over TCP, and the others are dropped: 0 to 15. 1 drops none, 0 drops
 # all."),
-        key("slip", number(SLIPS), default(rates.slip), |l, v| l.slip = v),
+        key("slip", number(SLIP_RANGE), default(rates.slip), |l, v| l.slip = v),
         Row::Text("# Memory for the counters of clients and names: 4KiB to 1GiB."),
-        key("response-table", bytes(TABLE_OCTETS), default(size_text(rates.table_octets as u64)), |l, v| l.response_table = v),
+        key("response-table", bytes(TABLE_OCTETS_RANGE), default(size_text(rates.table_octets as u64)), |l, v| l.response_table = v),
         Row::Text("
 # Maximum percentage of each worker's time for signatures and proofs that are generated online: 1 to
 # 100. No client is limited until a worker has spent this share. Then each network (IPv4 /24, IPv6
 # /48) gets an equal part."),
-        key("online-share", number(SHARES), default(online.share), |l, v| l.online_share = v),
+        key("online-share", number(SHARE_RANGE), default(online.share), |l, v| l.online_share = v),
         Row::Text("# The same percentage for a worker without spare time: 1 to online-share."),
-        key("online-busy-share", number(SHARES), default(online.busy_share), |l, v| l.online_busy_share = v),
+        key("online-busy-share", number(SHARE_RANGE), default(online.busy_share), |l, v| l.online_busy_share = v),
         Row::Text("# Response over UDP to a query that exceeds the share. truncate: empty with TC. refuse: REFUSED.
 # Over TCP and TLS it is REFUSED."),
         key("online-over", choice(ONLINE_OVER), default("truncate"), |l, v| l.online_over = v),
@@ -146,7 +146,7 @@ pub(super) fn table() -> Table<Limits> {
         Row::Text("# Maximum number of concurrent transfers from primaries: 1 to 1000000."),
         key("transfers-in", count(), default(incoming.transfers), |l, v| l.transfers_in = v),
         Row::Text("# Maximum number of concurrent transfers from one primary: 1 to 1000000."),
-        key("transfers-in-each", count(), default(incoming.transfers_each), |l, v| l.transfers_in_each = v),
+        key("transfers-in-each", count(), default(incoming.transfers_per_primary), |l, v| l.transfers_in_each = v),
         Row::Text("# Maximum time until a secondary acknowledges 16 KiB of a transfer, or the rest of it: 1s to 1h. The
 # default requires 546 octets per second."),
         key("transfer-out-idle", seconds(UP_TO_HOUR), default(of(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
@@ -194,7 +194,7 @@ impl Limits {
             self.referral_responses_per_second = rate;
         }
         if !section.has("client-responses-per-second") && rate > 0 {
-            self.client_responses_per_second = RateSettings::CLIENT_RATE;
+            self.client_responses_per_second = RateSettings::DEFAULT_CLIENT_RATE;
         }
         let others = [self.nxdomain_responses_per_second, self.referral_responses_per_second];
         if rate == 0 && others == [0, 0] && self.client_responses_per_second == 0 {

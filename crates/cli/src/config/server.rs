@@ -13,8 +13,8 @@ use crate::metrics::DEFAULT_MAX_ZONES;
 use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE_OCTETS;
 use nonesuch_net::has_address;
 use nonesuch_proto::Name;
-use nonesuch_server::acl::{AccessList, PORT, TLS_PORT};
-use nonesuch_server::reply_options::{DEFAULT_UDP_SIZE, ReplySettings, UDP_SIZES};
+use nonesuch_server::acl::{AccessList, DNS_PORT, TLS_PORT};
+use nonesuch_server::reply_options::{DEFAULT_UDP_SIZE, ReplySettings, UDP_SIZE_RANGE};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -126,7 +126,7 @@ version = 1"#,
 # "[2001:db8::1]:5300". If no interface has an address, the server starts answering once an
 # interface has it. The default omits "::1" on a host without IPv6."#,
         ),
-        key("listen", list("addresses", socket_address(PORT)), default(r#"["127.0.0.1", "::1"]"#), |r, v| {
+        key("listen", list("addresses", socket_address(DNS_PORT)), default(r#"["127.0.0.1", "::1"]"#), |r, v| {
             r.server.listen = v
         }),
         Row::Text(
@@ -250,7 +250,7 @@ version = 1"#,
 # EDNS size in OPT records of this server. The default avoids fragmentation on every path (RFC
 # 9715).",
         ),
-        key("max-udp-size", number(UDP_SIZES), default(DEFAULT_UDP_SIZE), |r, v| r.server.max_udp_size = v),
+        key("max-udp-size", number(UDP_SIZE_RANGE), default(DEFAULT_UDP_SIZE), |r, v| r.server.max_udp_size = v),
         Row::Text(
             "
 # Address for metrics over HTTP (Prometheus) (restart). Default port: 9530. Default: no metrics.",

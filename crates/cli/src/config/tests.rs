@@ -435,10 +435,10 @@ fn what_transfers_are_bounded_by_is_taken() {
 /// The server accepts every limit that the configuration permits: both use the same bounds.
 #[test]
 fn limits_are_taken_up_to_their_bounds() {
-    use nonesuch_server::limits::{RATES, SLIPS, TABLE_OCTETS};
+    use nonesuch_server::limits::{RATE_RANGE, SLIP_RANGE, TABLE_OCTETS_RANGE};
     for (rate, slip, table) in [
-        (*RATES.end(), *SLIPS.end(), *TABLE_OCTETS.end()),
-        (*RATES.start() + 1, *SLIPS.start(), *TABLE_OCTETS.start()),
+        (*RATE_RANGE.end(), *SLIP_RANGE.end(), *TABLE_OCTETS_RANGE.end()),
+        (*RATE_RANGE.start() + 1, *SLIP_RANGE.start(), *TABLE_OCTETS_RANGE.start()),
     ] {
         let text = format!(
             "version = 1\n[limits]\nresponses-per-second = {rate}\nclient-responses-per-second = {rate}\nslip = {slip}\n\

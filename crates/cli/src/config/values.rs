@@ -239,10 +239,10 @@ fn warn_of_covered(findings: &Findings, entries: &[LocatedEntry]) {
 /// The warning about a list in which every entry denies. The operator probably wants to permit all
 /// other clients, but the end of a list denies them.
 fn warn_of_nobody(list: &AccessList, nobody: &str) -> Option<String> {
-    let everybody = AccessEntry { is_denied: true, ..AccessEntry::default() };
+    let everybody = AccessEntry { denies: true, ..AccessEntry::default() };
     let entries = list.entries();
     let denies =
-        !entries.is_empty() && entries.iter().all(|entry| entry.is_denied) && !entries.contains(&everybody);
+        !entries.is_empty() && entries.iter().all(|entry| entry.denies) && !entries.contains(&everybody);
     denies.then(|| {
         format!(
             "{nobody}: every entry denies, and the end of the list denies too; append \"any\" to allow \

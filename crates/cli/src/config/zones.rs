@@ -236,7 +236,7 @@ impl<'t> Reader<'_, 't> {
     fn warn_of_denied_transfer(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
         let reason = if matches!(settings.signing_mode, SigningMode::Online(_)) {
             "this zone is signed online, and cannot be transferred"
-        } else if settings.transfers.transfer.entries().iter().all(|entry| entry.is_denied) {
+        } else if settings.transfers.transfer.entries().iter().all(|entry| entry.denies) {
             "no client may transfer this zone (transfer)"
         } else {
             return;

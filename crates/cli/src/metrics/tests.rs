@@ -22,9 +22,9 @@ fn full() -> Snapshot {
     let statistics = Statistics::new();
     let mut udp = statistics.thread(TransportKind::Udp);
     let now = Instant::now();
-    udp.begin(now);
+    udp.begin_batch(now);
     for (qtype, rcode, octets) in [(Rtype::A, 0, 100), (Rtype(65280), 3, 1232), (Rtype::DNSKEY, 23, 1233)] {
-        udp.record(&Observation {
+        udp.count_observation(&Observation {
             qtype,
             rcode: Rcode(rcode),
             query_octets: 40,
@@ -32,18 +32,18 @@ fn full() -> Snapshot {
             flags: QueryFlags::EDNS.with(QueryFlags::DNSSEC_OK, true).with(QueryFlags::TRUNCATED, rcode == 3),
         });
     }
-    udp.sent(now + Duration::from_micros(15));
-    udp.drop(DropReason::RateLimited);
-    udp.slip();
+    udp.record_sent(now + Duration::from_micros(15));
+    udp.count_drop(DropReason::RateLimited);
+    udp.count_slip();
     udp.count_over_budget();
-    udp.prohibit();
-    udp.cookie(CookieResult::Valid);
-    udp.tsig(TsigResult::BadTime);
-    udp.refuse(4, Rcode::NOERROR);
-    udp.refuse(3, Rcode::NOTIMP);
+    udp.count_prohibited();
+    udp.count_cookie(CookieResult::Valid);
+    udp.count_tsig(TsigResult::BadTime);
+    udp.count_other_message(4, Rcode::NOERROR);
+    udp.count_other_message(3, Rcode::NOTIMP);
     let transfers = statistics.transfers();
     transfers.record(Direction::In, TransferKind::Ixfr, TransferResult::Done, 2, 900);
-    transfers.notify(Direction::Out, NotifyCount::Unanswered);
+    transfers.count_notify(Direction::Out, NotifyCount::Unanswered);
     let operation = Operation::SignDenial(Mechanism::Compact, Algorithm::ED25519);
     let operations = BTreeMap::from([(operation, 5), (Operation::SignData(Algorithm::ED448), 1)]);
     let online = OnlineCounters {
@@ -258,7 +258,7 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Option<(bool, String)>
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
-        nonesuch_testing::skip(&format!("{program} is not installed"));
+        nonesuch_testing::record_skip(&format!("{program} is not installed"));
         return None;
     };
     // It is not an error if the program ends before it has read all input.
@@ -295,7 +295,7 @@ fn the_strict_parser_of_prometheus_reads_both_forms() {
             .is_some_and(|(found, _)| found)
     };
     let Some(python) = ["python3", "/usr/bin/python3"].iter().find(has_parser) else {
-        nonesuch_testing::skip("Python's prometheus_client is not installed");
+        nonesuch_testing::record_skip("Python's prometheus_client is not installed");
         return;
     };
     for (form, text) in [("open", open_metrics(full())), ("older", plain(full()))] {

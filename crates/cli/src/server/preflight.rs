@@ -116,7 +116,7 @@ pub(super) fn load_identity(
     let identity = ServerIdentity::load(&files.certificate, &files.key);
     identity.map(Some).map_err(|error| {
         let is_of_key = match &error {
-            TlsError::NoKey { .. } | TlsError::Key { .. } | TlsError::OtherKey { .. } => true,
+            TlsError::NoKey { .. } | TlsError::Key { .. } | TlsError::KeyMismatch { .. } => true,
             TlsError::Read { path, .. }
             | TlsError::NoRegularFile { path }
             | TlsError::TooLong { path, .. } => *path != files.certificate,

@@ -103,7 +103,7 @@ pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
         all: limits.client_responses_per_second,
         slip: limits.slip,
         table_octets: usize::try_from(limits.response_table).unwrap_or(usize::MAX),
-        ..RateSettings::of(limits.responses_per_second)
+        ..RateSettings::uniform(limits.responses_per_second)
     };
     let is_limited = [rates.positive, rates.nxdomain, rates.referral, rates.all].iter().any(|rate| *rate > 0);
     LimitSettings {
@@ -194,7 +194,7 @@ pub(crate) fn transfers_options(configuration: &Configuration, heartbeats: Heart
     let limits = &configuration.limits;
     TransfersOptions {
         transfers: limits.transfers_in,
-        transfers_each: limits.transfers_in_each,
+        transfers_per_primary: limits.transfers_in_each,
         tls_authorities: configuration.server.tls_authorities.clone(),
         time_limit: Duration::from_secs(limits.transfer_in_time),
         idle_limit: Duration::from_secs(limits.transfer_in_idle),
@@ -221,7 +221,7 @@ mod tests {
         let page = include_str!("../../../../docs/limits.md");
         let limits = Limits::declared();
         for (key, value) in [
-            ("client-responses-per-second", RateSettings::CLIENT_RATE),
+            ("client-responses-per-second", RateSettings::DEFAULT_CLIENT_RATE),
             ("slip", limits.slip.into()),
             ("online-share", limits.online_share.into()),
             ("online-busy-share", limits.online_busy_share.into()),

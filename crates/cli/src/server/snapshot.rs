@@ -46,7 +46,7 @@ impl Daemon {
         });
         let mut statistics = self.shared.statistics.sum();
         add_incoming(&self.transfers.counts(), &mut statistics.transfers);
-        let refused = statistics.refused(opcode::NOTIFY);
+        let refused = statistics.error_responses(opcode::NOTIFY);
         statistics.transfers.add_notifies(Direction::In, NotifyCount::Refused, refused);
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         let server = server.as_ref();
@@ -68,7 +68,7 @@ impl Daemon {
 
 /// Adds the results of transfers from primaries and of NOTIFY.
 fn add_incoming(counts: &Counts, sum: &mut TransferTotals) {
-    let steps = counts.by_steps;
+    let steps = counts.ixfr_outcomes;
     for (kind, result, times) in [
         (TransferKind::Axfr, TransferResult::Done, counts.axfr),
         (TransferKind::Ixfr, TransferResult::Done, counts.ixfr),
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn transfers_are_counted_by_kind_and_a_secondary_that_is_silent_refuses_nothing() {
-        let by_steps = IxfrOutcomes { up_to_date: 1, failed: 2, refused: 0 };
+        let ixfr_outcomes = IxfrOutcomes { up_to_date: 1, failed: 2, refused: 0 };
         let counts = Counts {
             axfr: 1,
             up_to_date: 1,
@@ -106,7 +106,7 @@ mod tests {
             refused: 1,
             acknowledged: 7,
             notify_unanswered: 3,
-            by_steps,
+            ixfr_outcomes,
             ..Counts::default()
         };
         let mut sum = TransferTotals::default();

@@ -109,7 +109,7 @@ impl Watchdog {
     /// Notifies systemd, unless a loop hangs.
     pub(crate) fn check(&mut self, notifier: &Notifier) {
         let Some(limit) = self.limit else { return };
-        let silent = self.heartbeats.silent(Instant::now());
+        let silent = self.heartbeats.overdue_loops(Instant::now());
         if silent.is_empty() {
             notifier.alive();
         }

@@ -43,7 +43,7 @@ fn line_with<'o>(output: &'o str, part: &str) -> &'o str {
 fn is_root() -> bool {
     let is_root = nix::unistd::Uid::effective().is_root();
     if !is_root {
-        nonesuch_testing::skip("takes root");
+        nonesuch_testing::record_skip("takes root");
     }
     is_root
 }

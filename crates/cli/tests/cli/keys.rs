@@ -4,7 +4,7 @@
 use crate::common;
 use common::{
     Ended, KEYS_ORIGIN as ORIGIN, PEER_ALGORITHMS, all_algorithms, done, events, folder, generate_key,
-    generate_keys, installed, made, nonesuch, prepared, run, sign, text,
+    generate_keys, is_installed, made, nonesuch, prepared, run, sign, text,
 };
 use common::{replace_word, snapshot};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, key_tag};
@@ -71,10 +71,10 @@ fn signs(folder: &Path, keys: &Path, what: &str) {
 #[track_caller]
 fn is_accepted(signed: &Path, what: &str) {
     done(["zone", "verify", "-o", ORIGIN, text(signed)]);
-    if installed("dnssec-verify") {
+    if is_installed("dnssec-verify") {
         run(Command::new("dnssec-verify").args(["-q", "-o", ORIGIN]).arg(signed)).expect_done(what);
     }
-    if installed("ldns-verify-zone") {
+    if is_installed("ldns-verify-zone") {
         run(Command::new("ldns-verify-zone").arg("-V1").arg(signed)).expect_done(what);
     }
 }
@@ -144,7 +144,7 @@ fn bind_and_ldns_sign_with_our_keys() {
         generate_key(&keys, ORIGIN, algorithm, &bits);
         let what = format!("{algorithm} {bits:?}");
         signs(folder.path(), &keys, &what);
-        if installed("dnssec-signzone") {
+        if is_installed("dnssec-signzone") {
             let mut command = Command::new("dnssec-signzone");
             command.current_dir(folder.path()).args([
                 "-q",
@@ -160,7 +160,7 @@ fn bind_and_ldns_sign_with_our_keys() {
             run(command.arg(&keys).arg(&zone)).expect_done(&format!("dnssec-signzone, {what}"));
             is_accepted(&signed, &what);
         }
-        if installed("ldns-signzone") {
+        if is_installed("ldns-signzone") {
             let mut command = Command::new("ldns-signzone");
             command.args(["-n", "-o", ORIGIN, "-f", text(&signed)]).arg(&zone).args(bases(&keys));
             run(&mut command).expect_done(&format!("ldns-signzone, {what}"));
@@ -383,12 +383,12 @@ fn ds_records_are_those_of_bind_and_ldns() {
         let key = format!("{base}.key");
         let ds = |digest: &str| done(["key", "ds", &key, "--all", "--digest", digest]).stdout;
         for (digest, bind, ldns) in [("sha256", "SHA-256", "-2"), ("sha384", "SHA-384", "-4")] {
-            if installed("dnssec-dsfromkey") {
+            if is_installed("dnssec-dsfromkey") {
                 let theirs =
                     run(Command::new("dnssec-dsfromkey").args(["-a", bind, &base])).expect_done(bind).stdout;
                 assert_eq!(ds(digest), theirs);
             }
-            if installed("ldns-key2ds") {
+            if is_installed("ldns-key2ds") {
                 let theirs =
                     run(Command::new("ldns-key2ds").args(["-n", "-f", ldns, &key])).expect_done(ldns).stdout;
                 let fields = |line: &str| {

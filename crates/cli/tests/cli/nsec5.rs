@@ -3,7 +3,8 @@
 
 use crate::common;
 use common::{
-    Ended, KEYS_ORIGIN, done, events, generate_key, installed, listing, made, nonesuch, prepared, run, text,
+    Ended, KEYS_ORIGIN, done, events, generate_key, is_installed, listing, made, nonesuch, prepared, run,
+    text,
 };
 use common::{replace_word, snapshot};
 use std::fs;
@@ -226,7 +227,7 @@ fn other_programs_load_the_output() {
         for mechanism in BOTH {
             signed(folder.path(), mechanism, &["--vrf", vrf, "--cds"]);
             let file = folder.path().join("signed");
-            for (program, arguments) in judges.iter().filter(|(program, _)| installed(program)) {
+            for (program, arguments) in judges.iter().filter(|(program, _)| is_installed(program)) {
                 let ended = run(Command::new(program).args(*arguments).arg(&file));
                 ended.expect_done(&format!("{program}, {vrf}, {mechanism}"));
             }

@@ -2,7 +2,7 @@
 //! The package is installed, serves a zone and is removed in a temporary copy of this system.
 
 use crate::common;
-use common::{folder, installed, run, text};
+use common::{folder, is_installed, run, text};
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,7 +21,7 @@ fn repository() -> PathBuf {
 /// Builds the package into `output` and returns its path. Returns `None` if the required programs
 /// are missing.
 fn build(output: &Path) -> Option<PathBuf> {
-    if !["dpkg-deb", "strip", "gzip", "xz"].into_iter().all(installed) {
+    if !["dpkg-deb", "strip", "gzip", "xz"].into_iter().all(is_installed) {
         return None;
     }
     let mut command = Command::new(repository().join("tools/build-deb"));
@@ -78,7 +78,7 @@ fn the_package_is_the_same_each_time_and_lintian_finds_no_error() {
         assert!(listed.lines().any(|line| line.ends_with(&format!(".{path}"))), "{path} is not in\n{listed}");
     }
     assert!(listed.lines().all(|line| line.contains("root/root")), "{listed}");
-    if installed("lintian") {
+    if is_installed("lintian") {
         let judged = run(Command::new("lintian").args(["--fail-on", "error", "--allow-root", text(&one)]));
         assert_eq!(judged.status, 0, "{}", judged.text());
     }
@@ -140,7 +140,7 @@ echo "removed"
 #[ignore = "`just judge`: a package"]
 fn the_package_installs_serves_and_is_removed() {
     let programs = ["unshare", "chroot", "setpriv", "dpkg", "adduser"];
-    if !programs.into_iter().all(installed) {
+    if !programs.into_iter().all(is_installed) {
         return;
     }
     let copy = folder();
@@ -152,7 +152,10 @@ fn the_package_installs_serves_and_is_removed() {
     };
     let tried = run(&mut shell(COPY, &[text(copy.path())]));
     if tried.status != 0 {
-        nonesuch_testing::skip(&format!("no copy of this system can be made: {}", tried.stderr.trim()));
+        nonesuch_testing::record_skip(&format!(
+            "no copy of this system can be made: {}",
+            tried.stderr.trim()
+        ));
         return;
     }
     let output = folder();

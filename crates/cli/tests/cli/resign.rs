@@ -2,7 +2,7 @@
 
 use crate::common;
 use common::resign::{self, DAY, NOW, command, sign, without_signatures};
-use common::{Ended, KEYS_ORIGIN, MECHANISMS, done, generate_keys, installed, run, snapshot, text};
+use common::{Ended, KEYS_ORIGIN, MECHANISMS, done, generate_keys, is_installed, run, snapshot, text};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -167,12 +167,12 @@ fn peers_accept_what_is_mended() {
         let dir = folder.path();
         sign(dir, 0, mechanism, &["-f", "old", "zone"]);
         sign(dir, 1, mechanism, &["--previous", "old", "--changes", "changes", "-f", "new"]);
-        if installed("ldns-verify-zone") {
+        if is_installed("ldns-verify-zone") {
             let at = "20250616150640";
             run(Command::new("ldns-verify-zone").args(["-t", at]).arg(dir.join("new")))
                 .expect_done("ldns-verify-zone");
         }
-        if installed("kzonecheck") {
+        if is_installed("kzonecheck") {
             let time = (NOW + DAY).to_string();
             let mut command = Command::new("kzonecheck");
             command.args(["-o", KEYS_ORIGIN, "-t", &time, "-d", "on"]).arg(dir.join("new"));

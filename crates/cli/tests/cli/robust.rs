@@ -7,7 +7,7 @@
 //! skipped.
 
 use crate::common;
-use common::{Ended, done, folder, generate_key, installed, nonesuch, run, snapshot, text};
+use common::{Ended, done, folder, generate_key, is_installed, nonesuch, run, snapshot, text};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -107,24 +107,24 @@ impl Bench {
 
 /// Whether strace can trace a program here.
 fn can_trace() -> bool {
-    if !installed("strace") {
+    if !is_installed("strace") {
         return false;
     }
     let may = run(Command::new("strace").args(["-qq", "-o", "/dev/null", "true"])).status == 0;
     if !may {
-        nonesuch_testing::skip("strace may not follow programs here");
+        nonesuch_testing::record_skip("strace may not follow programs here");
     }
     may
 }
 
 /// Whether a mount namespace can be created here.
 fn can_mount() -> bool {
-    if !installed("unshare") {
+    if !is_installed("unshare") {
         return false;
     }
     let may = run(Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"])).status == 0;
     if !may {
-        nonesuch_testing::skip("no mount namespace may be made here");
+        nonesuch_testing::record_skip("no mount namespace may be made here");
     }
     may
 }

@@ -3,7 +3,7 @@
 
 use crate::common;
 use common::configured::{Configured, configure, plain_zone, write_beside};
-use common::{Ended, done, events, folder, generate_key, installed, nonesuch, run, snapshot, text};
+use common::{Ended, done, events, folder, generate_key, is_installed, nonesuch, run, snapshot, text};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -206,12 +206,12 @@ const CONTEXT: [&str; 12] = [
 fn named(file: &Path) -> Option<Ended> {
     // Names outside the zone are not looked up.
     let mut command = Command::new("named-checkzone");
-    installed("named-checkzone").then(|| run(command.args(["-i", "local", "example."]).arg(file)))
+    is_installed("named-checkzone").then(|| run(command.args(["-i", "local", "example."]).arg(file)))
 }
 
 fn knot(file: &Path) -> Option<Ended> {
     let mut command = Command::new("kzonecheck");
-    installed("kzonecheck").then(|| run(command.args(["-o", "example."]).arg(file)))
+    is_installed("kzonecheck").then(|| run(command.args(["-o", "example."]).arg(file)))
 }
 
 /// Owner, type and kind of this program's findings.

@@ -1,6 +1,6 @@
 //! The zone checkers of BIND, ldns, NSD and Knot DNS.
 
-use super::{Ended, installed, run};
+use super::{Ended, is_installed, run};
 use std::path::Path;
 use std::process::Command;
 
@@ -36,5 +36,5 @@ pub fn judged(judge: &Judge, origin: &str, file: &Path) -> Ended {
 
 /// The installed checkers.
 pub fn installed_judges() -> Vec<&'static Judge> {
-    JUDGES.iter().filter(|judge| installed(judge.program)).collect()
+    JUDGES.iter().filter(|judge| is_installed(judge.program)).collect()
 }

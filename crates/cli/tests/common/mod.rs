@@ -12,7 +12,7 @@ pub mod transferring;
 pub mod watched;
 
 #[allow(unused_imports)] // each test program uses its own part
-pub use nonesuch_testing::{data, installed};
+pub use nonesuch_testing::{is_installed, public_data};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

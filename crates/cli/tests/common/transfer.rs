@@ -2,7 +2,7 @@
 
 use nonesuch_proto::Name;
 use nonesuch_secondary::inbound::{
-    InboundRequest, InboundTransfer, TransferBounds, TransferContent, push_question,
+    InboundRequest, InboundTransfer, TransferBounds, TransferContent, push_transfer_query,
 };
 use nonesuch_zone::{Contents, write::write_zone};
 use std::io::{self, Read as _, Write as _};
@@ -40,7 +40,7 @@ fn try_transfer(server: SocketAddr, zone: &str, asked: InboundRequest) -> io::Re
         // Two root names, and zeros for all numbers except the serial (RFC 1995 section 3).
         InboundRequest::Ixfr { serial } => [&[0, 0][..], &serial.to_be_bytes(), &[0; 16]].concat(),
     };
-    push_question(&apex, asked, &soa, 7, &mut question);
+    push_transfer_query(&apex, asked, &soa, 7, &mut question);
     let length = (question.len() - 2) as u16;
     question[..2].copy_from_slice(&length.to_be_bytes());
     let mut stream = TcpStream::connect(server)?;

@@ -39,7 +39,8 @@ struct Differences {
 #[test]
 fn answers_are_those_of_nsd_knot_and_bind() {
     let all = [(Peer::Nsd, "nsd"), (Peer::Knot, "knotd"), (Peer::Bind, "named")];
-    let peers: Vec<Peer> = all.iter().filter(|peer| common::installed(peer.1)).map(|peer| peer.0).collect();
+    let peers: Vec<Peer> =
+        all.iter().filter(|peer| common::is_installed(peer.1)).map(|peer| peer.0).collect();
     if peers.is_empty() {
         return;
     }
@@ -92,7 +93,7 @@ fn peers_refuse_data_below_a_dname() {
         ("kzonecheck", ["-o", ORIGIN, file], "under DNAME"),
     ];
     for (program, arguments, message) in refusals {
-        if common::installed(program) {
+        if common::is_installed(program) {
             let arguments = arguments.iter().filter(|argument| !argument.is_empty());
             let ended = common::run(std::process::Command::new(program).args(arguments));
             assert_ne!(ended.status, 0, "{program} accepts the zone: remove the class");
@@ -185,6 +186,6 @@ fn line(seen: &ObservedRecord) -> String {
     let mut rdata = Vec::new();
     nonesuch_proto::rdata::push_text(seen.rtype, &seen.rdata, &mut rdata);
     rdata.truncate(70);
-    let owner = nonesuch_proto::NameRef::from_checked(&seen.owner);
+    let owner = nonesuch_proto::NameRef::from_wire_unchecked(&seen.owner);
     format!("{owner} {} {} {}", seen.ttl, seen.rtype, String::from_utf8_lossy(&rdata))
 }

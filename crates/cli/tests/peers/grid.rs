@@ -4,7 +4,7 @@
 //! verifies the signatures of the responses.
 
 use crate::common;
-use common::{MECHANISMS, done, folder, generate_key, installed, run, serve, sign, text};
+use common::{MECHANISMS, done, folder, generate_key, is_installed, run, serve, sign, text};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, PublicKey, key_tag};
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_proto::message::{Message, Rcode, Record, Section, push_query};
@@ -115,7 +115,8 @@ fn all_mechanisms(kind: &Kind) {
         let signed = folder.path().join(mechanism);
         sign(&unsigned, ORIGIN, &keys, mechanism, &signed);
         done(["zone", "verify", text(&signed)]);
-        for peer in PEERS.iter().filter(|peer| peer.knows.contains(&kind.number()) && installed(peer.program))
+        for peer in
+            PEERS.iter().filter(|peer| peer.knows.contains(&kind.number()) && is_installed(peer.program))
         {
             let what = format!("{} on {}, {:?}, {mechanism}", peer.program, kind.algorithm, kind.bits);
             let arguments =

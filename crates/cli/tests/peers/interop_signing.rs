@@ -6,8 +6,8 @@
 use crate::common;
 use common::judges::{JUDGES, Judge, installed_judges, judged};
 use common::{
-    EVERY_TYPE, EVERY_TYPE_ORIGIN, MECHANISMS, PEER_ALGORITHMS, data, done, folder, generate_key,
-    generate_keys, installed, run, serve, sign, stripped, text,
+    EVERY_TYPE, EVERY_TYPE_ORIGIN, MECHANISMS, PEER_ALGORITHMS, done, folder, generate_key, generate_keys,
+    is_installed, public_data, run, serve, sign, stripped, text,
 };
 use nonesuch_testing::require_peer;
 use std::fs;
@@ -61,7 +61,7 @@ fn every_type_and_case_is_accepted() {
 #[test]
 fn the_example_zones_of_rfc_4035_and_rfc_5155_are_accepted() {
     for file in ["example.rfc4035", "example.rfc5155"] {
-        let Some(unsigned) = data(&format!("rfc-zones/test-data/{file}")) else { return };
+        let Some(unsigned) = public_data(&format!("rfc-zones/test-data/{file}")) else { return };
         for algorithm in PEER_ALGORITHMS {
             signs_and_is_accepted(&unsigned, "example.", algorithm, &installed_judges());
         }
@@ -106,8 +106,8 @@ fn an_sld_is_accepted() {
 #[test]
 #[ignore = "`just judge`: each algorithm and mechanism"]
 fn the_root_zone_signed_anew() {
-    let Some(root) = data("root-zone/2017-root.zone") else { return };
-    let Some(queries) = data("root-queries/root-server-sample.txt") else { return };
+    let Some(root) = public_data("root-zone/2017-root.zone") else { return };
+    let Some(queries) = public_data("root-queries/root-server-sample.txt") else { return };
     let folder = folder();
     let unsigned = stripped(&fs::read_to_string(root).expect("the root zone"));
     let unsigned = write(folder.path().join("unsigned"), &unsigned);
@@ -299,7 +299,7 @@ fn difference_key_without_sep() {
     generate_key(&keys, "e.", "ed25519", &[]);
     sign(&unsigned, "e.", &keys, "nsec", &signed);
     done(["zone", "verify", text(&signed)]);
-    for judge in JUDGES.iter().filter(|judge| installed(judge.program)) {
+    for judge in JUDGES.iter().filter(|judge| is_installed(judge.program)) {
         let wants_the_flag = ["dnssec-verify", "kzonecheck"].contains(&judge.program);
         let ended = judged(judge, "e.", &signed);
         assert_eq!(ended.status != 0, wants_the_flag, "{}: {}", judge.program, ended.text());
@@ -354,7 +354,7 @@ fn what_ldns_signzone_signs_is_accepted() {
         let signed = folder.path().join("signed");
         sign(&unsigned, EVERY_TYPE_ORIGIN, &theirs, "nsec", &signed);
         done(["zone", "verify", text(&signed)]);
-        if installed("ldns-verify-zone") {
+        if is_installed("ldns-verify-zone") {
             judged(&JUDGES[2], EVERY_TYPE_ORIGIN, &signed).expect_done("ldns-verify-zone with ldns's keys");
         }
     }

@@ -4,8 +4,8 @@
 
 use crate::common;
 use common::{
-    EVERY_TYPE, EVERY_TYPE_ORIGIN, Header, MECHANISMS, PEER_ALGORITHMS, Running, ask, data, done, folder,
-    generate_key, installed, nonesuch, run, serve, sign, snapshot, text,
+    EVERY_TYPE, EVERY_TYPE_ORIGIN, Header, MECHANISMS, PEER_ALGORITHMS, Running, ask, done, folder,
+    generate_key, is_installed, nonesuch, public_data, run, serve, sign, snapshot, text,
 };
 use serde_json::Value;
 use std::fs;
@@ -109,7 +109,7 @@ fn start_unbound(folder: &Path, ds: &str, server: SocketAddr) -> Running {
 }
 
 fn has(programs: &[&str]) -> bool {
-    programs.iter().all(|program| installed(program))
+    programs.iter().all(|program| is_installed(program))
 }
 
 fn asked(server: &Running, name: &str, rtype: u16) -> Header {
@@ -289,7 +289,7 @@ fn count_signatures(zone: &str) -> usize {
 
 #[test]
 fn the_root_zone_of_2017_is_verified_whole() {
-    let Some(root) = data("root-zone/2017-root.zone") else { return };
+    let Some(root) = public_data("root-zone/2017-root.zone") else { return };
     let count = count_signatures(&fs::read_to_string(&root).expect("the root zone"));
     assert!(count > 2000, "{count}");
     let ended = done(["zone", "verify", "--json", "--now", "2017-08-22T00:00:00Z", text(&root)]);
@@ -304,7 +304,7 @@ fn the_root_zone_of_2017_is_verified_whole() {
 
 #[test]
 fn the_root_zone_of_2017_before_and_after_its_validity() {
-    let Some(root) = data("root-zone/2017-root.zone") else { return };
+    let Some(root) = public_data("root-zone/2017-root.zone") else { return };
     for now in ["2017-07-01T00:00:00Z", "2018-01-01T00:00:00Z"] {
         let ended = verify_at(&root, now);
         assert_eq!(ended.status, 1, "{now}");
@@ -317,7 +317,7 @@ fn the_root_zone_of_2017_before_and_after_its_validity() {
 /// and no other fault.
 #[test]
 fn one_altered_character_in_the_root_zone_is_named() {
-    let Some(root) = data("root-zone/2017-root.zone") else { return };
+    let Some(root) = public_data("root-zone/2017-root.zone") else { return };
     let zone = fs::read_to_string(&root).expect("the root zone");
     let folder = folder();
     let altered = folder.path().join("altered");

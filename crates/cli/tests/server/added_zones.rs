@@ -2,7 +2,7 @@
 
 use crate::common;
 use common::configured::{Configured, ask, head, plain_zone, write_beside};
-use common::{folder, installed, nonesuch, run, snapshot, text};
+use common::{folder, is_installed, nonesuch, run, snapshot, text};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{HEADER, Rcode};
 use serde_json::json;
@@ -171,7 +171,7 @@ fn zones_that_are_added_at_once_are_all_there() {
 fn a_directory_that_the_servers_user_may_not_write_to_keeps_it_from_starting() {
     let user = nix::unistd::User::from_name("nobody").ok().flatten();
     let (true, Some(user)) = (nix::unistd::Uid::effective().is_root(), user) else {
-        return nonesuch_testing::skip("only root can become another user");
+        return nonesuch_testing::record_skip("only root can become another user");
     };
     let folder = folder();
     let dir = folder.path();
@@ -221,8 +221,8 @@ fn traced(path: &Path, options: &[&str], act: impl FnOnce()) {
 fn the_file_of_added_zones_outlives_a_crash() {
     let is_traceable =
         || Command::new("strace").arg("true").output().is_ok_and(|ended| ended.status.success());
-    if !installed("strace") || !is_traceable() {
-        return nonesuch_testing::skip("strace cannot be run");
+    if !is_installed("strace") || !is_traceable() {
+        return nonesuch_testing::record_skip("strace cannot be run");
     }
     let folder = folder();
     let dir = fs::canonicalize(folder.path()).expect("a directory");

@@ -170,7 +170,7 @@ fn a_socket_that_could_not_be_taken_away_is_in_nobodys_way() {
     };
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     let Some((user, group)) = id("-u").zip(id("-g")).filter(|_| is_root) else {
-        nonesuch_testing::skip("only root may become another user");
+        nonesuch_testing::record_skip("only root may become another user");
         return;
     };
     let folder = folder();

@@ -2,7 +2,7 @@
 //! cookies (RFC 9018), and their clients accept cookies of this server.
 
 use crate::common;
-use common::{KEYS_ORIGIN, Running, installed, prepared, run, start_peer};
+use common::{KEYS_ORIGIN, Running, is_installed, prepared, run, start_peer};
 use nonesuch_proto::edns::{self, DO, Opt};
 use nonesuch_proto::message::{HEADER, Message, Rcode, push_query};
 use nonesuch_proto::{Name, Rtype};
@@ -118,7 +118,7 @@ fn exchange(server: SocketAddr) {
 
 #[test]
 fn bind_with_our_secret_takes_our_cookies_and_we_take_its() {
-    if installed("named") {
+    if is_installed("named") {
         let folder = prepared();
         exchange(start_bind(folder.path()).address);
     }
@@ -126,7 +126,7 @@ fn bind_with_our_secret_takes_our_cookies_and_we_take_its() {
 
 #[test]
 fn knot_with_our_secret_takes_our_cookies_and_we_take_its() {
-    if installed("knotd") {
+    if is_installed("knotd") {
         let folder = prepared();
         exchange(start_knot(folder.path()).address);
     }
@@ -173,7 +173,7 @@ fn dig_and_kdig_ask_again_with_our_cookie() {
     let running = start_ours(folder.path());
     for (program, options) in [("dig", &["+cookie", "+tries=1"][..]), ("kdig", &["+cookie", "+badcookie=3"])]
     {
-        if !installed(program) {
+        if !is_installed(program) {
             continue;
         }
         for _ in 0..5 {

@@ -3,7 +3,7 @@
 
 use crate::common;
 use crate::common::watched;
-use common::{folder, installed, run, text};
+use common::{folder, is_installed, run, text};
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn dnstap_ldns_reads_the_file_of_a_server() {
 
 #[test]
 fn fstrm_capture_collects_from_a_server() {
-    if !["fstrm_capture", "dnstap-ldns"].into_iter().all(installed) {
+    if !["fstrm_capture", "dnstap-ldns"].into_iter().all(is_installed) {
         return;
     }
     let folder = folder();

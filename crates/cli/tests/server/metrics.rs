@@ -3,7 +3,7 @@
 
 use crate::common;
 use crate::common::watched;
-use common::{folder, installed, run_on, text};
+use common::{folder, is_installed, run_on, text};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -109,7 +109,7 @@ fn real_parsers_read_what_a_server_says() {
     server.ask("ns.watched.example.", 1);
     let address = metrics_address(&server);
     let file = folder.path().join("metrics");
-    if installed("promtool") {
+    if is_installed("promtool") {
         fs::write(&file, scrape(address, "*/*")).expect("written");
         run_on(Command::new("promtool").args(["check", "metrics"]), &file).expect_done("promtool");
     }
@@ -123,7 +123,7 @@ fn real_parsers_read_what_a_server_says() {
         command.output().is_ok_and(|output| output.status.success())
     };
     let Some(python) = ["python3", "/usr/bin/python3"].iter().find(has_parser) else {
-        nonesuch_testing::skip("Python's prometheus_client is not installed");
+        nonesuch_testing::record_skip("Python's prometheus_client is not installed");
         return;
     };
     fs::write(&file, scrape(address, OPEN)).expect("written");

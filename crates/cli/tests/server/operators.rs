@@ -4,7 +4,7 @@
 use crate::common;
 use common::configured::{Configured, ask, configure, plain_zone, write_beside};
 use common::{
-    Ended, done, folder, generate_keys, installed, made, nonesuch, prepared, run, sign, snapshot, text,
+    Ended, done, folder, generate_keys, is_installed, made, nonesuch, prepared, run, sign, snapshot, text,
 };
 use nonesuch_proto::message::{Message, Rcode};
 use nonesuch_proto::{Rtype, edns};
@@ -58,7 +58,7 @@ fn a_tsig_key_is_made_in_the_form_of_every_server() {
             assert_eq!(mode & 0o777, 0o600, "{form}");
         }
         let accepted = |program: &str, arguments: &[&str]| {
-            if installed(program) {
+            if is_installed(program) {
                 let ended = run(Command::new(program).args(arguments).current_dir(dir));
                 assert_eq!(ended.status, 0, "{program} {algorithm}: {}", ended.text());
             }
@@ -111,7 +111,7 @@ fn a_made_key_opens_what_it_should_to_dig_kdig_and_query() {
     let wrong =
         done(["key", "tsig", "transfer.example.", "--algorithm", "hmac-sha384", "--form", "dig"]).stdout;
     let port = server.address.port().to_string();
-    for program in ["dig", "kdig"].into_iter().filter(|program| installed(program)) {
+    for program in ["dig", "kdig"].into_iter().filter(|program| is_installed(program)) {
         let transfer = |key: &str| {
             run(Command::new(program).args(["@127.0.0.1", "-p", &port, "-y", key.trim_end(), ZONE, "AXFR"]))
         };

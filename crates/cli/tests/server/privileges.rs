@@ -4,7 +4,7 @@
 use crate::common;
 use crate::common::certificates;
 use common::configured::{ask, head, plain_zone, write_beside};
-use common::{folder, installed, nonesuch, run, text};
+use common::{folder, is_installed, nonesuch, run, text};
 use nonesuch_proto::Rtype;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -22,11 +22,11 @@ const GROUP: &str = "daemon";
 fn user_ids() -> Option<(u32, u32)> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root {
-        nonesuch_testing::skip("only root can become another user");
+        nonesuch_testing::record_skip("only root can become another user");
         return None;
     }
-    if !installed("strace") || !Command::new("strace").arg("true").output().ok()?.status.success() {
-        nonesuch_testing::skip("strace cannot be run");
+    if !is_installed("strace") || !Command::new("strace").arg("true").output().ok()?.status.success() {
+        nonesuch_testing::record_skip("strace cannot be run");
         return None;
     }
     let user = nix::unistd::User::from_name(USER).ok()??;

@@ -4,7 +4,7 @@
 
 use crate::common;
 use common::configured::{Configured, configure, plain_zone};
-use common::{Ended, folder, installed, nonesuch, run, snapshot, text};
+use common::{Ended, folder, is_installed, nonesuch, run, snapshot, text};
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::path::Path;
@@ -107,7 +107,7 @@ fn nobody_is_believed_with_a_certificate_outside_its_validity() {
     make_requests(dir);
     make(dir, "authority", None, VALID, "authority.pem");
     make(dir, "authority", None, PAST, "old-authority.pem");
-    let has_kdig = installed("kdig");
+    let has_kdig = is_installed("kdig");
     for (number, (signer, validity, trusted, rejected)) in [
         (None, VALID, None, None),
         (None, PAST, None, Some("expired certificate, pinned")),

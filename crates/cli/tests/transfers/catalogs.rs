@@ -6,7 +6,7 @@
 use crate::common;
 use crate::common::transferring;
 use common::configured::{Configured, plain_zone, write_beside};
-use common::{Running, folder, installed, start_peer, text};
+use common::{Running, folder, is_installed, start_peer, text};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Section};
 use nonesuch_testing::require_peer;
@@ -119,7 +119,7 @@ struct Pair {
 impl Pair {
     /// `zones` returns the zones of this server for the port that receives NOTIFY.
     fn start(program: &str, consumer: Consumer, zones: impl Fn(u16) -> String) -> Option<Self> {
-        if !installed(program) {
+        if !is_installed(program) {
             return None;
         }
         let folders = [folder(), folder()];

@@ -4,7 +4,7 @@
 use crate::common;
 use crate::common::transferring;
 use common::configured::{Configured, configure, write_beside};
-use common::{folder, installed, nonesuch, run, start_peer, text};
+use common::{folder, is_installed, nonesuch, run, start_peer, text};
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::net::SocketAddr;
@@ -151,7 +151,7 @@ fn dig_and_kdig_read_it() {
     server.wait_for(ZONE, 1);
     let port = server.address.port().to_string();
     for (program, said) in [("dig", "EXPIRE: 2000"), ("kdig", "EXPIRE: 2000")] {
-        if !installed(program) {
+        if !is_installed(program) {
             continue;
         }
         let shown =

@@ -4,7 +4,7 @@
 use crate::common;
 use crate::common::transferring;
 use common::configured::{Configured, ask, plain_zone, write_beside};
-use common::{Running, done, folder, generate_keys, installed, made, start_peer, text};
+use common::{Running, done, folder, generate_keys, is_installed, made, start_peer, text};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Rcode, push_query};
 use nonesuch_server::clock::seconds_now;
@@ -121,7 +121,7 @@ fn ask_signed(server: SocketAddr, before: i64) -> Result<(), ResponseTsigError> 
 fn peers_are_heard_about_expired_signatures() {
     let peers: [(&str, Primary); 3] = [("nsd", nsd), ("knotd", knot), ("named", bind)];
     for (program, command) in peers {
-        if !installed(program) {
+        if !is_installed(program) {
             continue;
         }
         let theirs = folder();
@@ -132,7 +132,7 @@ fn peers_are_heard_about_expired_signatures() {
         for before in [400, -400] {
             let found = ask_signed(peer.address, before);
             match found {
-                Err(ResponseTsigError::RefusedTime { server: told }) => {
+                Err(ResponseTsigError::TimeRejectedByServer { server: told }) => {
                     assert!(seconds_now().abs_diff(told) < 60, "{program}: {told}");
                 }
                 // NSD does not sign its BADTIME response.

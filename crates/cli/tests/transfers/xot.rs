@@ -8,7 +8,7 @@ use crate::common::transferring;
 use certificates::{Certificates, HOST};
 use common::configured::Configured;
 use common::{
-    Running, folder, free_address, generate_keys, installed, made, run, snapshot, start_peer, text,
+    Running, folder, free_address, generate_keys, is_installed, made, run, snapshot, start_peer, text,
 };
 use nonesuch_testing::require_peer;
 use serde_json::Value;
@@ -233,7 +233,7 @@ fn a_primary_whose_certificate_has_expired_is_refused() {
     for (program, command) in
         [("named", bind_over_tls as fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command), ("nsd", nsd_over_tls)]
     {
-        if !installed(program) {
+        if !is_installed(program) {
             continue;
         }
         let theirs = folder();

@@ -20,34 +20,34 @@
 pub(crate) mod sign;
 
 use crate::hash::sha256;
-use crate::p256::{Affine, Scalar, ScalarForm, Table, Workspace, multiply_both};
+use crate::p256::{Affine, MontgomeryScalar, Scalar, Table, Workspace, multiply_both};
 
 /// Length of r, and of s, in octets.
-const OCTETS: usize = 32;
+const SCALAR_OCTETS: usize = 32;
 
 /// Number of signatures that are processed together. Their points have 256 KiB.
-const GROUP: usize = 64;
+const GROUP_SIZE: usize = 64;
 
 /// Table for fast verification of many signatures with one key. It has 256 KiB. The table of the
 /// base point has the same size and exists once in a process.
 pub(crate) struct KeyTable(Table);
 
 /// r and s of a signature, both from 1 to n − 1.
-struct Parts {
+struct SignatureParts {
     r: Scalar,
     s: Scalar,
 }
 
-impl Parts {
+impl SignatureParts {
     fn read(signature: &[u8]) -> Option<Self> {
-        let (r, s) = signature.split_first_chunk::<OCTETS>()?;
+        let (r, s) = signature.split_first_chunk::<SCALAR_OCTETS>()?;
         let [r, s] = [r, s.try_into().ok()?].map(Scalar::from_octets);
         let parts = Self { r: r?, s: s? };
         (parts.r != Scalar::ZERO && parts.s != Scalar::ZERO).then_some(parts)
     }
 
     /// Returns whether the x-coordinate of the point is r modulo n.
-    fn fits(&self, point: &Affine) -> bool {
+    fn matches_point(&self, point: &Affine) -> bool {
         !point.is_infinity() && Scalar::from_octets_reduced(&point.x().to_octets()) == self.r
     }
 }
@@ -55,19 +55,21 @@ impl Parts {
 impl KeyTable {
     /// Builds the table of a public key from its two coordinates. Returns `None` if they are not a
     /// point of the curve.
-    pub(crate) fn new(coordinates: &[u8; 2 * OCTETS]) -> Option<Self> {
+    pub(crate) fn new(coordinates: &[u8; 2 * SCALAR_OCTETS]) -> Option<Self> {
         Affine::from_coordinates(coordinates).map(|point| Self(Table::new(&point)))
     }
 
-    /// Returns whether each signature is valid for its message, in order.
+    /// Returns whether each signature is valid for its message, in order. Each item is a message
+    /// and its signature.
     pub(crate) fn verify(&self, signed: &[(&[u8], &[u8])]) -> Vec<bool> {
         let mut workspace = Workspace::default();
-        let mut fits = Vec::with_capacity(signed.len());
-        for group in signed.chunks(GROUP) {
-            let parts: Vec<Option<Parts>> =
-                group.iter().map(|(_, signature)| Parts::read(signature)).collect();
-            let mut inverses: Vec<_> = parts.iter().flatten().map(|parts| ScalarForm::new(parts.s)).collect();
-            ScalarForm::invert_all(&mut inverses);
+        let mut are_valid = Vec::with_capacity(signed.len());
+        for group in signed.chunks(GROUP_SIZE) {
+            let parts: Vec<Option<SignatureParts>> =
+                group.iter().map(|(_, signature)| SignatureParts::read(signature)).collect();
+            let mut inverses: Vec<_> =
+                parts.iter().flatten().map(|parts| MontgomeryScalar::new(parts.s)).collect();
+            MontgomeryScalar::invert_all(&mut inverses);
             let well_formed = group
                 .iter()
                 .zip(&parts)
@@ -78,12 +80,12 @@ impl KeyTable {
             });
             let factors: Vec<_> = factors.collect();
             let mut points = multiply_both(&self.0, &factors, &mut workspace).iter();
-            fits.extend(parts.iter().map(|parts| {
+            are_valid.extend(parts.iter().map(|parts| {
                 let point = parts.as_ref().and_then(|parts| Some((parts, points.next()?)));
-                point.is_some_and(|(parts, point)| parts.fits(point))
+                point.is_some_and(|(parts, point)| parts.matches_point(point))
             }));
         }
-        fits
+        are_valid
     }
 }
 

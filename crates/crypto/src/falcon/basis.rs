@@ -16,11 +16,12 @@ const MODULUS: i32 = 12289;
 /// (1.17)^2 q, the bound of both norms. Key generation compares integers with this number rounded
 /// up.
 const NORM_BOUND: f64 = 16823.0;
-/// Bits of a coefficient of f and g, and of a coefficient of F.
-const SHORT_BITS: u32 = 6;
-const LONG_BITS: u32 = 8;
-/// Bits of a coefficient of the public key.
-const PUBLIC_BITS: u32 = 14;
+/// Bits of an encoded coefficient of f and of g.
+const F_AND_G_BITS: u32 = 6;
+/// Bits of an encoded coefficient of F.
+const BIG_F_BITS: u32 = 8;
+/// Bits of an encoded coefficient of h, the public key.
+const H_BITS: u32 = 14;
 
 type Polynomial = Zeroizing<Vec<i32>>;
 
@@ -29,13 +30,13 @@ type Polynomial = Zeroizing<Vec<i32>>;
 /// library has already decoded. `public` contains h after one octet.
 ///
 /// The sequence of operations does not depend on the numbers. It takes about a millisecond.
-pub(super) fn is_sound(private: &[u8], public: &[u8]) -> bool {
-    let (f_octets, rest) = private[1..].split_at(DEGREE * SHORT_BITS as usize / 8);
-    let (g_octets, big_f_octets) = rest.split_at(DEGREE * SHORT_BITS as usize / 8);
-    let (f, g) = (signed(f_octets, SHORT_BITS), signed(g_octets, SHORT_BITS));
-    let big_f = signed(big_f_octets, LONG_BITS);
+pub(super) fn is_valid_basis(private: &[u8], public: &[u8]) -> bool {
+    let (f_octets, rest) = private[1..].split_at(DEGREE * F_AND_G_BITS as usize / 8);
+    let (g_octets, big_f_octets) = rest.split_at(DEGREE * F_AND_G_BITS as usize / 8);
+    let (f, g) = (unpack_signed(f_octets, F_AND_G_BITS), unpack_signed(g_octets, F_AND_G_BITS));
+    let big_f = unpack_signed(big_f_octets, BIG_F_BITS);
     // h = g / f modulo q, so G = h F modulo q, where fG − gF = q.
-    let mut big_g = product(&unpack(&public[1..], PUBLIC_BITS), &big_f);
+    let mut big_g = product(&unpack(&public[1..], H_BITS), &big_f);
     for value in big_g.iter_mut() {
         let residue = value.rem_euclid(MODULUS);
         *value = if residue > MODULUS / 2 { residue - MODULUS } else { residue };
@@ -46,20 +47,20 @@ pub(super) fn is_sound(private: &[u8], public: &[u8]) -> bool {
 /// Unpacks coefficients of `bits` bits each, most significant first.
 fn unpack(octets: &[u8], bits: u32) -> Polynomial {
     let mut values = Zeroizing::new(Vec::with_capacity(DEGREE));
-    let (mut window, mut held) = (0_u32, 0);
+    let (mut window, mut window_bits) = (0_u32, 0);
     for &octet in octets {
         window = window << 8 | u32::from(octet);
-        held += 8;
-        while held >= bits {
-            held -= bits;
-            values.push((window >> held & ((1 << bits) - 1)) as i32);
+        window_bits += 8;
+        while window_bits >= bits {
+            window_bits -= bits;
+            values.push((window >> window_bits & ((1 << bits) - 1)) as i32);
         }
     }
     values
 }
 
 /// Like [`unpack`], but in two's complement.
-fn signed(octets: &[u8], bits: u32) -> Polynomial {
+fn unpack_signed(octets: &[u8], bits: u32) -> Polynomial {
     let mut values = unpack(octets, bits);
     let shift = 32 - bits;
     values.iter_mut().for_each(|value| *value = *value << shift >> shift);
@@ -70,8 +71,8 @@ fn signed(octets: &[u8], bits: u32) -> Polynomial {
 /// less than 2^30.
 fn product(a: &[i32], b: &[i32]) -> Polynomial {
     let mut sums = Zeroizing::new(vec![0; 2 * DEGREE]);
-    for (place, value) in a.iter().enumerate() {
-        sums[place..].iter_mut().zip(b).for_each(|(sum, other)| *sum += value * other);
+    for (index, value) in a.iter().enumerate() {
+        sums[index..].iter_mut().zip(b).for_each(|(sum, other)| *sum += value * other);
     }
     let (low, high) = sums.split_at_mut(DEGREE);
     low.iter_mut().zip(high).for_each(|(low, high)| *low -= *high);
@@ -83,11 +84,12 @@ fn product(a: &[i32], b: &[i32]) -> Polynomial {
 /// checked that G is short.
 fn solves_ntru(f: &[i32], g: &[i32], big_f: &[i32], big_g: &[i32]) -> bool {
     let (left, right) = (product(f, big_g), product(g, big_f));
-    let wrong = left.iter().zip(right.iter()).enumerate().fold(0, |wrong, (place, (left, right))| {
-        let expected = if place == 0 { MODULUS } else { 0 };
-        wrong | (left - right - expected)
-    });
-    wrong == 0
+    let differences =
+        left.iter().zip(right.iter()).enumerate().fold(0, |differences, (index, (left, right))| {
+            let expected = if index == 0 { MODULUS } else { 0 };
+            differences | (left - right - expected)
+        });
+    differences == 0
 }
 
 /// Returns whether the basis is short: (f, g), and (F, G) after Gram-Schmidt, must be within the
@@ -97,24 +99,26 @@ fn is_short(f: &[i32], g: &[i32]) -> bool {
     // Cosines of the multiples of pi / 512 over one turn. The sine lags the cosine by a quarter of
     // a turn.
     let cosines: Vec<f64> = (0..2 * DEGREE).map(|step| (step as f64 * PI / DEGREE as f64).cos()).collect();
-    // Half of the roots of x^512 + 1. The other roots are their conjugates, at which the values
-    // have the same magnitude.
-    let other: f64 = (0..DEGREE / 2)
+    // The squared norm of (F, G) after Gram-Schmidt, as the mean of q² / (|f|² + |g|²) over the
+    // roots of x^512 + 1. The sum is over half of the roots. The other roots are their conjugates,
+    // at which the values have the same magnitude.
+    let gram_schmidt_norm: f64 = (0..DEGREE / 2)
         .map(|root| {
-            let size = square_at(f, 2 * root + 1, &cosines) + square_at(g, 2 * root + 1, &cosines);
-            2.0 * f64::from(MODULUS) * f64::from(MODULUS) / size
+            let squared_norm = squared_magnitude_at(f, 2 * root + 1, &cosines)
+                + squared_magnitude_at(g, 2 * root + 1, &cosines);
+            2.0 * f64::from(MODULUS) * f64::from(MODULUS) / squared_norm
         })
         .sum();
     // Comparisons with NaN are false, so NaN is rejected.
-    (f64::from(norm) < NORM_BOUND) & (other / (DEGREE as f64) < NORM_BOUND)
+    (f64::from(norm) < NORM_BOUND) & (gram_schmidt_norm / (DEGREE as f64) < NORM_BOUND)
 }
 
 /// Returns the squared magnitude of the polynomial at the root with the angle `step` · pi / 512.
-fn square_at(polynomial: &[i32], step: usize, cosines: &[f64]) -> f64 {
+fn squared_magnitude_at(polynomial: &[i32], step: usize, cosines: &[f64]) -> f64 {
     let turn = 2 * DEGREE;
     let (mut real, mut imaginary) = (0.0, 0.0);
-    for (place, &value) in polynomial.iter().enumerate() {
-        let angle = place * step % turn;
+    for (index, &value) in polynomial.iter().enumerate() {
+        let angle = index * step % turn;
         real += f64::from(value) * cosines[angle];
         imaginary += f64::from(value) * cosines[(angle + 3 * turn / 4) % turn];
     }
@@ -159,8 +163,8 @@ mod tests {
 
     #[test]
     fn coefficients_are_unpacked_with_their_sign() {
-        assert_eq!(**signed(&[0b0000_0111, 0b1111_1000, 0b0001_1111], 6), [1, -1, -32, 31]);
-        assert_eq!(**signed(&[0x80, 0x7f, 0xff], 8), [-128, 127, -1]);
+        assert_eq!(**unpack_signed(&[0b0000_0111, 0b1111_1000, 0b0001_1111], 6), [1, -1, -32, 31]);
+        assert_eq!(**unpack_signed(&[0x80, 0x7f, 0xff], 8), [-128, 127, -1]);
         assert_eq!(**unpack(&[0xff, 0xfc, 0, 0, 0, 1, 0xff], 14), [0x3fff, 0, 0, 0x1ff]);
     }
 

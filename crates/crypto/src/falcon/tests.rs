@@ -21,7 +21,7 @@ fn new_key() -> (Vec<u8>, Vec<u8>) {
     (BASE64.decode(encoded.as_bytes()).unwrap(), key.public_key().to_vec())
 }
 
-fn refusal(encoded: &[u8]) -> Option<KeyError> {
+fn parse_error(encoded: &[u8]) -> Option<KeyError> {
     PrivateKey::from_bind(&key_text(encoded)).err()
 }
 
@@ -43,24 +43,24 @@ fn private_keys_are_read_and_give_the_same_public_key() {
 }
 
 #[test]
-fn other_lengths_are_refused() {
+fn other_lengths_are_rejected() {
     for found in [0, 896, 898, 1793] {
         let error = PublicKey::parse(ALGORITHM, &vec![9; found]).err();
         assert_eq!(error, Some(KeyError::PublicKeyLength { algorithm: ALGORITHM, expected: 897, found }));
     }
     for found in [0, 1, 1280, 1282, 2305] {
         let error = KeyError::PrivateKeyLength { algorithm: ALGORITHM, expected: 1281, found };
-        assert_eq!(refusal(&vec![0x59; found]), Some(error));
+        assert_eq!(parse_error(&vec![0x59; found]), Some(error));
     }
 }
 
 #[test]
-fn public_keys_in_another_encoding_are_refused() {
+fn public_keys_in_another_encoding_are_rejected() {
     let (_, public) = new_key();
     // The first octets of Falcon-1024 and of a signature, then a coefficient of 2^14 - 1.
-    for (place, octet) in [(0, 0x0a), (0, 0x39)] {
+    for (position, octet) in [(0, 0x0a), (0, 0x39)] {
         let mut key = public.clone();
-        key[place] = octet;
+        key[position] = octet;
         assert_eq!(PublicKey::parse(ALGORITHM, &key).err(), Some(KeyError::MalformedPublicKey(ALGORITHM)));
     }
     let mut key = public;
@@ -69,38 +69,39 @@ fn public_keys_in_another_encoding_are_refused() {
 }
 
 #[test]
-fn private_keys_whose_parts_do_not_belong_together_are_refused() {
+fn private_keys_whose_parts_do_not_belong_together_are_rejected() {
     let invalid = Some(KeyError::InvalidPrivateKey(ALGORITHM));
     let ((one, _), (other, _)) = (new_key(), new_key());
     for part in [F, G, BIG_F] {
         let mut mixed = one.clone();
         mixed[part.clone()].copy_from_slice(&other[part]);
-        assert_eq!(refusal(&mixed), invalid);
+        assert_eq!(parse_error(&mixed), invalid);
     }
     let mut header = one;
     header[0] = 0x5a;
-    assert_eq!(refusal(&header), invalid);
+    assert_eq!(parse_error(&header), invalid);
 }
 
 /// Keys that the library accepts, because G is short, but that are not a valid basis. Signing with
 /// them could run forever.
 #[test]
-fn private_keys_that_pass_modulo_q_alone_are_refused() {
+fn private_keys_that_pass_modulo_q_alone_are_rejected() {
     let (encoded, _) = new_key();
     // F = 0, so G = 0; and F = f, so G = g. Both have the determinant 0.
     let mut zero = encoded.clone();
     zero[BIG_F].fill(0);
     let mut same = encoded.clone();
     let mut window = 0_u32;
-    let mut held = 0;
-    let mut places = BIG_F;
+    let mut window_bits = 0;
+    let mut positions = BIG_F;
     for octet in &encoded[F] {
         window = window << 8 | u32::from(*octet);
-        held += 8;
-        while held >= 6 {
-            held -= 6;
-            let coefficient = (window >> held & 63) as u8;
-            same[places.next().unwrap()] = if coefficient >= 32 { coefficient | 0xc0 } else { coefficient };
+        window_bits += 8;
+        while window_bits >= 6 {
+            window_bits -= 6;
+            let coefficient = (window >> window_bits & 63) as u8;
+            same[positions.next().unwrap()] =
+                if coefficient >= 32 { coefficient | 0xc0 } else { coefficient };
         }
     }
     // f = 1 and the rest 0: fG − gF is 0, which is q modulo q.
@@ -108,12 +109,12 @@ fn private_keys_that_pass_modulo_q_alone_are_refused() {
     (trivial[0], trivial[1]) = (0x59, 0b0000_0100);
     for key in [zero, same, trivial] {
         assert!(decode(&key).is_some());
-        assert_eq!(refusal(&key), Some(KeyError::InvalidPrivateKey(ALGORITHM)));
+        assert_eq!(parse_error(&key), Some(KeyError::InvalidPrivateKey(ALGORITHM)));
     }
 }
 
 #[test]
-fn another_dialect_is_refused() {
+fn another_dialect_is_rejected() {
     let (encoded, _) = new_key();
     let text = key_text(&encoded).replace("falcon-round3-padded", "fn-dsa");
     let expected = "falcon-round3-padded";
@@ -126,7 +127,7 @@ fn signatures_have_the_padded_form_and_differ() {
     let (encoded, public) = new_key();
     let key = PrivateKey::from_bind(&key_text(&encoded)).unwrap();
     let public = PublicKey::parse(ALGORITHM, &public).unwrap();
-    let mut seen = Vec::new();
+    let mut signatures = Vec::new();
     for _ in 0..16 {
         let mut signature = Vec::new();
         key.sign(b"message", &mut signature).unwrap();
@@ -145,15 +146,15 @@ fn signatures_have_the_padded_form_and_differ() {
         assert_eq!(public.verify(b"message", &padding), Err(BadSignature));
         let end = signature.iter().rposition(|octet| *octet != 0).unwrap();
         assert_eq!(public.verify(b"message", &signature[..=end]), Err(BadSignature));
-        seen.push(signature);
+        signatures.push(signature);
     }
-    seen.sort();
-    seen.dedup();
-    assert_eq!(seen.len(), 16);
+    signatures.sort();
+    signatures.dedup();
+    assert_eq!(signatures.len(), 16);
 }
 
 #[test]
-fn what_was_signed_without_randomness_is_thrown_away() {
+fn signatures_without_randomness_are_discarded() {
     let (encoded, _) = new_key();
     let mut key = decode(&encoded).unwrap();
     let mut signature = [7; SIGNATURE_OCTETS];
@@ -164,7 +165,7 @@ fn what_was_signed_without_randomness_is_thrown_away() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..crate::rfc_tests::seeded(13) })]
+    #![proptest_config(ProptestConfig { cases: 64, ..crate::rfc_tests::seeded_config(13) })]
 
     #[test]
     fn keys_and_signatures_of_any_octets_do_not_panic(
@@ -191,6 +192,6 @@ proptest! {
     ) {
         octets[0] = 0x59;
         octets[zeros.max(1)..].fill(0);
-        prop_assert_eq!(refusal(&octets), Some(KeyError::InvalidPrivateKey(ALGORITHM)));
+        prop_assert_eq!(parse_error(&octets), Some(KeyError::InvalidPrivateKey(ALGORITHM)));
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     /// SHAKE256 of the empty message, as NIST publishes it with FIPS 202. AES of the blocks 0 and 1
     /// with the key 0: the hash key and the tag of test case 1 of the GCM specification.
     #[test]
-    fn known_answers_come_out() {
+    fn known_answers() {
         let mut out = [0; 32];
         shake256(&[], &mut out).unwrap();
         assert_eq!(HEXLOWER.encode(&out), "46b9dd2b0ba88d13233b3feb743eeb243fcd52ea62b81b82b50c27646ed5762f");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_in_pieces_is_the_whole_one() {
+    fn a_stream_read_in_pieces_equals_the_whole_stream() {
         let (mut whole, mut pieces) = ([[0; 32]; 300], [[0; 32]; 300]);
         KeyStream::new(&[5; 16]).unwrap().next(&mut whole).unwrap();
         let mut stream = KeyStream::new(&[5; 16]).unwrap();

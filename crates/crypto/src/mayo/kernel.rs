@@ -1,10 +1,10 @@
 //! The operation that takes most of the time of MAYO: the sum of vectors multiplied by scalars, for
-//! four sets of scalars at once (k = 4 in MAYO-2). It has a portable implementation and
-//! implementations for SSSE3 and AVX2, selected at run time.
+//! four sets of scalars at once. MAYO-2 has four sets because its parameter k is 4. The operation
+//! has a portable implementation and implementations for SSSE3 and AVX2, selected at run time.
 
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::avx2::Avx2;
-use super::field::{Four, M, SETS, Vector};
+use super::field::{EQUATIONS, FourScalars, SETS, Vector};
 use super::portable;
 use super::solve::{self, Solution, System};
 #[cfg(target_arch = "x86_64")]
@@ -88,7 +88,7 @@ pub(super) struct Scalars {
 impl Scalars {
     /// Prepares scalars; all sets have the same number of scalars. Neither this function nor
     /// [`Scalars::combine`] has branches or look-up addresses that depend on the scalars.
-    pub(super) fn prepare(kernel: Kernel, scalars: &[Four]) -> Self {
+    pub(super) fn prepare(kernel: Kernel, scalars: &[FourScalars]) -> Self {
         let prepared = match kernel {
             Kernel::Portable => portable::masks(scalars),
             #[cfg(target_arch = "x86_64")]
@@ -115,7 +115,7 @@ impl Scalars {
 }
 
 /// Returns the scalars at `index` of four vectors.
-pub(super) fn transpose(vectors: &[[u8; M / 2]; SETS], index: usize) -> Four {
+pub(super) fn transpose(vectors: &[[u8; EQUATIONS / 2]; SETS], index: usize) -> FourScalars {
     std::array::from_fn(|set| super::field::nibble(&vectors[set], index))
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     /// Computes the expected result of [`Scalars::combine`] element by element.
-    fn expected(scalars: &[Four], vectors: &[Vector]) -> [Vector; SETS] {
+    fn expected(scalars: &[FourScalars], vectors: &[Vector]) -> [Vector; SETS] {
         std::array::from_fn(|set| {
             scalars
                 .iter()
@@ -137,11 +137,11 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(21))]
+        #![proptest_config(crate::rfc_tests::seeded_config(21))]
 
         #[test]
         fn all_kernels_combine_alike(
-            items in proptest::collection::vec((any::<Vector>(), any::<Four>()), 0..90),
+            items in proptest::collection::vec((any::<Vector>(), any::<FourScalars>()), 0..90),
             from in any::<prop::sample::Index>(),
             end in any::<prop::sample::Index>(),
         ) {

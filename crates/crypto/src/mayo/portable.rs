@@ -1,11 +1,11 @@
 //! Multiplication of vectors by scalars in words of 64 bits, on any machine.
 
-use super::field::{self, Four, SETS, Vector};
+use super::field::{self, FourScalars, SETS, Vector};
 use super::wiped::WipedVec;
 
 /// Returns the masks of the bits of secret scalars: first all of the first set, then all of the
 /// second set, and so on.
-pub(super) fn masks(scalars: &[Four]) -> WipedVec {
+pub(super) fn masks(scalars: &[FourScalars]) -> WipedVec {
     let mut masks = WipedVec::zero(SETS * scalars.len());
     if !scalars.is_empty() {
         for (set, masks) in masks.chunks_exact_mut(scalars.len()).enumerate() {
@@ -35,13 +35,13 @@ fn combine_set(masks: &[Vector], vectors: &[Vector]) -> Vector {
             }
         }
     }
-    weigh(&sums)
+    sum_bit_products(&sums)
 }
 
 /// Returns the sum of `sums`, each multiplied by the power of x with its index as exponent.
 #[inline(always)]
-fn weigh(sums: &[Vector; 4]) -> Vector {
+fn sum_bit_products(sums: &[Vector; 4]) -> Vector {
     std::array::from_fn(|index| {
-        (0..3).rev().fold(sums[3][index], |sum, place| field::times_x(sum) ^ sums[place][index])
+        (0..3).rev().fold(sums[3][index], |sum, exponent| field::times_x(sum) ^ sums[exponent][index])
     })
 }

@@ -7,7 +7,7 @@
 //! rows are never swapped, and the row of a pivot stays secret inside a mask.
 
 use super::field::{self, Vector, add, first_nonzero, invert, scale, select};
-use super::wiped::Wiped;
+use super::wiped::WipedArray;
 
 /// Number of unknowns of the system: k × o.
 pub(super) const UNKNOWNS: usize = 68;
@@ -18,7 +18,7 @@ pub(super) const RIGHT_SIDE: usize = UNKNOWNS;
 const COLUMNS: usize = 70;
 
 /// A system of 64 equations: the columns of the unknowns, then the right side.
-pub(super) type System = Wiped<COLUMNS>;
+pub(super) type System = WipedArray<COLUMNS>;
 
 /// A solution of a system.
 pub(super) type Solution = [u8; UNKNOWNS];
@@ -29,21 +29,25 @@ pub(super) type Solution = [u8; UNKNOWNS];
 /// The time reveals only whether the rank is below 64. This is allowed, because the specification
 /// then starts a new attempt.
 pub(super) fn solve(system: &mut System) -> Option<Solution> {
-    let mut taken = [0; 4];
-    let mut pivots = Wiped::zero();
+    let mut used_rows = [0; 4];
+    let mut pivots = WipedArray::zero();
     for column in 0..UNKNOWNS {
         let (done, rest) = system[..=RIGHT_SIDE].split_at_mut(column + 1);
-        pivots[column] = first_nonzero(&done[column], &taken);
-        taken = add(&taken, &pivots[column]);
+        pivots[column] = first_nonzero(&done[column], &used_rows);
+        used_rows = add(&used_rows, &pivots[column]);
         eliminate(&done[column], &pivots[column], rest);
     }
-    read_solution(&system[RIGHT_SIDE], &taken, &pivots)
+    read_solution(&system[RIGHT_SIDE], &used_rows, &pivots)
 }
 
 /// Reads the solution from the right side after the elimination: each pivot column has a one in its
-/// row and zeros elsewhere. `taken` contains the rows of all `pivots`.
-pub(super) fn read_solution(right: &Vector, taken: &Vector, pivots: &Wiped<UNKNOWNS>) -> Option<Solution> {
-    let full_rank = *taken == [u64::MAX; 4];
+/// row and zeros elsewhere. `used_rows` contains the rows of all `pivots`.
+pub(super) fn read_solution(
+    right: &Vector,
+    used_rows: &Vector,
+    pivots: &WipedArray<UNKNOWNS>,
+) -> Option<Solution> {
+    let full_rank = *used_rows == [u64::MAX; 4];
     full_rank.then(|| std::array::from_fn(|column| select(right, &pivots[column])))
 }
 
@@ -74,7 +78,7 @@ fn eliminate(column: &Vector, pivot: &Vector, rest: &mut [Vector]) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::field::M;
+    use super::super::field::EQUATIONS;
     use super::super::kernel::Kernel;
     use super::*;
 
@@ -83,11 +87,11 @@ mod tests {
         let product = |left: u8, right: u8| scale(u64::from(left), right) as u8;
         let element = |row: usize, column: usize| (system[column][row / 16] >> (4 * (row % 16))) as u8 & 15;
         let mut rows: Vec<Vec<u8>> =
-            (0..M).map(|row| (0..=RIGHT_SIDE).map(|column| element(row, column)).collect()).collect();
+            (0..EQUATIONS).map(|row| (0..=RIGHT_SIDE).map(|column| element(row, column)).collect()).collect();
         let mut pivots = Vec::new();
         for column in 0..UNKNOWNS {
             let top = pivots.len();
-            let Some(found) = (top..M).find(|&row| rows[row][column] != 0) else { continue };
+            let Some(found) = (top..EQUATIONS).find(|&row| rows[row][column] != 0) else { continue };
             rows.swap(top, found);
             let inverse = invert(rows[top][column]);
             rows[top].iter_mut().for_each(|value| *value = product(*value, inverse));
@@ -104,11 +108,11 @@ mod tests {
                 .fold(0, |sum, column| sum ^ product(rows[row][column], solution[column]));
             solution[pivot] = rows[row][RIGHT_SIDE] ^ sum;
         }
-        (pivots.len() == M).then_some(solution)
+        (pivots.len() == EQUATIONS).then_some(solution)
     }
 
     proptest! {
-        #![proptest_config(crate::rfc_tests::seeded(22))]
+        #![proptest_config(crate::rfc_tests::seeded_config(22))]
 
         /// Some columns depend on others: they are set to the sum of two columns.
         #[test]
@@ -122,7 +126,7 @@ mod tests {
             }
             let expected = by_rows(&columns);
             for kernel in Kernel::all() {
-                let mut system = Wiped::zero();
+                let mut system = WipedArray::zero();
                 system[..columns.len()].copy_from_slice(&columns);
                 let found = kernel.solve(&mut system);
                 prop_assert_eq!(found, expected, "{}", kernel.name());
@@ -139,8 +143,8 @@ mod tests {
     /// Returns the identity, except for the last row, in which only the unknown 66 has a
     /// coefficient.
     fn nearly_identity(coefficient: u64) -> System {
-        let mut system = Wiped::zero();
-        for row in 0..M - 1 {
+        let mut system = WipedArray::zero();
+        for row in 0..EQUATIONS - 1 {
             system[row][row / 16] = 1 << (4 * (row % 16));
         }
         system[66][3] = coefficient << 60;
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn a_system_without_full_rank_has_no_solution() {
         for kernel in Kernel::all() {
-            assert_eq!(kernel.solve(&mut Wiped::zero()), None);
+            assert_eq!(kernel.solve(&mut WipedArray::zero()), None);
             assert_eq!(kernel.solve(&mut nearly_identity(0)), None);
             let mut expected = [0; UNKNOWNS];
             expected[66] = 1;

@@ -39,12 +39,12 @@ fn load(vector: &Vector) -> [__m128i; 2] {
 #[target_feature(enable = "ssse3")]
 fn store(halves: [__m128i; 2]) -> Vector {
     let mut vector = [0; 4];
-    let place = vector.as_mut_ptr().cast::<__m128i>();
+    let halves_out = vector.as_mut_ptr().cast::<__m128i>();
     // SAFETY: the pointers refer to the first and the last 16 of 32 bytes, which are borrowed
     // exclusively. No alignment is required.
     unsafe {
-        _mm_storeu_si128(place, halves[0]);
-        _mm_storeu_si128(place.add(1), halves[1]);
+        _mm_storeu_si128(halves_out, halves[0]);
+        _mm_storeu_si128(halves_out.add(1), halves[1]);
     }
     vector
 }

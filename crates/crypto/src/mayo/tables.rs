@@ -2,19 +2,19 @@
 //! register, so that no address depends on a secret. Each byte of a table has the multiples of the
 //! scalars of two sets, so that one look-up serves both sets.
 
-use super::field::{Four, times_x};
+use super::field::{FourScalars, times_x};
 use super::wiped::WipedVec;
 
 /// The lowest bit of every byte.
-const LOWEST: u64 = 0x0101_0101_0101_0101;
+const LOWEST_BITS: u64 = 0x0101_0101_0101_0101;
 
 /// Returns two tables of 16 bytes for each four scalars. In the first table, entry `i` has `i`
 /// times the scalar of the first set in its lower half, and `i` times the scalar of the second set
 /// in its upper half. The second table has the same for the third and the fourth set.
-pub(super) fn tables(scalars: &[Four]) -> WipedVec {
+pub(super) fn tables(scalars: &[FourScalars]) -> WipedVec {
     let mut tables = WipedVec::zero(scalars.len());
     for (table, four) in tables.iter_mut().zip(scalars) {
-        let (first, second) = (pair(four[0], four[1]), pair(four[2], four[3]));
+        let (first, second) = (pair_table(four[0], four[1]), pair_table(four[2], four[3]));
         *table = [first[0], first[1], second[0], second[1]];
     }
     tables
@@ -22,7 +22,7 @@ pub(super) fn tables(scalars: &[Four]) -> WipedVec {
 
 /// Returns the table of two scalars, as two words.
 #[inline(always)]
-fn pair(lower: u8, upper: u8) -> [u64; 2] {
+fn pair_table(lower: u8, upper: u8) -> [u64; 2] {
     let once = u64::from(lower | (upper << 4));
     let twice = times_x(once);
     let fourfold = times_x(twice);
@@ -31,7 +31,7 @@ fn pair(lower: u8, upper: u8) -> [u64; 2] {
     let low = once.wrapping_mul(0x0100_0100_0100_0100)
         ^ twice.wrapping_mul(0x0101_0000_0101_0000)
         ^ fourfold.wrapping_mul(0x0101_0101_0000_0000);
-    [low, low ^ times_x(fourfold).wrapping_mul(LOWEST)]
+    [low, low ^ times_x(fourfold).wrapping_mul(LOWEST_BITS)]
 }
 
 #[cfg(test)]

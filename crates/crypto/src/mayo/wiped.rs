@@ -6,16 +6,16 @@ use std::ops::{Deref, DerefMut};
 use super::field::Vector;
 
 /// `N` vectors that are wiped on drop.
-pub(super) struct Wiped<const N: usize>([Vector; N]);
+pub(super) struct WipedArray<const N: usize>([Vector; N]);
 
-impl<const N: usize> Wiped<N> {
+impl<const N: usize> WipedArray<N> {
     /// Returns vectors that are all zero.
     pub(super) fn zero() -> Self {
         Self([[0; 4]; N])
     }
 }
 
-impl<const N: usize> Deref for Wiped<N> {
+impl<const N: usize> Deref for WipedArray<N> {
     type Target = [Vector; N];
 
     fn deref(&self) -> &[Vector; N] {
@@ -23,13 +23,13 @@ impl<const N: usize> Deref for Wiped<N> {
     }
 }
 
-impl<const N: usize> DerefMut for Wiped<N> {
+impl<const N: usize> DerefMut for WipedArray<N> {
     fn deref_mut(&mut self) -> &mut [Vector; N] {
         &mut self.0
     }
 }
 
-impl<const N: usize> Drop for Wiped<N> {
+impl<const N: usize> Drop for WipedArray<N> {
     fn drop(&mut self) {
         self.0 = [[0; 4]; N];
         zeroize::optimization_barrier(&self.0);

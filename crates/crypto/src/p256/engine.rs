@@ -1,5 +1,5 @@
-//! Selects the arithmetic for batches: scalar code for any machine, or eight lanes if the processor
-//! has the instructions ([`super::lanes`]). Both have the same results, octet for octet.
+//! Selects the arithmetic for batches: portable code for any machine, or eight lanes if the
+//! processor has AVX-512 IFMA ([`super::lanes`]). Both have the same results, octet for octet.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use super::field::Field;
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
 use super::lanes::Ifma;
 use super::multiply::{Comb, SecretWorkspace, double_multiply_public, multiply_base, multiply_base_all};
-use super::point::{Affine, COMPRESSED, Jacobian};
+use super::point::{Affine, COMPRESSED_OCTETS, Jacobian};
 use super::scalar::Scalar;
 use super::statement::Statement;
 
@@ -18,27 +18,27 @@ use super::statement::Statement;
 #[derive(Clone, Copy)]
 pub(crate) enum Engine {
     /// One number at a time, in words of 64 bits.
-    Scalar,
+    Portable,
     /// Eight numbers at a time.
     #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
     Lanes(Ifma),
 }
 
 thread_local! {
-    /// Whether this thread is inside [`without_lanes`].
-    static IS_SCALAR: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is inside [`with_portable_arithmetic`].
+    static IS_PORTABLE_FORCED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `work` with the scalar code in this thread, whatever the processor has. For comparisons in
-/// tests and measurements.
-pub fn without_lanes<T>(work: impl FnOnce() -> T) -> T {
+/// Calls `work` with the portable code in this thread, whatever the processor has. For comparisons
+/// in tests and measurements.
+pub fn with_portable_arithmetic<T>(work: impl FnOnce() -> T) -> T {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
-            IS_SCALAR.set(self.0);
+            IS_PORTABLE_FORCED.set(self.0);
         }
     }
-    let _restore = Restore(IS_SCALAR.replace(true));
+    let _restore = Restore(IS_PORTABLE_FORCED.replace(true));
     work()
 }
 
@@ -46,19 +46,19 @@ impl Engine {
     /// Returns the faster arithmetic that this machine has.
     pub(crate) fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-        if !IS_SCALAR.get()
+        if !IS_PORTABLE_FORCED.get()
             && let Some(ifma) = Ifma::detect()
         {
             return Self::Lanes(ifma);
         }
-        Self::Scalar
+        Self::Portable
     }
 
     /// Returns the number of candidates to try at a time if `wanted` points are needed and each
     /// candidate is a point with a probability of one half.
     pub(crate) const fn candidates(self, wanted: usize) -> usize {
         match self {
-            Self::Scalar => wanted,
+            Self::Portable => wanted,
             // Two vectors cost less than twice the cost of one.
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(_) => wanted.next_multiple_of(if wanted <= 2 { 8 } else { 16 }),
@@ -68,7 +68,7 @@ impl Engine {
     /// Returns the number of signatures from which on a batch is faster than single signatures.
     pub(crate) const fn min_signing_batch(self) -> usize {
         match self {
-            Self::Scalar => 16,
+            Self::Portable => 16,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(_) => 3,
         }
@@ -79,7 +79,7 @@ impl Engine {
     /// with lanes.
     pub(crate) const fn min_signatures_for_table(self) -> usize {
         match self {
-            Self::Scalar => 32,
+            Self::Portable => 32,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(_) => 12,
         }
@@ -89,16 +89,16 @@ impl Engine {
     /// `None` if it never is.
     pub(crate) const fn min_verifying_batch(self) -> Option<usize> {
         match self {
-            Self::Scalar => None,
+            Self::Portable => None,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(_) => Some(2),
         }
     }
 
     /// Decompresses points, like [`Affine::from_compressed`].
-    pub(crate) fn decompress(self, octets: &[[u8; COMPRESSED]]) -> Vec<Option<Affine>> {
+    pub(crate) fn decompress(self, octets: &[[u8; COMPRESSED_OCTETS]]) -> Vec<Option<Affine>> {
         match self {
-            Self::Scalar => octets.iter().map(Affine::from_compressed).collect(),
+            Self::Portable => octets.iter().map(Affine::from_compressed).collect(),
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(ifma) => {
                 let parts: Vec<Option<(Field, bool)>> = octets.iter().map(Affine::split_compressed).collect();
@@ -113,8 +113,8 @@ impl Engine {
         }
     }
 
-    /// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time. No
-    /// scalar may be 0.
+    /// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time: Γ, U
+    /// and V of a proof, with the base point B. No scalar may be 0.
     pub(crate) fn commit(self, points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Vec<[Affine; 3]> {
         #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
         if let Self::Lanes(ifma) = self
@@ -137,17 +137,18 @@ impl Engine {
         workspace: &'w mut SecretWorkspace,
     ) -> Option<&'w [Affine]> {
         match self {
-            Self::Scalar => multiply_base_all(scalars, workspace),
+            Self::Portable => multiply_base_all(scalars, workspace),
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(ifma) => Some(workspace.store_points(ifma.multiply_base_all(scalars)?)),
         }
     }
 
-    /// Returns s·B − c·Y and s·H − c·Γ for the key Y and each statement. A result is `None` if one
-    /// of the points is infinity, or if the caller must use another method. For public values.
+    /// Returns s·B − c·Y and s·H − c·Γ, the points U and V of RFC 9381, section 5.3, for the key Y
+    /// and each statement. A result is `None` if one of the points is infinity, or if the caller
+    /// must use another method. For public values.
     pub(crate) fn commitments(self, key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
         match self {
-            Self::Scalar => statements.iter().map(|statement| statement.commitments(key)).collect(),
+            Self::Portable => statements.iter().map(|statement| statement.commitments(key)).collect(),
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(ifma) => ifma.commitments(key, statements),
         }

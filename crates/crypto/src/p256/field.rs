@@ -87,11 +87,11 @@ impl Field {
     #[inline(always)]
     pub(super) fn halve(self) -> Self {
         let a = &self.0;
-        let odd = (a[0] & 1).wrapping_neg();
-        let (r0, carry) = add_carry(a[0], PRIME[0] & odd, 0);
-        let (r1, carry) = add_carry(a[1], PRIME[1] & odd, carry);
+        let odd_mask = (a[0] & 1).wrapping_neg();
+        let (r0, carry) = add_carry(a[0], PRIME[0] & odd_mask, 0);
+        let (r1, carry) = add_carry(a[1], PRIME[1] & odd_mask, carry);
         let (r2, carry) = add_carry(a[2], 0, carry);
-        let (r3, carry) = add_carry(a[3], PRIME[3] & odd, carry);
+        let (r3, carry) = add_carry(a[3], PRIME[3] & odd_mask, carry);
         Self([
             (r0 >> 1) | (r1 << 63),
             (r1 >> 1) | (r2 << 63),

@@ -1,11 +1,11 @@
 //! Arithmetic on eight points of P-256 at a time with AVX-512 IFMA, which multiplies eight pairs of
 //! numbers of 52 bits at once. It is for batches, which can fill the lanes. Each lane has the same
-//! result as the scalar code. A VRF proof takes a seventh of the time of the scalar code; a
+//! result as the portable code. A VRF proof takes a seventh of the time of the portable code; a
 //! signature or its verification takes a third.
 //!
 //! Functions for secret scalars run in constant time, for the same reasons as in
 //! [`super::multiply`]. If a sum meets the same point, the opposite point or infinity, Z becomes
-//! zero and stays zero. Such lanes are reported, and the caller uses the scalar code.
+//! zero and stays zero. Such lanes are reported, and the caller uses the portable code.
 //!
 //! The functions with these instructions may only be called on processors that have them.
 //! [`Ifma::detect`] checks this once; all calls that need its result are safe. Of the modules
@@ -46,7 +46,7 @@ impl Ifma {
     }
 
     /// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time. No
-    /// scalar may be 0. Returns `None` if the caller must use the scalar code.
+    /// scalar may be 0. Returns `None` if the caller must use the portable code.
     pub(super) fn commit(
         self,
         points: &[Affine],
@@ -58,7 +58,7 @@ impl Ifma {
     }
 
     /// Returns scalar·B for each of the scalars, in constant time. Returns `None` if the caller
-    /// must use the scalar code.
+    /// must use the portable code.
     pub(super) fn multiply_base_all(self, scalars: &[Scalar]) -> Option<Vec<Affine>> {
         // SAFETY: see `even_ys`.
         unsafe { commit::multiply_base_all(scalars) }

@@ -16,29 +16,31 @@ use zeroize::Zeroizing;
 
 use super::field::Field;
 use super::point::{Affine, Cached, Jacobian};
-use super::scalar::{DIGITS, Scalar};
+use super::scalar::{RECODED_DIGITS, Scalar};
 use super::sum::sum_different;
 
-/// Number of digits that one addition processes. In a [`Comb`], they are the digits of one column;
-/// in the table of the base point, they are the digits of one window.
+/// Number of digits that one addition processes. A [`Comb`] splits the digits of a scalar into five
+/// rows (teeth) of 52 digits; one addition processes a column, the digits at the same position of
+/// all rows. With the table of the base point, one addition processes a window of five consecutive
+/// digits.
 pub(super) const TEETH: usize = 5;
 
-/// Number of digits between two teeth of a [`Comb`], and number of windows of the table of the base
-/// point.
-pub(super) const SPACING: usize = DIGITS / TEETH;
+/// Number of columns of a [`Comb`], and number of windows of the table of the base point.
+pub(super) const COLUMNS: usize = RECODED_DIGITS / TEETH;
 
-/// Number of entries of a table. The digit of the last tooth is only a sign.
-pub(super) const ENTRIES: usize = 1 << (TEETH - 1);
+/// Number of entries of the table of a [`Comb`], and of a window of the table of the base point.
+/// The digit of the last tooth is only a sign.
+pub(super) const COMB_ENTRIES: usize = 1 << (TEETH - 1);
 
 /// Sums of multiples of one point, one for each combination of signs.
-type Table = [Affine; ENTRIES];
+type CombTable = [Affine; COMB_ENTRIES];
 
 /// A point prepared for several multiplications by secret scalars. These share 208 of the 260
 /// doublings.
 ///
 /// Entry e is 2²⁰⁸·P + Σ ±2⁵²ʲ·P for j below 4, with + if bit j of e is set.
 pub(crate) struct Comb {
-    table: Table,
+    table: CombTable,
     point: Affine,
 }
 
@@ -48,11 +50,11 @@ impl Comb {
         let entries: Vec<Jacobian> = points.iter().flat_map(sums_of_teeth).collect();
         let entries = Jacobian::normalize_all(&entries);
         let comb = |(point, entries): (&Affine, &[Affine])| {
-            let mut table = Table::default();
+            let mut table = CombTable::default();
             table.copy_from_slice(entries);
             Self { table, point: *point }
         };
-        points.iter().zip(entries.chunks_exact(ENTRIES)).map(comb).collect()
+        points.iter().zip(entries.chunks_exact(COMB_ENTRIES)).map(comb).collect()
     }
 
     /// Returns scalar·P, in constant time. The scalar must not be 0.
@@ -64,16 +66,16 @@ impl Comb {
     /// Like [`Comb::multiply`], but returns infinity for the few scalars that need another method.
     pub(super) fn multiply_without_fallback(&self, scalar: &Scalar) -> Jacobian {
         let digits = Zeroizing::new(scalar.recode());
-        let mut sum = Jacobian::from(select(&self.table, teeth(&digits, SPACING - 1)));
-        for column in (0..SPACING - 1).rev() {
-            sum = sum.double().add_different(&select(&self.table, teeth(&digits, column)));
+        let mut sum = Jacobian::from(select_entry(&self.table, column_digits(&digits, COLUMNS - 1)));
+        for column in (0..COLUMNS - 1).rev() {
+            sum = sum.double().add_different(&select_entry(&self.table, column_digits(&digits, column)));
         }
         sum
     }
 }
 
 /// Returns the entries of the table of a comb.
-fn sums_of_teeth(point: &Affine) -> [Jacobian; ENTRIES] {
+fn sums_of_teeth(point: &Affine) -> [Jacobian; COMB_ENTRIES] {
     // `tooth` starts as the point and advances by 52 digits in each round.
     let mut tooth = Jacobian::from(*point);
     let mut lowest = tooth.negate();
@@ -81,11 +83,11 @@ fn sums_of_teeth(point: &Affine) -> [Jacobian; ENTRIES] {
     for (j, twice) in doubled.iter_mut().enumerate() {
         let double = tooth.double();
         *twice = double.cache();
-        tooth = double.double_times(SPACING - 1);
+        tooth = double.double_times(COLUMNS - 1);
         let next = if j + 1 < TEETH - 1 { tooth.negate() } else { tooth };
         lowest = lowest.add(&next.cache());
     }
-    let mut sums = [lowest; ENTRIES];
+    let mut sums = [lowest; COMB_ENTRIES];
     for (j, twice) in doubled.iter().enumerate() {
         for entry in 1 << j..2 << j {
             sums[entry] = sums[entry - (1 << j)].add(twice);
@@ -96,27 +98,27 @@ fn sums_of_teeth(point: &Affine) -> [Jacobian; ENTRIES] {
 
 /// Returns the digits of one column, with the last tooth as the highest bit.
 #[inline(always)]
-fn teeth(digits: &Scalar, column: usize) -> u64 {
-    (0..TEETH).map(|j| digits.bit(column + j * SPACING) << j).fold(0, |all, bit| all | bit)
+fn column_digits(digits: &Scalar, column: usize) -> u64 {
+    (0..TEETH).map(|j| digits.bit(column + j * COLUMNS) << j).fold(0, |all, bit| all | bit)
 }
 
 /// Returns the digits of one window, with the last digit as the highest bit.
 #[inline(always)]
-fn window(digits: &Scalar, window: usize) -> u64 {
+fn window_digits(digits: &Scalar, window: usize) -> u64 {
     (0..TEETH).map(|j| digits.bit(window * TEETH + j) << j).fold(0, |all, bit| all | bit)
 }
 
 /// Splits digits into the index of an entry, and 1 if the entry must be negated or else 0.
 #[inline(always)]
-fn split(digits: u64) -> (u64, u64) {
+fn split_sign(digits: u64) -> (u64, u64) {
     let negative = (digits >> (TEETH - 1)) ^ 1;
-    ((digits ^ negative.wrapping_neg()) & (ENTRIES as u64 - 1), negative)
+    ((digits ^ negative.wrapping_neg()) & (COMB_ENTRIES as u64 - 1), negative)
 }
 
 /// Returns the point to add for these digits. It reads every entry, because the digits are secret.
 #[inline(always)]
-fn select(table: &Table, digits: u64) -> Affine {
-    let (entry, negative) = split(digits);
+fn select_entry(table: &CombTable, digits: u64) -> Affine {
+    let (entry, negative) = split_sign(digits);
     // `black_box` hides the index from the compiler, so that it does not replace the loop by a read
     // of one entry.
     let entry = black_box(entry);
@@ -131,24 +133,24 @@ fn select(table: &Table, digits: u64) -> Affine {
 
 /// Returns the table of the base point B: in window w, entry e is 2⁵ʷ·(2⁴·B + Σ ±2ʲ·B), with signs
 /// as in [`Comb`]. It has 53 kB and is built at first use.
-pub(super) fn base_table() -> &'static [Table; SPACING] {
-    static TABLE: OnceLock<Box<[Table; SPACING]>> = OnceLock::new();
+pub(super) fn base_table() -> &'static [CombTable; COLUMNS] {
+    static TABLE: OnceLock<Box<[CombTable; COLUMNS]>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let mut sums = Vec::with_capacity(SPACING * ENTRIES);
+        let mut sums = Vec::with_capacity(COLUMNS * COMB_ENTRIES);
         let mut power = Jacobian::from(Affine::BASE);
-        for _ in 0..SPACING {
+        for _ in 0..COLUMNS {
             // Entry e is the odd multiple 2e + 1.
             let twice = power.double().cache();
             let mut multiple = power;
-            for _ in 0..ENTRIES {
+            for _ in 0..COMB_ENTRIES {
                 sums.push(multiple);
                 multiple = multiple.add(&twice);
             }
             power = power.double_times(TEETH);
         }
         let sums = Jacobian::normalize_all(&sums);
-        let mut tables = Box::new([Table::default(); SPACING]);
-        for (table, sums) in tables.iter_mut().zip(sums.chunks_exact(ENTRIES)) {
+        let mut tables = Box::new([CombTable::default(); COLUMNS]);
+        for (table, sums) in tables.iter_mut().zip(sums.chunks_exact(COMB_ENTRIES)) {
             table.copy_from_slice(sums);
         }
         tables
@@ -165,9 +167,9 @@ pub(crate) fn multiply_base(scalar: &Scalar) -> Jacobian {
 pub(super) fn multiply_base_without_fallback(scalar: &Scalar) -> Jacobian {
     let digits = Zeroizing::new(scalar.recode());
     let table = base_table();
-    let mut sum = Jacobian::from(select(&table[0], window(&digits, 0)));
-    for (place, table) in table.iter().enumerate().skip(1) {
-        sum = sum.add_different(&select(table, window(&digits, place)));
+    let mut sum = Jacobian::from(select_entry(&table[0], window_digits(&digits, 0)));
+    for (index, table) in table.iter().enumerate().skip(1) {
+        sum = sum.add_different(&select_entry(table, window_digits(&digits, index)));
     }
     sum
 }
@@ -202,13 +204,13 @@ pub(crate) fn multiply_base_all<'w>(
     // Reserve the maximum capacity: copies that a growing vector leaves in freed memory are not
     // wiped.
     terms.clear();
-    terms.reserve(scalars.len() * SPACING);
+    terms.reserve(scalars.len() * COLUMNS);
     products.clear();
-    products.reserve(scalars.len() * SPACING / 2);
+    products.reserve(scalars.len() * COLUMNS / 2);
     let digits: Zeroizing<Vec<Scalar>> =
         Zeroizing::new(scalars.iter().map(|scalar| scalar.recode()).collect());
-    for (place, table) in base_table().iter().enumerate() {
-        terms.extend(digits.iter().map(|digits| select(table, window(digits, place))));
+    for (index, table) in base_table().iter().enumerate() {
+        terms.extend(digits.iter().map(|digits| select_entry(table, window_digits(digits, index))));
     }
     sum_different(terms, scalars.len(), products).then(|| &terms[..scalars.len()])
 }
@@ -230,8 +232,8 @@ pub(super) fn multiply_complete(point: &Affine, scalar: &Scalar) -> Jacobian {
 pub(crate) fn multiply_base_public(start: Jacobian, scalar: &Scalar) -> Jacobian {
     let digits = scalar.recode();
     let mut sum = start;
-    for (place, table) in base_table().iter().enumerate() {
-        let (entry, negative) = split(window(&digits, place));
+    for (index, table) in base_table().iter().enumerate() {
+        let (entry, negative) = split_sign(window_digits(&digits, index));
         sum = sum.add_affine(&table[entry as usize].negate_if(Choice::from(negative as u8)));
     }
     sum
@@ -240,8 +242,8 @@ pub(crate) fn multiply_base_public(start: Jacobian, scalar: &Scalar) -> Jacobian
 /// Number of bits of a short scalar that one addition of a [`ShortTable`] processes.
 const SHORT_TEETH: usize = 4;
 
-/// Number of bits between two of these bits.
-const SHORT_SPACING: usize = 128 / SHORT_TEETH;
+/// Number of columns of a [`ShortTable`], of which each has one bit of every tooth.
+const SHORT_COLUMNS: usize = 128 / SHORT_TEETH;
 
 /// A public point prepared for multiplications by public scalars of 128 bits. Entry e − 1 is Σ
 /// 2³²ʲ·P over the bits j that are set in e.
@@ -258,7 +260,7 @@ impl ShortTable {
             for index in 0..known {
                 sums.push(sums[index].add(&cached));
             }
-            tooth = tooth.double_times(SHORT_SPACING);
+            tooth = tooth.double_times(SHORT_COLUMNS);
         }
         let mut table = [*point; (1 << SHORT_TEETH) - 1];
         table.copy_from_slice(&Jacobian::normalize_all(&sums));
@@ -268,9 +270,9 @@ impl ShortTable {
     /// Returns scalar·P.
     pub(crate) fn multiply(&self, scalar: u128) -> Jacobian {
         let mut sum = Jacobian::INFINITY;
-        for column in (0..SHORT_SPACING).rev() {
+        for column in (0..SHORT_COLUMNS).rev() {
             sum = sum.double();
-            let bit = |j: usize| ((scalar >> (column + j * SHORT_SPACING)) as usize & 1) << j;
+            let bit = |j: usize| ((scalar >> (column + j * SHORT_COLUMNS)) as usize & 1) << j;
             let entry: usize = (0..SHORT_TEETH).map(bit).sum();
             if let Some(point) = entry.checked_sub(1).map(|index| &self.0[index]) {
                 sum = sum.add_affine(point);
@@ -281,10 +283,10 @@ impl ShortTable {
 }
 
 /// Width of the windows of [`double_multiply_public`], in bits.
-const WIDTH: u32 = 5;
+const WINDOW_BITS: u32 = 5;
 
 /// Odd multiples of a point: P, 3P, 5P … 15P.
-type OddMultiples = [Cached; 1 << (WIDTH - 2)];
+type OddMultiples = [Cached; 1 << (WINDOW_BITS - 2)];
 
 fn odd_multiples(point: &Affine) -> OddMultiples {
     let mut multiple = Jacobian::from(*point);
@@ -307,10 +309,10 @@ fn non_adjacent_form(scalar: &Scalar) -> [i8; 257] {
             at += 1;
             continue;
         }
-        let bits = (0..WIDTH as usize).map(|bit| scalar.bit(at + bit) << bit).sum::<u64>() + carry;
-        carry = bits >> (WIDTH - 1);
-        digits[at] = (bits as i64 - ((carry as i64) << WIDTH)) as i8;
-        at += WIDTH as usize;
+        let bits = (0..WINDOW_BITS as usize).map(|bit| scalar.bit(at + bit) << bit).sum::<u64>() + carry;
+        carry = bits >> (WINDOW_BITS - 1);
+        digits[at] = (bits as i64 - ((carry as i64) << WINDOW_BITS)) as i8;
+        at += WINDOW_BITS as usize;
     }
     digits
 }

@@ -6,29 +6,29 @@ use super::scalar::Scalar;
 use crate::hash::sha256;
 
 /// Maximum length of the additional input of a nonce, in octets.
-const EXTRA: usize = 32;
+const MAX_EXTRA_OCTETS: usize = 32;
 
 /// Maximum length of a message, in octets: V, one octet, the secret scalar, the digest, and the
 /// additional input.
-const MESSAGE: usize = 32 + 1 + 32 + 32 + EXTRA;
+const MAX_MESSAGE_OCTETS: usize = 32 + 1 + 32 + 32 + MAX_EXTRA_OCTETS;
 
 /// Block size of SHA-256 in octets.
-const BLOCK: usize = 64;
+const BLOCK_OCTETS: usize = 64;
 
-/// Returns HMAC-SHA-256 (RFC 2104) of up to [`MESSAGE`] octets. The HMAC of the library allocates
-/// its contexts on the heap, which takes longer than hashing such short messages.
+/// Returns HMAC-SHA-256 (RFC 2104) of up to [`MAX_MESSAGE_OCTETS`] octets. The HMAC of the library
+/// allocates its contexts on the heap, which takes longer than hashing such short messages.
 fn hmac_sha256(key: &[u8; 32], message: &[u8]) -> Zeroizing<[u8; 32]> {
-    let mut padded = Zeroizing::new([0x36; BLOCK + MESSAGE]);
+    let mut padded = Zeroizing::new([0x36; BLOCK_OCTETS + MAX_MESSAGE_OCTETS]);
     for (octet, key) in padded.iter_mut().zip(key) {
         *octet ^= key;
     }
-    padded[BLOCK..][..message.len()].copy_from_slice(message);
-    let inner = Zeroizing::new(sha256(&padded[..BLOCK + message.len()]));
-    for octet in &mut padded[..BLOCK] {
+    padded[BLOCK_OCTETS..][..message.len()].copy_from_slice(message);
+    let inner = Zeroizing::new(sha256(&padded[..BLOCK_OCTETS + message.len()]));
+    for octet in &mut padded[..BLOCK_OCTETS] {
         *octet ^= 0x36 ^ 0x5c;
     }
-    padded[BLOCK..][..inner.len()].copy_from_slice(&*inner);
-    Zeroizing::new(sha256(&padded[..BLOCK + inner.len()]))
+    padded[BLOCK_OCTETS..][..inner.len()].copy_from_slice(&*inner);
+    Zeroizing::new(sha256(&padded[..BLOCK_OCTETS + inner.len()]))
 }
 
 /// Returns a nonce that is at least 1 and below the order. It is a function of the secret, of the
@@ -39,8 +39,8 @@ pub(crate) fn nonce_of_digest(secret: &Scalar, digest: Scalar, extra: &[u8]) -> 
     let secret = Zeroizing::new(secret.to_octets());
     let mut value = Zeroizing::new([1; 32]);
     let mut key = Zeroizing::new([0; 32]);
-    let mut message = Zeroizing::new([0; MESSAGE]);
-    let length = MESSAGE - EXTRA + extra.len();
+    let mut message = Zeroizing::new([0; MAX_MESSAGE_OCTETS]);
+    let length = MAX_MESSAGE_OCTETS - MAX_EXTRA_OCTETS + extra.len();
     message[33..65].copy_from_slice(&*secret);
     message[65..97].copy_from_slice(&digest.to_octets());
     message.get_mut(97..length)?.copy_from_slice(extra);

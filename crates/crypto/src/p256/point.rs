@@ -14,7 +14,7 @@ use super::field::Field;
 use crate::freed::octets_of;
 
 /// The coefficient b.
-pub(super) const B: Field = Field::from_montgomery([
+pub(super) const COEFFICIENT_B: Field = Field::from_montgomery([
     0xd89c_df62_29c4_bddf,
     0xacf0_05cd_7884_3090,
     0xe5a2_20ab_f721_2ed6,
@@ -22,10 +22,10 @@ pub(super) const B: Field = Field::from_montgomery([
 ]);
 
 /// Length of a compressed point in octets.
-pub(crate) const COMPRESSED: usize = 33;
+pub(crate) const COMPRESSED_OCTETS: usize = 33;
 
 /// First octet of a compressed point with an even y. It is one more if y is odd.
-pub(crate) const EVEN: u8 = 0x02;
+pub(crate) const EVEN_Y_PREFIX: u8 = 0x02;
 
 /// A point other than infinity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Affine {
 
     /// Reads a compressed point. Returns `None` if the octets are not a point, or if x is not below
     /// p.
-    pub(crate) fn from_compressed(octets: &[u8; COMPRESSED]) -> Option<Self> {
+    pub(crate) fn from_compressed(octets: &[u8; COMPRESSED_OCTETS]) -> Option<Self> {
         let (x, is_odd) = Self::split_compressed(octets)?;
         let root = square_of_y(x).square_root()?;
         // y = 0 does not occur on this curve, because its order is odd.
@@ -126,15 +126,15 @@ impl Affine {
 
     /// Returns x of a compressed point and whether y is odd. It does not check that a point with
     /// this x exists.
-    pub(super) fn split_compressed(octets: &[u8; COMPRESSED]) -> Option<(Field, bool)> {
+    pub(super) fn split_compressed(octets: &[u8; COMPRESSED_OCTETS]) -> Option<(Field, bool)> {
         let (&first, x) = octets.split_first()?;
         let x = Field::from_octets(x.try_into().ok()?)?;
-        (first & !1 == EVEN).then_some((x, first & 1 == 1))
+        (first & !1 == EVEN_Y_PREFIX).then_some((x, first & 1 == 1))
     }
 
-    pub(crate) fn to_compressed(self) -> [u8; COMPRESSED] {
-        let mut octets = [0; COMPRESSED];
-        octets[0] = EVEN | u8::from(self.y.is_odd());
+    pub(crate) fn to_compressed(self) -> [u8; COMPRESSED_OCTETS] {
+        let mut octets = [0; COMPRESSED_OCTETS];
+        octets[0] = EVEN_Y_PREFIX | u8::from(self.y.is_odd());
         octets[1..].copy_from_slice(&self.x.to_octets());
         octets
     }
@@ -159,7 +159,7 @@ impl Affine {
 
 /// Returns y² of the points with this x: x³ − 3x + b.
 fn square_of_y(x: Field) -> Field {
-    (x.square() - (Field::ONE + Field::ONE + Field::ONE)) * x + B
+    (x.square() - (Field::ONE + Field::ONE + Field::ONE)) * x + COEFFICIENT_B
 }
 
 impl From<Affine> for Jacobian {
@@ -301,14 +301,14 @@ impl Jacobian {
 
     /// Encodes points with one inversion for all of them: in compressed form, or as one zero octet
     /// for infinity.
-    pub(crate) fn encode_all(points: &[Self]) -> Vec<Encoded> {
+    pub(crate) fn encode_all(points: &[Self]) -> Vec<EncodedPoint> {
         let affine = Self::normalize_all(points);
         points
             .iter()
             .zip(affine)
             .map(|(point, affine)| match point.is_infinity() {
-                true => Encoded { octets: [0; COMPRESSED], length: 1 },
-                false => Encoded { octets: affine.to_compressed(), length: COMPRESSED },
+                true => EncodedPoint { octets: [0; COMPRESSED_OCTETS], length: 1 },
+                false => EncodedPoint { octets: affine.to_compressed(), length: COMPRESSED_OCTETS },
             })
             .collect()
     }
@@ -327,19 +327,19 @@ fn finish_addition(u1: Field, s1: Field, h: Field, r: Field, z: Field) -> Jacobi
 
 /// An encoded point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Encoded {
-    octets: [u8; COMPRESSED],
+pub(crate) struct EncodedPoint {
+    octets: [u8; COMPRESSED_OCTETS],
     length: usize,
 }
 
-impl Encoded {
+impl EncodedPoint {
     pub(crate) fn as_slice(&self) -> &[u8] {
         &self.octets[..self.length]
     }
 }
 
-impl From<Affine> for Encoded {
+impl From<Affine> for EncodedPoint {
     fn from(point: Affine) -> Self {
-        Self { octets: point.to_compressed(), length: COMPRESSED }
+        Self { octets: point.to_compressed(), length: COMPRESSED_OCTETS }
     }
 }

@@ -17,7 +17,7 @@ const RADIX_SQUARED: [u64; 4] =
     [0x8324_4c95_be79_eea2, 0x4699_799c_49bd_6fa6, 0x2845_b239_2b6b_ec59, 0x66e1_2d94_f3d9_5620];
 
 /// Number of signed digits of [`Scalar::recode`].
-pub(super) const DIGITS: usize = 260;
+pub(super) const RECODED_DIGITS: usize = 260;
 
 /// 2²⁶⁰ − 1 modulo the order: the sum of all digits if each is 1.
 const ALL_ONES: Scalar =
@@ -77,20 +77,20 @@ impl Scalar {
     }
 
     pub(crate) fn multiply(self, other: Self) -> Self {
-        montgomery(&montgomery(&self.0, &other.0).0, &RADIX_SQUARED)
+        montgomery_multiply(&montgomery_multiply(&self.0, &other.0).0, &RADIX_SQUARED)
     }
 
     /// Returns half of the scalar, modulo the order.
     fn halve(self) -> Self {
-        let odd = (self.0[0] & 1).wrapping_neg();
-        let (sum, carry) = add(&self.0, &ORDER.map(|limb| limb & odd));
+        let odd_mask = (self.0[0] & 1).wrapping_neg();
+        let (sum, carry) = add(&self.0, &ORDER.map(|limb| limb & odd_mask));
         let above = [sum[1], sum[2], sum[3], carry];
         Self(std::array::from_fn(|limb| (sum[limb] >> 1) | (above[limb] << 63)))
     }
 
-    /// Recodes the scalar into [`DIGITS`] nonzero digits. Digit i, with the weight 2ⁱ, is +1 if bit
-    /// i of the result is set and −1 if it is not (Hamburg, "Fast and compact elliptic-curve
-    /// cryptography", section 3.3).
+    /// Recodes the scalar into [`RECODED_DIGITS`] nonzero digits. Digit i, with the weight 2ⁱ, is
+    /// +1 if bit i of the result is set and −1 if it is not (Hamburg, "Fast and compact
+    /// elliptic-curve cryptography", section 3.3).
     ///
     /// If b is the result, Σ 2ⁱ·(2bᵢ − 1) = 2b − (2²⁶⁰ − 1). Therefore b is (scalar + 2²⁶⁰ − 1)/2.
     pub(super) fn recode(self) -> Self {
@@ -117,25 +117,25 @@ impl Scalar {
 
 /// A scalar in Montgomery form (times 2²⁵⁶), for multiplications in one step.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct ScalarForm(Scalar);
+pub(crate) struct MontgomeryScalar(Scalar);
 
-impl DefaultIsZeroes for ScalarForm {}
+impl DefaultIsZeroes for MontgomeryScalar {}
 
-impl ScalarForm {
+impl MontgomeryScalar {
     /// The number 1.
     const ONE: Self = Self(Scalar([0x0c46_353d_039c_daaf, 0x4319_0552_58e8_617b, 0, 0x0000_0000_ffff_ffff]));
 
     pub(crate) fn new(scalar: Scalar) -> Self {
-        Self(montgomery(&scalar.0, &RADIX_SQUARED))
+        Self(montgomery_multiply(&scalar.0, &RADIX_SQUARED))
     }
 
     /// Returns the product with a scalar in plain form, in plain form.
     pub(crate) fn multiply_plain(self, scalar: Scalar) -> Scalar {
-        montgomery(&self.0.0, &scalar.0)
+        montgomery_multiply(&self.0.0, &scalar.0)
     }
 
     fn multiply(self, other: Self) -> Self {
-        Self(montgomery(&self.0.0, &other.0.0))
+        Self(montgomery_multiply(&self.0.0, &other.0.0))
     }
 
     /// Returns the inverse as a power with the order minus 2 as exponent, four bits at a time.
@@ -175,7 +175,7 @@ impl ScalarForm {
 }
 
 /// Returns a·b·2⁻²⁵⁶ modulo the order.
-fn montgomery(a: &[u64; 4], b: &[u64; 4]) -> Scalar {
+fn montgomery_multiply(a: &[u64; 4], b: &[u64; 4]) -> Scalar {
     let mut t = [0_u64; 6];
     for &limb in a {
         let mut carry = 0;

@@ -1,4 +1,4 @@
-//! The statement that a VRF proof proves.
+//! The statement that a VRF proof proves (RFC 9381, section 5.3).
 
 use super::point::Affine;
 use super::scalar::Scalar;
@@ -6,9 +6,12 @@ use super::scalar::Scalar;
 /// The public values of a proof, except the key.
 #[derive(Clone, Copy)]
 pub(crate) struct Statement {
-    /// The point of the input.
+    /// H, the point to which the input is hashed.
     pub(crate) h: Affine,
+    /// Γ, the product of H and the private scalar.
     pub(crate) gamma: Affine,
+    /// The challenge c of the proof.
     pub(crate) challenge: u128,
+    /// s of the proof: the nonce plus the product of challenge and private scalar.
     pub(crate) s: Scalar,
 }

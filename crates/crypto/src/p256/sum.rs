@@ -17,8 +17,8 @@ const LANES: usize = 4;
 pub(super) fn add_different(points: &mut [Affine], others: &[Affine], products: &mut Vec<Field>) -> bool {
     products.clear();
     let mut lanes = [Field::ONE; LANES];
-    for (place, (point, other)) in points.iter().zip(others).enumerate() {
-        let lane = &mut lanes[place % LANES];
+    for (index, (point, other)) in points.iter().zip(others).enumerate() {
+        let lane = &mut lanes[index % LANES];
         products.push(*lane);
         *lane = *lane * (other.x - point.x);
     }
@@ -27,10 +27,10 @@ pub(super) fn add_different(points: &mut [Affine], others: &[Affine], products: 
     }
     invert_lanes(&mut lanes);
     let pairs = points.iter_mut().zip(others).zip(&*products).enumerate();
-    for (place, ((point, other), before)) in pairs.rev() {
+    for (index, ((point, other), before)) in pairs.rev() {
         // The lane has the inverse of the product up to this index, and after the multiplication
         // that up to the previous index.
-        let lane = &mut lanes[place % LANES];
+        let lane = &mut lanes[index % LANES];
         let slope = (other.y - point.y) * (*lane * *before);
         *lane = *lane * (other.x - point.x);
         *point = third_point(point, other, slope);
@@ -44,8 +44,8 @@ fn invert_lanes(lanes: &mut [Field; LANES]) {
     let [a, b, c, d] = *lanes;
     let (ab, cd) = (a * b, c * d);
     let inverse = (ab * cd).invert();
-    let (of_ab, of_cd) = (inverse * cd, inverse * ab);
-    *lanes = [of_ab * b, of_ab * a, of_cd * d, of_cd * c];
+    let (inverse_of_ab, inverse_of_cd) = (inverse * cd, inverse * ab);
+    *lanes = [inverse_of_ab * b, inverse_of_ab * a, inverse_of_cd * d, inverse_of_cd * c];
 }
 
 /// Returns the sum of two points whose line, or tangent, has this slope.
@@ -55,29 +55,32 @@ fn third_point(point: &Affine, other: &Affine, slope: Field) -> Affine {
     Affine { x, y: slope * (point.x - x) - point.y }
 }
 
-/// The kind of one addition.
-enum Case {
-    /// The sum of two points, given by numerator and denominator of the slope.
+/// One addition of two points.
+enum Addition {
+    /// Numerator and denominator of the slope of the line through the points, or of the tangent if
+    /// they are equal.
     Line(Field, Field),
+    /// The sum, if it needs no slope.
     Known(Affine),
 }
 
-fn case(point: &Affine, other: &Affine) -> Case {
+/// Returns how to add two points.
+fn classify(point: &Affine, other: &Affine) -> Addition {
     if point.is_infinity() {
-        return Case::Known(*other);
+        return Addition::Known(*other);
     }
     if other.is_infinity() {
-        return Case::Known(*point);
+        return Addition::Known(*point);
     }
     if point.x != other.x {
-        return Case::Line(other.y - point.y, other.x - point.x);
+        return Addition::Line(other.y - point.y, other.x - point.x);
     }
     if point.y != other.y {
-        return Case::Known(Affine::INFINITY);
+        return Addition::Known(Affine::INFINITY);
     }
     // The tangent: (3x² − 3)/2y. y = 0 does not occur on this curve, because its order is odd.
     let square = point.x.square() - Field::ONE;
-    Case::Line(square.double() + square, point.y.double())
+    Addition::Line(square.double() + square, point.y.double())
 }
 
 /// Adds each of `others` to the point at its index, for any points. [`Affine::INFINITY`] represents
@@ -86,16 +89,16 @@ fn add_any(points: &mut [Affine], others: &[Affine]) {
     let mut denominators: Vec<Field> = points
         .iter()
         .zip(others)
-        .map(|(point, other)| match case(point, other) {
-            Case::Line(_, denominator) => denominator,
-            Case::Known(_) => Field::ONE,
+        .map(|(point, other)| match classify(point, other) {
+            Addition::Line(_, denominator) => denominator,
+            Addition::Known(_) => Field::ONE,
         })
         .collect();
     Field::invert_all(&mut denominators);
     for ((point, other), inverse) in points.iter_mut().zip(others).zip(denominators) {
-        *point = match case(point, other) {
-            Case::Line(numerator, _) => third_point(point, other, numerator * inverse),
-            Case::Known(sum) => sum,
+        *point = match classify(point, other) {
+            Addition::Line(numerator, _) => third_point(point, other, numerator * inverse),
+            Addition::Known(sum) => sum,
         };
     }
 }
@@ -105,7 +108,7 @@ fn add_any(points: &mut [Affine], others: &[Affine]) {
 /// written to the start of `points`, with [`Affine::INFINITY`] for infinity. For public points.
 pub(super) fn sum_any(points: &mut [Affine], count: usize, products: &mut Vec<Field>) {
     let mut is_special = false;
-    fold(points, count, |left, right| {
+    sum_pairwise(points, count, |left, right| {
         if is_special || !add_different(left, right, products) {
             // From here on, some points may be infinity.
             is_special = true;
@@ -119,12 +122,16 @@ pub(super) fn sum_any(points: &mut [Affine], count: usize, products: &mut Vec<Fi
 /// opposite.
 #[must_use]
 pub(super) fn sum_different(points: &mut [Affine], count: usize, products: &mut Vec<Field>) -> bool {
-    fold(points, count, |left, right| add_different(left, right, products))
+    sum_pairwise(points, count, |left, right| add_different(left, right, products))
 }
 
 /// Adds the second half of the terms to the first half until each sum has one term, or `add`
 /// returns false.
-fn fold(points: &mut [Affine], count: usize, mut add: impl FnMut(&mut [Affine], &[Affine]) -> bool) -> bool {
+fn sum_pairwise(
+    points: &mut [Affine],
+    count: usize,
+    mut add: impl FnMut(&mut [Affine], &[Affine]) -> bool,
+) -> bool {
     let mut terms = points.len().checked_div(count).unwrap_or(0);
     while terms > 1 {
         let pairs = terms / 2;

@@ -12,7 +12,7 @@ use super::multiply::double_multiply_public;
 use super::point::{Affine, Jacobian};
 use super::scalar::Scalar;
 use super::sum::{add_different, sum_any};
-use super::windows::{ENTRIES, WIDTH, WINDOWS};
+use super::windows::{ENTRIES_PER_WINDOW, WINDOW_BITS, WINDOWS};
 
 /// Odd multiples of a point P of prime order: for window w, entry e is (2e + 1)·2⁸ʷ·P. It has 256
 /// KiB.
@@ -34,7 +34,7 @@ impl Table {
     /// or eight with lanes.
     pub(crate) fn new(point: &Affine) -> Self {
         let entries = match Engine::detect() {
-            Engine::Scalar => Entries::Plain(multiples(point)),
+            Engine::Portable => Entries::Plain(multiples(point)),
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Engine::Lanes(ifma) => Entries::Packed(ifma, packed(ifma, point)),
         };
@@ -49,7 +49,7 @@ impl Table {
 /// Returns the entries of a table for the lanes.
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
 fn packed(ifma: Ifma, point: &Affine) -> PackedTable {
-    let next = |power: &Jacobian| Some(power.double_times(WIDTH));
+    let next = |power: &Jacobian| Some(power.double_times(WINDOW_BITS));
     let powers: Vec<_> = std::iter::successors(Some((*point).into()), next).take(WINDOWS).collect();
     ifma.pack_multiples(&Jacobian::normalize_all(&powers))
 }
@@ -57,13 +57,15 @@ fn packed(ifma: Ifma, point: &Affine) -> PackedTable {
 /// Returns the entries of a table.
 fn multiples(point: &Affine) -> Vec<Affine> {
     let powers = powers_of_two(point);
-    let mut entries: Vec<Affine> = powers.iter().step_by(WIDTH).copied().collect();
+    let mut entries: Vec<Affine> = powers.iter().step_by(WINDOW_BITS).copied().collect();
     let (mut others, mut products) = (Vec::new(), Vec::new());
     // Each round doubles the number of entries: it adds (2e + 1 + 2m)·P for the m existing entries.
-    for round in 1..WIDTH {
+    for round in 1..WINDOW_BITS {
         let known = 1 << (round - 1);
         others.clear();
-        others.extend(powers.iter().skip(round).step_by(WIDTH).flat_map(|power| (0..known).map(|_| *power)));
+        others.extend(
+            powers.iter().skip(round).step_by(WINDOW_BITS).flat_map(|power| (0..known).map(|_| *power)),
+        );
         let mut sums = entries.clone();
         // No two points are equal or opposite: their factors differ by less than the order, which
         // is prime.
@@ -86,12 +88,16 @@ fn base_entries() -> &'static [Affine] {
 
 /// Appends, for each window, the term of each of the `scalars`, in order.
 fn push_terms(entries: &[Affine], scalars: &[[u8; WINDOWS]], terms: &mut Vec<Affine>) {
-    for (window, entries) in entries.chunks_exact(ENTRIES).enumerate() {
+    for (window, entries) in entries.chunks_exact(ENTRIES_PER_WINDOW).enumerate() {
         terms.extend(scalars.iter().map(|octets| {
             let octet = octets[window];
             // Octet v represents 2v − 255.
-            let is_negative = octet < ENTRIES as u8;
-            let entry = if is_negative { ENTRIES as u8 - 1 - octet } else { octet - ENTRIES as u8 };
+            let is_negative = octet < ENTRIES_PER_WINDOW as u8;
+            let entry = if is_negative {
+                ENTRIES_PER_WINDOW as u8 - 1 - octet
+            } else {
+                octet - ENTRIES_PER_WINDOW as u8
+            };
             let entry = &entries[usize::from(entry)];
             entry.negate_if(u8::from(is_negative).into())
         }));
@@ -101,7 +107,8 @@ fn push_terms(entries: &[Affine], scalars: &[[u8; WINDOWS]], terms: &mut Vec<Aff
 /// Returns 2ⁱ·P for i below 256.
 fn powers_of_two(point: &Affine) -> Vec<Affine> {
     let next = |power: &Jacobian| Some(power.double());
-    let powers: Vec<_> = std::iter::successors(Some((*point).into()), next).take(WINDOWS * WIDTH).collect();
+    let powers: Vec<_> =
+        std::iter::successors(Some((*point).into()), next).take(WINDOWS * WINDOW_BITS).collect();
     Jacobian::normalize_all(&powers)
 }
 

@@ -7,7 +7,7 @@ use super::field::{Field, PRIME};
 use super::multiply::*;
 use super::*;
 use crate::limbs;
-use crate::rfc_tests::seeded;
+use crate::rfc_tests::seeded_config;
 
 /// The order of the curve.
 pub(crate) const ORDER: [u8; 32] = [
@@ -34,7 +34,12 @@ impl Library {
 
     /// Returns a·B + b·P, compressed, or a zero octet for infinity. The objects leak, which is
     /// acceptable in a test.
-    fn multiply(&self, a: Option<&[u8; 32]>, p: Option<&[u8; COMPRESSED]>, b: Option<&[u8; 32]>) -> Vec<u8> {
+    fn multiply(
+        &self,
+        a: Option<&[u8; 32]>,
+        p: Option<&[u8; COMPRESSED_OCTETS]>,
+        b: Option<&[u8; 32]>,
+    ) -> Vec<u8> {
         let null = std::ptr::null_mut;
         // SAFETY: the library returned every pointer just before, and none is freed. Null is
         // allowed for absent arguments. The output has the size of the longest encoding of a point.
@@ -119,11 +124,11 @@ fn encode(point: Jacobian) -> Vec<u8> {
 }
 
 /// Returns the point with the logarithm `seed`.
-fn point_of(seed: &Scalar) -> Affine {
+fn point_with_logarithm(seed: &Scalar) -> Affine {
     Jacobian::normalize_all(&[multiply_base(seed)])[0]
 }
 
-fn field_of(octets: &[u8; 32]) -> Field {
+fn field_from_octets(octets: &[u8; 32]) -> Field {
     // Numbers from p on are invalid; their lower half is used instead.
     Field::from_octets(octets).unwrap_or_else(|| {
         let mut small = *octets;
@@ -133,11 +138,11 @@ fn field_of(octets: &[u8; 32]) -> Field {
 }
 
 proptest! {
-    #![proptest_config(seeded(31))]
+    #![proptest_config(seeded_config(31))]
 
     #[test]
     fn the_field_is_a_field(a in octets(), b in octets(), c in octets()) {
-        let [a, b, c] = [a, b, c].map(|octets| field_of(&octets));
+        let [a, b, c] = [a, b, c].map(|octets| field_from_octets(&octets));
         let [octets_a, octets_b] = [a, b].map(Field::to_octets);
         let product = Library::product(&octets_a, &octets_b, &limbs::to_octets(&PRIME));
         prop_assert_eq!((a * b).to_octets(), product);
@@ -174,8 +179,8 @@ proptest! {
         prop_assert_eq!(Scalar::from_short(short).to_octets(), octets);
         // The sum of the digits of a recoded scalar is the scalar.
         let digits = x.recode();
-        let all = (0..scalar::DIGITS).rev().fold(Scalar::ZERO, |sum, place| {
-            let digit = if digits.bit(place) == 1 { Scalar::from_short(1) } else { Scalar::from_short(1).negate() };
+        let all = (0..scalar::RECODED_DIGITS).rev().fold(Scalar::ZERO, |sum, index| {
+            let digit = if digits.bit(index) == 1 { Scalar::from_short(1) } else { Scalar::from_short(1).negate() };
             sum.add(sum).add(digit)
         });
         prop_assert_eq!(all, x);
@@ -186,7 +191,7 @@ proptest! {
         seed in scalars(), a in scalars(), b in scalars(), other in scalars(), short in any::<u128>(),
     ) {
         let library = Library::new();
-        let (p, q) = (point_of(&seed), point_of(&other));
+        let (p, q) = (point_with_logarithm(&seed), point_with_logarithm(&other));
         let [p_octets, q_octets] = [p, q].map(Affine::to_compressed);
         let [a_octets, b_octets] = [a, b].map(Scalar::to_octets);
         prop_assert_eq!(encode(multiply_base(&a)), library.multiply(Some(&a_octets), None, None));
@@ -212,7 +217,7 @@ proptest! {
     #[test]
     fn points_are_read_as_the_library_reads_them(first in 0_u8..8, x in octets(), y in octets()) {
         let library = Library::new();
-        let mut compressed = [first; COMPRESSED];
+        let mut compressed = [first; COMPRESSED_OCTETS];
         compressed[1..].copy_from_slice(&x);
         let read = Affine::from_compressed(&compressed);
         prop_assert_eq!(read.is_some(), library.is_point(&compressed));
@@ -233,7 +238,7 @@ proptest! {
 #[test]
 fn public_multiplications_know_every_case() {
     let one = Scalar::from_short(1);
-    let p = point_of(&Scalar::from_short(77));
+    let p = point_with_logarithm(&Scalar::from_short(77));
     let library = Library::new();
     for a in 0..40 {
         for b in 0..20_u128 {
@@ -264,14 +269,14 @@ fn public_multiplications_know_every_case() {
 /// scalar is twice an entry of the table: the last addition then has equal points. The other method
 /// handles these scalars.
 #[test]
-fn scalars_that_the_fast_ways_do_not_serve() {
-    let p = point_of(&Scalar::from_short(78));
+fn scalars_for_which_the_fast_methods_fail() {
+    let p = point_with_logarithm(&Scalar::from_short(78));
     let comb = &Comb::prepare_all(&[p])[0];
     let library = Library::new();
     let power = |exponent: usize| (0..exponent).fold(Scalar::from_short(1), |power, _| power.add(power));
-    let signed = |place: usize, bits: u32| match bits >> place & 1 {
-        1 => power(52 * place),
-        _ => power(52 * place).negate(),
+    let signed = |index: usize, bits: u32| match bits >> index & 1 {
+        1 => power(52 * index),
+        _ => power(52 * index).negate(),
     };
     let mut rescued = 0;
     let mut check = |scalar: Scalar| {
@@ -282,7 +287,7 @@ fn scalars_that_the_fast_ways_do_not_serve() {
         rescued += u32::from(comb.multiply_without_fallback(&scalar).is_infinity());
     };
     for bits in 0..32 {
-        let entry = (0..5).map(|place| signed(place, bits)).fold(Scalar::ZERO, Scalar::add);
+        let entry = (0..5).map(|index| signed(index, bits)).fold(Scalar::ZERO, Scalar::add);
         check(entry.add(entry));
     }
     assert!(rescued > 0);
@@ -295,13 +300,13 @@ fn scalars_that_the_fast_ways_do_not_serve() {
 }
 
 proptest! {
-    #![proptest_config(seeded(32))]
+    #![proptest_config(seeded_config(32))]
 
     #[test]
     fn inverses_and_products_in_montgomery_form(a in scalars(), b in scalars(), c in scalars()) {
-        prop_assert_eq!(ScalarForm::new(a).multiply_plain(b), a.multiply(b));
-        let mut forms = [a, b, c].map(ScalarForm::new);
-        ScalarForm::invert_all(&mut forms);
+        prop_assert_eq!(MontgomeryScalar::new(a).multiply_plain(b), a.multiply(b));
+        let mut forms = [a, b, c].map(MontgomeryScalar::new);
+        MontgomeryScalar::invert_all(&mut forms);
         for (inverse, scalar) in forms.iter().zip([a, b, c]) {
             prop_assert_eq!(inverse.multiply_plain(scalar), Scalar::from_short(1));
         }
@@ -321,19 +326,19 @@ proptest! {
     #[test]
     fn sums_of_any_points(terms in proptest::collection::vec(prop_oneof![-3_i8..=-1, 1_i8..=3], 1..120), count in 1_usize..7) {
         let base = |factor: i8| {
-            let point = point_of(&Scalar::from_short(u128::from(factor.unsigned_abs())));
+            let point = point_with_logarithm(&Scalar::from_short(u128::from(factor.unsigned_abs())));
             if factor < 0 { point.negate() } else { point }
         };
         let terms = &terms[..terms.len() / count * count];
         let mut points: Vec<Affine> = terms.iter().map(|factor| base(*factor)).collect();
         sum::sum_any(&mut points, count, &mut Vec::new());
-        for (place, found) in points.iter().take(count).enumerate() {
-            let sum: i32 = terms.iter().skip(place).step_by(count).map(|factor| i32::from(*factor)).sum();
+        for (index, found) in points.iter().take(count).enumerate() {
+            let sum: i32 = terms.iter().skip(index).step_by(count).map(|factor| i32::from(*factor)).sum();
             let size = Scalar::from_short(u128::from(sum.unsigned_abs()));
             let expected = match sum {
                 0 => Affine::INFINITY,
-                1.. => point_of(&size),
-                _ => point_of(&size).negate(),
+                1.. => point_with_logarithm(&size),
+                _ => point_with_logarithm(&size).negate(),
             };
             prop_assert_eq!(*found, expected);
         }
@@ -342,12 +347,12 @@ proptest! {
     #[test]
     fn tables_multiply_as_the_library_does(seed in scalars(), pairs in proptest::collection::vec((octets(), octets()), 1..5)) {
         let library = Library::new();
-        let point = point_of(&seed);
+        let point = point_with_logarithm(&seed);
         let pairs: Vec<_> =
             pairs.iter().map(|(a, b)| (Scalar::from_octets_reduced(a), Scalar::from_octets_reduced(b))).collect();
         let mut workspace = Workspace::default();
         let table = || Table::new(&point);
-        for table in [table(), without_lanes(table)] {
+        for table in [table(), with_portable_arithmetic(table)] {
             let found = multiply_both(&table, &pairs, &mut workspace);
             for ((a, b), found) in pairs.iter().zip(found) {
                 let expected =

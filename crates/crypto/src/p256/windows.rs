@@ -4,8 +4,8 @@
 pub(super) const WINDOWS: usize = 32;
 
 /// Bits of a window.
-pub(super) const WIDTH: usize = 8;
+pub(super) const WINDOW_BITS: usize = 8;
 
 /// Number of entries for one window: the odd multiples up to 255. Each entry also serves for its
 /// negation.
-pub(super) const ENTRIES: usize = 1 << (WIDTH - 1);
+pub(super) const ENTRIES_PER_WINDOW: usize = 1 << (WINDOW_BITS - 1);

@@ -31,19 +31,19 @@ use super::{VRF_HASH_OCTETS, VrfAlgorithm};
 use crate::hash::{sha512, sha512_into};
 
 /// Length of a challenge in octets: cLen.
-const CHALLENGE: usize = 16;
+const CHALLENGE_OCTETS: usize = 16;
 
 /// Length of a public key, and of every other point, in octets.
-pub(super) const PUBLIC_KEY: usize = 32;
+pub(super) const PUBLIC_KEY_OCTETS: usize = 32;
 
 /// Length of a secret seed in octets.
-pub(super) const SECRET: usize = 32;
+pub(super) const SECRET_OCTETS: usize = 32;
 
 /// Length of a proof in octets: point, challenge, s.
-pub(super) const PROOF: usize = PUBLIC_KEY + CHALLENGE + 32;
+pub(super) const PROOF_OCTETS: usize = PUBLIC_KEY_OCTETS + CHALLENGE_OCTETS + 32;
 
 /// Length of the complete hash of the VRF in octets.
-const FULL_HASH: usize = 64;
+const FULL_HASH_OCTETS: usize = 64;
 
 /// One of the two suites.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,18 +70,18 @@ impl Suite {
 
 pub(super) struct Private {
     suite: Suite,
-    seed: Zeroizing<[u8; SECRET]>,
+    seed: Zeroizing<[u8; SECRET_OCTETS]>,
     scalar: Zeroizing<Scalar>,
     /// The second half of the hashed seed, from which nonces are derived.
     prefix: Zeroizing<[u8; 32]>,
-    public_key: [u8; PUBLIC_KEY],
+    public_key: [u8; PUBLIC_KEY_OCTETS],
 }
 
 pub(super) struct Public {
     suite: Suite,
     /// The negated key, −Y.
-    negative: EdwardsPoint,
-    octets: [u8; PUBLIC_KEY],
+    negated_key: EdwardsPoint,
+    octets: [u8; PUBLIC_KEY_OCTETS],
 }
 
 /// The parts of a proof.
@@ -94,22 +94,22 @@ struct Proof {
 /// Returns y of a public key field, which P and −P have in common, or `None` if the length is
 /// wrong.
 pub(super) fn coordinate(key: &[u8]) -> Option<Vec<u8>> {
-    let mut y: [u8; PUBLIC_KEY] = key.try_into().ok()?;
-    y[PUBLIC_KEY - 1] &= 0x7f;
+    let mut y: [u8; PUBLIC_KEY_OCTETS] = key.try_into().ok()?;
+    y[PUBLIC_KEY_OCTETS - 1] &= 0x7f;
     Some(y.to_vec())
 }
 
 impl Private {
     /// Generates a key from a random seed.
     pub(super) fn generate(suite: Suite) -> Result<Self, VrfKeyError> {
-        let mut seed = Zeroizing::new([0; SECRET]);
+        let mut seed = Zeroizing::new([0; SECRET_OCTETS]);
         rand::fill(seed.as_mut()).map_err(|_| VrfKeyError::Generation(suite.algorithm()))?;
         Self::from_secret(suite, seed.as_ref())
     }
 
     /// Derives a key from a seed of 32 octets (RFC 8032, section 5.1.5).
     pub(super) fn from_secret(suite: Suite, seed: &[u8]) -> Result<Self, VrfKeyError> {
-        let seed: [u8; SECRET] =
+        let seed: [u8; SECRET_OCTETS] =
             seed.try_into().map_err(|_| VrfKeyError::InvalidPrivateKey(suite.algorithm()))?;
         let seed = Zeroizing::new(seed);
         let mut expanded = Zeroizing::new([0; 64]);
@@ -155,7 +155,7 @@ impl Private {
         for (((_, h), nonce), points) in inputs.iter().zip(&*nonces).zip(encoded.chunks_exact(4)) {
             let [gamma, u, v, cleared] = points else { return Err(ProveError::Library) };
             let challenge = challenge(self.suite, [&self.public_key, h, gamma, u, v]);
-            let s = Zeroizing::new(*nonce + scalar_of(challenge) * *self.scalar);
+            let s = Zeroizing::new(*nonce + scalar_of_challenge(challenge) * *self.scalar);
             proofs.extend_from_slice(gamma);
             proofs.extend_from_slice(&challenge);
             proofs.extend_from_slice(s.as_bytes());
@@ -168,7 +168,8 @@ impl Private {
     fn hash_to_curve_all(&self, alphas: &[&[u8]]) -> Option<Vec<(Point, [u8; 32])>> {
         match self.suite {
             Suite::TryAndIncrement => {
-                let hash = |alpha: &&[u8]| try_and_increment(&self.public_key, alpha, decode_and_clear);
+                let hash =
+                    |alpha: &&[u8]| try_and_increment(&self.public_key, alpha, decode_and_clear_cofactor);
                 let points: Vec<Point> = alphas.iter().map(hash).collect::<Option<_>>()?;
                 let octets = Point::encode_all(&points);
                 Some(points.into_iter().zip(octets).collect())
@@ -199,10 +200,8 @@ impl Public {
     /// order. Such a key does no harm, because the hash is over the product with the cofactor.
     pub(super) fn parse(suite: Suite, octets: &[u8]) -> Result<Self, VrfKeyError> {
         let algorithm = suite.algorithm();
-        let octets: [u8; PUBLIC_KEY] = octets.try_into().map_err(|_| VrfKeyError::PublicKeyLength {
-            algorithm,
-            expected: PUBLIC_KEY,
-            found: octets.len(),
+        let octets: [u8; PUBLIC_KEY_OCTETS] = octets.try_into().map_err(|_| {
+            VrfKeyError::PublicKeyLength { algorithm, expected: PUBLIC_KEY_OCTETS, found: octets.len() }
         })?;
         let point = CompressedEdwardsY(octets).decompress().ok_or(VrfKeyError::NotOnCurve(algorithm))?;
         if !is_canonical(&octets) {
@@ -214,10 +213,10 @@ impl Public {
         if point.is_small_order() {
             return Err(VrfKeyError::SmallOrder(algorithm));
         }
-        Ok(Self { suite, negative: -point, octets })
+        Ok(Self { suite, negated_key: -point, octets })
     }
 
-    pub(super) fn octets(&self) -> [u8; PUBLIC_KEY] {
+    pub(super) fn octets(&self) -> [u8; PUBLIC_KEY_OCTETS] {
         self.octets
     }
 
@@ -237,7 +236,8 @@ impl Public {
 
     /// Returns U = s·B − c·Y and V = s·H − c·Γ. All values are public.
     fn commitments(&self, h: &EdwardsPoint, proof: &Proof) -> [EdwardsPoint; 2] {
-        let u = EdwardsPoint::vartime_double_scalar_mul_basepoint(&proof.challenge, &self.negative, &proof.s);
+        let u =
+            EdwardsPoint::vartime_double_scalar_mul_basepoint(&proof.challenge, &self.negated_key, &proof.s);
         let v = EdwardsPoint::vartime_multiscalar_mul([&proof.s, &proof.challenge], [h, &-proof.gamma]);
         [u, v]
     }
@@ -247,11 +247,11 @@ impl Proof {
     /// Splits a proof (RFC 9381, section 5.4.4). Returns `None` if its point is invalid or not in
     /// the form of RFC 8032, or if s is not below the order.
     fn parse(octets: &[u8]) -> Option<Self> {
-        let octets: &[u8; PROOF] = octets.try_into().ok()?;
+        let octets: &[u8; PROOF_OCTETS] = octets.try_into().ok()?;
         let (gamma, rest) = octets.split_first_chunk()?;
         let (challenge, s) = rest.split_first_chunk()?;
         let s = Option::from(Scalar::from_canonical_bytes(s.try_into().ok()?))?;
-        Some(Self { gamma: decode(gamma)?, challenge: scalar_of(*challenge), s })
+        Some(Self { gamma: decode(gamma)?, challenge: scalar_of_challenge(*challenge), s })
     }
 }
 
@@ -261,19 +261,19 @@ pub(super) fn proof_to_hash(suite: Suite, octets: &[u8]) -> Result<[u8; VRF_HASH
     Ok(truncate(&hash_point(suite, &proof.gamma.mul_by_cofactor().compress().0)))
 }
 
-fn hash_point(suite: Suite, cleared: &[u8; 32]) -> [u8; FULL_HASH] {
+fn hash_point(suite: Suite, cleared: &[u8; 32]) -> [u8; FULL_HASH_OCTETS] {
     let mut message = [0; 2 + 32 + 1];
     message[..2].copy_from_slice(&[suite.octet(), 0x03]);
     message[2..34].copy_from_slice(cleared);
     sha512(&message)
 }
 
-fn truncate(hash: &[u8; FULL_HASH]) -> [u8; VRF_HASH_OCTETS] {
+fn truncate(hash: &[u8; FULL_HASH_OCTETS]) -> [u8; VRF_HASH_OCTETS] {
     std::array::from_fn(|octet| hash[octet])
 }
 
 /// Converts a little-endian challenge to a scalar.
-fn scalar_of(challenge: [u8; CHALLENGE]) -> Scalar {
+fn scalar_of_challenge(challenge: [u8; CHALLENGE_OCTETS]) -> Scalar {
     Scalar::from(u128::from_le_bytes(challenge))
 }
 
@@ -299,7 +299,7 @@ fn decode(octets: &[u8; 32]) -> Option<EdwardsPoint> {
 }
 
 /// Hashes an input to a point of the library.
-fn hash_to_curve(suite: Suite, salt: &[u8; PUBLIC_KEY], alpha: &[u8]) -> Option<EdwardsPoint> {
+fn hash_to_curve(suite: Suite, salt: &[u8; PUBLIC_KEY_OCTETS], alpha: &[u8]) -> Option<EdwardsPoint> {
     let clear = |octets: &[u8; 32]| {
         let point = decode(octets)?.mul_by_cofactor();
         (!point.is_identity()).then_some(point)
@@ -312,7 +312,7 @@ fn hash_to_curve(suite: Suite, salt: &[u8; PUBLIC_KEY], alpha: &[u8]) -> Option<
 
 /// Returns eight times the encoded point, or `None` if the octets are not a point or the result is
 /// the neutral element.
-fn decode_and_clear(octets: &[u8; 32]) -> Option<Point> {
+fn decode_and_clear_cofactor(octets: &[u8; 32]) -> Option<Point> {
     if !is_canonical(octets) {
         return None;
     }
@@ -320,15 +320,15 @@ fn decode_and_clear(octets: &[u8; 32]) -> Option<Point> {
     (!point.is_neutral()).then_some(point)
 }
 
-/// Try and increment (RFC 9381, section 5.4.1.1): two attempts on average, at most 256. `read`
+/// Try and increment (RFC 9381, section 5.4.1.1): two attempts on average, at most 256. `decode`
 /// decodes a point and multiplies it by the cofactor. It returns `None` if the octets are not a
 /// point.
 fn try_and_increment<P>(
-    salt: &[u8; PUBLIC_KEY],
+    salt: &[u8; PUBLIC_KEY_OCTETS],
     alpha: &[u8],
-    read: impl Fn(&[u8; 32]) -> Option<P>,
+    decode: impl Fn(&[u8; 32]) -> Option<P>,
 ) -> Option<P> {
-    let mut message = Vec::with_capacity(2 + PUBLIC_KEY + alpha.len() + 2);
+    let mut message = Vec::with_capacity(2 + PUBLIC_KEY_OCTETS + alpha.len() + 2);
     message.extend_from_slice(&[Suite::TryAndIncrement.octet(), 0x01]);
     message.extend_from_slice(salt);
     message.extend_from_slice(alpha);
@@ -338,7 +338,7 @@ fn try_and_increment<P>(
         message[counter] = count;
         let digest = sha512(&message);
         let (candidate, _) = digest.split_first_chunk()?;
-        if let Some(point) = read(candidate) {
+        if let Some(point) = decode(candidate) {
             return Some(point);
         }
     }
@@ -347,18 +347,18 @@ fn try_and_increment<P>(
 
 /// `encode_to_curve` of RFC 9380 with the suite edwards25519_XMD:SHA-512_ELL2_NU_ (RFC 9381,
 /// section 5.4.1.2).
-fn elligator(salt: &[u8; PUBLIC_KEY], alpha: &[u8]) -> EdwardsPoint {
-    const TAG: &[u8] = b"ECVRF_edwards25519_XMD:SHA-512_ELL2_NU_\x04";
-    EdwardsPoint::encode_to_curve::<Sha512>(&[salt, alpha], &[TAG])
+fn elligator(salt: &[u8; PUBLIC_KEY_OCTETS], alpha: &[u8]) -> EdwardsPoint {
+    const DOMAIN_SEPARATION_TAG: &[u8] = b"ECVRF_edwards25519_XMD:SHA-512_ELL2_NU_\x04";
+    EdwardsPoint::encode_to_curve::<Sha512>(&[salt, alpha], &[DOMAIN_SEPARATION_TAG])
 }
 
 /// Returns the challenge (RFC 9381, section 5.4.3). It covers the key and every point of the proof:
 /// a prover could choose a point that it does not cover afterwards.
-fn challenge(suite: Suite, points: [&[u8; 32]; 5]) -> [u8; CHALLENGE] {
+fn challenge(suite: Suite, points: [&[u8; 32]; 5]) -> [u8; CHALLENGE_OCTETS] {
     let mut message = [0; 2 + 5 * 32 + 1];
     message[..2].copy_from_slice(&[suite.octet(), 0x02]);
-    for (place, point) in message[2..].chunks_exact_mut(32).zip(points) {
-        place.copy_from_slice(point);
+    for (chunk, point) in message[2..].chunks_exact_mut(32).zip(points) {
+        chunk.copy_from_slice(point);
     }
     let digest = sha512(&message);
     std::array::from_fn(|octet| digest[octet])

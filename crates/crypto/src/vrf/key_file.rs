@@ -59,13 +59,13 @@ impl<'a> Fields<'a> {
     }
 
     fn set(&mut self, name: &str, value: &'a str, line: usize) -> Result<(), VrfKeyError> {
-        let (name, place) = match name {
+        let (name, stored) = match name {
             ALGORITHM => (ALGORITHM, &mut self.algorithm),
             PUBLIC_KEY => (PUBLIC_KEY, &mut self.public_key),
             PRIVATE_KEY => (PRIVATE_KEY, &mut self.private_key),
             _ => return Err(VrfKeyError::UnknownField { line }),
         };
-        match place.replace(value) {
+        match stored.replace(value) {
             Some(_) => Err(VrfKeyError::RepeatedField(name)),
             None => Ok(()),
         }
@@ -74,8 +74,8 @@ impl<'a> Fields<'a> {
 
 fn decode(name: &'static str, value: Option<&str>) -> Result<Zeroizing<Vec<u8>>, VrfKeyError> {
     let value = value.ok_or(VrfKeyError::MissingField(name))?.as_bytes();
-    let room = BASE64.decode_len(value.len()).map_err(|_| VrfKeyError::NotBase64(name))?;
-    let mut octets = Zeroizing::new(vec![0; room]);
+    let capacity = BASE64.decode_len(value.len()).map_err(|_| VrfKeyError::NotBase64(name))?;
+    let mut octets = Zeroizing::new(vec![0; capacity]);
     let length = BASE64.decode_mut(value, &mut octets).map_err(|_| VrfKeyError::NotBase64(name))?;
     octets.truncate(length);
     Ok(octets)

@@ -16,40 +16,40 @@ use super::error::{BadProof, ProveError, VrfKeyError};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
 use crate::hash::sha256;
 use crate::p256::{
-    Affine, COMPRESSED, EVEN, Encoded, Engine, Jacobian, Scalar, ShortTable, Statement,
+    Affine, COMPRESSED_OCTETS, EVEN_Y_PREFIX, EncodedPoint, Engine, Jacobian, Scalar, ShortTable, Statement,
     double_multiply_public, multiply_base, multiply_base_public, nonce_of_digest,
 };
 
 const SUITE: u8 = 0x01;
 
 /// Length of a challenge in octets: cLen.
-const CHALLENGE: usize = 16;
+const CHALLENGE_OCTETS: usize = 16;
 
 /// Length of a public key in octets: both coordinates.
-pub(super) const PUBLIC_KEY: usize = 64;
+pub(super) const PUBLIC_KEY_OCTETS: usize = 64;
 
 /// Length of a secret scalar in octets.
-pub(super) const SECRET: usize = 32;
+pub(super) const SECRET_OCTETS: usize = 32;
 
 /// Length of a proof in octets: point, challenge, s.
-pub(super) const PROOF: usize = COMPRESSED + CHALLENGE + 32;
+pub(super) const PROOF_OCTETS: usize = COMPRESSED_OCTETS + CHALLENGE_OCTETS + 32;
 
 const ALGORITHM: VrfAlgorithm = VrfAlgorithm::P256_SHA256_TAI;
 
 pub(super) struct Private {
     scalar: Zeroizing<Scalar>,
-    public_key: [u8; PUBLIC_KEY],
-    compressed: [u8; COMPRESSED],
+    public_key: [u8; PUBLIC_KEY_OCTETS],
+    compressed: [u8; COMPRESSED_OCTETS],
 }
 
 pub(super) struct Public {
     point: Affine,
-    compressed: [u8; COMPRESSED],
+    compressed: [u8; COMPRESSED_OCTETS],
     table: ShortTable,
 }
 
 /// The result of a verification: the hash of the proof, or the error of an invalid proof.
-type Verdict = Result<[u8; VRF_HASH_OCTETS], BadProof>;
+type VerifyResult = Result<[u8; VRF_HASH_OCTETS], BadProof>;
 
 /// The parts of a proof.
 struct Proof {
@@ -61,7 +61,7 @@ struct Proof {
 /// Returns x of a public key field, which P and −P have in common, or `None` if the length is
 /// wrong.
 pub(super) fn coordinate(key: &[u8]) -> Option<Vec<u8>> {
-    let (x, y) = key.split_at_checked(PUBLIC_KEY / 2)?;
+    let (x, y) = key.split_at_checked(PUBLIC_KEY_OCTETS / 2)?;
     (y.len() == x.len()).then(|| x.to_vec())
 }
 
@@ -69,7 +69,7 @@ impl Private {
     /// Generates a key: a random scalar that is at least 1 and below the order.
     pub(super) fn generate() -> Result<Self, VrfKeyError> {
         loop {
-            let mut octets = Zeroizing::new([0; SECRET]);
+            let mut octets = Zeroizing::new([0; SECRET_OCTETS]);
             rand::fill(octets.as_mut()).map_err(|_| VrfKeyError::Generation(ALGORITHM))?;
             // One candidate in 2³² is not below the order.
             if let Ok(key) = Self::from_secret(octets.as_ref()) {
@@ -118,7 +118,7 @@ impl Private {
         // Γ = x·H, U = k·B, V = k·H.
         let products = engine.commit(&points, &self.scalar, &nonces);
         for (((_, h), nonce), points) in inputs.iter().zip(&*nonces).zip(products) {
-            let [gamma, u, v] = points.map(Encoded::from);
+            let [gamma, u, v] = points.map(EncodedPoint::from);
             let gamma = gamma.as_slice();
             let challenge = challenge(&self.compressed, h, gamma, &u, &v);
             let product = Zeroizing::new(Scalar::from_short(challenge).multiply(*self.scalar));
@@ -136,16 +136,17 @@ impl Public {
     /// the curve is prime, and its point at infinity has no such encoding (RFC 9381, section
     /// 5.4.5).
     pub(super) fn parse(octets: &[u8]) -> Result<Self, VrfKeyError> {
-        let octets: &[u8; PUBLIC_KEY] = octets.try_into().map_err(|_| VrfKeyError::PublicKeyLength {
-            algorithm: ALGORITHM,
-            expected: PUBLIC_KEY,
-            found: octets.len(),
-        })?;
+        let octets: &[u8; PUBLIC_KEY_OCTETS] =
+            octets.try_into().map_err(|_| VrfKeyError::PublicKeyLength {
+                algorithm: ALGORITHM,
+                expected: PUBLIC_KEY_OCTETS,
+                found: octets.len(),
+            })?;
         let point = Affine::from_coordinates(octets).ok_or(VrfKeyError::NotOnCurve(ALGORITHM))?;
         Ok(Self { point, compressed: point.to_compressed(), table: ShortTable::prepare(&point) })
     }
 
-    pub(super) fn coordinates(&self) -> [u8; PUBLIC_KEY] {
+    pub(super) fn coordinates(&self) -> [u8; PUBLIC_KEY_OCTETS] {
         self.point.to_coordinates()
     }
 
@@ -154,7 +155,7 @@ impl Public {
         let proof = Proof::parse(octets).ok_or(BadProof)?;
         let (h, h_octets) = hash_to_curve(&self.compressed, alpha).ok_or(BadProof)?;
         let [u, v] = self.commitments(&h, &proof);
-        let gamma = &octets[..COMPRESSED];
+        let gamma = &octets[..COMPRESSED_OCTETS];
         if challenge(&self.compressed, &h_octets, gamma, &u, &v) != proof.challenge {
             return Err(BadProof);
         }
@@ -163,21 +164,21 @@ impl Public {
 
     /// Appends the result of [`Public::verify`] for each input and its proof to `outcome`, in
     /// order.
-    pub(super) fn verify_batch(&self, items: &[(&[u8], &[u8])], outcome: &mut Vec<Verdict>) {
+    pub(super) fn verify_batch(&self, items: &[(&[u8], &[u8])], outcome: &mut Vec<VerifyResult>) {
         let engine = Engine::detect();
         let single = |(alpha, proof): &(&[u8], &[u8])| self.verify(alpha, proof);
-        for items in items.chunks(super::BATCH) {
-            let is_worth = engine.min_verifying_batch().is_some_and(|least| items.len() >= least);
-            let judged = if is_worth { self.judge(engine, items) } else { None };
-            let judged = judged.unwrap_or_else(|| vec![None; items.len()]);
-            let pairs = judged.into_iter().zip(items);
-            outcome.extend(pairs.map(|(verdict, item)| verdict.unwrap_or_else(|| single(item))));
+        for items in items.chunks(super::MAX_BATCH_INPUTS) {
+            let is_batch_faster = engine.min_verifying_batch().is_some_and(|minimum| items.len() >= minimum);
+            let results = if is_batch_faster { self.batch_results(engine, items) } else { None };
+            let results = results.unwrap_or_else(|| vec![None; items.len()]);
+            let pairs = results.into_iter().zip(items);
+            outcome.extend(pairs.map(|(result, item)| result.unwrap_or_else(|| single(item))));
         }
     }
 
-    /// Returns the verdict for each item. A verdict is `None` if the single verification must
-    /// decide; the function returns `None` if it must decide for all items.
-    fn judge(&self, engine: Engine, items: &[(&[u8], &[u8])]) -> Option<Vec<Option<Verdict>>> {
+    /// Returns the result for each item. A result is `None` if the single verification must decide;
+    /// the function returns `None` if it must decide for all items.
+    fn batch_results(&self, engine: Engine, items: &[(&[u8], &[u8])]) -> Option<Vec<Option<VerifyResult>>> {
         let proofs = Proof::parse_all(engine, items);
         let well_formed =
             || items.iter().zip(&proofs).filter_map(|(item, proof)| Some((item, proof.as_ref()?)));
@@ -188,23 +189,23 @@ impl Public {
             Statement { h: *h, gamma, challenge, s }
         };
         let statements: Vec<Statement> = well_formed().zip(&inputs).map(statement).collect();
-        let mut verdicts = well_formed().zip(&inputs).zip(engine.commitments(&self.point, &statements)).map(
+        let mut verified = well_formed().zip(&inputs).zip(engine.commitments(&self.point, &statements)).map(
             |((((_, octets), proof), (_, h)), points)| {
-                let ([u, v], gamma) = (points?.map(Encoded::from), &octets[..COMPRESSED]);
-                let fits = challenge(&self.compressed, h, gamma, &u, &v) == proof.challenge;
-                Some(if fits { Ok(hash_point(gamma)) } else { Err(BadProof) })
+                let ([u, v], gamma) = (points?.map(EncodedPoint::from), &octets[..COMPRESSED_OCTETS]);
+                let is_valid = challenge(&self.compressed, h, gamma, &u, &v) == proof.challenge;
+                Some(if is_valid { Ok(hash_point(gamma)) } else { Err(BadProof) })
             },
         );
         Some(
             proofs
                 .iter()
-                .map(|proof| proof.as_ref().map_or(Some(Err(BadProof)), |_| verdicts.next()?))
+                .map(|proof| proof.as_ref().map_or(Some(Err(BadProof)), |_| verified.next()?))
                 .collect(),
         )
     }
 
     /// Returns U = s·B − c·Y and V = s·H − c·Γ.
-    fn commitments(&self, h: &Affine, proof: &Proof) -> [Encoded; 2] {
+    fn commitments(&self, h: &Affine, proof: &Proof) -> [EncodedPoint; 2] {
         let u = multiply_base_public(self.table.multiply(proof.challenge).negate(), &proof.s);
         let challenge = Scalar::from_short(proof.challenge);
         let v = double_multiply_public(&proof.s, h, &challenge, &proof.gamma.negate());
@@ -231,10 +232,10 @@ impl Proof {
     }
 
     /// Returns the octets of the point, the challenge and s, or `None` if s is not below the order.
-    fn split(octets: &[u8]) -> Option<(&[u8; COMPRESSED], u128, Scalar)> {
-        let octets: &[u8; PROOF] = octets.try_into().ok()?;
-        let (gamma, rest) = octets.split_first_chunk::<COMPRESSED>()?;
-        let (challenge, s) = rest.split_first_chunk::<CHALLENGE>()?;
+    fn split(octets: &[u8]) -> Option<(&[u8; COMPRESSED_OCTETS], u128, Scalar)> {
+        let octets: &[u8; PROOF_OCTETS] = octets.try_into().ok()?;
+        let (gamma, rest) = octets.split_first_chunk::<COMPRESSED_OCTETS>()?;
+        let (challenge, s) = rest.split_first_chunk::<CHALLENGE_OCTETS>()?;
         Some((gamma, u128::from_be_bytes(*challenge), Scalar::from_octets(s.try_into().ok()?)?))
     }
 }
@@ -242,26 +243,26 @@ impl Proof {
 /// Returns the hash of a proof without verifying it (RFC 9381, section 5.2).
 pub(super) fn proof_to_hash(octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
     Proof::parse(octets).ok_or(BadProof)?;
-    Ok(hash_point(&octets[..COMPRESSED]))
+    Ok(hash_point(&octets[..COMPRESSED_OCTETS]))
 }
 
 fn hash_point(gamma: &[u8]) -> [u8; VRF_HASH_OCTETS] {
-    let mut message = [0; 2 + COMPRESSED + 1];
+    let mut message = [0; 2 + COMPRESSED_OCTETS + 1];
     message[..2].copy_from_slice(&[SUITE, 0x03]);
-    message[2..2 + COMPRESSED].copy_from_slice(gamma);
+    message[2..2 + COMPRESSED_OCTETS].copy_from_slice(gamma);
     sha256(&message)
 }
 
 /// Iterator over the encoded candidates for the point of an input, in order (RFC 9381, section
 /// 5.4.1.1): two attempts on average, at most 256.
-struct Tries {
+struct CandidatePoints {
     message: Vec<u8>,
     counters: std::ops::RangeInclusive<u8>,
 }
 
-impl Tries {
-    fn new(salt: &[u8; COMPRESSED], alpha: &[u8]) -> Self {
-        let mut message = Vec::with_capacity(2 + COMPRESSED + alpha.len() + 2);
+impl CandidatePoints {
+    fn new(salt: &[u8; COMPRESSED_OCTETS], alpha: &[u8]) -> Self {
+        let mut message = Vec::with_capacity(2 + COMPRESSED_OCTETS + alpha.len() + 2);
         message.extend_from_slice(&[SUITE, 0x01]);
         message.extend_from_slice(salt);
         message.extend_from_slice(alpha);
@@ -270,40 +271,41 @@ impl Tries {
     }
 }
 
-impl Iterator for Tries {
-    type Item = [u8; COMPRESSED];
+impl Iterator for CandidatePoints {
+    type Item = [u8; COMPRESSED_OCTETS];
 
     fn next(&mut self) -> Option<Self::Item> {
         let counter = self.message.len() - 2;
         self.message[counter] = self.counters.next()?;
-        let mut octets = [EVEN; COMPRESSED];
+        let mut octets = [EVEN_Y_PREFIX; COMPRESSED_OCTETS];
         octets[1..].copy_from_slice(&sha256(&self.message));
         Some(octets)
     }
 }
 
 /// Hashes an input to the curve with try and increment.
-fn hash_to_curve(salt: &[u8; COMPRESSED], alpha: &[u8]) -> Option<(Affine, [u8; COMPRESSED])> {
-    Tries::new(salt, alpha).find_map(|octets| Some((Affine::from_compressed(&octets)?, octets)))
+fn hash_to_curve(salt: &[u8; COMPRESSED_OCTETS], alpha: &[u8]) -> Option<(Affine, [u8; COMPRESSED_OCTETS])> {
+    CandidatePoints::new(salt, alpha).find_map(|octets| Some((Affine::from_compressed(&octets)?, octets)))
 }
 
 /// Like [`hash_to_curve`], for several inputs. If a vector has unused lanes, an input is tried with
 /// several counters at once. The first candidate that is a point is used.
 fn hash_all_to_curve(
     engine: Engine,
-    salt: &[u8; COMPRESSED],
+    salt: &[u8; COMPRESSED_OCTETS],
     alphas: &[&[u8]],
-) -> Option<Vec<(Affine, [u8; COMPRESSED])>> {
-    let mut tries: Vec<Tries> = alphas.iter().map(|alpha| Tries::new(salt, alpha)).collect();
+) -> Option<Vec<(Affine, [u8; COMPRESSED_OCTETS])>> {
+    let mut candidate_points: Vec<CandidatePoints> =
+        alphas.iter().map(|alpha| CandidatePoints::new(salt, alpha)).collect();
     let mut found = vec![None; alphas.len()];
-    let mut wanted: Vec<usize> = (0..alphas.len()).collect();
+    let mut pending: Vec<usize> = (0..alphas.len()).collect();
     let (mut inputs, mut candidates) = (Vec::new(), Vec::new());
-    while !wanted.is_empty() {
+    while !pending.is_empty() {
         inputs.clear();
         candidates.clear();
-        let each = engine.candidates(wanted.len()) / wanted.len();
-        for input in &wanted {
-            candidates.extend(tries[*input].by_ref().take(each));
+        let candidates_per_input = engine.candidates(pending.len()) / pending.len();
+        for input in &pending {
+            candidates.extend(candidate_points[*input].by_ref().take(candidates_per_input));
             inputs.resize(candidates.len(), *input);
         }
         if candidates.is_empty() {
@@ -312,15 +314,21 @@ fn hash_all_to_curve(
         for ((input, octets), point) in inputs.iter().zip(&candidates).zip(engine.decompress(&candidates)) {
             found[*input] = found[*input].or_else(|| Some((point?, *octets)));
         }
-        wanted.retain(|input| found[*input].is_none());
+        pending.retain(|input| found[*input].is_none());
     }
     found.into_iter().collect()
 }
 
 /// Returns the challenge (RFC 9381, section 5.4.3). It covers the key and every point of the proof:
 /// a prover could choose a point that it does not cover afterwards.
-fn challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], gamma: &[u8], u: &Encoded, v: &Encoded) -> u128 {
-    let mut message = Vec::with_capacity(2 + 5 * COMPRESSED + 1);
+fn challenge(
+    key: &[u8; COMPRESSED_OCTETS],
+    h: &[u8; COMPRESSED_OCTETS],
+    gamma: &[u8],
+    u: &EncodedPoint,
+    v: &EncodedPoint,
+) -> u128 {
+    let mut message = Vec::with_capacity(2 + 5 * COMPRESSED_OCTETS + 1);
     message.extend_from_slice(&[SUITE, 0x02]);
     for point in [key.as_slice(), h, gamma, u.as_slice(), v.as_slice()] {
         message.extend_from_slice(point);
@@ -332,6 +340,6 @@ fn challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], gamma: &[u8], u: &Enc
 
 /// Returns the nonce of RFC 6979, section 3.2, for the octets of H (RFC 9381, section 5.4.2.1), or
 /// `None` if the library fails.
-fn nonce(secret: &Scalar, h: &[u8; COMPRESSED]) -> Option<Zeroizing<Scalar>> {
+fn nonce(secret: &Scalar, h: &[u8; COMPRESSED_OCTETS]) -> Option<Zeroizing<Scalar>> {
     nonce_of_digest(secret, Scalar::from_octets_reduced(&sha256(h)), &[])
 }

@@ -17,26 +17,30 @@ use crate::rsa_ffi::Rsa;
 const SUITE: u8 = 0x01;
 
 /// Length of a modulus in bits.
-const BITS: u16 = 2048;
+const MODULUS_BITS: u16 = 2048;
 
 /// Length of a modulus, and of a proof, in octets.
-pub(super) const PROOF: usize = BITS as usize / 8;
+pub(super) const PROOF_OCTETS: usize = MODULUS_BITS as usize / 8;
 
 /// Maximum length of the public exponent in bits. It limits the work with the exponent.
-const EXPONENT_BITS: u32 = u64::BITS;
+const MAX_EXPONENT_BITS: u32 = u64::BITS;
 
 const ALGORITHM: VrfAlgorithm = VrfAlgorithm::RSA_FDH_SHA256;
 
 pub(super) struct Private {
     key: Rsa,
+    /// The key as an `RSAPrivateKey`.
     secret: Zeroizing<Vec<u8>>,
     public_key: Vec<u8>,
+    /// `MGF_salt`; see [`salt`].
     salt: Vec<u8>,
 }
 
 pub(super) struct Public {
     key: Rsa,
+    /// The public key field.
     octets: Vec<u8>,
+    /// `MGF_salt`; see [`salt`].
     salt: Vec<u8>,
 }
 
@@ -44,7 +48,7 @@ impl Private {
     /// Generates a key with the public exponent 65537.
     pub(super) fn generate() -> Result<Self, VrfKeyError> {
         let failed = VrfKeyError::Generation(ALGORITHM);
-        let key = Rsa::generate(BITS).ok_or_else(|| failed.clone())?;
+        let key = Rsa::generate(MODULUS_BITS).ok_or_else(|| failed.clone())?;
         let octets = key.private_der().ok_or(failed)?;
         Self::from_secret(&octets)
     }
@@ -52,7 +56,7 @@ impl Private {
     /// Reads an `RSAPrivateKey` (RFC 8017, appendix A.1.2). The library checks that its numbers are
     /// consistent. This implies that e has an inverse modulo p − 1 and q − 1.
     pub(super) fn from_secret(octets: &[u8]) -> Result<Self, VrfKeyError> {
-        Self::load(octets, BITS)
+        Self::load(octets, MODULUS_BITS)
     }
 
     fn load(octets: &[u8], modulus_bits: u16) -> Result<Self, VrfKeyError> {
@@ -60,7 +64,8 @@ impl Private {
         let numbers: RsaNumbers = der::read_rsa_private_key(octets).ok_or_else(|| invalid.clone())?;
         let [modulus, exponent, private_exponent, ..] = &numbers;
         check_numbers(modulus, exponent, modulus_bits)?;
-        // The check of the library accepts a longer exponent, but the library then fails to use it.
+        // The check of the library accepts a private exponent that is longer than the modulus, but
+        // the library then fails to use it.
         if private_exponent.len() > modulus.len() {
             return Err(invalid);
         }
@@ -70,7 +75,7 @@ impl Private {
         }
         let key = Rsa::from_private_der(octets).ok_or_else(|| invalid.clone())?;
         let secret = key.private_der().ok_or(invalid)?;
-        Ok(Self { key, secret, public_key: join(exponent, modulus), salt: salt(modulus) })
+        Ok(Self { key, secret, public_key: encode_public_key(exponent, modulus), salt: salt(modulus) })
     }
 
     /// Returns the key as an `RSAPrivateKey`.
@@ -103,11 +108,11 @@ impl Private {
 impl Public {
     /// Parses a public key in the format of RFC 3110.
     pub(super) fn parse(octets: &[u8]) -> Result<Self, VrfKeyError> {
-        Self::load(octets, BITS)
+        Self::load(octets, MODULUS_BITS)
     }
 
     fn load(octets: &[u8], modulus_bits: u16) -> Result<Self, VrfKeyError> {
-        let (exponent, modulus) = split(octets)?;
+        let (exponent, modulus) = parse_public_key(octets)?;
         check_numbers(modulus, exponent, modulus_bits)?;
         let key = Rsa::from_public(modulus, exponent).ok_or(VrfKeyError::MalformedRsa)?;
         Ok(Self { key, octets: octets.to_vec(), salt: salt(modulus) })
@@ -131,7 +136,7 @@ impl Public {
 
 /// Returns the hash of a proof without verifying it (RFC 9381, section 4.2).
 pub(super) fn proof_to_hash(proof: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
-    if proof.len() != PROOF {
+    if proof.len() != PROOF_OCTETS {
         return Err(BadProof);
     }
     Ok(hash(proof))
@@ -141,7 +146,8 @@ fn hash(proof: &[u8]) -> [u8; VRF_HASH_OCTETS] {
     sha256(&[&[SUITE, 0x02], proof].concat())
 }
 
-/// MGF_salt: the length of the modulus in four octets, and the modulus.
+/// Returns `MGF_salt` (RFC 9381, section 4): the length of the modulus in four octets, and the
+/// modulus.
 fn salt(modulus: &[u8]) -> Vec<u8> {
     [&(modulus.len() as u32).to_be_bytes(), modulus].concat()
 }
@@ -157,16 +163,16 @@ fn encode(salt: &[u8], alpha: &[u8]) -> Vec<u8> {
     let mut message = [&[SUITE, 0x01], salt, alpha, &[0; 4]].concat();
     let counter = message.len() - 4;
     let mut encoded = vec![0; modulus_octets(salt)];
-    for (count, place) in (0_u32..).zip(encoded[1..].chunks_mut(32)) {
+    for (count, chunk) in (0_u32..).zip(encoded[1..].chunks_mut(32)) {
         message[counter..].copy_from_slice(&count.to_be_bytes());
-        place.copy_from_slice(&sha256(&message)[..place.len()]);
+        chunk.copy_from_slice(&sha256(&message)[..chunk.len()]);
     }
     encoded
 }
 
 /// Returns the modulus in a public key field, without leading zeros, or `None` if it is missing or
-/// 0. This is less strict than [`split`], because other programs may accept forms of a DNSKEY that
-/// RFC 3110, section 2, does not allow.
+/// zero. This is less strict than [`parse_public_key`], because other programs may accept forms of
+/// a DNSKEY that RFC 3110, section 2, does not allow.
 pub(super) fn modulus(key: &[u8]) -> Option<Vec<u8>> {
     let (length, rest) = match *key {
         [0, high, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), rest),
@@ -180,7 +186,7 @@ pub(super) fn modulus(key: &[u8]) -> Option<Vec<u8>> {
 
 /// Splits a public key field into exponent and modulus (RFC 3110, section 2). Neither may have
 /// leading zeros.
-fn split(key: &[u8]) -> Result<(&[u8], &[u8]), VrfKeyError> {
+fn parse_public_key(key: &[u8]) -> Result<(&[u8], &[u8]), VrfKeyError> {
     let (length, rest) = match *key {
         [0, high, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), rest),
         [0, ..] | [] => return Err(VrfKeyError::MalformedRsa),
@@ -199,23 +205,23 @@ fn split(key: &[u8]) -> Result<(&[u8], &[u8]), VrfKeyError> {
 }
 
 /// Returns the public key field. The exponent must have less than 256 octets.
-fn join(exponent: &[u8], modulus: &[u8]) -> Vec<u8> {
+fn encode_public_key(exponent: &[u8], modulus: &[u8]) -> Vec<u8> {
     [&[exponent.len() as u8], exponent, modulus].concat()
 }
 
 /// Returns the length of a big-endian number without leading zeros, in bits.
-fn bits(number: &[u8]) -> u32 {
+fn bit_length(number: &[u8]) -> u32 {
     let first = number.first().map_or(0, |first| first.leading_zeros());
     u32::try_from(number.len()).unwrap_or(u32::MAX / 8).saturating_mul(8) - first
 }
 
 fn check_numbers(modulus: &[u8], exponent: &[u8], modulus_bits: u16) -> Result<(), VrfKeyError> {
-    let found = bits(modulus);
+    let found = bit_length(modulus);
     if found != u32::from(modulus_bits) {
         return Err(VrfKeyError::ModulusBits { bits: found });
     }
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last & 1 == 1);
-    if !is_odd(exponent) || exponent == [1] || bits(exponent) > EXPONENT_BITS {
+    if !is_odd(exponent) || exponent == [1] || bit_length(exponent) > MAX_EXPONENT_BITS {
         return Err(VrfKeyError::Exponent);
     }
     if !is_odd(modulus) {

@@ -6,8 +6,8 @@ use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
 use super::*;
-use crate::freed::{assert_wiped, freed_by};
-use crate::rfc_tests::seeded;
+use crate::freed::{assert_wiped, memory_freed_by};
+use crate::rfc_tests::seeded_config;
 
 /// Returns the examples of RFC 9381 for one algorithm, and checks their number.
 pub(super) fn examples(algorithm: VrfAlgorithm) -> Vec<Example> {
@@ -83,9 +83,9 @@ fn rfc9381_appendices_a_and_b() {
 }
 
 /// Changes one bit.
-fn flip(octets: &[u8], place: prop::sample::Index) -> Vec<u8> {
+fn flip(octets: &[u8], position: prop::sample::Index) -> Vec<u8> {
     let mut octets = octets.to_vec();
-    let bit = place.index(octets.len() * 8);
+    let bit = position.index(octets.len() * 8);
     octets[bit / 8] ^= 1 << (bit % 8);
     octets
 }
@@ -94,20 +94,21 @@ fn flip(octets: &[u8], place: prop::sample::Index) -> Vec<u8> {
 fn proofs_verify_and_flipped_bits_do_not() {
     let keys = keys();
     let inputs = (proptest::collection::vec(any::<u8>(), 1..300), any::<prop::sample::Index>());
-    let config = ProptestConfig { cases: 64, ..seeded(33) };
-    let outcome = TestRunner::new(config).run(&inputs, |(alpha, place)| {
+    let config = ProptestConfig { cases: 64, ..seeded_config(33) };
+    let outcome = TestRunner::new(config).run(&inputs, |(alpha, position)| {
         for (private, public) in &keys {
             let (proof, hash) = prove(private, &alpha);
             prop_assert_eq!(proof.len(), private.entry.proof_octets);
             prop_assert_eq!(public.verify(&alpha, &proof), Ok(hash));
             prop_assert_eq!(proof_to_hash(public.algorithm(), &proof), Ok(hash));
-            prop_assert_eq!(public.verify(&alpha, &flip(&proof, place)), Err(BadProof));
-            prop_assert_eq!(public.verify(&flip(&alpha, place), &proof), Err(BadProof));
+            prop_assert_eq!(public.verify(&alpha, &flip(&proof, position)), Err(BadProof));
+            prop_assert_eq!(public.verify(&flip(&alpha, position), &proof), Err(BadProof));
             prop_assert_eq!(public.verify(&alpha[1..], &proof), Err(BadProof));
             prop_assert_eq!(public.verify(&alpha, &proof[1..]), Err(BadProof));
             prop_assert_eq!(public.verify(&alpha, &[&proof[..], &[0]].concat()), Err(BadProof));
             // The result is another key, or not a key.
-            if let Ok(other) = VrfPublicKey::parse(public.algorithm(), &flip(private.public_key(), place)) {
+            if let Ok(other) = VrfPublicKey::parse(public.algorithm(), &flip(private.public_key(), position))
+            {
                 prop_assert_eq!(other.verify(&alpha, &proof), Err(BadProof));
             }
         }
@@ -161,7 +162,7 @@ fn another_implementation_agrees() {
         assert!(vrf.verify(&verifier, b"other", &proof).is_err());
     }
 
-    let config = ProptestConfig { cases: 24, ..seeded(34) };
+    let config = ProptestConfig { cases: 24, ..seeded_config(34) };
     // Octets of at least 1, because 0 is not a valid scalar of P-256. One scalar in 2³² is above
     // its order.
     let inputs = (any::<[u8; 32]>().prop_map(|secret| secret.map(|octet| octet.max(1))), any::<Vec<u8>>());
@@ -183,7 +184,7 @@ fn another_implementation_agrees() {
 }
 
 #[test]
-fn the_table_tells_what_keys_have() {
+fn the_table_matches_the_keys() {
     const fn assert_shared<T: Send + Sync>() {}
     const { assert_shared::<VrfPrivateKey>() }
     const { assert_shared::<VrfPublicKey>() }
@@ -240,10 +241,10 @@ fn one_key_serves_many_threads() {
 }
 
 proptest! {
-    #![proptest_config(seeded(35))]
+    #![proptest_config(seeded_config(35))]
 
     #[test]
-    fn any_octets_are_refused_without_panic(
+    fn any_octets_are_rejected_without_panic(
         number in prop_oneof![1_u8..=3, Just(128), any::<u8>()],
         key in proptest::collection::vec(any::<u8>(), 0..300),
         short in any::<[u8; 32]>(),
@@ -261,24 +262,24 @@ proptest! {
 
 /// Returns the numbers of all algorithms for which the VRF key is the signing key with the public
 /// key field `key`.
-fn signs_by(vrf: &VrfPrivateKey, key: &[u8]) -> Vec<u8> {
+fn algorithms_that_sign(vrf: &VrfPrivateKey, key: &[u8]) -> Vec<u8> {
     let is_same = |number: &u8| vrf.algorithm().is_signing_key(vrf.public_key(), Algorithm(*number), key);
     (0..=u8::MAX).filter(is_same).collect()
 }
 
 #[test]
-fn a_key_that_signs_is_known_by_every_number_of_its_algorithm() {
+fn signing_keys_are_detected_for_every_number_of_their_algorithm() {
     let numbers = |algorithm| match algorithm {
         VrfAlgorithm::P256_SHA256_TAI => vec![13, 229],
         VrfAlgorithm::RSA_FDH_SHA256 => vec![5, 7, 8, 10, 228, 236],
         _ => vec![15, 231],
     };
     for (vrf, _) in keys() {
-        assert_eq!(signs_by(&vrf, vrf.public_key()), numbers(vrf.algorithm()), "{vrf:?}");
+        assert_eq!(algorithms_that_sign(&vrf, vrf.public_key()), numbers(vrf.algorithm()), "{vrf:?}");
         let mut other = vrf.public_key().to_vec();
         other[17] ^= 1;
         for key in [&other, &other[..other.len() - 1], &[], &[0], &[200, 1]] {
-            assert!(signs_by(&vrf, key).is_empty(), "{vrf:?} {key:?}");
+            assert!(algorithms_that_sign(&vrf, key).is_empty(), "{vrf:?} {key:?}");
         }
     }
 }
@@ -291,9 +292,9 @@ fn the_same_secret_makes_the_same_key() {
         let text = format!("Private-key-format: v1.3\nAlgorithm: {number} (X)\nPrivateKey: {secret}\n");
         let signing = crate::PrivateKey::from_bind(&text).unwrap();
         let vrf = VrfPrivateKey::from_secret(VrfAlgorithm::from_name(vrf).unwrap(), &[0x42; 32]).unwrap();
-        assert!(signs_by(&vrf, signing.public_key()).contains(&number));
+        assert!(algorithms_that_sign(&vrf, signing.public_key()).contains(&number));
         let other = crate::PrivateKey::generate(Algorithm(number), None).unwrap();
-        assert!(signs_by(&vrf, other.public_key()).is_empty());
+        assert!(algorithms_that_sign(&vrf, other.public_key()).is_empty());
     }
 }
 
@@ -320,14 +321,18 @@ fn a_negated_point_and_another_exponent_are_the_same_key() {
             }
         };
         for other in others {
-            assert_eq!(signs_by(&vrf, &other), signs_by(&vrf, field), "{vrf:?} {other:?}");
+            assert_eq!(
+                algorithms_that_sign(&vrf, &other),
+                algorithms_that_sign(&vrf, field),
+                "{vrf:?} {other:?}"
+            );
         }
     }
 }
 
 /// A moved key leaves no copy behind. The key is taken out of a vector that grew.
 #[test]
-fn nothing_of_private_keys_is_left_when_they_are_read_moved_and_dropped() {
+fn private_keys_are_wiped_when_read_moved_and_dropped() {
     for (key, _) in keys() {
         let (text, secret) = (key.to_text(), key.secret());
         let part = &secret[..secret.len().min(48)];
@@ -349,7 +354,7 @@ fn nothing_of_private_keys_is_left_when_they_are_read_moved_and_dropped() {
             last.prove(b"name", &mut Vec::new()).unwrap();
             (last.to_text(), last.secret())
         };
-        assert_wiped(&freed_by(work), &secrets);
-        assert_wiped(&freed_by(|| key), &secrets);
+        assert_wiped(&memory_freed_by(work), &secrets);
+        assert_wiped(&memory_freed_by(|| key), &secrets);
     }
 }

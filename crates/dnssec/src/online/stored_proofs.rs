@@ -74,7 +74,7 @@ impl StoredProofs {
         let prefix_octets = name.len().checked_sub(self.proofs.zone().wire().len())?;
         buffer[..prefix_octets].copy_from_slice(&name.wire()[..prefix_octets]);
         buffer[prefix_octets] = 0;
-        Some(NameRef::from_checked(&buffer[..=prefix_octets]))
+        Some(NameRef::from_wire_unchecked(&buffer[..=prefix_octets]))
     }
 
     /// All entries, for checks.

@@ -203,12 +203,12 @@ impl<'z> Plan<'z> {
             (None, Chain::Nsec3 { names, .. }) => {
                 buffer.clear();
                 chain::push_owner(&names[item.chain_index as usize].hash, self.zone(), buffer);
-                NameRef::from_checked(buffer)
+                NameRef::from_wire_unchecked(buffer)
             }
             (None, Chain::Nsec5 { names, .. }) => {
                 buffer.clear();
                 nsec5::chain::push_owner(&names[item.chain_index as usize].hash, self.zone(), buffer);
-                NameRef::from_checked(buffer)
+                NameRef::from_wire_unchecked(buffer)
             }
             (node, _) => node.map_or(NameRef::ROOT, Node::name),
         }

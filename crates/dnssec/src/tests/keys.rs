@@ -155,7 +155,7 @@ fn damaged_key_files_are_errors() {
 
 #[test]
 fn public_key_files_of_ldns_and_others_are_read() {
-    let Some(folder) = nonesuch_testing::data("rfc-zones/test-data") else { return };
+    let Some(folder) = nonesuch_testing::public_data("rfc-zones/test-data") else { return };
     let mut read = 0;
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();

@@ -4,7 +4,7 @@ use super::*;
 
 /// A zone of the RFCs with its keys, both RSA.
 fn example(file: &str, zone: &str, keys: &[&str]) -> Option<(Contents, KeySet)> {
-    let folder = nonesuch_testing::data("rfc-zones/test-data")?;
+    let folder = nonesuch_testing::public_data("rfc-zones/test-data")?;
     let contents = read::read_file(&folder.join(file), Some(&name(zone))).unwrap().contents;
     let read = |base: &&str| {
         let text = |extension| std::fs::read_to_string(folder.join(format!("{base}.{extension}"))).unwrap();

@@ -9,7 +9,7 @@ const TIME: u32 = 1_503_360_000;
 
 /// The zone and the number of RRSIG records in its text.
 fn root() -> Option<(Contents, u64)> {
-    let text = std::fs::read_to_string(nonesuch_testing::data("root-zone/2017-root.zone")?).unwrap();
+    let text = std::fs::read_to_string(nonesuch_testing::public_data("root-zone/2017-root.zone")?).unwrap();
     let signatures =
         text.lines().filter(|line| line.split_ascii_whitespace().nth(3) == Some("RRSIG")).count();
     Some((read_zone(&text, &Name::root()), signatures as u64))

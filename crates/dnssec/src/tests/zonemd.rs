@@ -304,7 +304,7 @@ fn the_last_progress_of_verification_is_the_whole_zone() {
 
 #[test]
 fn the_example_zones_of_rfc_8976_signed_anew() {
-    let Some(folder) = nonesuch_testing::data("rfc-zones/test-data") else { return };
+    let Some(folder) = nonesuch_testing::public_data("rfc-zones/test-data") else { return };
     for (file, origin, hashes) in [
         ("example.rfc8976-multiple-digests", "example.", &ZonemdHash::ALL[..]),
         ("root-servers.net.rfc8976", "root-servers.net.", &[ZonemdHash::Sha384]),

@@ -269,7 +269,7 @@ impl<'v> Walk<'v> {
             return Ok(NameOutcome::Done(ProvedAnswer::DnameTooLong));
         }
         let synthesised = [prefix, target.wire()].concat();
-        let synthesised = NameRef::from_checked(&synthesised).to_name();
+        let synthesised = NameRef::from_wire_unchecked(&synthesised).to_name();
         if let Some(index) = cname {
             if self.alias_target(index)? != synthesised.view() {
                 return Err(self.mark_bogus(index, BogusReason::ForgedAlias(name.clone())));

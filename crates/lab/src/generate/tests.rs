@@ -307,7 +307,7 @@ fn options_that_fit_no_zone_are_refused() {
 
 #[test]
 fn named_checkzone_accepts_every_kind() {
-    let Some(program) = nonesuch_testing::locate("named-checkzone") else { return };
+    let Some(program) = nonesuch_testing::locate_program("named-checkzone") else { return };
     let folder = tempfile::tempdir().unwrap();
     let kinds = [
         (ZoneModel::Tld, 5000),

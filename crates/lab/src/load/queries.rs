@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_root_server_sample_is_read_whole() {
-        let Some(path) = nonesuch_testing::data("root-queries/root-server-sample.txt") else { return };
+        let Some(path) = nonesuch_testing::public_data("root-queries/root-server-sample.txt") else { return };
         let list = QueryList::from_file(&path).expect("has queries");
         // A line that begins with # is a query, as in dnsperf.
         assert_eq!((list.len(), list.skipped()), (49_739, &[][..]));

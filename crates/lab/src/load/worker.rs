@@ -346,7 +346,7 @@ impl<'a> Worker<'a> {
         .map_err(|source| LoadError::Exchange { server: self.options.server, source })?;
         let mut now = self.clock();
         let ready = std::mem::take(&mut self.ready);
-        for place in ready.places() {
+        for place in ready.indexes() {
             let result = self.sockets[place].receive_now(&mut self.incoming);
             now = self.count_received(place, result)?;
         }

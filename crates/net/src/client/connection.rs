@@ -18,8 +18,8 @@ use crate::error::{ClientError, ClientPhase, Transport};
 use crate::tls::ClientTls;
 
 /// Octets of the length prefix of a message.
-const PREFIX: usize = 2;
-/// Octets of room for one read.
+const PREFIX_OCTETS: usize = 2;
+/// Maximum octets of one read.
 const READ_SIZE: usize = 1 << 14;
 
 /// Options of a connection, including its timeouts.
@@ -89,8 +89,9 @@ pub struct Connection {
     server: SocketAddr,
     options: ConnectOptions,
     tls: Option<TlsParameters>,
-    /// Received octets; those from `start` on are not returned yet.
+    /// Received octets.
     input: Vec<u8>,
+    /// Offset in `input` of the first octet that is not returned yet.
     start: usize,
 }
 
@@ -98,7 +99,9 @@ impl Connection {
     /// Opens a TCP connection to `server`.
     ///
     /// # Errors
-    /// [`ClientError`], also after the timeout.
+    /// - [`ClientError::Local`] if `options.local` cannot be used.
+    /// - [`ClientError::TimedOut`] after `options.connect_timeout`.
+    /// - [`ClientError::Failed`] for other errors of the system.
     pub async fn open(server: SocketAddr, options: &ConnectOptions) -> Result<Self, ClientError> {
         let stream = connect(server, options, Transport::Tcp).await?;
         Ok(Self::new(ClientIo::Plain(stream), server, options, None))
@@ -107,25 +110,26 @@ impl Connection {
     /// Opens a TLS connection to `server` (RFC 7858).
     ///
     /// # Errors
-    /// As [`open`](Self::open), and if the certificate of the server is not accepted.
+    /// As [`open`](Self::open), and [`ClientError::Tls`] if the handshake fails or the certificate
+    /// of the server is not accepted.
     pub async fn open_tls(
         server: SocketAddr,
         options: &ConnectOptions,
         tls: &ClientTls,
     ) -> Result<Self, ClientError> {
         let stream = connect(server, options, Transport::Tls).await?;
-        let agreed = tls.connector().connect(tls.server_name(server.ip()), stream);
-        let agreed = timeout(options.connect_timeout, agreed).await;
+        let handshake = tls.connector().connect(tls.server_name(server.ip()), stream);
+        let handshake = timeout(options.connect_timeout, handshake).await;
         let phase = ClientPhase::Handshake;
-        let agreed = agreed.map_err(|_| ClientError::TimedOut {
+        let handshake = handshake.map_err(|_| ClientError::TimedOut {
             server,
             transport: Transport::Tls,
             phase,
             after: options.connect_timeout,
         })?;
-        let stream = agreed.map_err(|error| failed(server, Transport::Tls, phase, error))?;
+        let stream = handshake.map_err(|error| client_error(server, Transport::Tls, phase, error))?;
         let (_, session) = stream.get_ref();
-        let facts = TlsParameters {
+        let parameters = TlsParameters {
             version: session.protocol_version().map_or_else(String::new, |version| format!("{version:?}")),
             cipher_suite: session
                 .negotiated_cipher_suite()
@@ -133,7 +137,7 @@ impl Connection {
             resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
             authenticated: tls.is_authenticated(),
         };
-        Ok(Self::new(ClientIo::Tls(Box::new(stream)), server, options, Some(facts)))
+        Ok(Self::new(ClientIo::Tls(Box::new(stream)), server, options, Some(parameters)))
     }
 
     fn new(io: ClientIo, server: SocketAddr, options: &ConnectOptions, tls: Option<TlsParameters>) -> Self {
@@ -146,7 +150,7 @@ impl Connection {
         self.server
     }
 
-    /// The negotiated parameters, over TLS.
+    /// The negotiated parameters; `None` without TLS.
     #[must_use]
     pub const fn tls(&self) -> Option<&TlsParameters> {
         self.tls.as_ref()
@@ -159,15 +163,17 @@ impl Connection {
     /// Sends a message with its length prefix in the same segment (RFC 7766 section 8).
     ///
     /// # Errors
-    /// [`ClientError`]; the connection is then unusable.
+    /// - [`ClientError::TooLong`] if `message` has more than 65,535 octets; nothing is sent.
+    /// - [`ClientError::TimedOut`], [`ClientError::Failed`] or [`ClientError::Tls`]; the connection
+    ///   is then unusable.
     pub async fn send(&mut self, message: &[u8]) -> Result<(), ClientError> {
         let length =
             u16::try_from(message.len()).map_err(|_| ClientError::TooLong { octets: message.len() })?;
-        let framed = [&length.to_be_bytes(), message].concat();
+        let prefixed = [&length.to_be_bytes(), message].concat();
         let (server, transport, after) = (self.server, self.transport(), self.options.send_timeout);
-        match timeout(after, self.io.write_all(&framed)).await {
+        match timeout(after, self.io.write_all(&prefixed)).await {
             Err(_) => Err(ClientError::TimedOut { server, transport, phase: ClientPhase::Send, after }),
-            Ok(sent) => sent.map_err(|error| failed(server, transport, ClientPhase::Send, error)),
+            Ok(sent) => sent.map_err(|error| client_error(server, transport, ClientPhase::Send, error)),
         }
     }
 
@@ -176,7 +182,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`ClientError::TimedOut`] if no complete message arrives in time, [`ClientError::Closed`] at
-    /// the end of the stream.
+    /// the end of the stream, [`ClientError::Failed`] or [`ClientError::Tls`] for other errors.
     pub async fn receive(&mut self, message: &mut Vec<u8>) -> Result<(), ClientError> {
         let (server, transport, after) = (self.server, self.transport(), self.options.receive_timeout);
         match timeout(after, self.receive_unbounded(message)).await {
@@ -188,12 +194,12 @@ impl Connection {
     async fn receive_unbounded(&mut self, message: &mut Vec<u8>) -> Result<(), ClientError> {
         let (server, transport) = (self.server, self.transport());
         loop {
-            if let Some((prefix, rest)) = self.input[self.start..].split_first_chunk::<PREFIX>() {
+            if let Some((prefix, rest)) = self.input[self.start..].split_first_chunk::<PREFIX_OCTETS>() {
                 let length = usize::from(u16::from_be_bytes(*prefix));
-                if let Some(whole) = rest.get(..length) {
+                if let Some(body) = rest.get(..length) {
                     message.clear();
-                    message.extend_from_slice(whole);
-                    self.start += PREFIX + length;
+                    message.extend_from_slice(body);
+                    self.start += PREFIX_OCTETS + length;
                     return Ok(());
                 }
             }
@@ -204,7 +210,7 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     return Err(ClientError::Closed { server, transport });
                 }
-                Err(error) => return Err(failed(server, transport, ClientPhase::Receive, error)),
+                Err(error) => return Err(client_error(server, transport, ClientPhase::Receive, error)),
             }
         }
     }
@@ -217,22 +223,27 @@ async fn connect(
 ) -> Result<TcpStream, ClientError> {
     let phase = ClientPhase::Connect;
     let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-    let socket = socket.map_err(|error| failed(server, transport, phase, error))?;
+    let socket = socket.map_err(|error| client_error(server, transport, phase, error))?;
     if let Some(local) = options.local {
         socket.bind(local).map_err(|source| ClientError::Local { local, source })?;
     }
     let after = options.connect_timeout;
     let stream = timeout(after, socket.connect(server)).await;
     let stream = stream.map_err(|_| ClientError::TimedOut { server, transport, phase, after })?;
-    let stream = stream.map_err(|error| failed(server, transport, phase, error))?;
+    let stream = stream.map_err(|error| client_error(server, transport, phase, error))?;
     // Without this option, the connection is only slower.
     let _ = stream.set_nodelay(true);
     Ok(stream)
 }
 
-/// Converts an error of the system. An error of the TLS library is wrapped in it, and becomes
+/// Converts an error of the system. If it contains an error of the TLS library, the result is
 /// [`ClientError::Tls`].
-fn failed(server: SocketAddr, transport: Transport, phase: ClientPhase, source: io::Error) -> ClientError {
+fn client_error(
+    server: SocketAddr,
+    transport: Transport,
+    phase: ClientPhase,
+    source: io::Error,
+) -> ClientError {
     let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
     match inner {
         Some(error) => ClientError::Tls { server, source: error.clone() },

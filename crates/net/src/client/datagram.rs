@@ -11,8 +11,8 @@ use crate::error::{ClientError, ClientPhase, Transport};
 
 /// Octets of the longest datagram.
 const DATAGRAM_MAX: usize = 65_535;
-/// Octets of the ID of a message, with which the response begins too.
-const ID: usize = 2;
+/// Octets of the ID, at the start of queries and responses.
+const ID_OCTETS: usize = 2;
 
 /// Options for queries in datagrams.
 #[derive(Clone, Debug)]
@@ -31,26 +31,27 @@ impl Default for DatagramOptions {
     }
 }
 
-/// A response.
+/// A response, and how it was obtained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// The octets of the response.
     pub octets: Vec<u8>,
-    /// Number of attempts.
+    /// Number of attempts, from 1.
     pub attempts: usize,
     /// Time from the last attempt to the response.
     pub elapsed: Duration,
 }
 
 /// Sends a query to `server` and waits for the response. Each attempt uses a new port, which the
-/// system chooses at random.
+/// system chooses at random, unless `options.local` sets the port.
 ///
 /// Only datagrams from the server are received. A datagram is the response if it has the ID of
 /// `query` and `is_answer` returns `true` for it; `is_answer` must compare the question. Other
 /// datagrams are treated as forged, and the wait continues (RFC 5452 section 9.1).
 ///
 /// # Errors
-/// The error of the last attempt.
+/// [`ClientError::Local`] immediately if `options.local` cannot be used. Otherwise the error of the
+/// last attempt: [`ClientError::TimedOut`] or [`ClientError::Failed`].
 pub async fn exchange_udp(
     server: SocketAddr,
     query: &[u8],
@@ -59,10 +60,10 @@ pub async fn exchange_udp(
 ) -> Result<Datagram, ClientError> {
     let mut attempts = 1;
     loop {
-        let asked = Instant::now();
-        let answer = ask_once(server, query, &mut is_answer, options).await;
+        let sent_at = Instant::now();
+        let answer = attempt(server, query, &mut is_answer, options).await;
         match answer {
-            Ok(octets) => return Ok(Datagram { octets, attempts, elapsed: asked.elapsed() }),
+            Ok(octets) => return Ok(Datagram { octets, attempts, elapsed: sent_at.elapsed() }),
             Err(error @ ClientError::Local { .. }) => return Err(error),
             Err(error) if attempts >= options.attempts => return Err(error),
             Err(_) => attempts += 1,
@@ -70,7 +71,7 @@ pub async fn exchange_udp(
     }
 }
 
-async fn ask_once(
+async fn attempt(
     server: SocketAddr,
     query: &[u8],
     is_answer: &mut impl FnMut(&[u8]) -> bool,
@@ -92,7 +93,10 @@ async fn ask_once(
             Ok(Err(error)) => return Err(failed(ClientPhase::Receive)(error)),
             Ok(Ok(length)) => {
                 let datagram = &buffer[..length];
-                if length >= ID && datagram.get(..ID) == query.get(..ID) && is_answer(datagram) {
+                if length >= ID_OCTETS
+                    && datagram.get(..ID_OCTETS) == query.get(..ID_OCTETS)
+                    && is_answer(datagram)
+                {
                     buffer.truncate(length);
                     return Ok(buffer);
                 }

@@ -23,7 +23,7 @@ use tokio_rustls::server::TlsStream;
 use super::connection::{Connection, ConnectionIo};
 use super::counting_socket::CountingSocket;
 use super::server_state::{ConnectionSlot, ServerState};
-use super::table::{ConnectionCommand, End, Phase, Refusal};
+use super::table::{ConnectionCommand, EndReason, Phase, Refusal};
 use crate::handler::{Handler, TlsSession};
 use crate::heartbeat::Heartbeat;
 use crate::sys;
@@ -39,21 +39,21 @@ const SWEEP_MAX: Duration = Duration::from_millis(500);
 /// Minimum interval between sweeps.
 const SWEEP_MIN: Duration = Duration::from_millis(1);
 /// Maximum octets that wait unsent in the system for the peer of a stream. The limit for other
-/// peers is [`UNSENT_MAX`](super::UNSENT_MAX).
-const STREAM_UNSENT_MAX: u32 = 1 << 18;
+/// peers is [`UNSENT_OCTETS_MAX`](super::UNSENT_OCTETS_MAX).
+const STREAM_UNSENT_OCTETS_MAX: u32 = 1 << 18;
 
 /// Octets of memory that are charged for a TLS handshake, without the octets that the client has
 /// sent: the state of the connection, keys, the messages of the server.
-const HANDSHAKE_OCTETS: usize = 1 << 14;
+const HANDSHAKE_CHARGE_OCTETS: usize = 1 << 14;
 
 impl ConnectionIo for TcpStream {
     fn permit_more_unsent(&self) {
         // If the system rejects the option, the stream is only slower.
-        let _ = SockRef::from(self).set_tcp_notsent_lowat(STREAM_UNSENT_MAX);
+        let _ = SockRef::from(self).set_tcp_notsent_lowat(STREAM_UNSENT_OCTETS_MAX);
     }
 
-    fn acknowledged(&self) -> Option<u64> {
-        sys::acknowledged(self)
+    fn acknowledged_octets(&self) -> Option<u64> {
+        sys::acknowledged_octets(self)
     }
 
     fn signal_end(&mut self, _: &mut Context<'_>) {}
@@ -65,8 +65,8 @@ impl ConnectionIo for Box<TlsStream<CountingSocket>> {
         self.get_ref().0.socket().permit_more_unsent();
     }
 
-    fn acknowledged(&self) -> Option<u64> {
-        self.get_ref().0.socket().acknowledged()
+    fn acknowledged_octets(&self) -> Option<u64> {
+        self.get_ref().0.socket().acknowledged_octets()
     }
 
     /// The incomplete record of the client, and the records that wait to be sent. The state of the
@@ -75,11 +75,11 @@ impl ConnectionIo for Box<TlsStream<CountingSocket>> {
         let (socket, session) = self.as_mut().get_mut();
         // There are no new packets; the call only returns the state.
         let unsent = session.process_new_packets().map_or(0, |state| state.tls_bytes_to_write());
-        unsent + socket.unread()
+        unsent + socket.undelivered()
     }
 
-    fn forget_read(&mut self) {
-        self.as_mut().get_mut().0.forget_read();
+    fn mark_delivered(&mut self) {
+        self.as_mut().get_mut().0.mark_delivered();
     }
 
     fn session(&self) -> Option<TlsSession> {
@@ -114,20 +114,20 @@ pub(super) async fn accept_all<H>(
     let mut tasks = JoinSet::new();
     shared.announce_idle_timeout(shared.options.idle_timeout);
     loop {
-        let busy = !shared.table.borrow().is_empty();
+        let has_connections = !shared.table.borrow().is_empty();
         let accepted = tokio::select! {
             biased;
             // A closed channel means that the owner of the server was dropped, so stop in this case
             // too.
             _ = stopping.wait_for(|&stop| stop) => break,
-            () = sleep_until(next_sweep), if busy => {
+            () = sleep_until(next_sweep), if has_connections => {
                 shared.sweep();
                 next_sweep = Instant::now() + interval;
                 continue;
             }
             () = sleep_until(next_report) => {
                 heartbeat.report();
-                next_report = Instant::now() + heartbeat.pause();
+                next_report = Instant::now() + heartbeat.max_wait();
                 continue;
             }
             Some(_) = tasks.join_next() => continue,
@@ -146,7 +146,7 @@ pub(super) async fn accept_all<H>(
             }
             Err(error) if is_only_connection_error(&error) => {}
             Err(error) => {
-                if is_out_of_files(&error) && shared.table.borrow_mut().evict(&shared.options) {
+                if is_out_of_descriptors(&error) && shared.table.borrow_mut().evict(&shared.options) {
                     shared.counters.evicted.fetch_add(1, Relaxed);
                 }
                 sleep(ACCEPT_PAUSE).await;
@@ -175,7 +175,7 @@ pub(super) async fn accept_all<H>(
 fn assign_slot<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> Option<ConnectionSlot<H>> {
     let counters = &shared.counters;
     counters.accepted.fetch_add(1, Relaxed);
-    let phase = if tls { Phase::Handshake } else { Phase::First };
+    let phase = if tls { Phase::Handshake } else { Phase::FirstMessage };
     let inserted = shared.table.borrow_mut().insert(peer, phase, &shared.options);
     match inserted {
         Ok((id, entry, evicted)) => {
@@ -185,8 +185,8 @@ fn assign_slot<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> O
         }
         Err(refusal) => {
             let counter = match refusal {
-                Refusal::Full => &counters.refused,
-                Refusal::Client => &counters.refused_client,
+                Refusal::ConnectionLimit => &counters.refused,
+                Refusal::ClientLimit => &counters.refused_client,
             };
             counter.fetch_add(1, Relaxed);
             None
@@ -209,7 +209,7 @@ where
     let shared = Rc::clone(&slot.shared);
     match Box::pin(perform_handshake(stream, &slot, acceptor)).await {
         Ok(stream) => {
-            slot.entry.begin_phase(Phase::First);
+            slot.entry.begin_phase(Phase::FirstMessage);
             shared.count_end(Connection::new(stream, peer, slot).await);
         }
         Err(end) => shared.count_end(end),
@@ -219,27 +219,29 @@ where
 /// Performs the TLS handshake. A command ends it early.
 ///
 /// # Errors
-/// Returns the [`End`] of the command, or [`End::Orderly`] if the handshake fails.
+/// Returns the [`EndReason`] of the command, or [`EndReason::Orderly`] if the handshake fails.
 async fn perform_handshake<H>(
     stream: TcpStream,
     slot: &ConnectionSlot<H>,
     acceptor: TlsAcceptor,
-) -> Result<Box<TlsStream<CountingSocket>>, End> {
-    slot.set_buffered(HANDSHAKE_OCTETS);
+) -> Result<Box<TlsStream<CountingSocket>>, EndReason> {
+    slot.set_buffered(HANDSHAKE_CHARGE_OCTETS);
     let mut accept = pin!(acceptor.accept(CountingSocket::new(stream)));
     let handshake = poll_fn(|cx| match slot.entry.poll_command(cx.waker()) {
         Some(ConnectionCommand::End(end)) => Poll::Ready(Err(end)),
-        Some(ConnectionCommand::Finish) => Poll::Ready(Err(End::Orderly)),
+        Some(ConnectionCommand::Finish) => Poll::Ready(Err(EndReason::Orderly)),
         None => {
             let handshake = accept.as_mut().poll(cx).map(Ok);
-            slot.set_buffered(HANDSHAKE_OCTETS + accept.get_ref().map_or(0, CountingSocket::unread));
+            slot.set_buffered(
+                HANDSHAKE_CHARGE_OCTETS + accept.get_ref().map_or(0, CountingSocket::undelivered),
+            );
             handshake
         }
     });
     let counters = &slot.shared.counters;
     match handshake.await? {
         Ok(mut stream) => {
-            stream.get_mut().0.forget_read();
+            stream.get_mut().0.mark_delivered();
             counters.handshakes.fetch_add(1, Relaxed);
             let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
             counters.resumed.fetch_add(u64::from(resumed), Relaxed);
@@ -247,7 +249,7 @@ async fn perform_handshake<H>(
         }
         Err(_) => {
             counters.handshakes_failed.fetch_add(1, Relaxed);
-            Err(End::Orderly)
+            Err(EndReason::Orderly)
         }
     }
 }
@@ -262,6 +264,6 @@ fn is_only_connection_error(error: &io::Error) -> bool {
 }
 
 /// Whether the process or the system has no free file descriptor.
-fn is_out_of_files(error: &io::Error) -> bool {
+fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

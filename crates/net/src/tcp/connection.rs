@@ -18,14 +18,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::server_state::{ConnectionSlot, ServerState};
-use super::table::{ConnectionCommand, End, Phase};
-use crate::handler::{Answer, Handler, ResponseStream, TlsSession, trim};
+use super::table::{ConnectionCommand, EndReason, Phase};
+use crate::handler::{Answer, Handler, ResponseStream, TlsSession, trim_response_buffer};
 
 /// Maximum octets of one read.
 const READ_SIZE: usize = 1 << 14;
 
 /// Octets of the length prefix of a message (RFC 1035 section 4.2.2).
-const PREFIX: usize = 2;
+const PREFIX_OCTETS: usize = 2;
 /// Maximum octets of answers that wait for the peer. Above it, the server answers no further
 /// message. Otherwise, it would collect answers for a peer that does not read.
 const OUTPUT_MAX: usize = 1 << 15;
@@ -50,15 +50,16 @@ pub(super) trait ConnectionIo: AsyncRead + AsyncWrite + Unpin {
     fn permit_more_unsent(&self);
 
     /// Octets that the peer has acknowledged so far; `None` if the system does not count them.
-    fn acknowledged(&self) -> Option<u64>;
+    fn acknowledged_octets(&self) -> Option<u64>;
 
     /// Octets in the buffers of the transport itself; 0 if it has none.
     fn buffered(&mut self) -> usize {
         0
     }
 
-    /// Records that all octets read so far were passed on. They no longer count as buffered.
-    fn forget_read(&mut self) {}
+    /// Records that all octets read so far were delivered to the connection. They no longer count
+    /// as buffered in the transport.
+    fn mark_delivered(&mut self) {}
 
     /// The properties of the TLS session; `None` without TLS.
     fn session(&self) -> Option<TlsSession> {
@@ -78,24 +79,25 @@ pub(super) struct Connection<C, H> {
     /// Answers with their length prefixes.
     output: Vec<u8>,
     /// Number of octets at the start of `output` that the transport has accepted.
-    written: usize,
+    written_octets: usize,
     /// Whether the transport may hold accepted octets that are not written yet.
     unflushed: bool,
     /// Number of messages in `output`.
     unsent_messages: u64,
-    /// Octets that the transport has accepted since the start of the connection.
-    accepted: u64,
-    /// Value that `accepted` has when the transport has accepted the last message of a stream.
-    stream_end: u64,
+    /// Octets of `output` that the transport has accepted since the start of the connection.
+    accepted_octets: u64,
+    /// The value of `accepted_octets` at which the transport has accepted all messages that streams
+    /// have generated so far.
+    stream_end_octets: u64,
     /// Value of [`progress`](Self::progress) when the time of the table entry was last restarted.
     last_progress: u64,
     /// Streams with their start times.
     streams: VecDeque<(Instant, Box<dyn ResponseStream>)>,
-    /// The peer has closed its sending side.
+    /// Whether the peer has closed its sending side.
     has_peer_closed: bool,
     /// Why the connection ends after the remaining output is sent. If it is set, nothing more is
     /// read.
-    pending_end: Option<End>,
+    pending_end: Option<EndReason>,
     /// Whether a complete message has arrived since the start of the connection.
     has_message: bool,
     /// Whether a complete message has arrived since the connection last waited.
@@ -114,11 +116,11 @@ where
             slot,
             input: Vec::new(),
             output: Vec::new(),
-            written: 0,
+            written_octets: 0,
             unflushed: false,
             unsent_messages: 0,
-            accepted: 0,
-            stream_end: 0,
+            accepted_octets: 0,
+            stream_end_octets: 0,
             last_progress: 0,
             streams: VecDeque::new(),
             has_peer_closed: false,
@@ -130,11 +132,11 @@ where
 
     /// Executes the command for the connection. Otherwise, repeats steps until there is no
     /// progress, or until other connections must continue.
-    fn run_steps(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    fn run_steps(&mut self, cx: &mut Context<'_>) -> Poll<EndReason> {
         match self.slot.entry.poll_command(cx.waker()) {
             Some(ConnectionCommand::End(end)) => return Poll::Ready(end),
             Some(ConnectionCommand::Finish) => {
-                self.pending_end = self.pending_end.or(Some(End::Orderly));
+                self.pending_end = self.pending_end.or(Some(EndReason::Orderly));
                 self.streams.clear();
             }
             None => {}
@@ -158,9 +160,9 @@ where
     /// progress.
     ///
     /// # Errors
-    /// Returns why the connection ends. Nothing is left to write in this case, except after a
-    /// failure.
-    fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+    /// Returns why the connection ends. All output is written in this case, except after
+    /// [`EndReason::Broken`].
+    fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, EndReason> {
         self.write(cx)?;
         let read = self.read(cx)?;
         let has_streamed = self.continue_streams()?;
@@ -170,7 +172,7 @@ where
             }
             // The rest of the input is then an incomplete message.
             if self.has_peer_closed && first_message(&self.input).is_none() {
-                return Err(if self.input.is_empty() { End::Orderly } else { End::Broken });
+                return Err(if self.input.is_empty() { EndReason::Orderly } else { EndReason::Broken });
             }
         }
         Ok(has_streamed || read)
@@ -178,7 +180,7 @@ where
 
     /// Octets that the transport has not accepted yet.
     const fn unwritten(&self) -> usize {
-        self.output.len() - self.written
+        self.output.len() - self.written_octets
     }
 
     /// Whether the connection may read and answer another message.
@@ -188,14 +190,14 @@ where
 
     /// Writes as many octets as the transport accepts. Length prefixes and messages are written
     /// together (RFC 7766 section 8).
-    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), EndReason> {
         while self.unwritten() > 0 {
-            match Pin::new(&mut self.io).poll_write(cx, &self.output[self.written..]) {
+            match Pin::new(&mut self.io).poll_write(cx, &self.output[self.written_octets..]) {
                 Poll::Pending => return Ok(()),
-                Poll::Ready(Err(_) | Ok(0)) => return Err(End::Broken),
+                Poll::Ready(Err(_) | Ok(0)) => return Err(EndReason::Broken),
                 Poll::Ready(Ok(octets)) => {
-                    self.written += octets;
-                    self.accepted += octets as u64;
+                    self.written_octets += octets;
+                    self.accepted_octets += octets as u64;
                     self.unflushed = true;
                 }
             }
@@ -203,45 +205,45 @@ where
         if self.unflushed {
             match Pin::new(&mut self.io).poll_flush(cx) {
                 Poll::Pending => return Ok(()),
-                Poll::Ready(Err(_)) => return Err(End::Broken),
+                Poll::Ready(Err(_)) => return Err(EndReason::Broken),
                 Poll::Ready(Ok(())) => self.unflushed = false,
             }
             let counters = &self.slot.shared.counters;
             counters.messages_out.fetch_add(std::mem::take(&mut self.unsent_messages), Relaxed);
         }
-        self.written = 0;
+        self.written_octets = 0;
         self.output.clear();
         Ok(())
     }
 
     /// Requests a message from each stream in turn while fewer than [`STREAM_OUTPUT_MAX`] octets
     /// wait for the peer. Returns whether it called any stream.
-    fn continue_streams(&mut self) -> Result<bool, End> {
+    fn continue_streams(&mut self) -> Result<bool, EndReason> {
         if self.streams.is_empty() || self.unwritten() >= STREAM_OUTPUT_MAX {
             return Ok(false);
         }
-        self.output.drain(..std::mem::take(&mut self.written));
+        self.output.drain(..std::mem::take(&mut self.written_octets));
         let (_, message) = &mut *self.slot.shared.handler.borrow_mut();
         while self.output.len() < STREAM_OUTPUT_MAX
             && let Some((since, mut stream)) = self.streams.pop_front()
         {
             message.clear();
             match stream.next(message) {
-                Ok(true) if message.is_empty() => return Err(End::Broken),
+                Ok(true) if message.is_empty() => return Err(EndReason::Broken),
                 Ok(true) => append_message(message, &mut self.output, &mut self.unsent_messages)?,
                 Ok(false) => continue,
-                Err(_) => return Err(End::Broken),
+                Err(_) => return Err(EndReason::Broken),
             }
             self.streams.push_back((since, stream));
-            self.stream_end = self.accepted + self.output.len() as u64;
+            self.stream_end_octets = self.accepted_octets + self.output.len() as u64;
         }
-        trim(message);
+        trim_response_buffer(message);
         Ok(true)
     }
 
     /// Answers messages that were read before and for which there was no room. If there are none,
     /// reads and answers. Returns whether there was any input.
-    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, EndReason> {
         if !self.has_room() {
             return Ok(false);
         }
@@ -261,20 +263,20 @@ where
         answered
     }
 
-    fn read_into(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> Result<bool, End> {
-        let mut room = ReadBuf::new(buffer);
-        match Pin::new(&mut self.io).poll_read(cx, &mut room) {
+    fn read_into(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> Result<bool, EndReason> {
+        let mut read_buf = ReadBuf::new(buffer);
+        match Pin::new(&mut self.io).poll_read(cx, &mut read_buf) {
             Poll::Pending => return Ok(false),
             // Many peers close TLS without a close_notify alert. Between messages, no data is lost.
             Poll::Ready(Err(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                 self.has_peer_closed = true;
             }
-            Poll::Ready(Err(_)) => return Err(End::Broken),
+            Poll::Ready(Err(_)) => return Err(EndReason::Broken),
             Poll::Ready(Ok(())) => {}
         }
-        let octets = room.filled();
+        let octets = read_buf.filled();
         if !octets.is_empty() {
-            self.io.forget_read();
+            self.io.mark_delivered();
         }
         self.has_peer_closed |= octets.is_empty();
         if !self.input.is_empty() {
@@ -287,7 +289,7 @@ where
         Ok(true)
     }
 
-    fn answer_input(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+    fn answer_input(&mut self, cx: &mut Context<'_>) -> Result<(), EndReason> {
         let mut input = std::mem::take(&mut self.input);
         let consumed = self.answer(&input, cx)?;
         if consumed < input.len() {
@@ -299,7 +301,7 @@ where
 
     /// Answers the complete messages of `input` in batches while there is room. Returns the number
     /// of octets consumed.
-    fn answer(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<usize, End> {
+    fn answer(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<usize, EndReason> {
         let shared = Rc::clone(&self.slot.shared);
         let (handler, response) = &mut *shared.handler.borrow_mut();
         let mut consumed = 0;
@@ -308,27 +310,27 @@ where
             if let Some(session) = self.io.session() {
                 handler.set_session(session);
             }
-            handler.begin();
+            handler.begin_batch();
             consumed = self.answer_batch(input, consumed, &shared, handler, response, &mut deferred)?;
-            handler.end();
+            handler.end_batch();
             if deferred.is_empty() {
                 continue;
             }
             // Answers that are ready do not wait for deferred ones (RFC 7766 section 6.2.1.1).
             self.write(cx)?;
-            handler.make();
+            handler.generate_deferred();
             for range in deferred.drain(..) {
                 response.clear();
                 if handler.answer_again(&input[range], self.peer, response) {
                     append_message(response, &mut self.output, &mut self.unsent_messages)?;
                 }
             }
-            handler.end();
+            handler.end_batch();
         }
-        trim(response);
+        trim_response_buffer(response);
         // Either the framing of the peer is wrong, or its message is longer than permitted.
         if announced_length(&input[consumed..]).is_some_and(|length| length > shared.options.message_max) {
-            self.pending_end = self.pending_end.or(Some(End::Broken));
+            self.pending_end = self.pending_end.or(Some(EndReason::Broken));
         }
         Ok(consumed)
     }
@@ -343,17 +345,17 @@ where
         handler: &mut H,
         response: &mut Vec<u8>,
         deferred: &mut Vec<Range<usize>>,
-    ) -> Result<usize, End> {
+    ) -> Result<usize, EndReason> {
         while self.has_room()
             && deferred.len() < shared.options.in_flight_max
             && let Some(message) = first_message(&input[consumed..])
         {
             // An empty message has not even a header, so the framing of the peer is wrong.
             if message.is_empty() || message.len() > shared.options.message_max {
-                self.pending_end = Some(End::Broken);
+                self.pending_end = Some(EndReason::Broken);
                 break;
             }
-            let range = consumed + PREFIX..consumed + PREFIX + message.len();
+            let range = consumed + PREFIX_OCTETS..consumed + PREFIX_OCTETS + message.len();
             consumed = range.end;
             shared.counters.messages_in.fetch_add(1, Relaxed);
             (self.has_message, self.has_new_message) = (true, true);
@@ -363,7 +365,7 @@ where
                 Answer::Nothing => {}
                 Answer::Deferred => deferred.push(range),
                 Answer::Stream => {
-                    self.streams.push_back((Instant::now(), handler.stream().ok_or(End::Broken)?));
+                    self.streams.push_back((Instant::now(), handler.stream().ok_or(EndReason::Broken)?));
                     shared.counters.streams.fetch_add(1, Relaxed);
                     self.io.permit_more_unsent();
                 }
@@ -377,13 +379,13 @@ where
     fn update_entry(&mut self) {
         let unused_max = if self.unwritten() == 0 { 0 } else { UNUSED_MAX };
         if self.streams.is_empty() && self.output.capacity() > self.unwritten() + unused_max {
-            self.output.drain(..std::mem::take(&mut self.written));
+            self.output.drain(..std::mem::take(&mut self.written_octets));
             self.output.shrink_to_fit();
         }
         let phase = match () {
             () if self.is_streaming() => Phase::Streaming,
             () if self.unwritten() > 0 || self.unflushed => Phase::Writing,
-            () if !self.has_message => Phase::First,
+            () if !self.has_message => Phase::FirstMessage,
             () if !self.input.is_empty() => Phase::Message,
             () => Phase::Idle,
         };
@@ -413,7 +415,7 @@ where
 
     /// Whether messages of a stream are missing, or not accepted by the transport yet.
     fn is_streaming(&self) -> bool {
-        !self.streams.is_empty() || self.accepted < self.stream_end
+        !self.streams.is_empty() || self.accepted_octets < self.stream_end_octets
     }
 
     /// Octets that the peer has acknowledged, or, if the system does not count them, octets that
@@ -421,7 +423,7 @@ where
     /// of up to half of its limit for unsent octets, and a slow peer may need longer for one
     /// portion than its time limit.
     fn progress(&self) -> u64 {
-        self.io.acknowledged().unwrap_or(self.accepted)
+        self.io.acknowledged_octets().unwrap_or(self.accepted_octets)
     }
 }
 
@@ -431,12 +433,12 @@ where
     C: ConnectionIo,
     H: Handler,
 {
-    type Output = End;
+    type Output = EndReason;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<EndReason> {
         let poll = self.run_steps(cx);
         if let Poll::Ready(end) = poll
-            && end != End::Broken
+            && end != EndReason::Broken
         {
             self.io.signal_end(cx);
         }
@@ -446,9 +448,9 @@ where
 
 /// Appends a message with its length prefix to `output`, and counts it in `unsent_messages`. Fails
 /// if the message is longer than 65,535 octets.
-fn append_message(message: &[u8], output: &mut Vec<u8>, unsent_messages: &mut u64) -> Result<(), End> {
-    let length = u16::try_from(message.len()).map_err(|_| End::Broken)?;
-    output.reserve(PREFIX + message.len());
+fn append_message(message: &[u8], output: &mut Vec<u8>, unsent_messages: &mut u64) -> Result<(), EndReason> {
+    let length = u16::try_from(message.len()).map_err(|_| EndReason::Broken)?;
+    output.reserve(PREFIX_OCTETS + message.len());
     output.extend_from_slice(&length.to_be_bytes());
     output.extend_from_slice(message);
     *unsent_messages += 1;
@@ -457,11 +459,11 @@ fn append_message(message: &[u8], output: &mut Vec<u8>, unsent_messages: &mut u6
 
 /// Returns the length in the prefix of the first message of `input`.
 fn announced_length(input: &[u8]) -> Option<usize> {
-    let (prefix, _) = input.split_first_chunk::<PREFIX>()?;
+    let (prefix, _) = input.split_first_chunk::<PREFIX_OCTETS>()?;
     Some(usize::from(u16::from_be_bytes(*prefix)))
 }
 
 /// Returns the first message of `input` without its length prefix; `None` if it is incomplete.
 fn first_message(input: &[u8]) -> Option<&[u8]> {
-    input.get(PREFIX..PREFIX + announced_length(input)?)
+    input.get(PREFIX_OCTETS..PREFIX_OCTETS + announced_length(input)?)
 }

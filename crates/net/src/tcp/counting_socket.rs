@@ -1,4 +1,5 @@
-//! A socket that counts the octets read from it, which gives the size of the input buffers of TLS.
+//! A socket that counts the octets that the TLS library reads from it. Octets that the library has
+//! not delivered as messages yet are in its input buffers.
 
 use std::io;
 use std::pin::Pin;
@@ -7,29 +8,29 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A socket with the number of octets read since [`forget_read`](Self::forget_read).
+/// A socket with the number of octets read since the last [`mark_delivered`](Self::mark_delivered).
 pub(super) struct CountingSocket {
     socket: TcpStream,
-    unread: usize,
+    undelivered: usize,
 }
 
 impl CountingSocket {
     pub(super) const fn new(socket: TcpStream) -> Self {
-        Self { socket, unread: 0 }
+        Self { socket, undelivered: 0 }
     }
 
     pub(super) const fn socket(&self) -> &TcpStream {
         &self.socket
     }
 
-    /// Octets that were read and not passed on.
-    pub(super) const fn unread(&self) -> usize {
-        self.unread
+    /// Octets that were read from the socket and not delivered to the connection.
+    pub(super) const fn undelivered(&self) -> usize {
+        self.undelivered
     }
 
-    /// Records that all octets read so far were passed on.
-    pub(super) const fn forget_read(&mut self) {
-        self.unread = 0;
+    /// Records that all octets read so far were delivered to the connection.
+    pub(super) const fn mark_delivered(&mut self) {
+        self.undelivered = 0;
     }
 }
 
@@ -37,11 +38,11 @@ impl AsyncRead for CountingSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        room: &mut ReadBuf<'_>,
+        read_buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = room.filled().len();
-        let outcome = Pin::new(&mut self.socket).poll_read(cx, room);
-        self.unread += room.filled().len() - before;
+        let before = read_buf.filled().len();
+        let outcome = Pin::new(&mut self.socket).poll_read(cx, read_buf);
+        self.undelivered += read_buf.filled().len() - before;
         outcome
     }
 }

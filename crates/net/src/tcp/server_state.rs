@@ -2,7 +2,7 @@
 
 use super::counters::Counters;
 use super::options::TcpOptions;
-use super::table::{ConnectionEntry, ConnectionTable, End};
+use super::table::{ConnectionEntry, ConnectionTable, EndReason};
 use crate::handler::Handler;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The unit of the idle timeout in milliseconds (RFC 7828 section 3.1).
-const IDLE_STEP_MS: u128 = 100;
+/// The unit of the idle timeout in the edns-tcp-keepalive option (RFC 7828 section 3.1).
+const IDLE_TIMEOUT_UNIT_MS: u128 = 100;
 
 /// State that the tasks of one server share. All tasks run in one thread.
 pub(super) struct ServerState<H> {
@@ -24,7 +24,7 @@ pub(super) struct ServerState<H> {
     pub(super) read_buffer: RefCell<Vec<u8>>,
     /// The idle timeout that was last passed to the handler, in units of 100 ms. Initially
     /// `u128::MAX`: none was passed.
-    idle_steps: Cell<u128>,
+    announced_idle_units: Cell<u128>,
 }
 
 impl<H> ServerState<H> {
@@ -35,17 +35,17 @@ impl<H> ServerState<H> {
             table: RefCell::default(),
             handler: RefCell::new((handler, Vec::with_capacity(1 << 16))),
             read_buffer: RefCell::default(),
-            idle_steps: Cell::new(u128::MAX),
+            announced_idle_units: Cell::new(u128::MAX),
         }
     }
 
     /// Counts the end of a connection.
-    pub(super) fn count_end(&self, end: End) {
+    pub(super) fn count_end(&self, end: EndReason) {
         match end {
             // The code that evicts a connection counts it.
-            End::Orderly | End::Evicted => {}
-            End::TimedOut => _ = self.counters.timed_out.fetch_add(1, Relaxed),
-            End::Broken => _ = self.counters.broken.fetch_add(1, Relaxed),
+            EndReason::Orderly | EndReason::Evicted => {}
+            EndReason::TimedOut => _ = self.counters.timed_out.fetch_add(1, Relaxed),
+            EndReason::Broken => _ = self.counters.broken.fetch_add(1, Relaxed),
         }
     }
 }
@@ -64,8 +64,8 @@ where
 
     /// Passes the idle timeout to the handler if it differs from the last one in units of 100 ms.
     pub(super) fn announce_idle_timeout(&self, idle: Duration) {
-        let steps = idle.as_millis() / IDLE_STEP_MS;
-        if self.idle_steps.replace(steps) != steps {
+        let units = idle.as_millis() / IDLE_TIMEOUT_UNIT_MS;
+        if self.announced_idle_units.replace(units) != units {
             self.handler.borrow_mut().0.set_idle_timeout(idle);
         }
     }

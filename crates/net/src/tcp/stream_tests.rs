@@ -12,7 +12,7 @@ use socket2::{Domain, Socket, Type};
 use super::*;
 use crate::bind::bind;
 use crate::handler::{Answer, ResponseStream, StreamError};
-use crate::testing::{PATIENCE, connect, framed, is_closed, receive};
+use crate::testing::{TIMEOUT, connect, framed, is_closed, receive};
 
 /// Counters of the streams of a server.
 #[derive(Default)]
@@ -96,7 +96,7 @@ fn request(messages: u32, size: u32) -> Vec<u8> {
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}");
         thread::yield_now();
     }
 }
@@ -192,7 +192,7 @@ fn connect_small(server: SocketAddr) -> TcpStream {
     socket.set_recv_buffer_size(1 << 13).expect("set");
     socket.connect(&server.into()).expect("connected");
     let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("set");
     stream
 }
 
@@ -270,7 +270,7 @@ fn a_stream_ends_when_its_time_is_over() {
     stream.write_all(&request(10_000, 10_000)).expect("sent");
     let begun = Instant::now();
     while watched.live.load(Relaxed) > 0 || begun.elapsed() < limit / 2 {
-        assert!(begun.elapsed() < PATIENCE, "the stream is kept");
+        assert!(begun.elapsed() < TIMEOUT, "the stream is kept");
         let _ = read_slowly(&mut stream, 1 << 10);
     }
     assert!(begun.elapsed() >= limit);

@@ -19,13 +19,13 @@ use super::options::TcpOptions;
 /// A pass over all connections selects 1/16 of the connections that may be closed, rounded up.
 const CANDIDATE_DIVISOR: usize = 16;
 
-/// The activity of a connection. Each phase has a time limit.
+/// The activity of a connection. Each phase has a time limit in [`TcpOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The TLS handshake is in progress.
     Handshake,
     /// No complete message has arrived yet.
-    First,
+    FirstMessage,
     /// The connection waits for the next message.
     Idle,
     /// A part of a message has arrived.
@@ -38,7 +38,7 @@ pub(super) enum Phase {
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum EndReason {
     /// The peer closed it between messages, or the server stops.
     Orderly,
     /// It was closed to make room for another connection.
@@ -52,7 +52,7 @@ pub(super) enum End {
 /// A command for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionCommand {
-    End(End),
+    End(EndReason),
     /// Send the current answers, and then end.
     Finish,
 }
@@ -61,7 +61,7 @@ pub(super) enum ConnectionCommand {
 pub(super) struct ConnectionEntry {
     pub(super) phase: Cell<Phase>,
     /// Start of the current phase, or time of the last progress in it.
-    pub(super) since: Cell<Instant>,
+    pub(super) phase_since: Cell<Instant>,
     /// Start time of the oldest stream.
     pub(super) stream_since: Cell<Option<Instant>>,
     /// Octets in the buffers of the connection.
@@ -88,7 +88,7 @@ impl ConnectionEntry {
     /// Sets the phase and restarts its time.
     pub(super) fn begin_phase(&self, phase: Phase) {
         self.phase.set(phase);
-        self.since.set(Instant::now());
+        self.phase_since.set(Instant::now());
     }
 
     fn send_command(&self, command: ConnectionCommand) {
@@ -106,7 +106,7 @@ impl ConnectionEntry {
     fn phase_limit(&self, options: &TcpOptions, idle: Duration) -> Duration {
         match self.phase.get() {
             Phase::Handshake => options.handshake_timeout,
-            Phase::First => options.first_message_timeout,
+            Phase::FirstMessage => options.first_message_timeout,
             Phase::Idle => idle,
             Phase::Message => options.message_timeout,
             Phase::Writing => options.write_timeout,
@@ -117,19 +117,22 @@ impl ConnectionEntry {
     /// Whether the connection has exceeded the time limit of its phase or of its oldest stream.
     fn has_timed_out(&self, options: &TcpOptions, idle: Duration, now: Instant) -> bool {
         let stream_time = self.stream_since.get().map_or(Duration::ZERO, |since| now - since);
-        now - self.since.get() >= self.phase_limit(options, idle) || stream_time >= options.stream_time_max
+        now - self.phase_since.get() >= self.phase_limit(options, idle)
+            || stream_time >= options.stream_time_max
     }
 
     /// Returns the rank of the connection if it may be closed for another one. Connections with a
     /// lower rank are closed first. Connections without a complete message have the lowest rank.
-    /// `None`: the connection must not be closed, because its peer accepts answers fast enough.
+    /// `None`: the connection must not be closed, because its peer reads answers fast enough.
     fn eviction_rank(&self, options: &TcpOptions, now: Instant) -> Option<u8> {
         match self.phase.get() {
-            Phase::Handshake | Phase::First => Some(0),
+            Phase::Handshake | Phase::FirstMessage => Some(0),
             Phase::Idle | Phase::Message => Some(1),
             // The peer has made no progress for a part of the time limit.
-            Phase::Writing => (now - self.since.get() >= options.write_timeout / 4).then_some(1),
-            Phase::Streaming => (now - self.since.get() >= options.stream_idle_timeout / 4 * 3).then_some(1),
+            Phase::Writing => (now - self.phase_since.get() >= options.write_timeout / 4).then_some(1),
+            Phase::Streaming => {
+                (now - self.phase_since.get() >= options.stream_idle_timeout / 4 * 3).then_some(1)
+            }
         }
     }
 }
@@ -156,9 +159,9 @@ impl Client {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// Its client has reached the limit of connections for each client.
-    Client,
+    ClientLimit,
     /// The server has reached its limit of connections, and none of them may be closed.
-    Full,
+    ConnectionLimit,
 }
 
 /// The open connections.
@@ -170,8 +173,8 @@ pub(super) struct ConnectionTable {
     entries: HashMap<u64, Rc<ConnectionEntry>>,
     /// Number of open connections of each client.
     clients: HashMap<Client, usize>,
-    /// Connections that were selected in the last pass, with the start of their phase at that time.
-    /// The last element is closed next.
+    /// Connections that were selected in the last pass: the value of `phase_since` at that time,
+    /// and the identifier. The last element is closed next.
     candidates: Vec<(Instant, u64)>,
     /// Octets in the buffers of all connections.
     buffered: usize,
@@ -198,15 +201,15 @@ impl ConnectionTable {
         let client = Client::of(peer.ip());
         let count = self.clients.get(&client).copied().unwrap_or(0);
         if count >= options.connections_per_client && !options.exempt.contains(peer.ip()) {
-            return Err(Refusal::Client);
+            return Err(Refusal::ClientLimit);
         }
         let full = self.entries.len() >= options.connections_max;
         if full && !self.evict(options) {
-            return Err(Refusal::Full);
+            return Err(Refusal::ConnectionLimit);
         }
         let entry = Rc::new(ConnectionEntry {
             phase: Cell::new(phase),
-            since: Cell::new(Instant::now()),
+            phase_since: Cell::new(Instant::now()),
             stream_since: Cell::new(None),
             buffered: Cell::new(0),
             command: Cell::new(None),
@@ -236,19 +239,20 @@ impl ConnectionTable {
     /// Commands the connection to end, and removes its entry.
     fn evict_id(&mut self, id: u64) {
         if let Some(entry) = self.entries.get(&id) {
-            entry.send_command(ConnectionCommand::End(End::Evicted));
+            entry.send_command(ConnectionCommand::End(EndReason::Evicted));
         }
         self.remove(id);
     }
 
-    /// Closes the connection that was first by [`eviction_rank`](ConnectionEntry::eviction_rank)
-    /// and then by waiting time in the last pass, and has made no progress since. If no candidate
-    /// is left, makes another pass. Returns `false` if no connection may be closed.
+    /// Closes one connection. Of the candidates that have made no progress since the last pass, it
+    /// is the one with the lowest [rank](ConnectionEntry::eviction_rank), and among equal ranks the
+    /// one that has waited longest. If no candidate is left, makes another pass. Returns `false` if
+    /// no connection may be closed.
     pub(super) fn evict(&mut self, options: &TcpOptions) -> bool {
         loop {
             while let Some((since, id)) = self.candidates.pop() {
                 // The connection may have made progress since it was selected.
-                if self.entries.get(&id).is_some_and(|entry| entry.since.get() == since) {
+                if self.entries.get(&id).is_some_and(|entry| entry.phase_since.get() == since) {
                     self.evict_id(id);
                     return true;
                 }
@@ -267,7 +271,9 @@ impl ConnectionTable {
         let mut waiting: Vec<(u8, Instant, u64)> = self
             .entries
             .iter()
-            .filter_map(|(&id, entry)| Some((entry.eviction_rank(options, now)?, entry.since.get(), id)))
+            .filter_map(|(&id, entry)| {
+                Some((entry.eviction_rank(options, now)?, entry.phase_since.get(), id))
+            })
             .collect();
         let count = waiting.len().div_ceil(CANDIDATE_DIVISOR);
         if count < waiting.len() {
@@ -300,7 +306,7 @@ impl ConnectionTable {
             .entries
             .iter()
             .filter(|(_, entry)| entry.buffered.get() > 0 && is_handshake(entry) == evicts_handshakes)
-            .map(|(&id, entry)| (entry.since.get(), id))
+            .map(|(&id, entry)| (entry.phase_since.get(), id))
             .collect();
         evictable.sort_unstable();
         let mut evicted = 0;
@@ -323,7 +329,7 @@ impl ConnectionTable {
         let now = Instant::now();
         for entry in self.entries.values() {
             if entry.has_timed_out(options, idle, now) {
-                entry.send_command(ConnectionCommand::End(End::TimedOut));
+                entry.send_command(ConnectionCommand::End(EndReason::TimedOut));
             } else if matches!(entry.phase.get(), Phase::Writing | Phase::Streaming) {
                 entry.wake();
             }
@@ -358,16 +364,16 @@ mod tests {
     fn a_client_is_an_address_or_a_network_of_64_bits() {
         let options = options(100);
         let mut table = ConnectionTable::default();
-        let mut insert = |text| table.insert(peer(text), Phase::First, &options).map(|(id, ..)| id);
+        let mut insert = |text| table.insert(peer(text), Phase::FirstMessage, &options).map(|(id, ..)| id);
         let first = insert("2001:db8::1").expect("an entry");
         assert!(insert("2001:db8::2:0:0:1").is_ok());
-        assert_eq!(insert("2001:db8::3").err(), Some(Refusal::Client));
+        assert_eq!(insert("2001:db8::3").err(), Some(Refusal::ClientLimit));
         assert!(insert("2001:db8:0:1::3").is_ok());
         assert!(insert("192.0.2.1").is_ok() && insert("192.0.2.1").is_ok() && insert("192.0.2.2").is_ok());
-        assert_eq!(insert("192.0.2.1").err(), Some(Refusal::Client));
+        assert_eq!(insert("192.0.2.1").err(), Some(Refusal::ClientLimit));
         table.remove(first);
         table.remove(first);
-        assert!(table.insert(peer("2001:db8::3"), Phase::First, &options).is_ok());
+        assert!(table.insert(peer("2001:db8::3"), Phase::FirstMessage, &options).is_ok());
         assert_eq!(table.len(), 6);
     }
 
@@ -376,7 +382,7 @@ mod tests {
         let options = options(4);
         let mut table = ConnectionTable::default();
         let mut insert = |text| {
-            let (id, entry, evicted) = table.insert(peer(text), Phase::First, &options)?;
+            let (id, entry, evicted) = table.insert(peer(text), Phase::FirstMessage, &options)?;
             Ok::<_, Refusal>((id, entry, evicted))
         };
         let (_, busy, _) = insert("192.0.2.1").expect("an entry");
@@ -387,7 +393,7 @@ mod tests {
         old.begin_phase(Phase::Idle);
         recent.begin_phase(Phase::Idle);
         let command = |entry: &ConnectionEntry| entry.poll_command(Waker::noop());
-        let evicted = Some(ConnectionCommand::End(End::Evicted));
+        let evicted = Some(ConnectionCommand::End(EndReason::Evicted));
         let mut new = Vec::new();
         for (text, closed) in [("192.0.2.5", &silent), ("192.0.2.6", &old), ("192.0.2.7", &recent)] {
             let (_, entry, has_evicted) = insert(text).expect("an entry");
@@ -397,7 +403,7 @@ mod tests {
             assert_eq!(command(closed), evicted, "{text}");
         }
         assert_eq!(command(&busy), None);
-        assert_eq!(insert("192.0.2.8").err(), Some(Refusal::Full));
+        assert_eq!(insert("192.0.2.8").err(), Some(Refusal::ConnectionLimit));
         assert_eq!(table.len(), 4);
     }
 
@@ -407,17 +413,20 @@ mod tests {
         let options = options(2);
         let mut table = ConnectionTable::default();
         let mut insert = |text, seconds| {
-            let (_, entry, _) = table.insert(peer(text), Phase::First, &options)?;
+            let (_, entry, _) = table.insert(peer(text), Phase::FirstMessage, &options)?;
             entry.begin_phase(Phase::Streaming);
-            entry.since.set(Instant::now() - Duration::from_secs(seconds));
+            entry.phase_since.set(Instant::now() - Duration::from_secs(seconds));
             Ok::<_, Refusal>(entry)
         };
         let slow = insert("192.0.2.1", 16).expect("an entry");
         let stopped = insert("192.0.2.2", 25).expect("an entry");
         let _new = insert("192.0.2.3", 0).expect("an entry");
         let command = |entry: &ConnectionEntry| entry.poll_command(Waker::noop());
-        assert_eq!((command(&slow), command(&stopped)), (None, Some(ConnectionCommand::End(End::Evicted))));
-        assert_eq!(insert("192.0.2.4", 0).err(), Some(Refusal::Full));
+        assert_eq!(
+            (command(&slow), command(&stopped)),
+            (None, Some(ConnectionCommand::End(EndReason::Evicted)))
+        );
+        assert_eq!(insert("192.0.2.4", 0).err(), Some(Refusal::ConnectionLimit));
     }
 
     #[test]
@@ -435,14 +444,16 @@ mod tests {
                 };
                 (0..count).map(insert).collect()
             };
-            let (agreeing, writing) = (insert(Phase::Handshake, handshakes), insert(Phase::Writing, others));
-            let (id, ..) = table.insert(peer("192.0.2.200"), Phase::First, &options).expect("an entry");
+            let (handshaking, writing) =
+                (insert(Phase::Handshake, handshakes), insert(Phase::Writing, others));
+            let (id, ..) =
+                table.insert(peer("192.0.2.200"), Phase::FirstMessage, &options).expect("an entry");
             assert_eq!(table.set_buffered(id, 1, &options), 2);
             let gone = |entries: &[Rc<ConnectionEntry>]| {
                 entries.iter().filter(|entry| command(entry).is_some()).count()
             };
             let expected = if handshakes > others { (2, 0) } else { (0, 2) };
-            assert_eq!((gone(&agreeing), gone(&writing)), expected);
+            assert_eq!((gone(&handshaking), gone(&writing)), expected);
         }
     }
 
@@ -452,14 +463,15 @@ mod tests {
         let mut table = ConnectionTable::default();
         let mut entries = Vec::new();
         for number in 0..10 {
-            let (id, entry, _) =
-                table.insert(peer(&format!("192.0.2.{number}")), Phase::First, &options).expect("an entry");
+            let (id, entry, _) = table
+                .insert(peer(&format!("192.0.2.{number}")), Phase::FirstMessage, &options)
+                .expect("an entry");
             entries.push(entry);
             assert_eq!(table.set_buffered(id, 100, &options), 0);
         }
         // One octet too many: the table closes the two oldest connections, until at most 7/8 of the
         // limit is in use.
-        let (id, ..) = table.insert(peer("192.0.2.100"), Phase::First, &options).expect("an entry");
+        let (id, ..) = table.insert(peer("192.0.2.100"), Phase::FirstMessage, &options).expect("an entry");
         assert_eq!(table.set_buffered(id, 1, &options), 2);
         let gone: Vec<bool> =
             entries.iter().map(|entry| entry.poll_command(Waker::noop()).is_some()).collect();

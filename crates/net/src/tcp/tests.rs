@@ -6,7 +6,7 @@ use super::*;
 use crate::bind::bind;
 use crate::handler::Answer;
 use crate::heartbeat::Heartbeats;
-use crate::testing::{ask, assert_reports, assert_silent, connect, echo, framed, is_closed, receive};
+use crate::testing::{ask, assert_overdue, assert_reports, connect, echo, framed, is_closed, receive};
 
 fn start(address: &str, options: &TcpOptions) -> (TcpServer, SocketAddr) {
     let listeners = bind(address.parse().expect("an address"), 1).expect("bound");
@@ -63,7 +63,7 @@ fn a_server_that_hangs_is_silent_and_one_that_waits_is_not() {
     assert_reports(&heartbeats);
     let mut stream = connect(address);
     stream.write_all(&framed(b"q")).expect("sent");
-    assert_silent(&heartbeats, "tcp");
+    assert_overdue(&heartbeats, "tcp");
     drop(go_on);
     assert_eq!(receive(&mut stream).expect("answered"), b"q");
     assert_reports(&heartbeats);
@@ -247,7 +247,7 @@ impl Handler for DeferringHandler {
         Answer::Deferred
     }
 
-    fn make(&mut self) {
+    fn generate_deferred(&mut self) {
         self.together = std::mem::take(&mut self.wanted);
     }
 
@@ -326,7 +326,7 @@ fn open_files_max() -> usize {
 fn thousands_of_connections_are_served() {
     const CONNECTIONS: usize = 2000;
     if open_files_max() < 2 * CONNECTIONS {
-        nonesuch_testing::skip("the limit of open files is too low (ulimit -n)");
+        nonesuch_testing::record_skip("the limit of open files is too low (ulimit -n)");
         return;
     }
     let options = TcpOptions { connections_max: CONNECTIONS / 2, ..TcpOptions::default() };

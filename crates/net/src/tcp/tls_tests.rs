@@ -11,8 +11,8 @@ use crate::bind::bind_tcp;
 use crate::client::{ConnectOptions, Connection};
 use crate::error::{ClientError, TlsError};
 use crate::handler::{Answer, TlsSession};
-use crate::testing::{Certificates, PATIENCE, block_on, connect, echo, framed, is_closed};
-use crate::tls::{ClientTls, PEM_OCTETS, ServerIdentity, describe};
+use crate::testing::{Certificates, TIMEOUT, block_on, connect, echo, framed, is_closed};
+use crate::tls::{ClientTls, PEM_OCTETS_MAX, ServerIdentity, describe};
 
 /// Answers every query with NOERROR.
 fn respond(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
@@ -317,7 +317,7 @@ fn begun_handshake() -> Vec<u8> {
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}");
         thread::yield_now();
     }
 }
@@ -396,7 +396,7 @@ fn faults_of_files_name_the_file() {
     certificates.write("false.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let other = rcgen::KeyPair::generate().expect("a key").serialize_pem();
     certificates.write("other.key", &other);
-    certificates.write("long", &"-".repeat(PEM_OCTETS + 1));
+    certificates.write("long", &"-".repeat(PEM_OCTETS_MAX + 1));
     std::fs::create_dir(certificates.path("directory")).expect("made");
     let pipe = certificates.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
@@ -418,7 +418,7 @@ fn faults_of_files_name_the_file() {
         ("pipe", "server.key", "pipe", irregular),
         ("server.pem", "pipe", "pipe", irregular),
         ("server.pem", "server.pem", "server.pem", |error| matches!(error, TlsError::NoKey { .. })),
-        ("server.pem", "other.key", "other.key", |error| matches!(error, TlsError::OtherKey { .. })),
+        ("server.pem", "other.key", "other.key", |error| matches!(error, TlsError::KeyMismatch { .. })),
     ];
     for (certificate, key, file, is_expected) in cases {
         let error = load(certificate, key);

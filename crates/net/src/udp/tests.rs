@@ -1,11 +1,11 @@
 use super::*;
 use crate::bind::{Listeners, bind};
 use crate::client::UdpClientSocket;
-use crate::handler::BUFFER_MAX;
+use crate::handler::RESPONSE_BUFFER_MAX;
 use crate::sys::SendBatch;
-use crate::testing::{assert_reports, assert_silent};
+use crate::testing::{assert_overdue, assert_reports};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn echo(datagram: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
     response.extend_from_slice(datagram);
@@ -19,7 +19,7 @@ fn listeners(address: &str, workers: usize) -> Listeners {
 fn client(server: SocketAddr) -> UdpSocket {
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).expect("bound");
-    socket.set_read_timeout(Some(PATIENCE)).expect("set");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("set");
     socket.connect(server).expect("connected");
     socket
 }
@@ -70,7 +70,7 @@ fn a_worker_that_hangs_is_silent_and_one_that_waits_is_not() {
     assert_reports(&heartbeats);
     let socket = client(listeners.local_addr);
     socket.send(b"q").expect("sent");
-    assert_silent(&heartbeats, "udp-0");
+    assert_overdue(&heartbeats, "udp-0");
     drop(go_on);
     assert_reports(&heartbeats);
     server.stop().expect("stopped");
@@ -94,7 +94,7 @@ fn a_wildcard_server_answers_from_the_address_asked() {
 fn a_burst_is_answered_in_batches() {
     const QUERIES: usize = 2 * BATCH;
     let listeners = listeners("127.0.0.1:0", 1);
-    let socket = UdpClientSocket::connect(listeners.local_addr, PATIENCE).expect("connected");
+    let socket = UdpClientSocket::connect(listeners.local_addr, TIMEOUT).expect("connected");
     let mut out = SendBatch::new(QUERIES, 2);
     for number in 0..QUERIES as u16 {
         out.push_with(|slot| {
@@ -215,7 +215,7 @@ fn a_panic_of_a_handler_is_told_when_stopping() {
     };
     let server = serve(listeners.udp, &UdpOptions::default(), make).expect("started");
     client(listeners.local_addr).send(&[1]).expect("sent");
-    wait_reached.recv_timeout(PATIENCE).expect("the handler is called");
+    wait_reached.recv_timeout(TIMEOUT).expect("the handler is called");
     assert!(matches!(server.stop(), Err(NetError::Panicked { name }) if name == "udp-0"));
 }
 
@@ -227,7 +227,7 @@ fn pinning_to_a_cpu_that_is_not_there_fails() {
     assert!(matches!(error, NetError::Pin { cpu: 1023, .. }), "{error}");
 }
 
-/// Defers every message except `now`. Answers with the number of calls of `make`.
+/// Defers every message except `now`. Answers with the number of calls of `generate_deferred`.
 #[derive(Default)]
 struct DeferringHandler {
     wanted: Vec<Vec<u8>>,
@@ -244,7 +244,7 @@ impl Handler for DeferringHandler {
         Answer::Deferred
     }
 
-    fn make(&mut self) {
+    fn generate_deferred(&mut self) {
         self.made += 1;
     }
 
@@ -299,7 +299,7 @@ fn large_responses_leave_no_large_buffers() {
         client.send(&[number; 12]).expect("sent");
         let datagrams = worker.received.receive(worker.socket.as_fd(), Wait::ForOne).expect("received");
         worker.answer(datagrams, &mut write);
-        assert!(worker.responses.iter().all(|response| response.capacity() <= BUFFER_MAX));
+        assert!(worker.responses.iter().all(|response| response.capacity() <= RESPONSE_BUFFER_MAX));
     }
     let mut buffer = [0; 64];
     assert_eq!(client.recv(&mut buffer).expect("answered"), 12);

@@ -49,11 +49,11 @@ impl<'a> Iterator for Options<'a> {
     type Item = (u16, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let [a, b, c, d, tail @ ..] = self.rest else { return None };
-        let length = usize::from(u16::from_be_bytes([*c, *d]));
+        let [code_high, code_low, length_high, length_low, tail @ ..] = self.rest else { return None };
+        let length = usize::from(u16::from_be_bytes([*length_high, *length_low]));
         let (data, rest) = tail.split_at_checked(length)?;
         self.rest = rest;
-        Some((u16::from_be_bytes([*a, *b]), data))
+        Some((u16::from_be_bytes([*code_high, *code_low]), data))
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lengths_of_cookies_are_judged() {
+    fn cookie_lengths_are_checked() {
         for length in 0..=64 {
             let data = vec![7; length];
             let read = CookieOption::read(&data);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_too_long_is_cut_and_still_adds_up() {
+    fn a_too_long_option_is_truncated() {
         let mut out = Vec::new();
         push_option(9, &[&[1; 40_000], &[2; 40_000]], &mut out);
         let mut options = Options::new(&out);
@@ -232,7 +232,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_left_to_a_zone_is_read_as_written(seconds in any::<Option<u32>>()) {
+        fn expire_options_are_read_as_written(seconds in any::<Option<u32>>()) {
             let mut out = Vec::new();
             push_expire(seconds, &mut out);
             let mut options = Options::new(&out);
@@ -242,14 +242,14 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_octets_end_the_walk(octets in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn iteration_over_arbitrary_octets_ends(octets in proptest::collection::vec(any::<u8>(), 0..80)) {
             let mut options = Options::new(&octets);
-            let mut seen = 0;
+            let mut read_octets = 0;
             for (_, data) in options.by_ref() {
-                seen += 4 + data.len();
+                read_octets += 4 + data.len();
             }
             // Octets remain exactly if an option length was too large.
-            prop_assert_eq!(seen == octets.len(), options.is_at_end());
+            prop_assert_eq!(read_octets == octets.len(), options.is_at_end());
             prop_assert_eq!(Opt::from_parts(512, 0, &octets).is_some(), options.is_at_end());
             let _ = (CookieOption::read(&octets), read_keepalive(&octets), read_extended_error(&octets));
             prop_assert_eq!(read_expire(&octets).is_some(), matches!(octets.len(), 0 | 4));

@@ -22,7 +22,7 @@ pub fn push_canonical(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
 #[must_use]
 pub fn cmp_canonical(rtype: Rtype, a: &[u8], b: &[u8]) -> Ordering {
     // The canonical form changes only upper-case letters in names.
-    if !has_lowered_names(rtype) || !(has_capitals(a) || has_capitals(b)) {
+    if !has_lowercase_names(rtype) || !(has_uppercase(a) || has_uppercase(b)) {
         return a.cmp(b);
     }
     // Both RDATA are canonicalised even if only one has names: the order must be consistent for
@@ -37,12 +37,12 @@ pub fn cmp_canonical(rtype: Rtype, a: &[u8], b: &[u8]) -> Ordering {
     x.cmp(&y)
 }
 
-fn has_lowered_names(rtype: Rtype) -> bool {
+fn has_lowercase_names(rtype: Rtype) -> bool {
     let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
-    fields.iter().any(|field| matches!(field, Field::Name { lower: true, .. } | Field::Ipv6Chain))
+    fields.iter().any(|field| matches!(field, Field::Name { lower: true, .. } | Field::A6Address))
 }
 
-fn has_capitals(octets: &[u8]) -> bool {
+fn has_uppercase(octets: &[u8]) -> bool {
     // A loop without early exit lets the compiler compare many octets at once.
     octets.iter().fold(false, |any, octet| any | octet.is_ascii_uppercase())
 }

@@ -20,7 +20,7 @@ pub enum Field {
     /// with units.
     Ttl,
     /// A time (RFC 4034 §3.2), 32 bits.
-    Time,
+    Timestamp,
     /// A DNSSEC algorithm, 8 bits. It is read as a mnemonic or a number, and written as a number.
     AlgorithmNumber,
     /// A certificate type (RFC 4398 §2.1), 16 bits.
@@ -32,17 +32,17 @@ pub enum Field {
     /// An IPv6 address.
     Ipv6,
     /// One character string: a length octet and the octets.
-    Text,
+    CharacterString,
     /// One or more character strings, to the end of the RDATA.
-    Texts,
+    CharacterStrings,
     /// Octets to the end of the RDATA, written as one quoted string without a length limit.
-    LongText,
+    QuotedText,
     /// A CAA property tag (RFC 8659 §4.1): a length octet and letters or digits, unquoted.
     Tag,
     /// Base64 to the end of the RDATA, at least one octet.
     Base64,
     /// Base64 to the end of the RDATA, possibly empty.
-    Base64OrNone,
+    Base64OrEmpty,
     /// Hexadecimal digits to the end of the RDATA.
     Hex,
     /// A length octet and the octets, written as hexadecimal digits, or as `-` if empty (RFC 5155
@@ -52,12 +52,13 @@ pub enum Field {
     HashedName,
     /// Type bit maps to the end of the RDATA (RFC 4034 §4.1.2).
     Bitmap,
-    /// The bit map of NXT (RFC 2535 §5.2): types 0 to 127, one plain bit string.
-    OldBitmap,
-    /// Octets, written as pairs of hexadecimal digits joined by hyphens (RFC 7043).
+    /// Type bit map of NXT (RFC 2535 §5.2) to the end of the RDATA: one bit string for the types 0
+    /// to 127.
+    NxtBitmap,
+    /// This number of octets, written as pairs of hexadecimal digits joined by hyphens (RFC 7043).
     HexPairs(u8),
-    /// 64 bits, written as four groups of hexadecimal digits joined by colons (RFC 6742).
-    Groups64,
+    /// 64 bits, written as four groups of hexadecimal digits joined by colons (RFC 6742 §2).
+    HexGroups64,
     /// A location (RFC 1876).
     Location,
     /// Address prefixes (RFC 3123).
@@ -71,7 +72,7 @@ pub enum Field {
     /// A gateway: nothing, an address or a name, according to the preceding gateway type.
     Gateway,
     /// Prefix length, address suffix and prefix name of A6 (RFC 2874 §3.1).
-    Ipv6Chain,
+    A6Address,
     /// HIP (RFC 8005 §5): identity, key and rendezvous servers.
-    HostIdentity,
+    HipFields,
 }

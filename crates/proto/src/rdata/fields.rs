@@ -26,18 +26,18 @@ impl Field {
             Self::Name { .. } => NameRef::split_from(rest).ok().map(|(name, _)| name.len()),
             Self::U8 | Self::AlgorithmNumber => fixed(1),
             Self::U16 | Self::CertificateType | Self::TypeNumber => fixed(2),
-            Self::U32 | Self::Ttl | Self::Time | Self::Ipv4 => fixed(4),
+            Self::U32 | Self::Ttl | Self::Timestamp | Self::Ipv4 => fixed(4),
             Self::Ipv6 => fixed(16),
-            Self::Groups64 => fixed(8),
+            Self::HexGroups64 => fixed(8),
             Self::HexPairs(count) => fixed(usize::from(count)),
-            Self::Text | Self::Salt => fixed(1 + usize::from(*rest.first()?)),
+            Self::CharacterString | Self::Salt => fixed(1 + usize::from(*rest.first()?)),
             Self::HashedName => {
                 let length = usize::from(*rest.first()?);
                 (length > 0).then(|| fixed(1 + length)).flatten()
             }
             Self::Tag => measure_tag(rest),
-            Self::Texts => measure_texts(rest),
-            Self::LongText | Self::Base64OrNone => Some(rest.len()),
+            Self::CharacterStrings => measure_texts(rest),
+            Self::QuotedText | Self::Base64OrEmpty => Some(rest.len()),
             Self::Base64 | Self::Hex => (!rest.is_empty()).then_some(rest.len()),
             Self::Bitmap => bitmap::is_valid(rest).then_some(rest.len()),
             _ => special::measure(self, before, rest),
@@ -104,8 +104,8 @@ pub fn names(rtype: Rtype, rdata: &[u8]) -> impl Iterator<Item = NameField> + '_
         at += length;
         match *field {
             Field::Name { compress, lower } => Some(NameField { range: start..at, compress, lower }),
-            Field::Ipv6Chain => {
-                let from = start + special::chain_name_start(&rdata[start..at])?;
+            Field::A6Address => {
+                let from = start + special::a6_name_start(&rdata[start..at])?;
                 (from < at).then_some(NameField { range: from..at, compress: false, lower: true })
             }
             _ => None,

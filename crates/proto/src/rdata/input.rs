@@ -89,9 +89,9 @@ impl<'a> Input<'a, '_> {
         Some(*token)
     }
 
-    /// Takes the next token if it exists and `wanted` returns true for it.
-    pub(super) fn take_if(&mut self, wanted: impl Fn(&Token<'_>) -> bool) -> Option<Token<'a>> {
-        self.tokens.get(self.next).filter(|token| wanted(token))?;
+    /// Takes the next token if it exists and `accept` returns true for it.
+    pub(super) fn take_if(&mut self, accept: impl Fn(&Token<'_>) -> bool) -> Option<Token<'a>> {
+        self.tokens.get(self.next).filter(|token| accept(token))?;
         self.take_optional()
     }
 

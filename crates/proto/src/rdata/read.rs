@@ -8,8 +8,11 @@ use crate::text::{Token, parse_ttl, parse_u32, push_unescaped};
 use crate::{NameRef, Rtype, bitmap, name, timestamp};
 use data_encoding::{BASE32HEX_NOPAD, BASE64, Encoding, HEXLOWER_PERMISSIVE};
 
-/// Appends the wire form of the RDATA in `tokens`. `origin` completes relative names. After an
-/// error, `out` is unchanged.
+/// Appends the wire form of the RDATA in `tokens`, which may be in the generic form (RFC 3597 §5).
+/// `origin` completes relative names; `None` makes them errors.
+///
+/// # Errors
+/// The first fault and the index of its token. `out` is then unchanged.
 pub fn push_from_tokens(
     rtype: Rtype,
     tokens: &[Token<'_>],
@@ -78,7 +81,7 @@ fn read_field(
             let seconds = parse_u32(text).or_else(|| parse_ttl(text)).ok_or(RdataFault::Ttl)?;
             out.extend_from_slice(&seconds.to_be_bytes());
         }
-        Field::Time => {
+        Field::Timestamp => {
             let seconds = timestamp::parse(input.take()?.octets).ok_or(RdataFault::Time)?;
             out.extend_from_slice(&seconds.to_be_bytes());
         }
@@ -97,16 +100,16 @@ fn read_field(
         }
         Field::Ipv4 => push_ipv4(input.take()?.octets, out)?,
         Field::Ipv6 => push_ipv6(input.take()?.octets, out)?,
-        Field::Text => push_character_string(input.take()?.octets, out)?,
-        Field::Texts => {
+        Field::CharacterString => push_character_string(input.take()?.octets, out)?,
+        Field::CharacterStrings => {
             push_character_string(input.take()?.octets, out)?;
             while let Some(token) = input.take_optional() {
                 push_character_string(token.octets, out)?;
             }
         }
-        Field::LongText => push_unescaped(input.take()?.octets, out).ok_or(RdataFault::Text)?,
+        Field::QuotedText => push_unescaped(input.take()?.octets, out).ok_or(RdataFault::Text)?,
         Field::Tag => push_tag(input.take()?.octets, out)?,
-        Field::Base64 | Field::Base64OrNone => push_base64(field, input, out)?,
+        Field::Base64 | Field::Base64OrEmpty => push_base64(field, input, out)?,
         Field::Hex => {
             let octets = push_decoded(&HEXLOWER_PERMISSIVE, &input.take_joined(), out);
             if octets.ok_or(RdataFault::Encoding("hexadecimal digits"))? == 0 {

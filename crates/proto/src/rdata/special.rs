@@ -1,7 +1,7 @@
 //! Formats that a table row cannot describe. Each file measures, reads and writes one format or a
 //! group of related formats.
 
-mod chain;
+mod a6;
 mod gateway;
 mod host_identity;
 mod location;
@@ -11,7 +11,7 @@ mod small;
 
 use super::Field;
 use super::input::{Input, RdataFault};
-pub(super) use chain::name_start as chain_name_start;
+pub(super) use a6::name_start as a6_name_start;
 pub(super) use small::{algorithm_number, certificate_type};
 
 /// Returns the length of a special field at the start of `rest` in octets, or `None` if it is
@@ -24,22 +24,22 @@ pub(super) fn measure(field: Field, before: &[u8], rest: &[u8]) -> Option<usize>
         Field::GatewayType => gateway::measure_type(rest, false),
         Field::RelayType => gateway::measure_type(rest, true),
         Field::Gateway => gateway::measure(before, rest),
-        Field::Ipv6Chain => chain::measure(rest),
-        Field::HostIdentity => host_identity::measure(rest),
-        Field::OldBitmap => small::measure_old_bitmap(rest),
+        Field::A6Address => a6::measure(rest),
+        Field::HipFields => host_identity::measure(rest),
+        Field::NxtBitmap => small::measure_nxt_bitmap(rest),
         _ => None,
     }
 }
 
 /// Returns whether a well-formed field has a presentation form. Other fields are written in the
 /// generic form (RFC 3597 §5).
-pub(super) fn has_text(field: Field, octets: &[u8]) -> bool {
+pub(super) fn has_presentation_form(field: Field, octets: &[u8]) -> bool {
     match field {
-        Field::Location => location::has_text(octets),
-        Field::AddressPrefixes => prefixes::has_text(octets),
-        Field::ServiceParameters => service::has_text(octets),
-        Field::Ipv6Chain => chain::has_text(octets),
-        Field::OldBitmap => small::has_old_bitmap_text(octets),
+        Field::Location => location::has_presentation_form(octets),
+        Field::AddressPrefixes => prefixes::has_presentation_form(octets),
+        Field::ServiceParameters => service::has_presentation_form(octets),
+        Field::A6Address => a6::has_presentation_form(octets),
+        Field::NxtBitmap => small::has_nxt_presentation_form(octets),
         _ => true,
     }
 }
@@ -59,11 +59,11 @@ pub(super) fn read(
         Field::GatewayType => gateway::read_type(input, out),
         Field::RelayType => gateway::read_relay_type(input, out),
         Field::Gateway => gateway::read(input, start, out),
-        Field::Ipv6Chain => chain::read(input, out),
-        Field::HostIdentity => host_identity::read(input, out),
-        Field::OldBitmap => small::read_old_bitmap(input, out),
+        Field::A6Address => a6::read(input, out),
+        Field::HipFields => host_identity::read(input, out),
+        Field::NxtBitmap => small::read_nxt_bitmap(input, out),
         Field::HexPairs(count) => small::read_hex_pairs(count, input, out),
-        Field::Groups64 => small::read_groups(input, out),
+        Field::HexGroups64 => small::read_groups(input, out),
         // `read_field` reads all other fields itself.
         _ => Err(RdataFault::NeedsGeneric),
     }
@@ -78,11 +78,11 @@ pub(super) fn write(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8
         Field::ServiceParameters => service::write(octets, out),
         Field::RelayType => gateway::write_relay_type(octets, out),
         Field::Gateway => gateway::write(before, octets, out),
-        Field::Ipv6Chain => chain::write(octets, out),
-        Field::HostIdentity => host_identity::write(octets, out),
-        Field::OldBitmap => small::write_old_bitmap(octets, out),
+        Field::A6Address => a6::write(octets, out),
+        Field::HipFields => host_identity::write(octets, out),
+        Field::NxtBitmap => small::write_nxt_bitmap(octets, out),
         Field::HexPairs(_) => small::write_hex_pairs(octets, out),
-        Field::Groups64 => small::write_groups(octets, out),
+        Field::HexGroups64 => small::write_groups(octets, out),
         _ => {}
     }
 }

@@ -133,7 +133,7 @@ fn zero_octets_are_no_part_of_a_mnemonic() {
 }
 
 #[test]
-fn cut_or_lengthened_text_is_refused() {
+fn cut_or_lengthened_text_is_rejected() {
     // Types whose last field takes any number of tokens, or none.
     let open = [
         "TXT", "SPF", "AVC", "ISDN", "NSEC", "NSEC3", "NSEC5", "NXT", "CSYNC", "HIP", "SVCB", "HTTPS", "APL",

@@ -38,7 +38,7 @@ pub fn push_comment(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
 fn push_fields(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
-    if fields.is_empty() || push_each(fields, rdata, out).is_none() {
+    if fields.is_empty() || push_separated_fields(fields, rdata, out).is_none() {
         out.truncate(start);
         return false;
     }
@@ -48,18 +48,18 @@ fn push_fields(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) -> bool {
 /// Appends the fields, separated by spaces. Returns `None` if a field is malformed or has no
 /// presentation form, or if octets follow the last field. The caller then discards the partial
 /// output.
-fn push_each(fields: &[Field], rdata: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn push_separated_fields(fields: &[Field], rdata: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     let mut at = 0;
     for &field in fields {
         let (before, rest) = rdata.split_at(at);
         let octets = &rest[..field.measure(before, rest)?];
         at += octets.len();
-        if !special::has_text(field, octets) {
+        if !special::has_presentation_form(field, octets) {
             return None;
         }
         // A field without octets is omitted, except a gateway (`.`) and a long text (`""`).
-        if octets.is_empty() && !matches!(field, Field::Gateway | Field::LongText) {
+        if octets.is_empty() && !matches!(field, Field::Gateway | Field::QuotedText) {
             continue;
         }
         if out.len() > start {
@@ -81,7 +81,7 @@ fn push_generic(rdata: &[u8], out: &mut Vec<u8>) {
 
 fn push_field(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
     match (field, octets) {
-        (Field::Name { .. }, _) => push_name(NameRef::from_checked(octets), out),
+        (Field::Name { .. }, _) => push_name(NameRef::from_wire_unchecked(octets), out),
         (Field::U8 | Field::AlgorithmNumber | Field::GatewayType, [value]) => {
             push_decimal(u32::from(*value), out);
         }
@@ -89,7 +89,7 @@ fn push_field(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
             push_decimal(u32::from(u16::from_be_bytes([*a, *b])), out);
         }
         (Field::U32 | Field::Ttl, [a, b, c, d]) => push_decimal(u32::from_be_bytes([*a, *b, *c, *d]), out),
-        (Field::Time, [a, b, c, d]) => timestamp::push(u32::from_be_bytes([*a, *b, *c, *d]), out),
+        (Field::Timestamp, [a, b, c, d]) => timestamp::push(u32::from_be_bytes([*a, *b, *c, *d]), out),
         (Field::TypeNumber, [a, b]) => push_type(Rtype(u16::from_be_bytes([*a, *b])), out),
         (Field::Ipv4, [a, b, c, d]) => push_display(std::net::Ipv4Addr::new(*a, *b, *c, *d), out),
         (Field::Ipv6, _) => {
@@ -97,11 +97,11 @@ fn push_field(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
                 push_display(std::net::Ipv6Addr::from(octets), out);
             }
         }
-        (Field::Text, [_, text @ ..]) => push_quoted(text, out),
-        (Field::Texts, _) => push_texts(octets, out),
-        (Field::LongText, _) => push_quoted(octets, out),
+        (Field::CharacterString, [_, text @ ..]) => push_quoted(text, out),
+        (Field::CharacterStrings, _) => push_texts(octets, out),
+        (Field::QuotedText, _) => push_quoted(octets, out),
         (Field::Tag, [_, tag @ ..]) => out.extend_from_slice(tag),
-        (Field::Base64 | Field::Base64OrNone, _) => push_encoded(&BASE64, octets, out),
+        (Field::Base64 | Field::Base64OrEmpty, _) => push_encoded(&BASE64, octets, out),
         (Field::Hex, _) => push_encoded(&HEXUPPER, octets, out),
         (Field::Salt, [0]) => out.push(b'-'),
         (Field::Salt, [_, salt @ ..]) => push_encoded(&HEXUPPER, salt, out),

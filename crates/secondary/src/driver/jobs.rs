@@ -1,7 +1,7 @@
 //! Jobs of the driver: starts SOA queries and transfers as the limits permit, sends NOTIFY
 //! messages, and passes the results to the zone's machine.
 
-use super::outage::FailedStep;
+use super::outage::RoundStep;
 use super::{Driver, Task, Zone};
 use crate::error::ExchangeError;
 use crate::event::{Event, InboundOutcome};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Maximum number of NOTIFY messages without a response.
-const UNANSWERED_MAX: usize = 200;
+const UNANSWERED_NOTIFY_MAX: usize = 200;
 /// Maximum number of repetitions among these messages. So secondaries that are down do not delay
-/// first attempts to the others.
-const UNANSWERED_REPEATED_MAX: usize = 100;
+/// the first attempts to other secondaries.
+const UNANSWERED_REPETITIONS_MAX: usize = 100;
 
 /// The result of a task.
 pub(super) enum TaskResult {
@@ -27,8 +27,8 @@ pub(super) enum TaskResult {
     Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<Version, ExchangeError> },
     /// The result of a transfer.
     Transfer { zone: u64, task: u64, primary: SocketAddr, report: Report },
-    /// The response to a NOTIFY.
-    Announced { announcement: Box<OutgoingNotify>, answer: Result<Vec<u8>, ExchangeError> },
+    /// The response to a NOTIFY, or why there is none.
+    NotifyResponse { notify: Box<OutgoingNotify>, answer: Result<Vec<u8>, ExchangeError> },
 }
 
 /// Sends the result of a task, even if the task panics. So the driver never waits forever, and
@@ -70,22 +70,33 @@ fn prefix_primary(primary: SocketAddr, error: &str) -> String {
 /// Returns the result of a transfer from `primary` for the machine. `current` is the primary that
 /// now has the index of `primary` in the list. The machine attributes a rejection to this index. So
 /// if another primary has the index now, the result is [`InboundOutcome::NoLongerWanted`].
-fn attribute_outcome(ended: InboundOutcome, primary: SocketAddr, current: Option<&Remote>) -> InboundOutcome {
-    match ended {
+fn attribute_outcome(
+    outcome: InboundOutcome,
+    primary: SocketAddr,
+    current: Option<&Remote>,
+) -> InboundOutcome {
+    match outcome {
         InboundOutcome::Rejected { .. } | InboundOutcome::PublishFailed { .. }
             if current.is_none_or(|remote| remote.address != primary) =>
         {
             InboundOutcome::NoLongerWanted
         }
-        ended => ended,
+        outcome => outcome,
     }
 }
 
 impl Zone {
-    /// Records that `succeeded` succeeded, and logs it if the primary was failing. `is_due`:
-    /// whether a transfer from the primary follows.
-    fn record_success(&mut self, primary: SocketAddr, succeeded: FailedStep, is_due: bool, now: u64) {
-        if let Some(failed) = self.outages.record_success(primary, succeeded, is_due, now) {
+    /// Records that the step `succeeded` has succeeded. If the primary was failing, logs that it
+    /// answers again.
+    /// `transfer_follows`: whether a transfer from the primary follows.
+    fn record_success(
+        &mut self,
+        primary: SocketAddr,
+        succeeded: RoundStep,
+        transfer_follows: bool,
+        now: u64,
+    ) {
+        if let Some(failed) = self.outages.record_success(primary, succeeded, transfer_follows, now) {
             let zone = self.settings.apex.to_string();
             tracing::info!(
                 name: "primary-answers-again",
@@ -96,9 +107,10 @@ impl Zone {
 
     /// Logs a warning if the primary has an older serial than the local one.
     fn check_serial(&mut self, primary: SocketAddr, serial: Option<u32>) {
-        let (apex, held) = (&self.settings.apex, self.machine.local_soa());
-        if let Some((theirs, held)) = serial.zip(held)
-            && let Some(warning) = self.outdated_primaries.check_serial(apex, primary, theirs, held.serial)
+        let (apex, local_soa) = (&self.settings.apex, self.machine.local_soa());
+        if let Some((primary_serial, local_soa)) = serial.zip(local_soa)
+            && let Some(warning) =
+                self.outdated_primaries.check_serial(apex, primary, primary_serial, local_soa.serial)
         {
             tracing::warn!(name: "soa-warning", zone = %apex, peer = %primary, "zone {apex}: {warning}");
         }
@@ -121,14 +133,14 @@ impl Driver {
         let task = self.last_number;
         let Some(zone) = self.zones.get_mut(&number) else { return self.probes.release(primary) };
         let (settings, index) = (Arc::clone(&zone.settings), zone.primary);
-        let (host, options) = (Arc::clone(&self.host), Arc::clone(&self.options));
+        let (zone_store, options) = (Arc::clone(&self.zone_store), Arc::clone(&self.options));
         let on_panic =
-            TaskResult::Probe { zone: number, task, primary, outcome: Err(ExchangeError::BrokeOff) };
+            TaskResult::Probe { zone: number, task, primary, outcome: Err(ExchangeError::Panicked) };
         let guard = ResultGuard::new(self.result_sender.clone(), on_panic);
         let spawned = tokio::spawn(async move {
             let outcome = match settings.primaries.get(index) {
                 Some(remote) => {
-                    let primary = Peer { remote, keys: &host.keys(), options: &options };
+                    let primary = Peer { remote, keys: &zone_store.keys(), options: &options };
                     task::probe(&settings.apex, &primary).await
                 }
                 None => Err(ExchangeError::NoPrimary),
@@ -148,8 +160,8 @@ impl Driver {
             settings: Arc::clone(&zone.settings),
             primary: zone.primary,
             is_ixfr: zone.is_ixfr,
-            local_soa: zone.machine.local_soa().filter(|_| !zone.machine.takes_any_serial()),
-            host: Arc::clone(&self.host),
+            local_soa: zone.machine.local_soa().filter(|_| !zone.machine.accepts_any_serial()),
+            zone_store: Arc::clone(&self.zone_store),
             options: Arc::clone(&self.options),
             progress: Arc::clone(&progress),
         };
@@ -175,14 +187,14 @@ impl Driver {
         let now = self.now();
         match result {
             TaskResult::Probe { zone, task, primary, outcome } => {
-                let Some(zone_of) = self.end_task(zone, task) else { return };
-                zone_of.check_serial(primary, outcome.as_ref().ok().map(|version| version.serial));
+                let Some(entry) = self.end_task(zone, task) else { return };
+                entry.check_serial(primary, outcome.as_ref().ok().map(|version| version.serial));
                 let event = match outcome {
                     Ok(Version { serial, expire }) => Event::Serial { serial, expire },
                     Err(error) => {
-                        let zone = zone_of.settings.apex.to_string();
+                        let zone = entry.settings.apex.to_string();
                         let error = error.to_string();
-                        match zone_of.outages.record_failure(primary, FailedStep::Probe, &error, now) {
+                        match entry.outages.record_failure(primary, RoundStep::Probe, &error, now) {
                             Some(since) => tracing::warn!(
                                 name: "soa-query-failed",
                                 zone, peer = %primary, error, failing_seconds = since / 1000,
@@ -192,58 +204,53 @@ impl Driver {
                                 tracing::debug!(name: "soa-query-failed", zone, peer = %primary, error, "zone {zone}: SOA query to primary failed");
                             }
                         }
-                        zone_of.last_error = Some(prefix_primary(primary, &error));
+                        entry.last_error = Some(prefix_primary(primary, &error));
                         Event::ProbeFailed
                     }
                 };
                 let is_answered = event != Event::ProbeFailed;
-                zone_of.machine.handle_event(event, now);
+                entry.machine.handle_event(event, now);
                 if is_answered {
-                    zone_of.record_success(
-                        primary,
-                        FailedStep::Probe,
-                        zone_of.machine.is_transferring(),
-                        now,
-                    );
+                    entry.record_success(primary, RoundStep::Probe, entry.machine.is_transferring(), now);
                 }
-                if is_answered && zone_of.machine.failed_rounds() == 0 {
-                    zone_of.last_error = None;
+                if is_answered && entry.machine.failed_rounds() == 0 {
+                    entry.last_error = None;
                 }
                 self.probes.release(primary);
                 self.update_zone(zone);
             }
             TaskResult::Transfer { zone, task, primary, report } => {
-                let Some(zone_of) = self.end_task(zone, task) else { return };
-                let line = match (&report.ended, &report.error) {
+                let Some(entry) = self.end_task(zone, task) else { return };
+                let line = match (&report.outcome, &report.error) {
                     // A transfer of the whole zone follows.
-                    (InboundOutcome::IxfrFailed, _) if zone_of.is_ixfr => None,
+                    (InboundOutcome::IxfrFailed, _) if entry.is_ixfr => None,
                     (InboundOutcome::Failed | InboundOutcome::IxfrFailed, Some(error)) => {
-                        zone_of.outages.record_failure(primary, FailedStep::Transfer, &error.to_string(), now)
+                        entry.outages.record_failure(primary, RoundStep::Transfer, &error.to_string(), now)
                     }
                     (InboundOutcome::Failed | InboundOutcome::IxfrFailed, None) => None,
                     // The primary sent a version, whatever verification found.
                     _ => {
-                        zone_of.record_success(primary, FailedStep::Transfer, false, now);
+                        entry.record_success(primary, RoundStep::Transfer, false, now);
                         None
                     }
                 };
-                report.log(&zone_of.settings.apex, primary, line);
-                if let InboundOutcome::UpToDate { serial } = report.ended {
-                    zone_of.check_serial(primary, Some(serial));
+                report.log(&entry.settings.apex, primary, line);
+                if let InboundOutcome::UpToDate { serial } = report.outcome {
+                    entry.check_serial(primary, Some(serial));
                 }
-                zone_of.last_error =
+                entry.last_error =
                     report.error.as_ref().map(|error| prefix_primary(primary, &error.to_string()));
-                let ended =
-                    attribute_outcome(report.ended, primary, zone_of.settings.primaries.get(zone_of.primary));
-                let event = Event::Transferred { ended, expire: report.expire };
-                zone_of.machine.handle_event(event, now);
+                let outcome =
+                    attribute_outcome(report.outcome, primary, entry.settings.primaries.get(entry.primary));
+                let event = Event::Transferred { outcome, expire: report.expire };
+                entry.machine.handle_event(event, now);
                 self.transfers.release(primary);
                 self.update_zone(zone);
                 self.count(|counts| report.add_to(counts));
             }
-            TaskResult::Announced { announcement, answer } => {
-                self.unanswered_notify[usize::from(announcement.is_repeated)] -= 1;
-                self.handle_notify_response(&announcement, answer, now);
+            TaskResult::NotifyResponse { notify, answer } => {
+                self.unanswered_notify[usize::from(notify.is_repeated)] -= 1;
+                self.handle_notify_response(&notify, answer, now);
             }
         }
     }
@@ -261,37 +268,39 @@ impl Driver {
     /// a first attempt may be sent, `Some(true)` if a repetition may be sent too.
     pub(super) const fn may_send_notify(&self) -> Option<bool> {
         let [first, repeated] = self.unanswered_notify;
-        if first + repeated < UNANSWERED_MAX { Some(repeated < UNANSWERED_REPEATED_MAX) } else { None }
+        if first + repeated < UNANSWERED_NOTIFY_MAX {
+            Some(repeated < UNANSWERED_REPETITIONS_MAX)
+        } else {
+            None
+        }
     }
 
     /// Sends the NOTIFY messages that are due, as the limits permit.
     pub(super) fn send_notify_messages(&mut self) {
         while let Some(may_repeat) = self.may_send_notify()
-            && let Some(announcement) = self.notify_queue.poll(self.now(), may_repeat)
+            && let Some(notify) = self.notify_queue.poll(self.now(), may_repeat)
         {
-            self.unanswered_notify[usize::from(announcement.is_repeated)] += 1;
-            let (host, options) = (Arc::clone(&self.host), Arc::clone(&self.options));
-            let announcement = Box::new(announcement);
-            let on_panic = TaskResult::Announced {
-                announcement: announcement.clone(),
-                answer: Err(ExchangeError::BrokeOff),
-            };
+            self.unanswered_notify[usize::from(notify.is_repeated)] += 1;
+            let (zone_store, options) = (Arc::clone(&self.zone_store), Arc::clone(&self.options));
+            let notify = Box::new(notify);
+            let on_panic =
+                TaskResult::NotifyResponse { notify: notify.clone(), answer: Err(ExchangeError::Panicked) };
             let guard = ResultGuard::new(self.result_sender.clone(), on_panic);
             tokio::spawn(async move {
-                let answer = task::announce(&announcement, &host.keys(), &options).await;
-                guard.send(TaskResult::Announced { announcement, answer });
+                let answer = task::send_notify(&notify, &zone_store.keys(), &options).await;
+                guard.send(TaskResult::NotifyResponse { notify, answer });
             });
         }
     }
 
     fn handle_notify_response(
         &mut self,
-        announcement: &OutgoingNotify,
+        notify: &OutgoingNotify,
         answer: Result<Vec<u8>, ExchangeError>,
         now: u64,
     ) {
-        let outcome = self.notify_queue.handle_response(announcement.ticket, answer.as_deref().ok(), now);
-        let (zone, peer) = (&announcement.apex, announcement.remote.address);
+        let outcome = self.notify_queue.handle_response(notify.ticket, answer.as_deref().ok(), now);
+        let (zone, peer) = (&notify.apex, notify.remote.address);
         let result = match outcome {
             Some(NotifyOutcome::Acknowledged) => Some(NotifyResult::Acknowledged),
             Some(NotifyOutcome::Refused(rcode)) => Some(NotifyResult::Refused(rcode)),
@@ -299,7 +308,7 @@ impl Driver {
             Some(NotifyOutcome::Waiting) | None => None,
         };
         if let Some(result) = result {
-            self.options.secondaries.note_result(zone, peer, result, seconds_now());
+            self.options.secondaries.record_result(zone, peer, result, seconds_now());
         }
         match outcome {
             Some(NotifyOutcome::Acknowledged) => {
@@ -311,7 +320,7 @@ impl Driver {
                 self.count(|counts| counts.notify_refused += 1);
             }
             Some(NotifyOutcome::GivenUp) => {
-                let error = answer.err().unwrap_or(ExchangeError::Nonsense);
+                let error = answer.err().unwrap_or(ExchangeError::InvalidResponse);
                 tracing::warn!(name: "notify-not-acknowledged", %zone, %peer, %error, "zone {zone}: secondary did not acknowledge NOTIFY");
                 self.count(|counts| counts.notify_unanswered += 1);
             }

@@ -9,9 +9,9 @@ const HOUR_MS: u64 = 3_600_000;
 /// Milliseconds from the first failure to the third log line, and from there to each further one.
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// The step that failed.
+/// A step of a round with one primary, which can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FailedStep {
+pub(super) enum RoundStep {
     /// The SOA query.
     Probe,
     /// The transfer.
@@ -24,7 +24,7 @@ struct Outage {
     /// Time of the first failure, in milliseconds since 1970.
     since: u64,
     /// The step that failed last.
-    last_step: FailedStep,
+    last_step: RoundStep,
     /// The last error.
     error: String,
     /// Number of log lines so far.
@@ -32,7 +32,7 @@ struct Outage {
 }
 
 impl Outage {
-    /// Time of the next line: at the first failure, after an hour, and after each day.
+    /// Time of the next log line: the first failure, an hour after it, and each day after it.
     const fn next_line_at(&self) -> u64 {
         self.since
             + match self.lines {
@@ -57,7 +57,7 @@ impl Outages {
     pub(super) fn record_failure(
         &mut self,
         primary: SocketAddr,
-        step: FailedStep,
+        step: RoundStep,
         error: &str,
         now: u64,
     ) -> Option<u64> {
@@ -76,16 +76,17 @@ impl Outages {
 
     /// Records at `now` that a step succeeded. If this ends the failures of the primary, returns
     /// the milliseconds since the first failure. An SOA response does not end failures of transfers
-    /// if a transfer follows (`is_due`), because that transfer shows whether the failure continues.
+    /// if a transfer follows (`transfer_follows`), because that transfer shows whether the failure
+    /// continues.
     pub(super) fn record_success(
         &mut self,
         primary: SocketAddr,
-        succeeded: FailedStep,
-        is_due: bool,
+        succeeded: RoundStep,
+        transfer_follows: bool,
         now: u64,
     ) -> Option<u64> {
         let outage = self.failing.get(&primary)?;
-        if succeeded == FailedStep::Probe && outage.last_step == FailedStep::Transfer && is_due {
+        if succeeded == RoundStep::Probe && outage.last_step == RoundStep::Transfer && transfer_follows {
             return None;
         }
         let since = outage.since;
@@ -132,26 +133,26 @@ mod tests {
     fn a_failure_that_lasts_is_logged_at_once_after_an_hour_and_each_day() {
         let mut outages = Outages::default();
         let minutes = (0..3 * 1440).step_by(10).filter(|minute| {
-            outages.record_failure(primary(), FailedStep::Probe, "timeout", NOW + minute * 60_000).is_some()
+            outages.record_failure(primary(), RoundStep::Probe, "timeout", NOW + minute * 60_000).is_some()
         });
         assert_eq!(minutes.collect::<Vec<u64>>(), [0, 60, 1440, 2880]);
         assert_eq!(
-            outages.record_success(primary(), FailedStep::Probe, false, NOW + 3 * DAY_MS),
+            outages.record_success(primary(), RoundStep::Probe, false, NOW + 3 * DAY_MS),
             Some(3 * DAY_MS)
         );
-        assert_eq!(outages.record_success(primary(), FailedStep::Probe, false, NOW + 3 * DAY_MS), None);
+        assert_eq!(outages.record_success(primary(), RoundStep::Probe, false, NOW + 3 * DAY_MS), None);
         assert_eq!(
-            outages.record_failure(primary(), FailedStep::Probe, "timeout", NOW + 3 * DAY_MS),
+            outages.record_failure(primary(), RoundStep::Probe, "timeout", NOW + 3 * DAY_MS),
             Some(0),
             "another one"
         );
         // If a server is queried less often, each query logs one line.
         assert_eq!(
-            outages.record_failure(primary(), FailedStep::Probe, "timeout", NOW + 9 * DAY_MS),
+            outages.record_failure(primary(), RoundStep::Probe, "timeout", NOW + 9 * DAY_MS),
             Some(6 * DAY_MS)
         );
         assert_eq!(
-            outages.record_failure(primary(), FailedStep::Probe, "timeout", NOW + 10 * DAY_MS - 1),
+            outages.record_failure(primary(), RoundStep::Probe, "timeout", NOW + 10 * DAY_MS - 1),
             None
         );
     }
@@ -161,14 +162,14 @@ mod tests {
         let mut outages = Outages::default();
         for round in 0..6 {
             let now = NOW + round * 60_000;
-            assert_eq!(outages.record_success(primary(), FailedStep::Probe, true, now), None);
-            let line = outages.record_failure(primary(), FailedStep::Transfer, "connection reset", now);
+            assert_eq!(outages.record_success(primary(), RoundStep::Probe, true, now), None);
+            let line = outages.record_failure(primary(), RoundStep::Transfer, "connection reset", now);
             assert_eq!(line.is_some(), round == 0);
         }
         let listed: Vec<_> = outages.list().collect();
         assert_eq!(listed, [(primary(), NOW, "connection reset")]);
-        assert!(outages.record_success(primary(), FailedStep::Probe, false, NOW + DAY_MS).is_some());
-        outages.record_failure(primary(), FailedStep::Transfer, "connection reset", NOW);
+        assert!(outages.record_success(primary(), RoundStep::Probe, false, NOW + DAY_MS).is_some());
+        outages.record_failure(primary(), RoundStep::Transfer, "connection reset", NOW);
         outages.retain(|_| false);
         assert_eq!(outages.list().count(), 0);
     }

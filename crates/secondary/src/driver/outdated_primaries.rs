@@ -15,42 +15,50 @@ pub(super) struct OutdatedPrimaries {
 }
 
 impl OutdatedPrimaries {
-    /// Compares `theirs`, the serial of a primary, with the local serial `held`. Returns a warning
-    /// if the primary is outdated, once for each pair of serials.
+    /// Compares `primary_serial`, the serial of a primary, with the local serial `local_serial`.
+    /// Returns a warning if the primary is outdated, once for each pair of serials.
     pub(super) fn check_serial(
         &mut self,
         apex: &Name,
         primary: SocketAddr,
-        theirs: u32,
-        held: u32,
+        primary_serial: u32,
+        local_serial: u32,
     ) -> Option<String> {
-        // Serials that cannot be compared count as older, because that version is not transferred
-        // either.
-        if matches!(serial::compare(theirs, held), Some(Ordering::Equal | Ordering::Greater)) {
+        // RFC 1982 defines no order for serials that differ by 2^31. Such a primary counts as
+        // outdated too, because its version is not transferred either.
+        if matches!(serial::compare(primary_serial, local_serial), Some(Ordering::Equal | Ordering::Greater))
+        {
             self.serials.remove(&primary);
             return None;
         }
-        let is_new = self.serials.insert(primary, (theirs, held)) != Some((theirs, held));
-        is_new.then(|| describe(apex, primary, theirs, held))
+        let is_new = self.serials.insert(primary, (primary_serial, local_serial))
+            != Some((primary_serial, local_serial));
+        is_new.then(|| describe(apex, primary, primary_serial, local_serial))
     }
 
-    /// Removes entries for another local serial than `held`, and for servers that are not primaries
-    /// any more.
-    pub(super) fn retain(&mut self, held: Option<u32>, is_primary: impl Fn(SocketAddr) -> bool) {
-        self.serials.retain(|primary, (_, ours)| Some(*ours) == held && is_primary(*primary));
+    /// Removes entries for another local serial than `local_serial`, and for servers that are not
+    /// primaries any more.
+    pub(super) fn retain(&mut self, local_serial: Option<u32>, is_primary: impl Fn(SocketAddr) -> bool) {
+        self.serials.retain(|primary, (_, recorded_local_serial)| {
+            Some(*recorded_local_serial) == local_serial && is_primary(*primary)
+        });
     }
 
     /// Returns the warning for each outdated primary.
     pub(super) fn warnings(&self, apex: &Name) -> Vec<String> {
         let serials = self.serials.iter();
-        serials.map(|(primary, (theirs, held))| describe(apex, *primary, *theirs, *held)).collect()
+        serials
+            .map(|(primary, (primary_serial, local_serial))| {
+                describe(apex, *primary, *primary_serial, *local_serial)
+            })
+            .collect()
     }
 }
 
 /// Returns the text of the warning.
-fn describe(apex: &Name, primary: SocketAddr, theirs: u32, held: u32) -> String {
+fn describe(apex: &Name, primary: SocketAddr, primary_serial: u32, local_serial: u32) -> String {
     format!(
-        "primary {primary} has serial {theirs}, which is not higher than the local serial {held} (RFC 1982): not transferring this version; \
+        "primary {primary} has serial {primary_serial}, which is not higher than the local serial {local_serial} (RFC 1982): not transferring this version; \
          increase the serial on the primary, or transfer the version with `nonesuch ctl zone retransfer {apex}`"
     )
 }
@@ -81,9 +89,9 @@ mod tests {
         assert_eq!(outdated.warnings(&apex).len(), 1);
         outdated.check_serial(&apex, one, 21, 20);
         assert!(outdated.warnings(&apex).is_empty());
-        for (held, primary) in [(Some(7), one), (Some(20), other), (None, one)] {
+        for (local_serial, primary) in [(Some(7), one), (Some(20), other), (None, one)] {
             outdated.check_serial(&apex, one, 7, 20);
-            outdated.retain(held, |found| found == primary);
+            outdated.retain(local_serial, |found| found == primary);
             assert!(outdated.warnings(&apex).is_empty());
         }
     }

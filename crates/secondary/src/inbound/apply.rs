@@ -5,11 +5,11 @@ use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::change::{ChangeError, SerialRule};
 use nonesuch_zone::{ChangeSet, Contents, Node, NodesBuilder, Rrset};
 
-/// Limit of the octets copied while the steps are applied, as a multiple of the octets of the zone
-/// and the steps.
-const COPIES: u64 = 8;
-/// Octets that may always be copied.
-const MIN_COPIED: u64 = 64 << 20;
+/// Maximum of the octets copied while the steps are applied, as a multiple of the octets of the
+/// zone and the steps.
+const COPY_FACTOR: u64 = 8;
+/// Number of octets that may always be copied, however small the zone and the steps are.
+const ALWAYS_PERMITTED_OCTETS: u64 = 64 << 20;
 
 /// Why the steps cannot be applied. The caller transfers the whole zone instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum IxfrApplyError {
         "applying the incremental transfer copies more than {octets} octets: transferring the whole zone instead"
     )]
     TooMuchCopied {
-        /// The limit. The limit.
+        /// The limit in octets.
         octets: u64,
     },
 }
@@ -49,7 +49,7 @@ struct CopyBudget {
 impl CopyBudget {
     fn new(old: &Contents, steps: &[ChangeSet]) -> Self {
         let octets = old.octets() + steps.iter().map(step_octets).sum::<u64>();
-        Self { limit: octets.saturating_mul(COPIES).max(MIN_COPIED), copied: 0 }
+        Self { limit: octets.saturating_mul(COPY_FACTOR).max(ALWAYS_PERMITTED_OCTETS), copied: 0 }
     }
 
     /// Deducts `octets` from the budget.
@@ -85,13 +85,14 @@ fn step_octets(step: &ChangeSet) -> u64 {
 pub fn apply_steps(old: &Contents, steps: &[ChangeSet]) -> Result<(Contents, ChangeSet), IxfrApplyError> {
     let mut budget = CopyBudget::new(old, steps);
     let names = touched_names(steps);
-    let before = pick(old, &names);
+    let before = select_nodes(old, &names);
     let after = apply_each(before.clone(), steps, &mut budget)?;
     let change = ChangeSet::between(&before, &after, |_| true);
-    Ok((splice(old, &names, &after), change))
+    Ok((replace_nodes(old, &names, &after), change))
 }
 
-/// Returns `old` after all steps. `old` has few names that no step changes.
+/// Returns `old` after all steps. The cost is low only if most names of `old` are changed by a
+/// step.
 fn apply_each(
     old: Contents,
     steps: &[ChangeSet],
@@ -112,26 +113,30 @@ fn apply_each(
     }
 }
 
-/// Checks that the TTLs of all remaining records in the RRsets that `step` changes are known. In an
-/// RRset with different TTLs, it is unknown which records had a TTL above the lowest.
+/// Checks that the TTLs of all records that remain in the RRsets that `step` changes are known. In
+/// an RRset with different TTLs, they are not: the zone stores only the lowest TTL.
+///
+/// # Errors
+/// [`IxfrApplyError::DifferentTtls`].
 fn check_ttls(old: &Contents, step: &ChangeSet) -> Result<(), IxfrApplyError> {
     let mut at = 0;
     for touched in step.touched() {
         let node = match old.find_from(at, touched.name()) {
             Ok(node) => node,
-            Err(place) => {
-                at = place;
+            Err(index) => {
+                at = index;
                 continue;
             }
         };
         at = node.index();
-        let unclear = node.rrsets().find(|here| {
-            let [removed, added] = [touched.removed(), touched.added()].map(|side| same_rrset(side, *here));
+        let ambiguous = node.rrsets().find(|here| {
+            let [removed, added] =
+                [touched.removed(), touched.added()].map(|side| matching_rrset(side, *here));
             let is_mixed = [Some(*here), removed].into_iter().flatten().any(Rrset::has_mixed_ttls);
             let stays = removed.is_none_or(|removed| removed.count() < here.count());
             is_mixed && stays && (removed.is_some() || added.is_some())
         });
-        if let Some(rrset) = unclear {
+        if let Some(rrset) = ambiguous {
             return Err(IxfrApplyError::DifferentTtls { owner: node.name().to_name(), rtype: rrset.rtype() });
         }
     }
@@ -140,7 +145,7 @@ fn check_ttls(old: &Contents, step: &ChangeSet) -> Result<(), IxfrApplyError> {
 
 /// Returns the RRset of `side` with the type of `here`. `side`: the removals or the additions of a
 /// step.
-fn same_rrset<'c>(side: Option<Node<'c>>, here: Rrset<'_>) -> Option<Rrset<'c>> {
+fn matching_rrset<'c>(side: Option<Node<'c>>, here: Rrset<'_>) -> Option<Rrset<'c>> {
     side?.rrsets().find(|rrset| (rrset.rtype(), rrset.covered()) == (here.rtype(), here.covered()))
 }
 
@@ -150,15 +155,15 @@ fn apply_where_touched(
     budget: &mut CopyBudget,
 ) -> Result<Contents, IxfrApplyError> {
     let names = touched_names(steps);
-    let picked = pick(&old, &names);
-    budget.take(picked.octets())?;
-    if picked.octets() > old.octets() / 2 {
-        drop((picked, names));
+    let selected = select_nodes(&old, &names);
+    budget.take(selected.octets())?;
+    if selected.octets() > old.octets() / 2 {
+        drop((selected, names));
         return apply_each(old, steps, budget);
     }
-    let after = apply_each(picked, steps, budget)?;
+    let after = apply_each(selected, steps, budget)?;
     budget.take(old.octets())?;
-    Ok(splice(&old, &names, &after))
+    Ok(replace_nodes(&old, &names, &after))
 }
 
 /// Returns the names that the steps change, in canonical order.
@@ -171,41 +176,41 @@ fn touched_names(steps: &[ChangeSet]) -> Vec<Name> {
 }
 
 /// Returns only the nodes of `names`.
-fn pick(old: &Contents, names: &[Name]) -> Contents {
-    let mut run = NodesBuilder::default();
+fn select_nodes(old: &Contents, names: &[Name]) -> Contents {
+    let mut nodes = NodesBuilder::default();
     let mut at = 0;
     for name in names {
         at = match old.find_from(at, name.view()) {
             Ok(node) => {
-                run.push_node(node);
+                nodes.push_node(node);
                 node.index() + 1
             }
-            Err(place) => place,
+            Err(index) => index,
         };
     }
-    Contents::from_parts(old.apex(), vec![run])
+    Contents::from_parts(old.apex(), vec![nodes])
 }
 
 /// Returns `old` with the nodes of `names` replaced by those in `part`.
-fn splice(old: &Contents, names: &[Name], part: &Contents) -> Contents {
-    let mut run = NodesBuilder::default();
+fn replace_nodes(old: &Contents, names: &[Name], part: &Contents) -> Contents {
+    let mut nodes = NodesBuilder::default();
     let (mut at, mut next) = (0, 0);
     for name in names {
-        let (place, behind) = match old.find_from(at, name.view()) {
+        let (index, end) = match old.find_from(at, name.view()) {
             Ok(node) => (node.index(), node.index() + 1),
-            Err(place) => (place, place),
+            Err(index) => (index, index),
         };
-        run.push_nodes(old, at..place);
-        at = behind;
-        if is_at(part, next, name.view()) {
-            run.push_node(part.node(next));
+        nodes.push_nodes(old, at..index);
+        at = end;
+        if has_name_at(part, next, name.view()) {
+            nodes.push_node(part.node(next));
             next += 1;
         }
     }
-    run.push_nodes(old, at..old.node_count());
-    Contents::from_parts(part.apex(), vec![run])
+    nodes.push_nodes(old, at..old.node_count());
+    Contents::from_parts(part.apex(), vec![nodes])
 }
 
-fn is_at(part: &Contents, index: usize, name: NameRef<'_>) -> bool {
+fn has_name_at(part: &Contents, index: usize, name: NameRef<'_>) -> bool {
     index < part.node_count() && part.node(index).name() == name
 }

@@ -42,9 +42,9 @@ pub enum InboundError {
     /// The steps of an incremental transfer are not consecutive.
     #[error("the incremental transfer is out of order: serial {to} follows serial {from}")]
     Order {
-        /// The serial before.
+        /// The serial before the step.
         from: u32,
-        /// The serial after.
+        /// The serial after the step.
         to: u32,
     },
     /// Records follow the end of the transfer.
@@ -98,7 +98,7 @@ impl InboundError {
     /// transfer. This holds if the primary responds, but does not support IXFR or responds to it
     /// incorrectly.
     #[must_use]
-    pub const fn may_be_had_whole(&self) -> bool {
+    pub const fn may_succeed_as_axfr(&self) -> bool {
         !matches!(self, Self::TooManyRecords { .. } | Self::TooLarge { .. } | Self::Truncated { .. })
     }
 }

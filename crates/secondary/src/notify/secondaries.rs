@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Maximum number of recorded pairs of a zone and a secondary.
-const MOST: usize = 65_536;
+const ENTRIES_MAX: usize = 65_536;
 
 /// The result of the last NOTIFY to a secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Zones {
         removed
     }
 
-    fn of_address(&mut self, apex: &Name, address: IpAddr) -> impl Iterator<Item = &mut SecondaryStatus> {
+    fn entries_of(&mut self, apex: &Name, address: IpAddr) -> impl Iterator<Item = &mut SecondaryStatus> {
         let address = address.to_canonical();
         let of_zone = self.by_apex.get_mut(apex).map_or(&mut [][..], Vec::as_mut_slice);
         of_zone.iter_mut().filter(move |entry| entry.address.ip().to_canonical() == address)
@@ -115,13 +115,14 @@ impl Secondaries {
     }
 
     /// Records that NOTIFY messages for this serial are sent to `addresses`, and removes all other
-    /// secondaries of the zone. The recorded queries and transfers of `addresses` are kept.
-    pub fn notify(&self, apex: &Name, addresses: &[SocketAddr], serial: Option<u32>, at: u64) {
+    /// secondaries of the zone. The recorded queries and transfers of `addresses` are kept. `at` is
+    /// the time in seconds since 1970, also in the other functions.
+    pub fn record_notify(&self, apex: &Name, addresses: &[SocketAddr], serial: Option<u32>, at: u64) {
         let mut zones = self.lock();
         let known = zones.remove(apex);
-        let room = MOST.saturating_sub(zones.entries);
+        let free_entries = ENTRIES_MAX.saturating_sub(zones.entries);
         let notify = LastNotify { result: NotifyResult::Waiting, serial, at };
-        let entries = addresses.iter().take(room).map(|address| {
+        let entries = addresses.iter().take(free_entries).map(|address| {
             let known = known.iter().find(|entry| entry.address == *address);
             let new = SecondaryStatus { address: *address, notify, query: None, transfer: None };
             known.map_or(new, |known| SecondaryStatus { notify, ..*known })
@@ -132,7 +133,7 @@ impl Secondaries {
     }
 
     /// Records the result of the last NOTIFY to one secondary.
-    pub fn note_result(&self, apex: &Name, address: SocketAddr, result: NotifyResult, at: u64) {
+    pub fn record_result(&self, apex: &Name, address: SocketAddr, result: NotifyResult, at: u64) {
         let mut zones = self.lock();
         let entries = zones.by_apex.get_mut(apex).map_or(&mut [][..], Vec::as_mut_slice);
         if let Some(entry) = entries.iter_mut().find(|entry| entry.address == address) {
@@ -142,13 +143,13 @@ impl Secondaries {
 
     /// Records a query, with the serial that it contains. Does not wait: if another thread uses the
     /// table, the query is not recorded.
-    pub fn note_query(&self, apex: &Name, client: IpAddr, serial: Option<u32>, at: u64) {
+    pub fn record_query(&self, apex: &Name, client: IpAddr, serial: Option<u32>, at: u64) {
         let mut zones = match self.zones.try_lock() {
             Ok(zones) => zones,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        for entry in zones.of_address(apex, client) {
+        for entry in zones.entries_of(apex, client) {
             // An SOA query contains no serial, so the last known serial is kept.
             let serial = serial.or_else(|| entry.query.and_then(|query| query.serial));
             entry.query = Some(LastQuery { serial, at });
@@ -156,8 +157,8 @@ impl Secondaries {
     }
 
     /// Records a complete transfer of this serial.
-    pub fn note_transfer(&self, apex: &Name, client: IpAddr, serial: u32, at: u64) {
-        for entry in self.lock().of_address(apex, client) {
+    pub fn record_transfer(&self, apex: &Name, client: IpAddr, serial: u32, at: u64) {
+        for entry in self.lock().entries_of(apex, client) {
             entry.transfer = Some(LastTransfer { serial, at });
         }
     }
@@ -195,16 +196,16 @@ mod tests {
     #[test]
     fn what_a_notified_secondary_does_is_shown_and_what_others_do_is_not() {
         let (secondaries, apex) = (Secondaries::default(), name("example."));
-        secondaries.notify(&apex, &[address(1), address(2)], Some(7), 100);
-        secondaries.note_result(&apex, address(1), NotifyResult::Acknowledged, 101);
-        secondaries.note_result(&apex, address(3), NotifyResult::Acknowledged, 101);
+        secondaries.record_notify(&apex, &[address(1), address(2)], Some(7), 100);
+        secondaries.record_result(&apex, address(1), NotifyResult::Acknowledged, 101);
+        secondaries.record_result(&apex, address(3), NotifyResult::Acknowledged, 101);
         // As IPv4-mapped IPv6 address too (RFC 4291 §2.5.5.2).
         let IpAddr::V4(one) = address(1).ip() else { unreachable!() };
-        secondaries.note_query(&apex, one.to_ipv6_mapped().into(), Some(6), 102);
-        secondaries.note_query(&apex, address(1).ip(), None, 103);
-        secondaries.note_transfer(&apex, address(1).ip(), 7, 104);
-        secondaries.note_transfer(&apex, address(3).ip(), 7, 104);
-        secondaries.note_query(&name("other."), address(1).ip(), None, 103);
+        secondaries.record_query(&apex, one.to_ipv6_mapped().into(), Some(6), 102);
+        secondaries.record_query(&apex, address(1).ip(), None, 103);
+        secondaries.record_transfer(&apex, address(1).ip(), 7, 104);
+        secondaries.record_transfer(&apex, address(3).ip(), 7, 104);
+        secondaries.record_query(&name("other."), address(1).ip(), None, 103);
         let [first, second] = secondaries.of_zone(&apex)[..] else { panic!("two") };
         let notify = LastNotify { result: NotifyResult::Acknowledged, serial: Some(7), at: 101 };
         assert_eq!(
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!((second.notify, second.query, second.transfer), (notify, None, None));
         // At the next version, queries and transfers are kept, and a secondary that is not
         // configured any more is removed.
-        secondaries.notify(&apex, &[address(1)], Some(8), 200);
+        secondaries.record_notify(&apex, &[address(1)], Some(8), 200);
         let [first] = secondaries.of_zone(&apex)[..] else { panic!("one") };
         assert_eq!((first.notify.serial, first.transfer.map(|transfer| transfer.serial)), (Some(8), Some(7)));
         secondaries.retain(&apex, &[]);
@@ -230,11 +231,11 @@ mod tests {
     #[test]
     fn the_number_of_entries_is_bounded() {
         let secondaries = Secondaries::default();
-        let addresses: Vec<SocketAddr> = (0..MOST / 2 + 1).map(address).collect();
+        let addresses: Vec<SocketAddr> = (0..ENTRIES_MAX / 2 + 1).map(address).collect();
         for zone in ["a.", "b.", "c.", "b."] {
-            secondaries.notify(&name(zone), &addresses, None, 1);
-            assert!(secondaries.lock().entries <= MOST);
+            secondaries.record_notify(&name(zone), &addresses, None, 1);
+            assert!(secondaries.lock().entries <= ENTRIES_MAX);
         }
-        assert_eq!(secondaries.lock().entries, MOST);
+        assert_eq!(secondaries.lock().entries, ENTRIES_MAX);
     }
 }

@@ -41,7 +41,7 @@ fn answer(message: &[u8], standing: NotifyRole) -> (Option<ReceivedNotify>, Vec<
 #[test]
 fn what_is_sent_is_understood() {
     let message = composed(7);
-    let (notified, out) = answer(&message, NotifyRole::Secondary { allows: true });
+    let (notified, out) = answer(&message, NotifyRole::Secondary { is_sender_permitted: true });
     assert_eq!(notified, Some(ReceivedNotify { apex: apex(), serial: Some(7), sender: sender() }));
     let header = Header::read(&out).unwrap();
     assert_eq!((header.id, header.opcode(), header.rcode()), (0x0102, opcode::NOTIFY, Rcode::NOERROR));
@@ -54,8 +54,11 @@ fn what_is_sent_is_understood() {
 #[test]
 fn senders_and_zones_are_told_apart() {
     let message = composed(7);
-    let cases =
-        [(NotifyRole::NotServed, 9), (NotifyRole::Primary, 9), (NotifyRole::Secondary { allows: false }, 5)];
+    let cases = [
+        (NotifyRole::NotServed, 9),
+        (NotifyRole::Primary, 9),
+        (NotifyRole::Secondary { is_sender_permitted: false }, 5),
+    ];
     for (standing, rcode) in cases {
         let (notified, out) = answer(&message, standing);
         assert_eq!(notified, None);
@@ -68,14 +71,14 @@ fn the_serial_is_a_hint_that_may_be_missing() {
     let mut message = composed(7);
     message.truncate(HEADER + 13);
     message[7] = 0;
-    let (notified, _) = answer(&message, NotifyRole::Secondary { allows: true });
+    let (notified, _) = answer(&message, NotifyRole::Secondary { is_sender_permitted: true });
     assert_eq!(notified.unwrap().serial, None);
 }
 
 #[test]
 fn malformed_messages_get_formerr_and_responses_nothing() {
     let whole = composed(7);
-    let allowed = NotifyRole::Secondary { allows: true };
+    let allowed = NotifyRole::Secondary { is_sender_permitted: true };
     for end in HEADER..whole.len() {
         let (notified, out) = answer(&whole[..end], allowed);
         assert_eq!(notified, None, "{end}");
@@ -98,7 +101,7 @@ fn malformed_messages_get_formerr_and_responses_nothing() {
 /// Returns the response of a secondary to a message.
 fn acknowledge(message: &[u8], rcode: u8) -> Vec<u8> {
     let mut out = Vec::new();
-    handle(message, sender(), |_| NotifyRole::Secondary { allows: true }, &mut out);
+    handle(message, sender(), |_| NotifyRole::Secondary { is_sender_permitted: true }, &mut out);
     out[3] = rcode;
     out
 }
@@ -226,7 +229,7 @@ proptest! {
         if message.len() > 2 {
             message[2] = 4 << 3;
         }
-        let (_, out) = answer(&message, NotifyRole::Secondary { allows: true });
+        let (_, out) = answer(&message, NotifyRole::Secondary { is_sender_permitted: true });
         prop_assert!(out.len() <= message.len().max(HEADER));
     }
 }

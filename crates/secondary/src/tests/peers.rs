@@ -1,7 +1,7 @@
 //! Tests with NSD, Knot DNS and BIND as primaries: whole zones, incremental transfers, NOTIFY,
 //! TSIG. A test is skipped if the server is not installed.
 
-use super::primary::Shelf;
+use super::primary::TestStore;
 use crate::error::ExchangeError;
 use crate::notify::{NotifyRole, handle};
 use crate::{SecondaryZone, Transfers, TransfersOptions, ZoneStore};
@@ -107,7 +107,7 @@ impl Peer {
         notified: u16,
         configure: impl Fn(&str, u16, u16) -> (String, Vec<String>),
     ) -> Option<Self> {
-        let path = nonesuch_testing::locate(program)?;
+        let path = nonesuch_testing::locate_program(program)?;
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
         std::fs::write(folder.path().join("zone"), text(1)).unwrap();
@@ -178,9 +178,9 @@ impl Ear {
         Self { port, udp, tcp }
     }
 
-    fn listen(&self, transfers: &Transfers, keys: &TsigKeys, is_over: &AtomicBool) {
+    fn listen(&self, transfers: &Transfers, keys: &TsigKeys, is_stopped: &AtomicBool) {
         let mut buffer = [0; 4096];
-        while !is_over.load(SeqCst) {
+        while !is_stopped.load(SeqCst) {
             if let Ok((length, sender)) = self.udp.recv_from(&mut buffer) {
                 self.udp.send_to(&hear(&buffer[..length], sender, transfers, keys), sender).unwrap();
             }
@@ -205,13 +205,13 @@ fn hear(message: &[u8], sender: SocketAddr, transfers: &Transfers, keys: &TsigKe
     let mut out = Vec::new();
     let standing = |name: NameRef<'_>| {
         if name == apex().view() {
-            NotifyRole::Secondary { allows: verified.is_some() }
+            NotifyRole::Secondary { is_sender_permitted: verified.is_some() }
         } else {
             NotifyRole::NotServed
         }
     };
     if let Some(notified) = handle(message, sender.ip(), standing, &mut out) {
-        assert!(transfers.notified(notified));
+        assert!(transfers.queue_notify(notified));
     }
     if let Some(verified) = &verified {
         verified.signer().sign(&mut out, now);
@@ -232,26 +232,26 @@ fn remote(peer: &Peer) -> Remote {
 /// zone, all others incrementally.
 fn follow(peer: &Peer, ear: &Ear, algorithm: TsigAlgorithm, last: u32) {
     let keys = keys(algorithm);
-    let shelf = Arc::new(Shelf::with_keys(keys.clone()));
+    let store = Arc::new(TestStore::with_keys(keys.clone()));
     let transfers =
-        Transfers::start(TransfersOptions::default(), Arc::clone(&shelf) as Arc<dyn ZoneStore>).unwrap();
-    let is_over = AtomicBool::new(false);
+        Transfers::start(TransfersOptions::default(), Arc::clone(&store) as Arc<dyn ZoneStore>).unwrap();
+    let is_stopped = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| ear.listen(&transfers, &keys, &is_over));
+        scope.spawn(|| ear.listen(&transfers, &keys, &is_stopped));
         let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             transfers.set_zone(SecondaryZone::new(apex(), vec![remote(peer)]));
-            assert_equal(&shelf.wait_for(&apex(), 1, false), &zone(1));
+            assert_equal(&store.wait_for(&apex(), 1, false), &zone(1));
             for serial in 2..=last {
                 peer.load(serial);
-                assert_equal(&shelf.wait_for(&apex(), serial, false), &zone(serial));
+                assert_equal(&store.wait_for(&apex(), serial, false), &zone(serial));
             }
         }));
-        is_over.store(true, SeqCst);
+        is_stopped.store(true, SeqCst);
         assert!(followed.is_ok(), "{:?}\n{}", transfers.status(), peer.log());
     });
     let mut expected = vec![1; last as usize];
     expected[0] = 0;
-    assert_eq!(shelf.published(&apex()), expected, "{:?}\n{}", transfers.counts(), peer.log());
+    assert_eq!(store.published(&apex()), expected, "{:?}\n{}", transfers.counts(), peer.log());
 }
 
 /// Checks that a different key is rejected, with the reason in the error.
@@ -260,9 +260,9 @@ fn refuse(peer: &Peer, algorithm: TsigAlgorithm) {
     let wrong =
         TsigKey::from_base64(&name, algorithm, "d3JvbmcgbGVuZ3RoIGJ1dCBhIHNlY3JldCBhbnl3YXkhIQ==").unwrap();
     for keys in [TsigKeys::new([wrong]).unwrap(), TsigKeys::default()] {
-        let shelf = Arc::new(Shelf::with_keys(keys.clone()));
+        let store = Arc::new(TestStore::with_keys(keys.clone()));
         let transfers =
-            Transfers::start(TransfersOptions::default(), Arc::clone(&shelf) as Arc<dyn ZoneStore>).unwrap();
+            Transfers::start(TransfersOptions::default(), Arc::clone(&store) as Arc<dyn ZoneStore>).unwrap();
         transfers.set_zone(SecondaryZone::new(apex(), vec![remote(peer)]));
         let began = Instant::now();
         while transfers.counts().failed == 0 {
@@ -277,7 +277,7 @@ fn refuse(peer: &Peer, algorithm: TsigAlgorithm) {
             [ResponseTsigError::BadSig, by_peer].iter().map(ToString::to_string).collect()
         };
         assert!(expected.iter().any(|expected| error.contains(expected)), "{error}");
-        assert!(shelf.published(&apex()).is_empty());
+        assert!(store.published(&apex()).is_empty());
     }
 }
 

@@ -1,5 +1,5 @@
 //! A primary in this process, which serves the versions of a zone over UDP and TCP, with faults on
-//! demand. Also a [`ZoneStore`] for tests.
+//! demand; and a [`ZoneStore`] for tests.
 
 use crate::{
     PublishError, ReceivedVersion, RejectedVersions, RejectionPeriod, StoredState, Timers, ZoneStore,
@@ -33,30 +33,30 @@ pub(super) fn version(serial: u32, timers: [u32; 3], rest: &str) -> Contents {
 
 /// The behaviour of the primary.
 #[derive(Default)]
-pub(super) struct Manner {
+pub(super) struct Behaviour {
     pub(super) versions: Vec<Contents>,
     /// Response code for IXFR.
     pub(super) ixfr_rcode: Option<u8>,
     /// Whether the primary answers nothing.
     pub(super) is_silent: bool,
     /// Whether the response to IXFR is only the newest SOA record.
-    pub(super) gives_no_steps: bool,
+    pub(super) gives_only_soa: bool,
     /// Whether the response to AXFR is the oldest version.
-    pub(super) is_behind: bool,
+    pub(super) serves_oldest: bool,
     /// Value of the EXPIRE option in responses, in seconds.
     pub(super) expire: Option<u32>,
     /// Whether queries with EDNS get FORMERR.
-    pub(super) knows_no_edns: bool,
-    /// Octets after which transfers break off.
-    pub(super) cut_at: Option<usize>,
+    pub(super) rejects_edns: bool,
+    /// Octets after which the primary closes the connection of a transfer.
+    pub(super) closes_after_octets: Option<usize>,
     /// The types of the received queries, in order.
     pub(super) asked: Vec<Rtype>,
 }
 
 pub(super) struct Primary {
     pub(super) address: SocketAddr,
-    manner: Arc<Mutex<Manner>>,
-    is_over: Arc<AtomicBool>,
+    behaviour: Arc<Mutex<Behaviour>>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl Primary {
@@ -65,59 +65,59 @@ impl Primary {
         let address = tcp.local_addr().unwrap();
         let udp = UdpSocket::bind(address).unwrap();
         udp.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        let manner = Arc::new(Mutex::new(Manner { versions, ..Manner::default() }));
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (for_udp, over_udp) = (Arc::clone(&manner), Arc::clone(&is_over));
-        std::thread::spawn(move || serve_udp(&udp, &for_udp, &over_udp));
-        let (for_tcp, over_tcp) = (Arc::clone(&manner), Arc::clone(&is_over));
+        let behaviour = Arc::new(Mutex::new(Behaviour { versions, ..Behaviour::default() }));
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let (for_udp, stop_udp) = (Arc::clone(&behaviour), Arc::clone(&is_stopped));
+        std::thread::spawn(move || serve_udp(&udp, &for_udp, &stop_udp));
+        let (for_tcp, stop_tcp) = (Arc::clone(&behaviour), Arc::clone(&is_stopped));
         std::thread::spawn(move || {
-            for stream in tcp.incoming().take_while(|_| !over_tcp.load(SeqCst)).flatten() {
+            for stream in tcp.incoming().take_while(|_| !stop_tcp.load(SeqCst)).flatten() {
                 serve_tcp(stream, &for_tcp);
             }
         });
-        Self { address, manner, is_over }
+        Self { address, behaviour, is_stopped }
     }
 
-    pub(super) fn change(&self, change: impl FnOnce(&mut Manner)) {
-        change(&mut self.manner.lock().unwrap());
+    pub(super) fn change(&self, change: impl FnOnce(&mut Behaviour)) {
+        change(&mut self.behaviour.lock().unwrap());
     }
 
     pub(super) fn asked(&self) -> Vec<Rtype> {
-        self.manner.lock().unwrap().asked.clone()
+        self.behaviour.lock().unwrap().asked.clone()
     }
 }
 
 impl Drop for Primary {
     fn drop(&mut self) {
-        self.is_over.store(true, SeqCst);
+        self.is_stopped.store(true, SeqCst);
         let _ = TcpStream::connect(self.address);
     }
 }
 
-fn serve_udp(socket: &UdpSocket, manner: &Mutex<Manner>, is_over: &AtomicBool) {
+fn serve_udp(socket: &UdpSocket, behaviour: &Mutex<Behaviour>, is_stopped: &AtomicBool) {
     let mut buffer = [0; 4096];
-    while !is_over.load(SeqCst) {
+    while !is_stopped.load(SeqCst) {
         let Ok((length, client)) = socket.recv_from(&mut buffer) else { continue };
-        for answer in answer(&buffer[..length], &mut manner.lock().unwrap()) {
+        for answer in answer(&buffer[..length], &mut behaviour.lock().unwrap()) {
             socket.send_to(&answer, client).unwrap();
         }
     }
 }
 
-fn serve_tcp(mut stream: TcpStream, manner: &Mutex<Manner>) {
+fn serve_tcp(mut stream: TcpStream, behaviour: &Mutex<Behaviour>) {
     let mut length = [0; 2];
     if stream.read_exact(&mut length).is_err() {
         return;
     }
     let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
     stream.read_exact(&mut question).unwrap();
-    let mut manner = manner.lock().unwrap();
+    let mut behaviour = behaviour.lock().unwrap();
     let mut octets = Vec::new();
-    for answer in answer(&question, &mut manner) {
+    for answer in answer(&question, &mut behaviour) {
         octets.extend_from_slice(&(answer.len() as u16).to_be_bytes());
         octets.extend_from_slice(&answer);
     }
-    octets.truncate(manner.cut_at.unwrap_or(usize::MAX));
+    octets.truncate(behaviour.closes_after_octets.unwrap_or(usize::MAX));
     let _ = stream.write_all(&octets);
 }
 
@@ -137,33 +137,33 @@ fn rows(contents: &Contents) -> impl Iterator<Item = Row> {
 }
 
 /// Returns the messages of a response, with a few records in each.
-fn answer(question: &[u8], manner: &mut Manner) -> Vec<Vec<u8>> {
+fn answer(question: &[u8], behaviour: &mut Behaviour) -> Vec<Vec<u8>> {
     let (_, kind) = NameRef::split_from(&question[HEADER..]).unwrap();
     let qtype = Rtype(u16::from_be_bytes([kind[0], kind[1]]));
-    manner.asked.push(qtype);
-    if manner.is_silent {
+    behaviour.asked.push(qtype);
+    if behaviour.is_silent {
         return Vec::new();
     }
-    if manner.knows_no_edns && question[11] > 0 {
+    if behaviour.rejects_edns && question[11] > 0 {
         return vec![message(question, &[], 1)];
     }
-    let whole = if manner.is_behind { manner.versions.first() } else { manner.versions.last() };
-    let newest = if qtype == Rtype::AXFR { whole } else { manner.versions.last() };
+    let whole = if behaviour.serves_oldest { behaviour.versions.first() } else { behaviour.versions.last() };
+    let newest = if qtype == Rtype::AXFR { whole } else { behaviour.versions.last() };
     let Some(newest) = newest else { return vec![message(question, &[], 2)] };
     let mut all = vec![soa_of(newest)];
     match qtype {
         Rtype::AXFR => all.extend(rows(newest)),
-        Rtype::IXFR if manner.gives_no_steps => {}
+        Rtype::IXFR if behaviour.gives_only_soa => {}
         Rtype::IXFR => {
-            if let Some(rcode) = manner.ixfr_rcode {
+            if let Some(rcode) = behaviour.ixfr_rcode {
                 return vec![message(question, &[], rcode)];
             }
             let asked = Message::parse(question).unwrap();
             let soa = asked.section(Section::Authority).next().unwrap();
             let serial =
                 soa.rdata[soa.rdata.len() - 20..].first_chunk().map(|octets| u32::from_be_bytes(*octets));
-            let from = manner.versions.iter().position(|old| old.soa().map(|soa| soa.serial) == serial);
-            for pair in manner.versions[from.unwrap_or_default()..].windows(2) {
+            let from = behaviour.versions.iter().position(|old| old.soa().map(|soa| soa.serial) == serial);
+            for pair in behaviour.versions[from.unwrap_or_default()..].windows(2) {
                 let change = ChangeSet::between(&pair[0], &pair[1], |_| true);
                 all.push(soa_of(&pair[0]));
                 all.extend(rows(change.removed()));
@@ -177,10 +177,10 @@ fn answer(question: &[u8], manner: &mut Manner) -> Vec<Vec<u8>> {
         all.push(soa_of(newest));
     }
     let mut messages: Vec<Vec<u8>> = all.chunks(3).map(|rows| message(question, rows, 0)).collect();
-    if manner.expire.is_some() && asks_for_expiry(question) {
+    if behaviour.expire.is_some() && asks_for_expiry(question) {
         let start = messages[0].len();
         edns::push_opt(1232, 0, 0, &mut messages[0]);
-        edns::push_expire(manner.expire, &mut messages[0]);
+        edns::push_expire(behaviour.expire, &mut messages[0]);
         edns::set_options_length(start, &mut messages[0]);
         messages[0][11] = 1;
     }
@@ -221,7 +221,7 @@ struct Zone {
 
 /// A store that publishes all versions except those with a serial in `refused`.
 #[derive(Default)]
-pub(super) struct Shelf {
+pub(super) struct TestStore {
     zones: Mutex<HashMap<Name, Zone>>,
     changed: Condvar,
     pub(super) refused: Mutex<Vec<u32>>,
@@ -234,7 +234,7 @@ pub(super) struct Shelf {
     pub(super) panics: AtomicUsize,
 }
 
-impl Shelf {
+impl TestStore {
     pub(super) fn with_keys(keys: TsigKeys) -> Self {
         Self { keys, ..Self::default() }
     }
@@ -280,7 +280,7 @@ impl Shelf {
     }
 }
 
-impl ZoneStore for Shelf {
+impl ZoneStore for TestStore {
     fn contents(&self, apex: &Name) -> Option<Arc<Contents>> {
         self.zones.lock().unwrap().get(apex).and_then(|zone| zone.contents.clone())
     }

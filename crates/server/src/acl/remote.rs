@@ -1,6 +1,6 @@
 //! The primaries and secondaries of a zone.
 
-use super::{AccessError, PORT, TLS_PORT, read_key_name};
+use super::{AccessError, DNS_PORT, TLS_PORT, read_key_name};
 use nonesuch_proto::Name;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -60,9 +60,10 @@ impl FromStr for Remote {
             };
             is_first.then_some(()).ok_or_else(unknown)?;
         }
-        let port = if tls.is_some() { TLS_PORT } else { PORT };
-        let alone = |server: &str| server.parse().ok().map(|address: IpAddr| SocketAddr::new(address, port));
-        let address = server.parse().ok().or_else(|| alone(server));
+        let port = if tls.is_some() { TLS_PORT } else { DNS_PORT };
+        let without_port =
+            |server: &str| server.parse().ok().map(|address: IpAddr| SocketAddr::new(address, port));
+        let address = server.parse().ok().or_else(|| without_port(server));
         let address: SocketAddr = address.ok_or_else(|| AccessError::Server(server.to_owned()))?;
         match source {
             Some(from) if address.is_ipv4() != IpAddr::is_ipv4(&from) => {

@@ -35,7 +35,7 @@ fn the_first_entry_that_fits_says() {
         assert_eq!(allows(&list, address, key), expected, "{address} {key:?}");
     }
     assert_eq!(list.keys().count(), 3);
-    assert!(allows(&AccessList::anybody(), "::1", None));
+    assert!(allows(&AccessList::allow_all(), "::1", None));
 }
 
 #[test]
@@ -50,7 +50,8 @@ fn an_entry_may_want_encryption() {
     for (address, key, expected) in cases {
         let key = key.map(|key| key.parse::<Name>().unwrap());
         let key = key.as_ref().map(Name::view);
-        let found = [false, true].map(|over_tls| list.allows_over(address.parse().unwrap(), key, over_tls));
+        let found =
+            [false, true].map(|over_tls| list.allows_request(address.parse().unwrap(), key, over_tls));
         assert_eq!(found, expected, "{address}");
     }
 }

@@ -85,14 +85,14 @@ fn addresses_of_ipv4_in_ipv6_are_those_of_ipv4() {
 fn the_random_secret_changes_at_midnight_and_cookies_outlive_it() {
     let cookies = Cookies::random().expect("random octets");
     let client = IpAddr::from([192, 0, 2, 1]);
-    let midnight = 20_000 * DAY_SECONDS;
+    let midnight = 20_000 * SECRET_PERIOD_SECONDS;
     let made = |now| cookies.check(Some(&[1; 8]), client, now).reply.expect("a cookie");
     let late = made(midnight - 1);
     assert_eq!(cookies.check(Some(&late), client, midnight + 3000).status, CookieStatus::Valid);
     // A cookie with the timestamp of the next day and the hash of the previous day.
     let mut forged = made(midnight);
-    let Source::Random(secret) = &cookies.source else { panic!("not random") };
-    let hash = Input::new(&[1; 8], &forged[8..16], client).hash(&secret_of_day(secret, midnight - 1));
+    let SecretSource::Random(secret) = &cookies.source else { panic!("not random") };
+    let hash = HashInput::new(&[1; 8], &forged[8..16], client).hash(&secret_of_day(secret, midnight - 1));
     forged[16..].copy_from_slice(&hash.to_le_bytes());
     assert_eq!(cookies.check(Some(&forged), client, midnight).status, CookieStatus::Invalid);
     let other = Cookies::random().expect("random octets");

@@ -10,14 +10,14 @@ use std::io::{self, Read, Write};
 /// Types of control frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(super) enum Control {
+pub(super) enum ControlType {
     /// The reader accepts one of the content types in READY.
     Accept = 1,
     /// Data follows.
     Start = 2,
     /// No more data follows.
     Stop = 3,
-    /// The writer requests the content types of the reader.
+    /// The writer offers content types, and requests those of the reader.
     Ready = 4,
     /// The reader has received STOP.
     Finish = 5,
@@ -26,15 +26,15 @@ pub(super) enum Control {
 /// The field of a control frame that contains a content type.
 const FIELD_CONTENT_TYPE: u32 = 1;
 /// Maximum octets of a control frame, as in other implementations.
-const CONTROL_MAX: u32 = 512;
+const CONTROL_OCTETS_MAX: u32 = 512;
 /// Maximum octets of a data frame: a query, a response and their fields.
-const DATA_MAX: u32 = 1 << 18;
+const DATA_OCTETS_MAX: u32 = 1 << 18;
 
 /// Appends a control frame, with a content type if one is given.
-pub(super) fn push_control(control: Control, content_type: Option<&[u8]>, out: &mut Vec<u8>) {
+pub(super) fn push_control(control: ControlType, content_type: Option<&[u8]>, out: &mut Vec<u8>) {
     let field = content_type.map_or(0, |octets| 8 + octets.len() as u32);
-    for word in [0, 4 + field, control as u32] {
-        out.extend_from_slice(&word.to_be_bytes());
+    for number in [0, 4 + field, control as u32] {
+        out.extend_from_slice(&number.to_be_bytes());
     }
     if let Some(octets) = content_type {
         out.extend_from_slice(&FIELD_CONTENT_TYPE.to_be_bytes());
@@ -46,10 +46,10 @@ pub(super) fn push_control(control: Control, content_type: Option<&[u8]>, out: &
 /// Writes READY, waits for ACCEPT with this content type, and writes START.
 pub(super) fn open(stream: &mut (impl Read + Write), content_type: &[u8]) -> io::Result<()> {
     let mut out = Vec::new();
-    push_control(Control::Ready, Some(content_type), &mut out);
+    push_control(ControlType::Ready, Some(content_type), &mut out);
     stream.write_all(&out)?;
     let (control, types) = read_control(stream)?;
-    if control != Control::Accept as u32 {
+    if control != ControlType::Accept as u32 {
         return Err(io::Error::other("the reader did not answer READY with ACCEPT"));
     }
     // A reader that sends no content type accepts all.
@@ -57,17 +57,17 @@ pub(super) fn open(stream: &mut (impl Read + Write), content_type: &[u8]) -> io:
         return Err(io::Error::other("the reader does not accept the content type of dnstap"));
     }
     out.clear();
-    push_control(Control::Start, Some(content_type), &mut out);
+    push_control(ControlType::Start, Some(content_type), &mut out);
     stream.write_all(&out)
 }
 
 /// Writes STOP and waits for FINISH.
 pub(super) fn close(stream: &mut (impl Read + Write)) -> io::Result<()> {
     let mut out = Vec::new();
-    push_control(Control::Stop, None, &mut out);
+    push_control(ControlType::Stop, None, &mut out);
     stream.write_all(&out)?;
     match read_control(stream)?.0 {
-        control if control == Control::Finish as u32 => Ok(()),
+        control if control == ControlType::Finish as u32 => Ok(()),
         _ => Err(io::Error::other("the reader did not answer STOP with FINISH")),
     }
 }
@@ -75,16 +75,16 @@ pub(super) fn close(stream: &mut (impl Read + Write)) -> io::Result<()> {
 /// Reads a control frame. Returns its type and its content types.
 fn read_control(stream: &mut impl Read) -> io::Result<(u32, Vec<Vec<u8>>)> {
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, "the reader sent no control frame");
-    let (escape, length) = (read_word(stream)?, read_word(stream)?);
-    if escape != 0 || !(4..=CONTROL_MAX).contains(&length) {
+    let (escape, length) = (read_u32(stream)?, read_u32(stream)?);
+    if escape != 0 || !(4..=CONTROL_OCTETS_MAX).contains(&length) {
         return Err(malformed());
     }
     let mut frame = vec![0; length as usize];
     stream.read_exact(&mut frame)?;
     let (mut rest, mut types) = (&frame[..], Vec::new());
-    let control = take_word(&mut rest).ok_or_else(malformed)?;
-    while let Some(field) = take_word(&mut rest) {
-        let octets = take_word(&mut rest).ok_or_else(malformed)?;
+    let control = take_u32(&mut rest).ok_or_else(malformed)?;
+    while let Some(field) = take_u32(&mut rest) {
+        let octets = take_u32(&mut rest).ok_or_else(malformed)?;
         let (value, tail) = rest.split_at_checked(octets as usize).ok_or_else(malformed)?;
         if field == FIELD_CONTENT_TYPE {
             types.push(value.to_vec());
@@ -94,21 +94,21 @@ fn read_control(stream: &mut impl Read) -> io::Result<(u32, Vec<Vec<u8>>)> {
     Ok((control, types))
 }
 
-fn read_word(stream: &mut impl Read) -> io::Result<u32> {
+fn read_u32(stream: &mut impl Read) -> io::Result<u32> {
     let mut octets = [0; 4];
     stream.read_exact(&mut octets)?;
     Ok(u32::from_be_bytes(octets))
 }
 
-fn take_word(octets: &mut &[u8]) -> Option<u32> {
-    let (word, rest) = octets.split_first_chunk()?;
+fn take_u32(octets: &mut &[u8]) -> Option<u32> {
+    let (number, rest) = octets.split_first_chunk()?;
     *octets = rest;
-    Some(u32::from_be_bytes(*word))
+    Some(u32::from_be_bytes(*number))
 }
 
 /// Appends a data frame. `write` appends its `octets` octets.
 pub(super) fn push_data(octets: usize, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    debug_assert!(octets < DATA_MAX as usize);
+    debug_assert!(octets < DATA_OCTETS_MAX as usize);
     out.extend_from_slice(&(octets as u32).to_be_bytes());
     write(out);
 }

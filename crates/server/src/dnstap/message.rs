@@ -70,8 +70,8 @@ impl Dnstap {
 }
 
 /// `SocketProtocol`.
-pub(super) const fn protocol(carrier: TransportKind) -> u32 {
-    match carrier {
+pub(super) const fn protocol(transport: TransportKind) -> u32 {
+    match transport {
         TransportKind::Udp => 1,
         TransportKind::Tcp => 2,
         TransportKind::Tls => 3,

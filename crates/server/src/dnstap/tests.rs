@@ -1,4 +1,4 @@
-use super::frames::{Control, push_control};
+use super::frames::{ControlType, push_control};
 use super::message::{AUTH_QUERY, AUTH_RESPONSE, CONTENT_TYPE, Dnstap, INET, INET6};
 use super::*;
 use prost::Message as _;
@@ -50,8 +50,8 @@ fn tap_some(thread: &mut DnstapSender, times: usize) {
 fn read_file(path: &Path) -> Vec<Dnstap> {
     let octets = fs::read(path).expect("a file");
     let (mut start, mut stop) = (Vec::new(), Vec::new());
-    push_control(Control::Start, Some(CONTENT_TYPE), &mut start);
-    push_control(Control::Stop, None, &mut stop);
+    push_control(ControlType::Start, Some(CONTENT_TYPE), &mut start);
+    push_control(ControlType::Stop, None, &mut stop);
     let data = octets.strip_prefix(&start[..]).expect("a START frame");
     let mut data = data.strip_suffix(&stop[..]).expect("a STOP frame");
     let mut frames = Vec::new();
@@ -195,8 +195,8 @@ fn read_stream(stream: &mut UnixStream, most: usize) -> usize {
         stream.read_exact(&mut octets).expect("a frame");
         let mut out = Vec::new();
         match (length, u32::from_be_bytes(*octets.first_chunk().expect("four octets"))) {
-            (0, 4) => push_control(Control::Accept, Some(CONTENT_TYPE), &mut out),
-            (0, 3) => push_control(Control::Finish, None, &mut out),
+            (0, 4) => push_control(ControlType::Accept, Some(CONTENT_TYPE), &mut out),
+            (0, 3) => push_control(ControlType::Finish, None, &mut out),
             (0, control) => assert_eq!(control, 2),
             _ => {
                 Dnstap::decode(&octets[..]).expect("a frame");
@@ -268,11 +268,11 @@ fn a_reader_that_is_none_is_left() {
     let listener = UnixListener::bind(&path).expect("a socket");
     let tap = DnstapOutput::start(options(Destination::Socket(path))).expect("a dnstap output");
     let mut accept_of_another_type = Vec::new();
-    push_control(Control::Accept, Some(b"protobuf:other"), &mut accept_of_another_type);
+    push_control(ControlType::Accept, Some(b"protobuf:other"), &mut accept_of_another_type);
     // Invalid answers: START instead of ACCEPT, lengths above the limit of control frames, another
     // type, no answer.
     let mut start = Vec::new();
-    push_control(Control::Start, None, &mut start);
+    push_control(ControlType::Start, None, &mut start);
     for answer in [&start[..], &[0, 0, 0, 0, 255, 255, 255, 255], &accept_of_another_type, &[0; 8], &[]] {
         let before = tap.counters().failures;
         let (mut stream, _) = listener.accept().expect("a writer");
@@ -293,7 +293,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
             Some(text)
         }
         Err(_) => {
-            nonesuch_testing::skip(&format!("{program} is not installed"));
+            nonesuch_testing::record_skip(&format!("{program} is not installed"));
             None
         }
     }
@@ -325,7 +325,7 @@ fn fstrm_capture_takes_the_stream() {
     let mut command = Command::new("fstrm_capture");
     command.args(["-t", "protobuf:dnstap.Dnstap", "-u", &text(&socket), "-w", &text(&file)]);
     let Ok(mut capture) = command.spawn() else {
-        nonesuch_testing::skip("fstrm_capture is not installed");
+        nonesuch_testing::record_skip("fstrm_capture is not installed");
         return;
     };
     let tap = DnstapOutput::start(options(Destination::Socket(socket))).expect("a dnstap output");

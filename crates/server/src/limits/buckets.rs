@@ -16,35 +16,35 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Number of words, and so of buckets, in a line: a cache line of the processor.
-const WAYS: usize = 8;
+const BUCKETS_PER_LINE: usize = 8;
 /// Bytes of a line.
-pub(super) const LINE_OCTETS: usize = 8 * WAYS;
+pub(super) const LINE_OCTETS: usize = 8 * BUCKETS_PER_LINE;
 /// Bits of the time in microseconds: a range of 12 days.
 const TIME_BITS: u32 = 40;
 /// Mask of the time in a word.
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 /// Bits of the count of refusals.
 const REFUSAL_BITS: u32 = 4;
-/// Position of the tag above time and count. The tag has 20 bits and distinguishes the keys of one
-/// line.
+/// Number of bits below the tag: time and count. The tag takes the upper 20 bits and distinguishes
+/// the keys of one line.
 const TAG_SHIFT: u32 = TIME_BITS + REFUSAL_BITS;
 /// Upper bound for the time that a bucket needs to fill, in microseconds. Buckets with a rate need
 /// at most two seconds. A word with a longer time was written days ago.
 const FULL_WITHIN_US: u64 = 1 << 22;
 /// The highest rate, in tokens per second.
 const RATE_MAX: u32 = 1_000_000;
-/// Number of attempts to change a word while other threads change it.
-const ATTEMPTS: usize = 16;
+/// Maximum number of attempts to change a word that other threads change at the same time.
+const EXCHANGE_ATTEMPTS: usize = 16;
 
-/// The rate at which a bucket fills, and its capacity.
+/// The rate at which a bucket is filled with tokens, and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Meter {
     /// Microseconds per token.
-    period: u64,
+    period_us: u64,
     /// Microseconds in which an empty bucket becomes full.
-    depth: u64,
+    fill_us: u64,
     /// The capacity in tokens.
-    tokens: u32,
+    capacity: u32,
 }
 
 impl Meter {
@@ -57,16 +57,16 @@ impl Meter {
             return None;
         }
         let rate = if rate > RATE_MAX { RATE_MAX } else { rate };
-        let period = 1_000_000u64.div_ceil(rate as u64);
-        Some(Self { period, depth: period * rate as u64, tokens: rate })
+        let period_us = 1_000_000u64.div_ceil(rate as u64);
+        Some(Self { period_us, fill_us: period_us * rate as u64, capacity: rate })
     }
 
-    /// Returns a meter of one token per microsecond, with a capacity of `tokens`, which is reduced
-    /// to less than [`FULL_WITHIN_US`].
+    /// Returns a meter of one token per microsecond, with a capacity of `tokens`, at most
+    /// [`FULL_WITHIN_US`] - 1.
     pub(super) const fn of_micros(tokens: u32) -> Self {
         let max = FULL_WITHIN_US as u32 - 1;
         let tokens = if tokens > max { max } else { tokens };
-        Self { period: 1, depth: tokens as u64, tokens }
+        Self { period_us: 1, fill_us: tokens as u64, capacity: tokens }
     }
 }
 
@@ -74,9 +74,9 @@ impl Meter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakeResult {
     /// The bucket had enough tokens.
-    Yes,
+    Granted,
     /// The bucket had too few tokens, and none was taken.
-    No {
+    Refused {
         /// Whether this refusal is marked (see [`Buckets::take`]).
         is_marked: bool,
     },
@@ -84,7 +84,7 @@ pub(super) enum TakeResult {
 
 #[repr(align(64))]
 #[derive(Default)]
-struct Line([AtomicU64; WAYS]);
+struct Line([AtomicU64; BUCKETS_PER_LINE]);
 
 pub(super) struct Buckets {
     hasher: SipHasher13,
@@ -127,46 +127,53 @@ impl Buckets {
     pub(super) fn count_not_full(&self, now: u64) -> (u64, u64) {
         let words = self.lines.iter().flat_map(|line| &line.0);
         let debts = words.map(|word| debt(word.load(Relaxed), now)).filter(|debt| *debt > 0);
-        debts.fold((0, u64::MAX), |(count, least), debt| (count + 1, least.min(debt)))
+        debts.fold((0, u64::MAX), |(count, min_debt), debt| (count + 1, min_debt.min(debt)))
     }
 
     /// Takes `tokens` from the bucket of `key` at `now`, in microseconds from an arbitrary start. A
-    /// number above the capacity counts as the capacity. Each `every`-th refusal of a bucket is
-    /// marked; `every` is at most 15, and 0 marks none.
-    pub(super) fn take(&self, key: [u64; 2], now: u64, meter: Meter, tokens: u32, every: u8) -> TakeResult {
+    /// number above the capacity counts as the capacity. Each `mark_every`-th refusal of a bucket
+    /// is marked; `mark_every` is at most 15, and 0 marks none.
+    pub(super) fn take(
+        &self,
+        key: [u64; 2],
+        now: u64,
+        meter: Meter,
+        tokens: u32,
+        mark_every: u8,
+    ) -> TakeResult {
         let mut octets = [0; 16];
         octets[..8].copy_from_slice(&key[0].to_le_bytes());
         octets[8..].copy_from_slice(&key[1].to_le_bytes());
         let hash = self.hasher.hash(&octets);
         let line = &self.lines[hash as usize & (self.lines.len() - 1)];
         let tag = hash >> TAG_SHIFT;
-        let cost = meter.period * u64::from(tokens.min(meter.tokens));
-        for _ in 0..ATTEMPTS {
+        let cost = meter.period_us * u64::from(tokens.min(meter.capacity));
+        for _ in 0..EXCHANGE_ATTEMPTS {
             let (word, found) = line.choose(tag, now);
             let (refusals, debt) = if found >> TAG_SHIFT == tag {
                 ((found >> TIME_BITS) as u8 & ((1 << REFUSAL_BITS) - 1), debt(found, now))
             } else {
                 (0, debt(found, now))
             };
-            let has_tokens = debt + cost <= meter.depth;
-            let (refusals, debt) = match (has_tokens, every) {
+            let has_tokens = debt + cost <= meter.fill_us;
+            let (refusals, debt) = match (has_tokens, mark_every) {
                 (true, _) => (refusals, debt + cost),
-                (false, 0) => return TakeResult::No { is_marked: false },
-                (false, _) => ((refusals + 1) % every, debt),
+                (false, 0) => return TakeResult::Refused { is_marked: false },
+                (false, _) => ((refusals + 1) % mark_every, debt),
             };
             let full_at = now.wrapping_add(debt) & TIME_MASK;
             let new_word = tag << TAG_SHIFT | u64::from(refusals) << TIME_BITS | full_at;
             if word.compare_exchange_weak(found, new_word, Relaxed, Relaxed).is_ok() {
                 return if has_tokens {
-                    TakeResult::Yes
+                    TakeResult::Granted
                 } else {
-                    TakeResult::No { is_marked: refusals == 0 }
+                    TakeResult::Refused { is_marked: refusals == 0 }
                 };
             }
         }
         // Other threads change this word constantly, because many queries use this key. So refuse
         // the tokens.
-        TakeResult::No { is_marked: false }
+        TakeResult::Refused { is_marked: false }
     }
 }
 
@@ -174,28 +181,28 @@ impl Line {
     /// Returns the word with `tag`, or else the word of the fullest bucket, and its value.
     fn choose(&self, tag: u64, now: u64) -> (&AtomicU64, u64) {
         let found = self.0.each_ref().map(|word| word.load(Relaxed));
-        let place = found.iter().position(|word| word >> TAG_SHIFT == tag);
-        let place = place.unwrap_or_else(|| fullest(&found, now));
-        (&self.0[place], found[place])
+        let index = found.iter().position(|word| word >> TAG_SHIFT == tag);
+        let index = index.unwrap_or_else(|| find_fullest(&found, now));
+        (&self.0[index], found[index])
     }
 }
 
 /// Returns the position of the fullest bucket; if several are full, the first of them.
-fn fullest(words: &[u64; WAYS], now: u64) -> usize {
-    let (mut best, mut least) = (0, u64::MAX);
-    for (place, word) in words.iter().enumerate() {
+fn find_fullest(words: &[u64; BUCKETS_PER_LINE], now: u64) -> usize {
+    let (mut fullest, mut min_debt) = (0, u64::MAX);
+    for (index, word) in words.iter().enumerate() {
         let debt = debt(*word, now);
-        if debt < least {
-            (best, least) = (place, debt);
+        if debt < min_debt {
+            (fullest, min_debt) = (index, debt);
         }
         if debt == 0 {
             break;
         }
     }
-    best
+    fullest
 }
 
-/// Microseconds until the bucket is full.
+/// Returns the debt of a bucket: the microseconds until it is full, 0 if it is full.
 const fn debt(word: u64, now: u64) -> u64 {
     let debt = word.wrapping_sub(now) & TIME_MASK;
     if debt > FULL_WITHIN_US { 0 } else { debt }
@@ -219,7 +226,7 @@ mod tests {
     #[test]
     fn a_bucket_holds_a_second_and_fills_at_its_rate() {
         let table = buckets(1);
-        let take = |now| table.take([1, 2], now, meter(5), 1, 0) == TakeResult::Yes;
+        let take = |now| table.take([1, 2], now, meter(5), 1, 0) == TakeResult::Granted;
         let count = |now| (0..20).filter(|_| take(now)).count();
         assert_eq!([count(0), count(0), count(199_999), count(200_000)], [5, 0, 0, 1]);
         // The capacity does not grow after a long time, nor after the bits of the clock wrap
@@ -233,26 +240,27 @@ mod tests {
     #[test]
     fn many_tokens_are_taken_together_or_not_at_all() {
         let table = buckets(1);
-        let take = |tokens| table.take([1, 2], 0, meter(20), tokens, 0) == TakeResult::Yes;
+        let take = |tokens| table.take([1, 2], 0, meter(20), tokens, 0) == TakeResult::Granted;
         assert_eq!([take(15), take(6), take(5), take(1)], [true, false, true, false]);
         // A number above the capacity is granted when the bucket is full.
         let table = buckets(1);
-        let take = |now| table.take([1, 2], now, meter(20), 300, 0) == TakeResult::Yes;
+        let take = |now| table.take([1, 2], now, meter(20), 300, 0) == TakeResult::Granted;
         assert_eq!([take(0), take(999_999), take(1_000_000)], [true, false, true]);
     }
 
     #[test]
     fn some_refusals_are_marked() {
-        for (every, expected) in [(0, "......"), (1, "xxxxxx"), (2, ".x.x.x"), (3, "..x..x"), (15, "......")]
+        for (mark_every, expected) in
+            [(0, "......"), (1, "xxxxxx"), (2, ".x.x.x"), (3, "..x..x"), (15, "......")]
         {
             let table = buckets(1);
-            assert_eq!(table.take([1, 2], 0, meter(1), 1, every), TakeResult::Yes);
-            let mark = |_| match table.take([1, 2], 0, meter(1), 1, every) {
-                TakeResult::No { is_marked: true } => 'x',
-                TakeResult::No { is_marked: false } => '.',
-                TakeResult::Yes => '!',
+            assert_eq!(table.take([1, 2], 0, meter(1), 1, mark_every), TakeResult::Granted);
+            let mark = |_| match table.take([1, 2], 0, meter(1), 1, mark_every) {
+                TakeResult::Refused { is_marked: true } => 'x',
+                TakeResult::Refused { is_marked: false } => '.',
+                TakeResult::Granted => '!',
             };
-            assert_eq!((0..6).map(mark).collect::<String>(), expected, "{every}");
+            assert_eq!((0..6).map(mark).collect::<String>(), expected, "{mark_every}");
         }
     }
 
@@ -261,9 +269,9 @@ mod tests {
         assert_eq!(Meter::per_second(0), None);
         for rate in [1, 3, 7, 200, 9_999, 10_000, 99_999, 1_000_000, u32::MAX] {
             let meter = meter(rate);
-            assert!(meter.period * u64::from(rate) >= 1_000_000);
-            assert!(rate > 10_000 || meter.period * u64::from(rate) < 1_010_000, "{rate}");
-            assert!(meter.depth < FULL_WITHIN_US);
+            assert!(meter.period_us * u64::from(rate) >= 1_000_000);
+            assert!(rate > 10_000 || meter.period_us * u64::from(rate) < 1_010_000, "{rate}");
+            assert!(meter.fill_us < FULL_WITHIN_US);
         }
     }
 
@@ -271,7 +279,10 @@ mod tests {
     fn buckets_that_are_not_full_are_counted() {
         let table = buckets(64);
         for key in 0..40 {
-            assert_eq!(table.take([key, 0], 0, Meter::of_micros(100), 1 + key as u32, 0), TakeResult::Yes);
+            assert_eq!(
+                table.take([key, 0], 0, Meter::of_micros(100), 1 + key as u32, 0),
+                TakeResult::Granted
+            );
         }
         assert_eq!([0, 10, 39].map(|now| table.count_not_full(now)), [(40, 1), (30, 1), (1, 1)]);
         assert_eq!(table.count_not_full(40).0, 0);
@@ -286,7 +297,7 @@ mod tests {
                 scope.spawn(|| {
                     for round in 0..4000u64 {
                         let key = (round % 8) as usize;
-                        if table.take([key as u64, 0], 0, meter(200), 1, 2) == TakeResult::Yes {
+                        if table.take([key as u64, 0], 0, meter(200), 1, 2) == TakeResult::Granted {
                             taken[key].fetch_add(1, Relaxed);
                         }
                     }
@@ -309,12 +320,13 @@ mod tests {
             // each word of the table.
             for turn in 0..80 {
                 let key = (ms * 80 + turn) % 10_000;
-                flood +=
-                    u64::from(table.take([1000 + key, 0], ms * 1000, meter(200), 1, 2) == TakeResult::Yes);
+                flood += u64::from(
+                    table.take([1000 + key, 0], ms * 1000, meter(200), 1, 2) == TakeResult::Granted,
+                );
             }
             if ms % 20 == 0 {
                 asked += 1;
-                quiet += u64::from(table.take([1, 0], ms * 1000, meter(200), 1, 2) == TakeResult::Yes);
+                quiet += u64::from(table.take([1, 0], ms * 1000, meter(200), 1, 2) == TakeResult::Granted);
             }
         }
         assert!(quiet * 100 >= asked * 95, "{quiet} of {asked}");
@@ -338,14 +350,14 @@ mod tests {
                 now += pause;
                 let tokens = tokens.min(rate);
                 let full_at = model.entry(key).or_insert(0);
-                let debt = full_at.saturating_sub(now) + meter.period * u64::from(tokens);
-                let expected = debt <= meter.period * u64::from(rate);
+                let debt = full_at.saturating_sub(now) + meter.period_us * u64::from(tokens);
+                let expected = debt <= meter.period_us * u64::from(rate);
                 if expected {
                     *full_at = now + debt;
                     taken.entry(key).or_default().push((now, u64::from(tokens)));
                 }
                 let found = table.take([key, 7], now, meter, tokens, 2);
-                prop_assert_eq!(found == TakeResult::Yes, expected);
+                prop_assert_eq!(found == TakeResult::Granted, expected);
             }
             for times in taken.values() {
                 for (start, (from, _)) in times.iter().enumerate() {
@@ -367,7 +379,7 @@ mod tests {
             for _ in 0..2000 {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let found = table.take([state >> 40, 0], 0, meter(rate), 1, 2);
-                taken += u64::from(found == TakeResult::Yes);
+                taken += u64::from(found == TakeResult::Granted);
             }
             prop_assert_eq!(taken, 8 * u64::from(rate));
         }

@@ -1,4 +1,4 @@
-//! The client networks that the server reports in log messages.
+//! The client networks that the log messages of rate limiting contain.
 
 use super::Limits;
 use crate::acl::Prefix;
@@ -12,7 +12,7 @@ impl Limits {
         let settings = self.settings.responses.as_ref()?;
         let client = client.to_canonical();
         let bits = if client.is_ipv4() { settings.ipv4_prefix } else { settings.ipv6_prefix };
-        Some((Prefix::around(client, bits)?.address(), bits))
+        Some((Prefix::containing(client, bits)?.address(), bits))
     }
 }
 

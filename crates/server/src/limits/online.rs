@@ -34,7 +34,7 @@ const SAVED_OPERATIONS: i64 = 8;
 const WINDOW_NS: u64 = 10_000_000;
 /// Number of past windows that count. The spare time is the minimum over these windows, because
 /// clients that wait for their answers pause now and then and still have queries to send.
-const WINDOWS: usize = 8;
+const WINDOW_COUNT: usize = 8;
 /// Percent of its time that a worker keeps free. With no time left, clients that wait for their
 /// answers would send fewer queries, which looks like spare time.
 const FREE_PERCENT: i64 = 10;
@@ -54,7 +54,7 @@ pub struct WorkerShare {
     busy_percent: i64,
     /// Percentage of each of the last windows that the thread spent on other work, or 100 if no
     /// time was left in the window. The oldest window is at index `oldest`.
-    other_percent: [i64; WINDOWS],
+    other_percent: [i64; WINDOW_COUNT],
     oldest: usize,
     /// End of the last window, and the processor time of the thread at that moment, both in
     /// nanoseconds. `None`: no window has ended yet.
@@ -63,12 +63,12 @@ pub struct WorkerShare {
     spent: i64,
     /// Nanoseconds that online work may use. Below zero after a batch that took longer than
     /// expected.
-    balance: i64,
+    balance_ns: i64,
     /// Whether no online work is admitted: the balance was spent, and is not enough yet for
     /// [`SAVED_OPERATIONS`] operations.
     is_saving: bool,
     /// Whether each prefix gets an equal part: the balance was spent, and answers were refused in
-    /// the last [`WINDOWS`] windows.
+    /// the last [`WINDOW_COUNT`] windows.
     is_divided: bool,
     /// Whether an answer was refused in this window.
     has_refused: bool,
@@ -76,14 +76,14 @@ pub struct WorkerShare {
     windows_since_refusal: usize,
     /// Divides the share among the prefixes.
     pub(super) fair: FairShare,
-    /// Nanoseconds of `balance` reserved for the operations of this batch.
-    reserved: i64,
+    /// Nanoseconds of `balance_ns` reserved for the operations of this batch.
+    reserved_ns: i64,
     /// Number of operations of this batch that are charged to the balance.
-    charged: usize,
-    /// Average nanoseconds per operation.
+    charged_operations: usize,
+    /// Moving average of the nanoseconds per operation.
     operation_ns: i64,
     /// Time of the last credit to the balance, in nanoseconds.
-    last: Option<u64>,
+    last_credit: Option<u64>,
 }
 
 impl WorkerShare {
@@ -94,29 +94,29 @@ impl WorkerShare {
         Self {
             percent: settings.share.into(),
             busy_percent: settings.busy_share.into(),
-            other_percent: [0; WINDOWS],
+            other_percent: [0; WINDOW_COUNT],
             oldest: 0,
             last_window_end: None,
             spent: 0,
-            balance: BURST_NS,
+            balance_ns: BURST_NS,
             is_saving: false,
             is_divided: false,
             has_refused: false,
             windows_since_refusal: 0,
             fair: FairShare::new(key),
-            reserved: 0,
-            charged: 0,
+            reserved_ns: 0,
+            charged_operations: 0,
             operation_ns: INITIAL_OPERATION_NS,
-            last: None,
+            last_credit: None,
         }
     }
 
     /// Begins a batch at `now_ns`, in nanoseconds from an arbitrary start. `is_behind`: more
-    /// messages are waiting than a batch holds. `busy` returns the processor time of the thread in
-    /// nanoseconds; it is called once for each window.
+    /// messages are waiting than a batch holds. `processor_time` returns the processor time of the
+    /// thread in nanoseconds; it is called once for each window.
     #[inline]
-    pub fn begin(&mut self, now_ns: u64, is_behind: bool, busy: impl FnOnce() -> Option<u64>) {
-        let busy_ns = if self.is_window_over(now_ns) { busy() } else { None };
+    pub fn begin(&mut self, now_ns: u64, is_behind: bool, processor_time: impl FnOnce() -> Option<u64>) {
+        let busy_ns = if self.is_window_over(now_ns) { processor_time() } else { None };
         self.begin_at(now_ns, is_behind, busy_ns);
     }
 
@@ -124,7 +124,7 @@ impl WorkerShare {
     pub(super) const fn is_window_over(&self, now_ns: u64) -> bool {
         match self.last_window_end {
             None => true,
-            Some((then, _)) => now_ns.saturating_sub(then) >= WINDOW_NS,
+            Some((window_start, _)) => now_ns.saturating_sub(window_start) >= WINDOW_NS,
         }
     }
 
@@ -134,27 +134,27 @@ impl WorkerShare {
         if let Some(busy_ns) = busy_ns {
             self.end_window(now_ns, busy_ns);
         }
-        let elapsed = self.last.map_or(0, |last| now_ns.saturating_sub(last));
+        let elapsed = self.last_credit.map_or(0, |last| now_ns.saturating_sub(last));
         // The balance is full after much less than a second, so this limit only prevents an
         // overflow.
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX).min(1_000_000_000);
         let percent = if is_behind { self.busy_percent } else { self.current_percent() };
         let credit = elapsed * percent / 100;
-        self.balance = (self.balance + credit).min(BURST_NS);
-        let enough =
+        self.balance_ns = (self.balance_ns + credit).min(BURST_NS);
+        let required =
             if percent > self.busy_percent { 1 } else { self.operation_ns.saturating_mul(SAVED_OPERATIONS) };
-        let enough = enough.min(BURST_NS / 2);
-        self.is_saving &= self.balance < enough;
-        let kept_back = if self.balance < BURST_NS / 2 { credit / HELD_BACK_DIVISOR } else { 0 };
-        self.fair.divide(now_ns, (credit - kept_back).unsigned_abs(), enough.unsigned_abs());
-        self.last = Some(now_ns);
+        let required = required.min(BURST_NS / 2);
+        self.is_saving &= self.balance_ns < required;
+        let held_back = if self.balance_ns < BURST_NS / 2 { credit / HELD_BACK_DIVISOR } else { 0 };
+        self.fair.divide(now_ns, (credit - held_back).unsigned_abs(), required.unsigned_abs());
+        self.last_credit = Some(now_ns);
     }
 
     /// Returns the percentage of the thread's time that other work leaves, within the two
     /// configured limits.
     fn current_percent(&self) -> i64 {
-        let others = self.other_percent.iter().copied().fold(0, i64::max);
-        (100 - FREE_PERCENT - others).max(self.busy_percent).min(self.percent)
+        let busiest_window = self.other_percent.iter().copied().fold(0, i64::max);
+        (100 - FREE_PERCENT - busiest_window).max(self.busy_percent).min(self.percent)
     }
 
     /// Ends a window, and records the percentage of other work in it.
@@ -162,16 +162,16 @@ impl WorkerShare {
         let spent = u64::try_from(std::mem::take(&mut self.spent)).unwrap_or(0);
         self.windows_since_refusal =
             if std::mem::take(&mut self.has_refused) { 0 } else { self.windows_since_refusal + 1 };
-        self.is_divided &= self.windows_since_refusal < WINDOWS;
-        if let Some((then, busy_then)) = self.last_window_end.replace((now_ns, busy_ns)) {
-            let elapsed = now_ns.saturating_sub(then).max(1);
+        self.is_divided &= self.windows_since_refusal < WINDOW_COUNT;
+        if let Some((window_start, busy_then)) = self.last_window_end.replace((now_ns, busy_ns)) {
+            let elapsed = now_ns.saturating_sub(window_start).max(1);
             let busy = busy_ns.saturating_sub(busy_then);
             let percent =
                 |ns: u64| i64::try_from(ns.min(elapsed).saturating_mul(100) / elapsed).unwrap_or(100);
             // If no time is left, the demand of other work is unknown.
             let is_full = 100 - percent(busy) < FREE_PERCENT / 2;
             self.other_percent[self.oldest] = if is_full { 100 } else { percent(busy.saturating_sub(spent)) };
-            self.oldest = (self.oldest + 1) % WINDOWS;
+            self.oldest = (self.oldest + 1) % WINDOW_COUNT;
         }
     }
 
@@ -192,40 +192,41 @@ impl WorkerShare {
             self.has_refused = true;
             return false;
         }
-        self.balance -= cost;
+        self.balance_ns -= cost;
         self.check_balance();
-        self.reserved += cost;
-        self.charged += operations;
+        self.reserved_ns += cost;
+        self.charged_operations += operations;
         true
     }
 
     /// Begins saving and dividing if the balance is spent.
     const fn check_balance(&mut self) {
-        if self.balance <= 0 {
+        if self.balance_ns <= 0 {
             self.is_saving = true;
             self.is_divided = true;
         }
     }
 
     /// Records that all `operations` of the batch took `ns` nanoseconds, including sending the
-    /// answers. The operations of exempt clients are not charged.
-    pub fn spent(&mut self, ns: u64, operations: usize) {
+    /// answers. The worker calls it once for each batch with operations. The operations of exempt
+    /// clients are not charged.
+    pub fn record_work(&mut self, ns: u64, operations: usize) {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX).min(1_000_000_000_000);
         let Some(count) = i64::try_from(operations).ok().filter(|count| *count > 0) else { return };
-        let charged = i64::try_from(self.charged).unwrap_or(i64::MAX).min(count);
+        let charged_operations = i64::try_from(self.charged_operations).unwrap_or(i64::MAX).min(count);
         // An average over several batches, because the first operations of a batch cost more than
         // the others.
         self.operation_ns = (self.operation_ns * 7 + ns / count) / 8;
-        let part = i128::from(ns) * i128::from(charged) / i128::from(count);
+        let part = i128::from(ns) * i128::from(charged_operations) / i128::from(count);
         let part = i64::try_from(part).unwrap_or(i64::MAX);
         self.spent = self.spent.saturating_add(part);
         self.replace_reserved(part);
     }
 
-    /// Replaces the reserved time by the time spent.
+    /// Replaces the reserved time by `spent`, the nanoseconds that were used.
     const fn replace_reserved(&mut self, spent: i64) {
-        self.balance = (self.balance + self.reserved).saturating_sub(spent);
-        (self.reserved, self.charged) = (0, 0);
+        self.balance_ns = (self.balance_ns + self.reserved_ns).saturating_sub(spent);
+        (self.reserved_ns, self.charged_operations) = (0, 0);
         self.check_balance();
     }
 }
@@ -272,9 +273,9 @@ mod tests {
             share.begin_at(0, false, Some(0));
             share.begin_at(WINDOW_NS, false, Some(WINDOW_NS * others / 100));
             for (is_behind, expected) in [(false, expected), (true, 8)] {
-                (share.balance, share.last) = (-100_000_000, Some(WINDOW_NS));
+                (share.balance_ns, share.last_credit) = (-100_000_000, Some(WINDOW_NS));
                 share.begin_at(WINDOW_NS + 100_000_000, is_behind, None);
-                assert_eq!(share.balance, -100_000_000 + expected * 1_000_000, "{others} %, {is_behind}");
+                assert_eq!(share.balance_ns, -100_000_000 + expected * 1_000_000, "{others} %, {is_behind}");
             }
         }
     }
@@ -285,7 +286,7 @@ mod tests {
         share.begin_at(0, false, Some(0));
         share.begin_at(WINDOW_NS, false, Some(WINDOW_NS));
         for window in 2..12 {
-            let expected = if window <= WINDOWS as u64 + 1 { 8 } else { 50 };
+            let expected = if window <= WINDOW_COUNT as u64 + 1 { 8 } else { 50 };
             assert_eq!(share.current_percent(), expected, "{window}");
             share.begin_at(window * WINDOW_NS, false, Some(WINDOW_NS));
         }
@@ -304,7 +305,7 @@ mod tests {
             let (work, next, wanted) = batch(now);
             let operations = admit(&mut share, 4, wanted);
             let cost = 50_000 * operations as u64;
-            share.spent(cost, operations);
+            share.record_work(cost, operations);
             (others, made, busy) = (others + work, made + cost, busy + work + cost);
             now = next.max(now + work + cost);
         }
@@ -351,7 +352,7 @@ mod tests {
             share.begin_at(now, true, None);
             let operations = admit(&mut share, 4, 64);
             let cost = if operations > 0 { 40_000 + 10_000 * operations as u64 } else { 0 };
-            share.spent(cost, operations);
+            share.record_work(cost, operations);
             // The first batches spend the initial balance.
             batches.extend((operations > 0 && now > 100_000_000).then_some(operations));
             now += 200_000 + cost;

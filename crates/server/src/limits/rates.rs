@@ -28,8 +28,9 @@ pub enum ResponseCategory {
     Error = 4,
 }
 
-/// Replaces the category in the bucket keys of the limit for all responses.
-const ALL: u64 = 5;
+/// The number in place of a [`ResponseCategory`] in the keys of the buckets for all responses to
+/// one client.
+const ALL_RESPONSES: u64 = 5;
 
 /// The rates, shared by all threads.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub struct Rates {
     meters: [Option<Meter>; 5],
     all: Option<Meter>,
     slip: u8,
-    networks: ClientPrefixes,
+    prefix_lengths: ClientPrefixes,
 }
 
 impl Rates {
@@ -50,7 +51,7 @@ impl Rates {
             meters: rates.map(Meter::per_second),
             all: Meter::per_second(settings.all),
             slip: settings.slip,
-            networks: ClientPrefixes::new(settings.ipv4_prefix, settings.ipv6_prefix),
+            prefix_lengths: ClientPrefixes::new(settings.ipv4_prefix, settings.ipv6_prefix),
         })
     }
 
@@ -59,22 +60,22 @@ impl Rates {
         &self,
         now_ms: u64,
         client: IpAddr,
-        class: ResponseCategory,
+        category: ResponseCategory,
         name: u64,
     ) -> TakeResult {
-        let client = self.networks.number_of(client);
+        let client = self.prefix_lengths.prefix_of(client);
         let now = now_ms.wrapping_mul(1000);
-        let take = |meter, class: u64, name: u64| {
+        let take = |meter, category: u64, name: u64| {
             // The rotation separates the category from the hash of the name.
-            let what = name.rotate_left(8) ^ class;
-            self.buckets.take([client, what], now, meter, 1, self.slip)
+            let name_key = name.rotate_left(8) ^ category;
+            self.buckets.take([client, name_key], now, meter, 1, self.slip)
         };
-        if let Some(meter) = self.meters[class as usize] {
-            let taken = take(meter, class as u64, name);
-            if taken != TakeResult::Yes {
+        if let Some(meter) = self.meters[category as usize] {
+            let taken = take(meter, category as u64, name);
+            if taken != TakeResult::Granted {
                 return taken;
             }
         }
-        self.all.map_or(TakeResult::Yes, |meter| take(meter, ALL, 0))
+        self.all.map_or(TakeResult::Granted, |meter| take(meter, ALL_RESPONSES, 0))
     }
 }

@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 /// Range of the rates, in responses per second; 0 sets no limit.
-pub const RATES: RangeInclusive<u32> = 0..=1_000_000;
+pub const RATE_RANGE: RangeInclusive<u32> = 0..=1_000_000;
 /// Range of the online shares, in percent of a worker's time.
-pub const SHARES: RangeInclusive<u8> = 1..=100;
+pub const SHARE_RANGE: RangeInclusive<u8> = 1..=100;
 /// Range of the size of a table of buckets, in bytes.
-pub const TABLE_OCTETS: RangeInclusive<u64> = 4096..=1 << 30;
+pub const TABLE_OCTETS_RANGE: RangeInclusive<u64> = 4096..=1 << 30;
 /// Range of `slip`. The upper bound is 15 because four bits count the refusals.
-pub const SLIPS: RangeInclusive<u8> = 0..=15;
+pub const SLIP_RANGE: RangeInclusive<u8> = 0..=15;
 
 /// All limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,19 +98,19 @@ pub struct RateSettings {
 impl Default for RateSettings {
     /// The rates that `responses-per-second = 200` enables.
     fn default() -> Self {
-        Self { all: Self::CLIENT_RATE, ..Self::of(200) }
+        Self { all: Self::DEFAULT_CLIENT_RATE, ..Self::uniform(200) }
     }
 }
 
 impl RateSettings {
-    /// Rate of all responses to one client together, per second. It applies if the responses of one
-    /// category are limited and this rate is not set.
-    pub const CLIENT_RATE: u32 = 2000;
+    /// Default rate of all responses to one client together, per second, if the configuration
+    /// limits a category of responses and does not set this rate.
+    pub const DEFAULT_CLIENT_RATE: u32 = 2000;
 
-    /// Returns the same rate for each category of responses, and no limit for all responses
-    /// together.
+    /// Returns settings with the rate `rate` for each category of responses, and no limit for all
+    /// responses together.
     #[must_use]
-    pub const fn of(rate: u32) -> Self {
+    pub const fn uniform(rate: u32) -> Self {
         Self {
             positive: rate,
             nodata: rate,
@@ -152,16 +152,16 @@ impl Default for OnlineSettings {
 #[non_exhaustive]
 pub enum LimitError {
     /// A value is out of its range.
-    #[error("{key} is {found}: must be {least} to {most}")]
+    #[error("{key} is {found}: must be {min} to {max}")]
     Range {
         /// The configuration key.
         key: &'static str,
         /// The value in the configuration.
         found: u64,
         /// The lowest valid value.
-        least: u64,
+        min: u64,
         /// The highest valid value.
-        most: u64,
+        max: u64,
     },
     /// The system provides no random octets for the hash keys of the tables.
     #[error("cannot get random octets from the system: {0}")]
@@ -192,10 +192,10 @@ impl RateSettings {
     /// Returns the first value that is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
         for rate in [self.positive, self.nodata, self.nxdomain, self.referral, self.error] {
-            check("responses-per-second", rate, RATES)?;
+            check("responses-per-second", rate, RATE_RANGE)?;
         }
-        check("client-responses-per-second", self.all, RATES)?;
-        check("slip", self.slip, SLIPS)?;
+        check("client-responses-per-second", self.all, RATE_RANGE)?;
+        check("slip", self.slip, SLIP_RANGE)?;
         check("response-ipv4-prefix", self.ipv4_prefix, 1..=32)?;
         check("response-ipv6-prefix", self.ipv6_prefix, 1..=64)?;
         check_table("response-table", self.table_octets)
@@ -208,8 +208,8 @@ impl OnlineSettings {
     /// # Errors
     /// Returns the first value that is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
-        check("online-share", self.share, SHARES)?;
-        check("online-busy-share", self.busy_share, *SHARES.start()..=self.share)
+        check("online-share", self.share, SHARE_RANGE)?;
+        check("online-busy-share", self.busy_share, *SHARE_RANGE.start()..=self.share)
     }
 }
 
@@ -218,10 +218,10 @@ fn check<T: Into<u64> + Copy>(
     found: T,
     range: RangeInclusive<T>,
 ) -> Result<(), LimitError> {
-    let (found, least, most) = (found.into(), (*range.start()).into(), (*range.end()).into());
-    if (least..=most).contains(&found) { Ok(()) } else { Err(LimitError::Range { key, found, least, most }) }
+    let (found, min, max) = (found.into(), (*range.start()).into(), (*range.end()).into());
+    if (min..=max).contains(&found) { Ok(()) } else { Err(LimitError::Range { key, found, min, max }) }
 }
 
 fn check_table(key: &'static str, octets: usize) -> Result<(), LimitError> {
-    check(key, octets as u64, TABLE_OCTETS)
+    check(key, octets as u64, TABLE_OCTETS_RANGE)
 }

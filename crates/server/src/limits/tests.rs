@@ -21,7 +21,7 @@ fn with_rates(rates: RateSettings) -> Limits {
 fn sent(limits: &Limits, client: IpAddr, class: ResponseCategory, name: u64, count: usize) -> [usize; 3] {
     let mut found = [0; 3];
     for _ in 0..count {
-        match limits.response(0, client, class, name, CookieStatus::Absent) {
+        match limits.check_response(0, client, class, name, CookieStatus::Absent) {
             LimitAction::Send => found[0] += 1,
             LimitAction::Drop => found[1] += 1,
             LimitAction::Truncate => found[2] += 1,
@@ -33,7 +33,7 @@ fn sent(limits: &Limits, client: IpAddr, class: ResponseCategory, name: u64, cou
 
 #[test]
 fn one_answer_is_limited_for_one_network() {
-    let limits = with_rates(RateSettings::of(200));
+    let limits = with_rates(RateSettings::uniform(200));
     assert_eq!(sent(&limits, CLIENT, ResponseCategory::Positive, 1, 1000), [200, 400, 400]);
     // Another address of the same network shares the rate. Another network, name or category has a
     // separate rate.
@@ -51,8 +51,13 @@ fn one_answer_is_limited_for_one_network() {
 
 #[test]
 fn each_class_has_its_own_rate_and_none_is_none() {
-    let limits =
-        with_rates(RateSettings { nxdomain: 10, error: 5, referral: 0, slip: 0, ..RateSettings::of(20) });
+    let limits = with_rates(RateSettings {
+        nxdomain: 10,
+        error: 5,
+        referral: 0,
+        slip: 0,
+        ..RateSettings::uniform(20)
+    });
     for (class, expected) in [
         (ResponseCategory::Positive, [20, 80, 0]),
         (ResponseCategory::Nodata, [20, 80, 0]),
@@ -66,7 +71,7 @@ fn each_class_has_its_own_rate_and_none_is_none() {
 
 #[test]
 fn all_responses_to_a_client_are_limited_together() {
-    let limits = with_rates(RateSettings { all: 500, slip: 1, ..RateSettings::of(200) });
+    let limits = with_rates(RateSettings { all: 500, slip: 1, ..RateSettings::uniform(200) });
     let total: usize =
         (0..10).map(|name| sent(&limits, CLIENT, ResponseCategory::Positive, name, 100)[0]).sum();
     assert_eq!(total, 500);
@@ -74,20 +79,20 @@ fn all_responses_to_a_client_are_limited_together() {
 
 #[test]
 fn cookies_exempt_and_are_asked_for() {
-    let limits = with_rates(RateSettings { slip: 1, ..RateSettings::of(10) });
+    let limits = with_rates(RateSettings { slip: 1, ..RateSettings::uniform(10) });
     sent(&limits, CLIENT, ResponseCategory::Positive, 1, 10);
-    let response = |cookie| limits.response(0, CLIENT, ResponseCategory::Positive, 1, cookie);
+    let response = |cookie| limits.check_response(0, CLIENT, ResponseCategory::Positive, 1, cookie);
     assert_eq!(response(CookieStatus::Valid), LimitAction::Send);
     assert_eq!(response(CookieStatus::Absent), LimitAction::Truncate);
     assert_eq!(response(CookieStatus::ClientOnly), LimitAction::BadCookie);
     assert_eq!(response(CookieStatus::Invalid), LimitAction::BadCookie);
     let limits = self::limits(|settings| {
-        settings.responses = Some(RateSettings { slip: 1, ..RateSettings::of(10) });
+        settings.responses = Some(RateSettings { slip: 1, ..RateSettings::uniform(10) });
         settings.require_cookie = RequireCookie::Never;
     });
     sent(&limits, CLIENT, ResponseCategory::Positive, 1, 10);
     assert_eq!(
-        limits.response(0, CLIENT, ResponseCategory::Positive, 1, CookieStatus::ClientOnly),
+        limits.check_response(0, CLIENT, ResponseCategory::Positive, 1, CookieStatus::ClientOnly),
         LimitAction::Truncate
     );
 }
@@ -108,18 +113,18 @@ fn exempt_clients_are_not_limited() {
 /// their answers.
 #[test]
 fn a_flood_of_networks_hinders_no_other_client() {
-    let limits = with_rates(RateSettings { all: 2000, ..RateSettings::of(200) });
+    let limits = with_rates(RateSettings { all: 2000, ..RateSettings::uniform(200) });
     let (mut asked, mut answered, mut state) = (0, 0, 1u64);
     for ms in 0..1000 {
         for _ in 0..300 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let source = IpAddr::from(((state >> 32) as u32).to_be_bytes());
-            let _ = limits.response(ms, source, ResponseCategory::Positive, 1, CookieStatus::Absent);
+            let _ = limits.check_response(ms, source, ResponseCategory::Positive, 1, CookieStatus::Absent);
         }
         let client = IpAddr::from([198, 51, (ms % 100) as u8, 1]);
         asked += 1;
         answered += u32::from(
-            limits.response(ms, client, ResponseCategory::Positive, 1, CookieStatus::Absent)
+            limits.check_response(ms, client, ResponseCategory::Positive, 1, CookieStatus::Absent)
                 == LimitAction::Send,
         );
     }
@@ -133,8 +138,8 @@ fn a_client_has_all_that_it_wants_while_the_online_share_lasts() {
     let mut share = limits.worker_share();
     for ms in 0..2000u64 {
         share.begin_at(ms * 1_000_000, false, None);
-        assert_eq!((0..8).filter(|_| limits.online(&mut share, CLIENT, false, 1)).count(), 8, "{ms}");
-        share.spent(400_000, 8);
+        assert_eq!((0..8).filter(|_| limits.admit_online(&mut share, CLIENT, false, 1)).count(), 8, "{ms}");
+        share.record_work(400_000, 8);
     }
 }
 
@@ -147,14 +152,14 @@ fn a_proven_address_has_a_share_of_its_own() {
     for ms in 0..2000u64 {
         let is_over = share.is_window_over(ms * 1_000_000);
         share.begin_at(ms * 1_000_000, false, Some(busy).filter(|_| is_over));
-        let mut made = (0..64).filter(|_| limits.online(&mut share, CLIENT, false, 1)).count();
+        let mut made = (0..64).filter(|_| limits.admit_online(&mut share, CLIENT, false, 1)).count();
         claimed_refused += 64 - made;
         if ms % 10 == 0 && ms > 500 {
-            let is_made = limits.online(&mut share, CLIENT, true, 1);
+            let is_made = limits.admit_online(&mut share, CLIENT, true, 1);
             refused += usize::from(!is_made);
             made += usize::from(is_made);
         }
-        share.spent(50_000 * made as u64, made);
+        share.record_work(50_000 * made as u64, made);
         busy += 50_000 * made as u64;
     }
     assert!(claimed_refused > 1000);
@@ -175,10 +180,10 @@ fn a_worker_spends_its_part_and_no_more() {
             for _ in 0..64 {
                 source += 256;
                 let client = IpAddr::from((0x0a00_0000 + source % 0x0100_0000).to_be_bytes());
-                admitted += usize::from(limits.online(&mut share, client, false, 1));
+                admitted += usize::from(limits.admit_online(&mut share, client, false, 1));
             }
             let cost = admitted as u64 * 100_000;
-            share.spent(cost, admitted);
+            share.record_work(cost, admitted);
             spent += cost;
             // The time for the rest of the batch.
             now += cost + 200_000;
@@ -194,17 +199,17 @@ fn what_exempt_clients_have_made_is_not_charged() {
     let mut share = limits.worker_share();
     for round in 0..100u64 {
         share.begin_at(round, false, None);
-        assert!(limits.online(&mut share, IpAddr::from([127, 0, 0, 1]), false, 10));
-        share.spent(50_000_000, 10);
+        assert!(limits.admit_online(&mut share, IpAddr::from([127, 0, 0, 1]), false, 10));
+        share.record_work(50_000_000, 10);
     }
-    assert!(limits.online(&mut share, CLIENT, false, 1));
+    assert!(limits.admit_online(&mut share, CLIENT, false, 1));
     // Half of the operations of this batch belong to the client. It is 20 ms ahead of its share,
     // which is half of 40 ms.
-    assert!(limits.online(&mut share, IpAddr::from([127, 0, 0, 1]), false, 1));
-    share.spent(60_000_000, 2);
+    assert!(limits.admit_online(&mut share, IpAddr::from([127, 0, 0, 1]), false, 1));
+    share.record_work(60_000_000, 2);
     let mut later = |ms: u64| {
         share.begin_at(100 + ms * 1_000_000, false, None);
-        limits.online(&mut share, CLIENT, false, 1)
+        limits.admit_online(&mut share, CLIENT, false, 1)
     };
     assert_eq!([later(39), later(41)], [false, true]);
 }
@@ -213,11 +218,11 @@ fn what_exempt_clients_have_made_is_not_charged() {
 fn what_is_over_is_truncated_or_refused() {
     let truncates = limits(|_| {});
     let refuses = limits(|settings| settings.online.over_budget_action = OverBudgetAction::Refuse);
-    assert_eq!(truncates.over_budget(Transport::Udp), LimitAction::Truncate);
+    assert_eq!(truncates.over_budget_action(Transport::Udp), LimitAction::Truncate);
     for transport in [Transport::Tcp, Transport::Tls] {
-        assert_eq!(truncates.over_budget(transport), LimitAction::Refuse);
+        assert_eq!(truncates.over_budget_action(transport), LimitAction::Refuse);
     }
-    assert_eq!(refuses.over_budget(Transport::Udp), LimitAction::Refuse);
+    assert_eq!(refuses.over_budget_action(Transport::Udp), LimitAction::Refuse);
 }
 
 #[test]
@@ -227,7 +232,7 @@ fn settings_out_of_range_are_named() {
         change(&mut settings);
         Limits::new(&settings).expect_err("out of range")
     };
-    let range = |key, found, least, most| LimitError::Range { key, found, least, most };
+    let range = |key, found, min, max| LimitError::Range { key, found, min, max };
     assert_eq!(wrong(|settings| settings.online.share = 101), range("online-share", 101, 1, 100));
     assert_eq!(wrong(|settings| settings.online.busy_share = 60), range("online-busy-share", 60, 1, 50));
     let rates = |rates| LimitSettings { responses: Some(rates), ..LimitSettings::default() };
@@ -270,7 +275,7 @@ proptest! {
         let networks = ClientPrefixes::new(ipv4, ipv6);
         // An IPv4-mapped IPv6 address belongs to the other family.
         prop_assume!(one.is_ipv4() == other.to_canonical().is_ipv4());
-        prop_assert_eq!(networks.number_of(one) == networks.number_of(other), is_same);
+        prop_assert_eq!(networks.prefix_of(one) == networks.prefix_of(other), is_same);
     }
 
     #[test]
@@ -278,6 +283,6 @@ proptest! {
         let ipv6 = std::net::Ipv6Addr::from_bits(ipv6);
         prop_assume!(!ipv6.is_multicast() && ipv6.to_ipv4_mapped().is_none());
         let networks = ClientPrefixes::new(32, 64);
-        prop_assert_ne!(networks.number_of(ipv4.into()), networks.number_of(ipv6.into()));
+        prop_assert_ne!(networks.prefix_of(ipv4.into()), networks.prefix_of(ipv6.into()));
     }
 }

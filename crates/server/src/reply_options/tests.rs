@@ -30,7 +30,7 @@ fn read(
     rdata: &[u8],
     transport: Transport,
     settings: &ReplySettings,
-) -> Result<ReplyOptions, MalformedOption> {
+) -> Result<ReplyOptions, MalformedCookie> {
     let opt = Opt::from_parts(1232, 0, rdata).expect("well-formed");
     ReplyOptions::read(&opt, transport, settings, Some(&cookies()), CLIENT, NOW)
 }
@@ -57,7 +57,7 @@ fn written(
 fn a_query_without_options_gets_none() {
     let plain = ReplySettings::default();
     let options = read(&[], Transport::Tls, &plain).expect("well-formed");
-    assert_eq!((options, options.room(&plain)), (ReplyOptions::NONE, 0));
+    assert_eq!((options, options.required_octets(&plain)), (ReplyOptions::NONE, 0));
     assert_eq!(written(&options, &plain, None, (50, 1232, 0)), (Vec::new(), 50 + OPT_OCTETS));
 }
 
@@ -71,18 +71,18 @@ fn what_is_asked_for_is_given() {
         (edns::CLIENT_SUBNET, &[0; 4]),
     ]);
     let over_udp = read(&rdata, Transport::Udp, &settings).expect("well-formed");
-    assert_eq!(over_udp.cookie(), CookieStatus::ClientOnly);
-    assert_eq!(over_udp.room(&settings), 4 + 6 + 4 + 24);
+    assert_eq!(over_udp.cookie_status(), CookieStatus::ClientOnly);
+    assert_eq!(over_udp.required_octets(&settings), 4 + 6 + 4 + 24);
     let (found, octets) = written(&over_udp, &settings, None, (50, 1232, 0));
     let codes: Vec<u16> = found.iter().map(|(code, _)| *code).collect();
     assert_eq!(codes, [edns::NSID, edns::COOKIE, edns::REPORT_CHANNEL]);
-    assert_eq!(octets, 50 + OPT_OCTETS + over_udp.room(&settings) + 4 + 15);
+    assert_eq!(octets, 50 + OPT_OCTETS + over_udp.required_octets(&settings) + 4 + 15);
     assert_eq!(found[0].1, b"site 7");
     let cookie = CookieOption::read(&found[1].1).expect("a cookie");
     assert_eq!((cookie.client, cookie.server.len()), (&[3; 8], 16));
     assert_eq!(read_report_channel(&found[2].1), settings.report_channel.as_ref().map(Name::view));
     let again = read(&query(&[(edns::COOKIE, &found[1].1)]), Transport::Udp, &settings).expect("well-formed");
-    assert_eq!(again.cookie(), CookieStatus::Valid);
+    assert_eq!(again.cookie_status(), CookieStatus::Valid);
     let over_tcp = read(&rdata, Transport::Tcp, &settings).expect("well-formed");
     let (found, _) = written(&over_tcp, &settings, None, (50, 65_535, 0));
     assert_eq!(found[2], (edns::KEEPALIVE, 300u16.to_be_bytes().to_vec()));
@@ -109,7 +109,7 @@ fn settings_without_options_send_no_keepalive_timeout() {
 #[test]
 fn malformed_cookies_are_refused_where_cookies_are_looked_at() {
     let rdata = query(&[(edns::COOKIE, &[3; 9])]);
-    assert_eq!(read(&rdata, Transport::Udp, &settings()), Err(MalformedOption));
+    assert_eq!(read(&rdata, Transport::Udp, &settings()), Err(MalformedCookie));
     // RFC 7873 §5.2: a server without cookies ignores the option.
     let opt = Opt::from_parts(1232, 0, &rdata).expect("well-formed");
     assert!(ReplyOptions::read(&opt, Transport::Udp, &settings(), None, CLIENT, NOW).is_ok());
@@ -119,7 +119,7 @@ fn malformed_cookies_are_refused_where_cookies_are_looked_at() {
 fn of_an_option_that_comes_twice_the_first_counts() {
     let rdata = query(&[(edns::COOKIE, &[3; 8]), (edns::COOKIE, &[3; 9])]);
     let options = read(&rdata, Transport::Udp, &settings()).expect("well-formed");
-    assert_eq!(options.cookie(), CookieStatus::ClientOnly);
+    assert_eq!(options.cookie_status(), CookieStatus::ClientOnly);
 }
 
 #[test]
@@ -149,13 +149,13 @@ fn what_is_left_to_a_zone_is_told_where_it_is_asked() {
     for (data, is_asked) in [(&b""[..], true), (&[0; 4], false), (&[0; 3], false)] {
         let options = read(&query(&[(edns::EXPIRE, data)]), Transport::Udp, &plain).expect("well-formed");
         assert_eq!(options.wants_expire(), is_asked);
-        assert_eq!(options.room(&plain), 0);
+        assert_eq!(options.required_octets(&plain), 0);
         assert_eq!(written(&options, &plain, None, (50, 1232, 0)).0, []);
         let told = options.with_expire(Some(0x0001_0203));
         let (found, octets) = written(&told, &plain, None, (50, 1232, 0));
         let expected = is_asked.then(|| (edns::EXPIRE, vec![0, 1, 2, 3]));
         assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
-        assert_eq!(octets, 50 + OPT_OCTETS + told.room(&plain));
+        assert_eq!(octets, 50 + OPT_OCTETS + told.required_octets(&plain));
         assert_eq!(told.with_expire(None), options);
     }
 }
@@ -198,7 +198,7 @@ proptest! {
         let rdata = query(&options);
         let Ok(options) = read(&rdata, transport, &settings) else { return Ok(()) };
         let options = options.with_expire(left);
-        let least = before + OPT_OCTETS + options.room(&settings) + behind;
+        let least = before + OPT_OCTETS + options.required_octets(&settings) + behind;
         let error = has_error.then_some(ExtendedError::OVER_BUDGET);
         let (found, octets) = written(&options, &settings, error, (before, least + extra, behind));
         prop_assert!(octets + behind >= least && octets + behind <= least + extra);

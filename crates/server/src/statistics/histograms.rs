@@ -4,7 +4,7 @@ use std::array;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Adds to a counter. Only one thread writes the counter, so no locked instruction is needed.
+/// Adds `by` to a counter. Only one thread writes the counter, so no locked instruction is needed.
 #[inline]
 pub(super) fn add(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
@@ -93,14 +93,14 @@ impl Sizes {
 
     /// The number of all messages.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.buckets.values().sum()
     }
 }
 
 /// Upper bounds of the latency buckets in nanoseconds: 1, 2 and 5 in each decade from a microsecond
 /// to 10 s. One more bucket counts longer latencies.
-pub const LATENCY_BOUNDS: [u64; 22] = [
+pub const LATENCY_BOUNDS_NS: [u64; 22] = [
     1_000,
     2_000,
     5_000,
@@ -128,7 +128,7 @@ pub const LATENCY_BOUNDS: [u64; 22] = [
 /// Counts messages by latency.
 #[derive(Debug)]
 pub(super) struct LatencyHistogram {
-    buckets: [AtomicU64; LATENCY_BOUNDS.len() + 1],
+    buckets: [AtomicU64; LATENCY_BOUNDS_NS.len() + 1],
     nanoseconds: AtomicU64,
 }
 
@@ -139,7 +139,7 @@ impl LatencyHistogram {
 
     /// Counts `messages` with a latency of `nanoseconds` each.
     pub(super) fn record(&self, nanoseconds: u64, messages: u64) {
-        let bucket = LATENCY_BOUNDS.partition_point(|bound| *bound < nanoseconds);
+        let bucket = LATENCY_BOUNDS_NS.partition_point(|bound| *bound < nanoseconds);
         add(&self.buckets[bucket], messages);
         add(&self.nanoseconds, nanoseconds.saturating_mul(messages));
     }
@@ -149,15 +149,15 @@ impl LatencyHistogram {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// Number of messages in each bucket. A bucket counts latencies up to its bound in
-    /// [`LATENCY_BOUNDS`] and above the previous bound; the last bucket counts longer ones.
-    pub cells: [u64; LATENCY_BOUNDS.len() + 1],
+    /// [`LATENCY_BOUNDS_NS`] and above the previous bound; the last bucket counts longer ones.
+    pub buckets: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies of all messages, in nanoseconds.
     pub nanoseconds: u64,
 }
 
 impl Latencies {
     pub(super) fn add(&mut self, histogram: &LatencyHistogram) {
-        for (sum, bucket) in self.cells.iter_mut().zip(&histogram.buckets) {
+        for (sum, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
             *sum += bucket.load(Relaxed);
         }
         self.nanoseconds += histogram.nanoseconds.load(Relaxed);

@@ -58,14 +58,14 @@ impl LogThrottle {
         tracing::warn!(name: "tsig-rejected", %peer, key, question, %error, before, "message with TSIG rejected: {reason}");
     }
 
-    /// Records that a response of category `class` to `network` was rate limited at `now`, in
+    /// Records that a response of category `category` to `network` was rate limited at `now`, in
     /// seconds since 1970. Logs the start of rate limiting for the network, unless it is logged
     /// already or the throttle suppresses the line. In the latter case, the next response tries
     /// again.
-    pub(super) fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
+    pub(super) fn log_limited(&self, network: (IpAddr, u8), category: ResponseCategory, now: u64) {
         if let Some(others) = self.limited_networks.record(network, now) {
             let (address, bits) = network;
-            let responses = match class {
+            let responses = match category {
                 ResponseCategory::Positive => "answers",
                 ResponseCategory::Nodata => "NODATA responses",
                 ResponseCategory::Nxdomain => "NXDOMAIN responses",

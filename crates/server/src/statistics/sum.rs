@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatisticsTotals {
     /// Totals for each transport, in the order of [`TransportKind::ALL`].
-    pub carriers: [TransportTotals; TransportKind::ALL.len()],
+    pub transports: [TransportTotals; TransportKind::ALL.len()],
     /// Transfers and NOTIFY.
     pub transfers: TransferTotals,
 }
@@ -21,17 +21,17 @@ pub struct StatisticsTotals {
 impl StatisticsTotals {
     /// Returns the totals of one transport.
     #[must_use]
-    pub const fn of(&self, carrier: TransportKind) -> &TransportTotals {
-        &self.carriers[carrier as usize]
+    pub const fn of(&self, transport: TransportKind) -> &TransportTotals {
+        &self.transports[transport as usize]
     }
 
-    /// Returns the number of messages with this opcode that are not readable queries and got an
-    /// error response.
+    /// Returns the number of messages with this opcode that got an error response and are not
+    /// counted as queries.
     #[must_use]
-    pub fn refused(&self, opcode: u8) -> u64 {
-        let all = self.carriers.iter().flat_map(|carrier| &carrier.refused);
-        let refused = all.filter(|((found, rcode), _)| *found == opcode && *rcode != Rcode::NOERROR);
-        refused.map(|(_, times)| times).sum()
+    pub fn error_responses(&self, opcode: u8) -> u64 {
+        let all = self.transports.iter().flat_map(|transport| &transport.other_messages);
+        let errors = all.filter(|((found, rcode), _)| *found == opcode && *rcode != Rcode::NOERROR);
+        errors.map(|(_, count)| count).sum()
     }
 }
 
@@ -57,7 +57,7 @@ pub struct TransportTotals {
     /// call.
     pub latencies: Latencies,
     /// Other answered messages, by opcode and response code: NOTIFY, UPDATE and malformed messages.
-    pub refused: BTreeMap<(u8, Rcode), u64>,
+    pub other_messages: BTreeMap<(u8, Rcode), u64>,
     /// Messages that were not answered, in the order of [`DropReason::ALL`].
     pub drops: [u64; DropReason::ALL.len()],
     /// Cookie options, in the order of [`CookieResult::ALL`].
@@ -74,22 +74,22 @@ pub struct TransportTotals {
 
 impl TransportTotals {
     pub(super) fn add(&mut self, counters: &Counters) {
-        for (number, count) in counted(&counters.types) {
+        for (number, count) in nonzero(&counters.types) {
             *self.types.entry(Some(Rtype(number as u16))).or_default() += count;
         }
-        for (_, count) in counted(std::slice::from_ref(&counters.other_types)) {
+        for (_, count) in nonzero(std::slice::from_ref(&counters.other_types)) {
             *self.types.entry(None).or_default() += count;
         }
-        for (index, count) in counted(&counters.outcomes) {
-            let (rcode, seen) = OutcomeIndex::read(index);
+        for (index, count) in nonzero(&counters.outcomes) {
+            let (rcode, flags) = OutcomeIndex::decode(index);
             *self.rcodes.entry(rcode).or_default() += count;
-            self.edns += if seen.has(QueryFlags::EDNS) { count } else { 0 };
-            self.dnssec_ok += if seen.has(QueryFlags::DNSSEC_OK) { count } else { 0 };
-            self.truncated += if seen.has(QueryFlags::TRUNCATED) { count } else { 0 };
+            self.edns += if flags.has(QueryFlags::EDNS) { count } else { 0 };
+            self.dnssec_ok += if flags.has(QueryFlags::DNSSEC_OK) { count } else { 0 };
+            self.truncated += if flags.has(QueryFlags::TRUNCATED) { count } else { 0 };
         }
-        for (index, count) in counted(&counters.refused) {
+        for (index, count) in nonzero(&counters.other_messages) {
             let key = ((index / RCODES) as u8, Rcode((index % RCODES) as u16));
-            *self.refused.entry(key).or_default() += count;
+            *self.other_messages.entry(key).or_default() += count;
         }
         self.query_sizes.add(&counters.query_sizes);
         self.response_sizes.add(&counters.response_sizes);
@@ -104,7 +104,7 @@ impl TransportTotals {
 }
 
 /// Returns the counters that are not zero, with their indexes.
-fn counted(counters: &[AtomicU64]) -> impl Iterator<Item = (usize, u64)> + '_ {
+fn nonzero(counters: &[AtomicU64]) -> impl Iterator<Item = (usize, u64)> + '_ {
     let counts = counters.iter().map(|counter| counter.load(Relaxed)).enumerate();
     counts.filter(|(_, count)| *count > 0)
 }

@@ -6,13 +6,19 @@ use proptest::test_runner::RngSeed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-fn observation(qtype: u16, rcode: u16, query: usize, response: usize, seen: QueryFlags) -> Observation {
+fn observation(
+    qtype: u16,
+    rcode: u16,
+    query: usize,
+    response: usize,
+    query_flags: QueryFlags,
+) -> Observation {
     Observation {
         qtype: Rtype(qtype),
         rcode: Rcode(rcode),
         query_octets: query,
         response_octets: response,
-        flags: seen,
+        flags: query_flags,
     }
 }
 
@@ -20,8 +26,8 @@ fn observation(qtype: u16, rcode: u16, query: usize, response: usize, seen: Quer
 fn a_query_is_counted_once_in_each_respect() {
     let statistics = Statistics::new();
     let mut thread = statistics.thread(TransportKind::Tcp);
-    let seen = QueryFlags::EDNS.with(QueryFlags::TRUNCATED, true).with(QueryFlags::DNSSEC_OK, false);
-    thread.record(&observation(28, 3, 40, 1232, seen));
+    let query_flags = QueryFlags::EDNS.with(QueryFlags::TRUNCATED, true).with(QueryFlags::DNSSEC_OK, false);
+    thread.count_observation(&observation(28, 3, 40, 1232, query_flags));
     let sum = statistics.sum();
     assert_eq!(sum.of(TransportKind::Udp), &TransportTotals::default());
     let tcp = sum.of(TransportKind::Tcp);
@@ -41,7 +47,7 @@ fn what_stands_in_the_messages_is_read_from_them() {
     message.extend_from_slice(b"example\0\0\x10\0\x01");
     nonesuch_proto::edns::push_opt(1232, 0, nonesuch_proto::edns::DO, &mut message);
     let query = crate::query::Query::parse(&message).expect("a query");
-    thread.query(&query, &message, &[0, 7, 0x86, 0x05, 0, 0, 0, 0, 0, 0, 0, 0]);
+    thread.count_query(&query, &message, &[0, 7, 0x86, 0x05, 0, 0, 0, 0, 0, 0, 0, 0]);
     let sum = statistics.sum();
     let udp = sum.of(TransportKind::Udp);
     assert_eq!(udp.types, BTreeMap::from([(Some(Rtype::TXT), 1)]));
@@ -55,31 +61,31 @@ fn rare_numbers_share_a_counter() {
     let statistics = Statistics::new();
     let mut thread = statistics.thread(TransportKind::Udp);
     for qtype in [257, 258, 65280, 65535] {
-        thread.record(&observation(qtype, 4095, 70_000, usize::MAX / 2, QueryFlags(255)));
+        thread.count_observation(&observation(qtype, 4095, 70_000, usize::MAX / 2, QueryFlags(255)));
     }
     let sum = statistics.sum();
     let udp = sum.of(TransportKind::Udp);
     assert_eq!(udp.types, BTreeMap::from([(Some(Rtype(257)), 1), (None, 3)]));
     assert_eq!(udp.rcodes, BTreeMap::from([(Rcode(31), 4)]));
-    assert_eq!((udp.query_sizes.up_to(65536), udp.query_sizes.count()), (4, 4));
+    assert_eq!((udp.query_sizes.up_to(65536), udp.query_sizes.total()), (4, 4));
 }
 
 #[test]
 fn what_is_no_query_is_counted_apart() {
     let statistics = Statistics::new();
     let mut thread = statistics.thread(TransportKind::Tls);
-    thread.refuse(5, Rcode::REFUSED);
-    thread.refuse(4, Rcode::NOERROR);
-    thread.refuse(4, Rcode::NOERROR);
-    thread.drop(DropReason::RateLimited);
-    thread.slip();
+    thread.count_other_message(5, Rcode::REFUSED);
+    thread.count_other_message(4, Rcode::NOERROR);
+    thread.count_other_message(4, Rcode::NOERROR);
+    thread.count_drop(DropReason::RateLimited);
+    thread.count_slip();
     thread.count_over_budget();
-    (0..3).for_each(|_| thread.prohibit());
-    thread.cookie(CookieResult::Valid);
-    thread.tsig(TsigResult::BadTime);
+    (0..3).for_each(|_| thread.count_prohibited());
+    thread.count_cookie(CookieResult::Valid);
+    thread.count_tsig(TsigResult::BadTime);
     let sum = statistics.sum();
     let tls = sum.of(TransportKind::Tls);
-    assert_eq!(tls.refused, BTreeMap::from([((4, Rcode::NOERROR), 2), ((5, Rcode::REFUSED), 1)]));
+    assert_eq!(tls.other_messages, BTreeMap::from([((4, Rcode::NOERROR), 2), ((5, Rcode::REFUSED), 1)]));
     assert_eq!((tls.drops, tls.slips, tls.over_budget, tls.prohibited), ([1, 0, 0], 1, 1, 3));
     assert_eq!((tls.cookies, tls.tsig), ([0, 1, 0, 0], [0, 0, 0, 1, 0, 0]));
     assert!(tls.types.is_empty());
@@ -92,22 +98,23 @@ fn answers_take_from_receive_to_send() {
     let start = Instant::now();
     let one = observation(1, 0, 30, 50, QueryFlags::default());
     // Before the first batch, there is no start time.
-    thread.sent(start);
-    thread.begin(start);
-    thread.record(&one);
-    thread.record(&one);
-    thread.sent(start + Duration::from_micros(10));
-    thread.record(&one);
-    thread.sent(start + Duration::from_nanos(10_001));
-    thread.sent(start + Duration::from_secs(99));
-    thread.begin(start + Duration::from_secs(100));
-    thread.record(&one);
-    thread.sent(start + Duration::from_secs(111));
+    thread.record_sent(start);
+    thread.begin_batch(start);
+    thread.count_observation(&one);
+    thread.count_observation(&one);
+    thread.record_sent(start + Duration::from_micros(10));
+    thread.count_observation(&one);
+    thread.record_sent(start + Duration::from_nanos(10_001));
+    thread.record_sent(start + Duration::from_secs(99));
+    thread.begin_batch(start + Duration::from_secs(100));
+    thread.count_observation(&one);
+    thread.record_sent(start + Duration::from_secs(111));
     let latencies = &statistics.sum().of(TransportKind::Udp).latencies.clone();
-    let cell = |nanoseconds| LATENCY_BOUNDS.iter().position(|bound| *bound == nanoseconds).expect("a bound");
+    let bucket =
+        |nanoseconds| LATENCY_BOUNDS_NS.iter().position(|bound| *bound == nanoseconds).expect("a bound");
     let counted: Vec<(usize, u64)> =
-        latencies.cells.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
-    assert_eq!(counted, [(cell(10_000), 2), (cell(20_000), 1), (LATENCY_BOUNDS.len(), 1)]);
+        latencies.buckets.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(counted, [(bucket(10_000), 2), (bucket(20_000), 1), (LATENCY_BOUNDS_NS.len(), 1)]);
     assert_eq!(latencies.nanoseconds, 20_000 + 10_001 + 11_000_000_000);
 }
 
@@ -119,7 +126,13 @@ fn threads_add_up_also_when_they_have_ended() {
             let mut thread = statistics.thread(TransportKind::Udp);
             scope.spawn(move || {
                 (0..10_000).for_each(|at| {
-                    thread.record(&observation(at % 300, at % 6, 30, usize::from(at), QueryFlags::EDNS));
+                    thread.count_observation(&observation(
+                        at % 300,
+                        at % 6,
+                        30,
+                        usize::from(at),
+                        QueryFlags::EDNS,
+                    ));
                 });
             });
         }
@@ -127,7 +140,7 @@ fn threads_add_up_also_when_they_have_ended() {
     let sum = statistics.sum();
     let udp = sum.of(TransportKind::Udp);
     let queries: u64 = udp.types.values().sum();
-    assert_eq!((queries, udp.edns, udp.response_sizes.count()), (40_000, 40_000, 40_000));
+    assert_eq!((queries, udp.edns, udp.response_sizes.total()), (40_000, 40_000, 40_000));
     assert_eq!(udp.response_sizes.octets, 4 * (0..10_000).sum::<u64>());
 }
 
@@ -156,14 +169,14 @@ proptest! {
         let statistics = Statistics::new();
         let mut thread = statistics.thread(TransportKind::Udp);
         for octets in &sizes {
-            thread.record(&observation(1, 0, 12, *octets, QueryFlags::default()));
+            thread.count_observation(&observation(1, 0, 12, *octets, QueryFlags::default()));
         }
         let counted = statistics.sum().of(TransportKind::Udp).response_sizes.clone();
         for bound in (0..=4096).step_by(16).chain([8192, 16384, 32768]) {
             let below = sizes.iter().filter(|octets| **octets <= bound).count() as u64;
             prop_assert_eq!(counted.up_to(bound), below, "up to {}", bound);
         }
-        prop_assert_eq!(counted.count(), sizes.len() as u64);
+        prop_assert_eq!(counted.total(), sizes.len() as u64);
         prop_assert_eq!(counted.octets, sizes.iter().sum::<usize>() as u64);
     }
 }

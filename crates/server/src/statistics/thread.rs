@@ -63,7 +63,7 @@ impl OutcomeIndex {
 
     /// Returns the index for the flags of a response header and the OPT record of the query.
     #[inline]
-    const fn of_flags(word: u16, opt: Option<&Opt<'_>>) -> Self {
+    const fn from_header_flags(word: u16, opt: Option<&Opt<'_>>) -> Self {
         let edns = match opt {
             None => 0,
             // Shifts the DO bit to the position of `DNSSEC_OK`.
@@ -72,24 +72,24 @@ impl OutcomeIndex {
         Self(word & (flags::TC | Self::RCODE) | edns)
     }
 
-    /// Returns the index for a response code below [`RCODES`] and the properties `seen`.
-    const fn of_rcode(rcode: u16, seen: QueryFlags) -> Self {
+    /// Returns the index for a response code below [`RCODES`] and the properties `query_flags`.
+    const fn from_rcode(rcode: u16, query_flags: QueryFlags) -> Self {
         let mut index = rcode & Self::RCODE | if rcode > Self::RCODE { Self::RCODE_BIT_4 } else { 0 };
-        index |= if seen.has(QueryFlags::TRUNCATED) { flags::TC } else { 0 };
-        index |= if seen.has(QueryFlags::EDNS) { Self::EDNS } else { 0 };
-        index |= if seen.has(QueryFlags::DNSSEC_OK) { Self::DNSSEC_OK } else { 0 };
+        index |= if query_flags.has(QueryFlags::TRUNCATED) { flags::TC } else { 0 };
+        index |= if query_flags.has(QueryFlags::EDNS) { Self::EDNS } else { 0 };
+        index |= if query_flags.has(QueryFlags::DNSSEC_OK) { Self::DNSSEC_OK } else { 0 };
         Self(index)
     }
 
     /// Returns the response code and the properties for this index.
-    pub(super) const fn read(index: usize) -> (Rcode, QueryFlags) {
+    pub(super) const fn decode(index: usize) -> (Rcode, QueryFlags) {
         let index = index as u16;
-        let above = if index & Self::RCODE_BIT_4 != 0 { Self::RCODE + 1 } else { 0 };
-        let seen = QueryFlags(0)
+        let upper_bits = if index & Self::RCODE_BIT_4 != 0 { Self::RCODE + 1 } else { 0 };
+        let query_flags = QueryFlags(0)
             .with(QueryFlags::TRUNCATED, index & flags::TC != 0)
             .with(QueryFlags::EDNS, index & Self::EDNS != 0)
             .with(QueryFlags::DNSSEC_OK, index & Self::DNSSEC_OK != 0);
-        (Rcode(index & Self::RCODE | above), seen)
+        (Rcode(index & Self::RCODE | upper_bits), query_flags)
     }
 }
 
@@ -203,7 +203,7 @@ impl TsigResult {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Counters {
-    pub(super) carrier: TransportKind,
+    pub(super) transport: TransportKind,
     /// Queries by type.
     pub(super) types: [AtomicU64; TYPES],
     /// Queries of all types without a separate counter.
@@ -214,7 +214,7 @@ pub(super) struct Counters {
     pub(super) response_sizes: SizeHistogram,
     pub(super) latencies: LatencyHistogram,
     /// Answered messages that are not readable queries, by opcode and then response code.
-    pub(super) refused: [AtomicU64; OPCODES * RCODES],
+    pub(super) other_messages: [AtomicU64; OPCODES * RCODES],
     pub(super) drops: [AtomicU64; DropReason::ALL.len()],
     pub(super) cookies: [AtomicU64; CookieResult::ALL.len()],
     pub(super) tsig: [AtomicU64; TsigResult::ALL.len()],
@@ -224,16 +224,16 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(carrier: TransportKind) -> Self {
+    pub(super) fn new(transport: TransportKind) -> Self {
         Self {
-            carrier,
+            transport,
             types: zeros(),
             other_types: AtomicU64::new(0),
             outcomes: zeros(),
             query_sizes: SizeHistogram::new(),
             response_sizes: SizeHistogram::new(),
             latencies: LatencyHistogram::new(),
-            refused: zeros(),
+            other_messages: zeros(),
             drops: zeros(),
             cookies: zeros(),
             tsig: zeros(),
@@ -244,8 +244,8 @@ impl Counters {
     }
 }
 
-/// Write access of one thread to its counters. Only one exists for each set of counters, so no
-/// other thread writes them.
+/// Write access of one thread to its counters. There is exactly one for each set of
+/// counters, so no other thread writes them.
 #[derive(Debug)]
 pub struct ThreadStatistics {
     counters: Arc<Counters>,
@@ -256,7 +256,7 @@ pub struct ThreadStatistics {
     log_throttle: Arc<LogThrottle>,
     /// The earliest time at which the next rate-limited response is considered for the log, in
     /// milliseconds since the thread began.
-    next_sample: u64,
+    next_sample_ms: u64,
 }
 
 /// Minimum time between two rate-limited responses that are considered for the log, in
@@ -265,7 +265,7 @@ const SAMPLE_INTERVAL_MS: u64 = 10;
 
 impl ThreadStatistics {
     pub(super) const fn new(counters: Arc<Counters>, log_throttle: Arc<LogThrottle>) -> Self {
-        Self { counters, batch_start: None, unsent: 0, log_throttle, next_sample: 0 }
+        Self { counters, batch_start: None, unsent: 0, log_throttle, next_sample_ms: 0 }
     }
 
     /// Logs the rejection of `message` because of its TSIG record, unless the log throttle
@@ -284,9 +284,9 @@ impl ThreadStatistics {
     /// Whether the caller must pass a response that is rate limited now to
     /// [`ThreadStatistics::log_limited`]. `milliseconds` is the time since the thread began.
     pub const fn may_log_limited(&mut self, milliseconds: u64) -> bool {
-        let is_due = milliseconds >= self.next_sample;
+        let is_due = milliseconds >= self.next_sample_ms;
         if is_due {
-            self.next_sample = milliseconds + SAMPLE_INTERVAL_MS;
+            self.next_sample_ms = milliseconds + SAMPLE_INTERVAL_MS;
         }
         is_due
     }
@@ -295,35 +295,35 @@ impl ThreadStatistics {
     /// the start of rate limiting for the network, unless it is logged already or the log throttle
     /// suppresses the line. `network` is the first address of the client network and its prefix
     /// length in bits.
-    pub fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
-        self.log_throttle.log_limited(network, class, now);
+    pub fn log_limited(&self, network: (IpAddr, u8), category: ResponseCategory, now: u64) {
+        self.log_throttle.log_limited(network, category, now);
     }
 
     /// Counts `message`, which is the readable `query`, and its `response`. This function does not
     /// read the upper bits of the response code from OPT; for codes above 15, use
     /// [`ThreadStatistics::record`].
     #[inline]
-    pub fn query(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
+    pub fn count_query(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
         // The two octets of the flags (RFC 1035 §4.1.1).
         let [_, _, upper, lower, ..] = *response else { return };
-        let outcome = OutcomeIndex::of_flags(u16::from_be_bytes([upper, lower]), query.opt.as_ref());
+        let outcome = OutcomeIndex::from_header_flags(u16::from_be_bytes([upper, lower]), query.opt.as_ref());
         self.count(query.qtype, outcome, message.len(), response.len());
     }
 
-    /// Counts an answered query.
-    pub fn record(&mut self, observation: &Observation) {
-        let Observation { qtype, rcode, query_octets, response_octets, flags: seen } = *observation;
-        let outcome = OutcomeIndex::of_rcode(rcode.0.min(RCODES as u16 - 1), seen);
+    /// Counts an answered query with a response code of any value.
+    pub fn count_observation(&mut self, observation: &Observation) {
+        let Observation { qtype, rcode, query_octets, response_octets, flags: query_flags } = *observation;
+        let outcome = OutcomeIndex::from_rcode(rcode.0.min(RCODES as u16 - 1), query_flags);
         self.count(qtype, outcome, query_octets, response_octets);
     }
 
     /// Counts a query with a stream of messages as its answer. The stream counts as one response
     /// with NOERROR and without a size.
-    pub fn stream(&mut self, query: &Query<'_>, message: &[u8]) {
-        let seen = QueryFlags::default()
+    pub fn count_stream(&mut self, query: &Query<'_>, message: &[u8]) {
+        let query_flags = QueryFlags::default()
             .with(QueryFlags::EDNS, query.opt.is_some())
             .with(QueryFlags::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
-        let outcome = OutcomeIndex::of_rcode(0, seen);
+        let outcome = OutcomeIndex::from_rcode(0, query_flags);
         let counters = &*self.counters;
         add(counters.types.get(usize::from(query.qtype.0)).unwrap_or(&counters.other_types), 1);
         add(&counters.outcomes[usize::from(outcome.0)], 1);
@@ -345,19 +345,19 @@ impl ThreadStatistics {
 
     /// Counts an answered message that is not a readable query: it has another opcode or is
     /// malformed.
-    pub fn refuse(&mut self, opcode: u8, rcode: Rcode) {
+    pub fn count_other_message(&mut self, opcode: u8, rcode: Rcode) {
         let rcode = usize::from(rcode.0).min(RCODES - 1);
-        add(&self.counters.refused[usize::from(opcode) % OPCODES * RCODES + rcode], 1);
+        add(&self.counters.other_messages[usize::from(opcode) % OPCODES * RCODES + rcode], 1);
         self.unsent += 1;
     }
 
     /// Counts a message that is not answered.
-    pub fn drop(&mut self, reason: DropReason) {
+    pub fn count_drop(&mut self, reason: DropReason) {
         add(&self.counters.drops[reason as usize], 1);
     }
 
     /// Counts a response that rate limiting truncated, in addition to the query.
-    pub fn slip(&mut self) {
+    pub fn count_slip(&mut self) {
         add(&self.counters.slips, 1);
     }
 
@@ -367,24 +367,24 @@ impl ThreadStatistics {
     }
 
     /// Counts a query that an access list denied, in addition to the query.
-    pub fn prohibit(&mut self) {
+    pub fn count_prohibited(&mut self) {
         add(&self.counters.prohibited, 1);
     }
 
     /// Counts the cookie option of a query.
     #[inline]
-    pub fn cookie(&mut self, cookie: CookieResult) {
+    pub fn count_cookie(&mut self, cookie: CookieResult) {
         add(&self.counters.cookies[cookie as usize], 1);
     }
 
     /// Counts the TSIG record of a message.
-    pub fn tsig(&mut self, outcome: TsigResult) {
+    pub fn count_tsig(&mut self, outcome: TsigResult) {
         add(&self.counters.tsig[outcome as usize], 1);
     }
 
     /// Begins a batch that was received at `now`.
     #[inline]
-    pub const fn begin(&mut self, now: Instant) {
+    pub const fn begin_batch(&mut self, now: Instant) {
         self.batch_start = Some(now);
         self.unsent = 0;
     }
@@ -392,7 +392,7 @@ impl ThreadStatistics {
     /// Records that all answers of the batch so far were sent at `now`. Each answer has the same
     /// latency: the time since the beginning of the batch.
     #[inline]
-    pub fn sent(&mut self, now: Instant) {
+    pub fn record_sent(&mut self, now: Instant) {
         let unsent = std::mem::take(&mut self.unsent);
         let Some(start) = self.batch_start else { return };
         if unsent > 0 {

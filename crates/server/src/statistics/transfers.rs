@@ -114,16 +114,16 @@ pub struct TransferTotals {
 
 impl TransferTotals {
     /// Adds transfers that another component counted.
-    pub fn add(&mut self, direction: Direction, kind: TransferKind, result: TransferResult, times: u64) {
-        if times > 0 {
-            *self.ended.entry((direction, kind, result)).or_default() += times;
+    pub fn add(&mut self, direction: Direction, kind: TransferKind, result: TransferResult, count: u64) {
+        if count > 0 {
+            *self.ended.entry((direction, kind, result)).or_default() += count;
         }
     }
 
     /// Adds NOTIFY messages that another component counted.
-    pub fn add_notifies(&mut self, direction: Direction, result: NotifyCount, times: u64) {
-        if times > 0 {
-            *self.notifies.entry((direction, result)).or_default() += times;
+    pub fn add_notifies(&mut self, direction: Direction, result: NotifyCount, count: u64) {
+        if count > 0 {
+            *self.notifies.entry((direction, result)).or_default() += count;
         }
     }
 }
@@ -145,13 +145,13 @@ impl TransferCounters {
     }
 
     /// Counts a refused transfer request of another server, by `reason`.
-    pub fn refuse(&self, reason: &'static str) {
+    pub fn count_refusal(&self, reason: &'static str) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *sum.refusals.entry(reason).or_default() += 1;
     }
 
     /// Counts a NOTIFY that was received or sent.
-    pub fn notify(&self, direction: Direction, result: NotifyCount) {
+    pub fn count_notify(&self, direction: Direction, result: NotifyCount) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sum.add_notifies(direction, result, 1);
     }

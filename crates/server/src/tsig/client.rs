@@ -1,8 +1,8 @@
 //! TSIG on the client: signing requests and verifying responses (RFC 8945 §5.3).
 
-use super::FUDGE;
+use super::FUDGE_SECONDS;
 use super::key::TsigKey;
-use super::record::{Record, Variables, begin_after};
+use super::record::{TsigRecord, TsigVariables, begin_chained_mac};
 use super::server::TsigError;
 use nonesuch_crypto::hmac::Mac;
 use nonesuch_proto::timestamp::Rfc3339;
@@ -23,7 +23,7 @@ pub enum ResponseTsigError {
     TooManyUnsigned,
     /// The message or its TSIG record is malformed.
     #[error("the response or its TSIG record is malformed")]
-    Form,
+    Malformed,
     /// The response is signed with a different key or algorithm.
     #[error("the response is signed with a different key or algorithm than the request")]
     WrongKey,
@@ -41,14 +41,14 @@ pub enum ResponseTsigError {
         now: u64,
     },
     /// The server rejected the request. An error that concerns the key or the MAC is not signed.
-    #[error("the server rejected the signature of the request: {0}{hint}", hint = hint(*.0))]
+    #[error("the server rejected the signature of the request: {0}{advice}", advice = advice(*.0))]
     RejectedByServer(TsigError),
     /// The clock of the server differs too much from the local clock. The server signed this error.
     #[error(
         "the server rejected the time of the request: its clock is at {}: correct the clocks",
         Rfc3339(*server)
     )]
-    RefusedTime {
+    TimeRejectedByServer {
         /// The time of the server, in seconds since 1970; 0 if the response does not contain it.
         server: u64,
     },
@@ -57,7 +57,7 @@ pub enum ResponseTsigError {
     OtherError(u16),
 }
 
-const fn hint(error: TsigError) -> &'static str {
+const fn advice(error: TsigError) -> &'static str {
     match error {
         TsigError::BadKey => " (it has no key with this name and algorithm: compare names and algorithms)",
         TsigError::BadSig => " (the secrets differ)",
@@ -68,18 +68,18 @@ const fn hint(error: TsigError) -> &'static str {
 }
 
 /// Appends a TSIG record to the request `message`. Returns the verifier for the response.
-pub fn sign_request(key: &Arc<TsigKey>, message: &mut Vec<u8>, now: u64) -> AnswerVerifier {
-    let variables = Variables { time: now, fudge: FUDGE, error: 0, other: &[] };
+pub fn sign_request(key: &Arc<TsigKey>, message: &mut Vec<u8>, now: u64) -> ResponseVerifier {
+    let variables = TsigVariables { time: now, fudge: FUDGE_SECONDS, error: 0, other: &[] };
     let mut mac = key.begin();
     mac.update(message);
     variables.digest(key, &mut mac);
     let tag = mac.finish();
     variables.push(key.name(), key.algorithm().name(), tag.as_ref(), message);
-    AnswerVerifier {
+    ResponseVerifier {
         key: Arc::clone(key),
-        running: begin_after(key, tag.as_ref()),
+        next_mac: begin_chained_mac(key, tag.as_ref()),
         is_first: true,
-        unsigned: 0,
+        unsigned_count: 0,
     }
 }
 
@@ -97,24 +97,25 @@ pub struct CheckedMessage {
 
 /// Verifies the messages of one response, in order.
 #[derive(Clone, Debug)]
-pub struct AnswerVerifier {
+pub struct ResponseVerifier {
     key: Arc<TsigKey>,
-    /// The MAC of the next signed message, over the preceding data.
-    running: Mac,
+    /// The started MAC of the next signed message: it has digested the previous MAC and the
+    /// unsigned messages since.
+    next_mac: Mac,
     is_first: bool,
     /// Number of messages since the last signed message.
-    unsigned: u32,
+    unsigned_count: u32,
 }
 
-impl AnswerVerifier {
+impl ResponseVerifier {
     /// Verifies the next message of the response at `now`, in seconds since 1970.
     ///
     /// # Errors
     /// Fails if the response must not be used. The caller then discards the whole response and
     /// verifies no further message.
     pub fn verify(&mut self, message: &[u8], now: u64) -> Result<CheckedMessage, ResponseTsigError> {
-        let Some(record) = Record::find(message).map_err(|_| ResponseTsigError::Form)? else {
-            return self.pass(message);
+        let Some(record) = TsigRecord::find(message).map_err(|_| ResponseTsigError::Malformed)? else {
+            return self.accept_unsigned(message);
         };
         if record.key.view() != self.key.name() || record.algorithm != self.key.algorithm().name() {
             return Err(ResponseTsigError::WrongKey);
@@ -128,10 +129,10 @@ impl AnswerVerifier {
             return Err(ResponseTsigError::RejectedByServer(error));
         }
         if !record.has_possible_length(self.key.algorithm()) {
-            return Err(ResponseTsigError::Form);
+            return Err(ResponseTsigError::Malformed);
         }
-        let next = begin_after(&self.key, record.mac);
-        let mut mac = std::mem::replace(&mut self.running, next);
+        let next = begin_chained_mac(&self.key, record.mac);
+        let mut mac = std::mem::replace(&mut self.next_mac, next);
         record.digest_message(message, &mut mac);
         if self.is_first {
             record.variables().digest(&self.key, &mut mac);
@@ -141,34 +142,34 @@ impl AnswerVerifier {
         if !mac.verify(record.mac) {
             return Err(ResponseTsigError::BadSig);
         }
-        (self.is_first, self.unsigned) = (false, 0);
+        (self.is_first, self.unsigned_count) = (false, 0);
         check_error(&record, error)?;
         if !record.is_timely(now) {
             return Err(ResponseTsigError::BadTime { time: record.time, now });
         }
-        if record.mac.len() < self.key.min_mac() {
-            return Err(ResponseTsigError::Form);
+        if record.mac.len() < self.key.min_mac_octets() {
+            return Err(ResponseTsigError::Malformed);
         }
-        Ok(CheckedMessage { end: record.at, is_signed: true })
+        Ok(CheckedMessage { end: record.offset, is_signed: true })
     }
 
     /// Accepts an unsigned message. The MAC of the next signed message covers it.
-    fn pass(&mut self, message: &[u8]) -> Result<CheckedMessage, ResponseTsigError> {
+    fn accept_unsigned(&mut self, message: &[u8]) -> Result<CheckedMessage, ResponseTsigError> {
         if self.is_first {
             return Err(ResponseTsigError::Unsigned);
         }
-        self.unsigned += 1;
-        if self.unsigned > UNSIGNED_MAX {
+        self.unsigned_count += 1;
+        if self.unsigned_count > UNSIGNED_MAX {
             return Err(ResponseTsigError::TooManyUnsigned);
         }
-        self.running.update(message);
+        self.next_mac.update(message);
         Ok(CheckedMessage { end: message.len(), is_signed: false })
     }
 
     /// Continues the response after a request with this MAC.
     #[cfg(test)]
-    pub(super) fn follow(&mut self, mac: &[u8]) {
-        self.running = begin_after(&self.key, mac);
+    pub(super) fn continue_after(&mut self, mac: &[u8]) {
+        self.next_mac = begin_chained_mac(&self.key, mac);
     }
 
     /// Checks that the response may end here, after its last message.
@@ -177,18 +178,18 @@ impl AnswerVerifier {
     /// [`ResponseTsigError::Unsigned`] if the last message is not signed, or if there was no
     /// message.
     pub const fn finish(&self) -> Result<(), ResponseTsigError> {
-        if self.is_first || self.unsigned > 0 { Err(ResponseTsigError::Unsigned) } else { Ok(()) }
+        if self.is_first || self.unsigned_count > 0 { Err(ResponseTsigError::Unsigned) } else { Ok(()) }
     }
 }
 
 /// Returns the error that a signed record reports.
-fn check_error(record: &Record<'_>, error: Option<TsigError>) -> Result<(), ResponseTsigError> {
+fn check_error(record: &TsigRecord<'_>, error: Option<TsigError>) -> Result<(), ResponseTsigError> {
     match (record.error, error) {
         (0, _) => Ok(()),
         (_, Some(TsigError::BadTime)) => {
             let server = <[u8; 6]>::try_from(record.other)
                 .map_or(0, |[a, b, c, d, e, f]| u64::from_be_bytes([0, 0, a, b, c, d, e, f]));
-            Err(ResponseTsigError::RefusedTime { server })
+            Err(ResponseTsigError::TimeRejectedByServer { server })
         }
         (_, Some(error)) => Err(ResponseTsigError::RejectedByServer(error)),
         (number, None) => Err(ResponseTsigError::OtherError(number)),

@@ -28,7 +28,7 @@ impl TsigAlgorithm {
     /// The name of the algorithm in the TSIG record.
     #[must_use]
     pub const fn name(self) -> NameRef<'static> {
-        NameRef::from_checked(match self {
+        NameRef::from_wire_unchecked(match self {
             Self::HmacSha256 => b"\x0bhmac-sha256\0",
             Self::HmacSha384 => b"\x0bhmac-sha384\0",
             Self::HmacSha512 => b"\x0bhmac-sha512\0",
@@ -105,7 +105,7 @@ pub enum TsigKeyError {
     EmptySecret(Name),
     /// Two keys have the same name.
     #[error("two TSIG keys have the name {0}: rename one of them, on both sides")]
-    Twice(Name),
+    Duplicate(Name),
     /// The argument does not consist of two or three parts.
     #[error("the format of a TSIG key is [ALGORITHM:]NAME:SECRET, with the secret in Base64")]
     Argument,
@@ -116,8 +116,10 @@ pub struct TsigKey {
     name: Name,
     algorithm: TsigAlgorithm,
     mac: MacKey,
+    /// Whether the secret is shorter than a full MAC.
     is_short: bool,
-    least_mac: usize,
+    /// Minimum length of the MAC of a received message, in octets.
+    min_mac_octets: usize,
 }
 
 impl TsigKey {
@@ -134,7 +136,7 @@ impl TsigKey {
             algorithm,
             mac: MacKey::new(algorithm.mac(), secret),
             is_short: secret.len() < algorithm.octets(),
-            least_mac: algorithm.min_octets(),
+            min_mac_octets: algorithm.min_octets(),
         })
     }
 
@@ -176,7 +178,7 @@ impl TsigKey {
     /// reduced to a full MAC if it is higher.
     #[must_use]
     pub fn with_min_mac(mut self, octets: usize) -> Self {
-        self.least_mac = octets.clamp(self.algorithm.min_octets(), self.algorithm.octets());
+        self.min_mac_octets = octets.clamp(self.algorithm.min_octets(), self.algorithm.octets());
         self
     }
 
@@ -198,8 +200,8 @@ impl TsigKey {
         self.is_short
     }
 
-    pub(super) const fn min_mac(&self) -> usize {
-        self.least_mac
+    pub(super) const fn min_mac_octets(&self) -> usize {
+        self.min_mac_octets
     }
 
     pub(super) fn begin(&self) -> Mac {
@@ -238,7 +240,7 @@ impl TsigKeys {
         for key in keys {
             let name = key.name.clone();
             if let Some(earlier) = all.insert(name, Arc::new(key)) {
-                return Err(TsigKeyError::Twice(earlier.name.clone()));
+                return Err(TsigKeyError::Duplicate(earlier.name.clone()));
             }
         }
         Ok(Self { keys: Arc::new(all) })

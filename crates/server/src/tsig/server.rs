@@ -1,8 +1,8 @@
 //! TSIG on the server: verifying requests and signing responses (RFC 8945 §5.2).
 
-use super::FUDGE;
+use super::FUDGE_SECONDS;
 use super::key::{TsigKey, TsigKeys};
-use super::record::{Record, Variables, begin_after, record_octets};
+use super::record::{TsigRecord, TsigVariables, begin_chained_mac, record_octets};
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
 use nonesuch_proto::{Name, NameRef};
 use std::fmt;
@@ -73,6 +73,7 @@ impl fmt::Display for TsigError {
 pub struct VerifiedRequest {
     key: Arc<TsigKey>,
     mac: Box<[u8]>,
+    /// Octets of the request before its TSIG record.
     octets: usize,
 }
 
@@ -98,7 +99,7 @@ impl VerifiedRequest {
     /// Returns the signer for the response to this request.
     #[must_use]
     pub fn signer(&self) -> ResponseSigner {
-        ResponseSigner { key: Arc::clone(&self.key), prior: self.mac.to_vec(), is_first: true }
+        ResponseSigner { key: Arc::clone(&self.key), prior_mac: self.mac.to_vec(), is_first: true }
     }
 }
 
@@ -110,14 +111,14 @@ impl TsigKeys {
     /// # Errors
     /// Returns the rejection, which contains the response to send.
     pub fn verify(&self, message: &[u8], now: u64) -> Result<Option<VerifiedRequest>, TsigRejection> {
-        let Ok(found) = Record::find(message) else { return Err(TsigRejection::of_form()) };
+        let Ok(found) = TsigRecord::find(message) else { return Err(TsigRejection::malformed()) };
         let Some(record) = found else { return Ok(None) };
         let of_algorithm = |key: &&Arc<TsigKey>| key.algorithm().name() == record.algorithm;
         let Some(key) = self.find(&record.key).filter(of_algorithm) else {
             return Err(TsigRejection::new(TsigError::BadKey, &record, None));
         };
         if !record.has_possible_length(key.algorithm()) {
-            return Err(TsigRejection::of_form());
+            return Err(TsigRejection::malformed());
         }
         let mut mac = key.begin();
         record.digest_message(message, &mut mac);
@@ -130,10 +131,10 @@ impl TsigKeys {
         if !record.is_timely(now) {
             return Err(TsigRejection::new(TsigError::BadTime, &record, Some(key)));
         }
-        if record.mac.len() < key.min_mac() {
+        if record.mac.len() < key.min_mac_octets() {
             return Err(TsigRejection::new(TsigError::BadTrunc, &record, Some(key)));
         }
-        Ok(Some(VerifiedRequest { key: Arc::clone(key), mac: record.mac.into(), octets: record.at }))
+        Ok(Some(VerifiedRequest { key: Arc::clone(key), mac: record.mac.into(), octets: record.offset }))
     }
 }
 
@@ -143,12 +144,12 @@ pub struct ResponseSigner {
     key: Arc<TsigKey>,
     /// The MAC that the next message follows: first the MAC of the request, then the MAC of the
     /// preceding message.
-    prior: Vec<u8>,
+    prior_mac: Vec<u8>,
     is_first: bool,
 }
 
 impl ResponseSigner {
-    /// Octets that signing adds to a message.
+    /// Octets that signing adds to a message: the length of the TSIG record.
     #[must_use]
     pub fn octets(&self) -> usize {
         record_octets(&self.key)
@@ -156,11 +157,11 @@ impl ResponseSigner {
 
     /// Appends the TSIG record to `message`, which is complete except for this record.
     pub fn sign(&mut self, message: &mut Vec<u8>, now: u64) {
-        self.sign_with(message, Variables { time: now, fudge: FUDGE, error: 0, other: &[] });
+        self.sign_with(message, TsigVariables { time: now, fudge: FUDGE_SECONDS, error: 0, other: &[] });
     }
 
-    fn sign_with(&mut self, message: &mut Vec<u8>, variables: Variables<'_>) {
-        let mut mac = begin_after(&self.key, &self.prior);
+    fn sign_with(&mut self, message: &mut Vec<u8>, variables: TsigVariables<'_>) {
+        let mut mac = begin_chained_mac(&self.key, &self.prior_mac);
         mac.update(message);
         if self.is_first {
             variables.digest(&self.key, &mut mac);
@@ -170,8 +171,8 @@ impl ResponseSigner {
         self.is_first = false;
         let tag = mac.finish();
         variables.push(self.key.name(), self.key.algorithm().name(), tag.as_ref(), message);
-        self.prior.clear();
-        self.prior.extend_from_slice(tag.as_ref());
+        self.prior_mac.clear();
+        self.prior_mac.extend_from_slice(tag.as_ref());
     }
 }
 
@@ -194,14 +195,14 @@ struct Echo {
 }
 
 impl TsigRejection {
-    const fn of_form() -> Self {
+    const fn malformed() -> Self {
         Self { error: TsigError::Form, echo: None }
     }
 
-    fn new(error: TsigError, record: &Record<'_>, key: Option<&Arc<TsigKey>>) -> Self {
+    fn new(error: TsigError, record: &TsigRecord<'_>, key: Option<&Arc<TsigKey>>) -> Self {
         let signer = |key: &Arc<TsigKey>| ResponseSigner {
             key: Arc::clone(key),
-            prior: record.mac.to_vec(),
+            prior_mac: record.mac.to_vec(),
             is_first: true,
         };
         let echo = Echo {
@@ -226,19 +227,20 @@ impl TsigRejection {
         self.echo.as_ref().map(|echo| echo.key.view())
     }
 
-    /// Writes the complete error response to `request` into `out`. `opt` is its OPT record, or
-    /// empty.
+    /// Writes the complete error response to `request` into `out`. `opt` is the OPT record of the
+    /// response in wire form; empty: the response has none. `now` is in seconds since 1970.
     ///
     /// RFC 8945 §5.3.2: an error that concerns the key or the MAC is not signed; an error that
     /// concerns time or truncation is signed. If the request has no header, `out` stays empty.
     pub fn answer(&self, request: &[u8], opt: &[u8], now: u64, out: &mut Vec<u8>) {
         out.clear();
         let Some(header) = Header::read(request) else { return };
-        let kept = header.flags & (flags::OPCODE | flags::RD);
-        let question = question_of(request, header).unwrap_or_default();
+        let copied_flags = header.flags & (flags::OPCODE | flags::RD);
+        let question = read_question(request, header).unwrap_or_default();
         let counts = [u16::from(!question.is_empty()), 0, 0, u16::from(!opt.is_empty())];
-        let head = Header { id: header.id, flags: flags::QR | kept | self.error.rcode().0, counts };
-        out.extend_from_slice(&head.to_octets());
+        let response_header =
+            Header { id: header.id, flags: flags::QR | copied_flags | self.error.rcode().0, counts };
+        out.extend_from_slice(&response_header.to_octets());
         out.extend_from_slice(question);
         out.extend_from_slice(opt);
         let Some(echo) = &self.echo else { return };
@@ -247,8 +249,8 @@ impl TsigRejection {
         // able to verify the response. The field Other Data has the server's time.
         let (time, other) =
             if self.error == TsigError::BadTime { (echo.time, &server_time[2..]) } else { (now, &[][..]) };
-        let fudge = if self.error == TsigError::BadTime { echo.fudge } else { FUDGE };
-        let variables = Variables { time, fudge, error: self.error.number(), other };
+        let fudge = if self.error == TsigError::BadTime { echo.fudge } else { FUDGE_SECONDS };
+        let variables = TsigVariables { time, fudge, error: self.error.number(), other };
         match echo.signer.clone() {
             Some(mut signer) => signer.sign_with(out, variables),
             None => variables.push(echo.key.view(), echo.algorithm.view(), &[], out),
@@ -258,7 +260,7 @@ impl TsigRejection {
 
 /// Returns the single question of a message; `None` if the number of questions differs from one, or
 /// if the question cannot be read.
-fn question_of(message: &[u8], header: Header) -> Option<&[u8]> {
+fn read_question(message: &[u8], header: Header) -> Option<&[u8]> {
     if header.counts[0] != 1 {
         return None;
     }

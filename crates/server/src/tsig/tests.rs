@@ -1,7 +1,7 @@
 //! Tests of signed and verified requests and responses, of this module and of other
 //! implementations.
 
-use super::record::{Record, Variables, begin_after};
+use super::record::{TsigRecord, TsigVariables, begin_chained_mac};
 use super::*;
 use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use nonesuch_proto::message::{self, Header, Message};
@@ -31,7 +31,7 @@ fn query(id: u16) -> Vec<u8> {
     out
 }
 
-fn signed(key: &Arc<TsigKey>, now: u64) -> (Vec<u8>, AnswerVerifier) {
+fn signed(key: &Arc<TsigKey>, now: u64) -> (Vec<u8>, ResponseVerifier) {
     let mut out = query(7);
     let verifier = sign_request(key, &mut out, now);
     (out, verifier)
@@ -76,7 +76,7 @@ fn another_secret_is_badsig_and_the_answer_is_not_signed() {
     let (error, answer) = refused(&keys(), &request, NOON);
     let header = Header::read(&answer).unwrap();
     assert_eq!((error, header.rcode().0, header.id), (TsigError::BadSig, 9, 7));
-    let record = Record::find(&answer).unwrap().unwrap();
+    let record = TsigRecord::find(&answer).unwrap().unwrap();
     assert_eq!((record.mac.len(), record.error, record.original_id), (0, 16, 7));
     assert_eq!(verifier.verify(&answer, NOON), Err(ResponseTsigError::RejectedByServer(TsigError::BadSig)));
 }
@@ -90,7 +90,7 @@ fn another_name_or_algorithm_is_badkey() {
         let (request, mut verifier) = signed(&Arc::new(other), NOON);
         let (error, answer) = refused(&keys(), &request, NOON);
         assert_eq!(error, TsigError::BadKey);
-        let record = Record::find(&answer).unwrap().unwrap();
+        let record = TsigRecord::find(&answer).unwrap().unwrap();
         assert_eq!((record.mac.len(), record.error), (0, 17));
         assert_eq!(
             verifier.verify(&answer, NOON),
@@ -114,12 +114,12 @@ fn another_time_is_badtime_and_the_answer_says_ours() {
     for now in [NOON - 301, NOON + 301, 0, u64::from(u32::MAX) * 8] {
         let (request, mut verifier) = signed(&shared(TsigAlgorithm::HmacSha384), NOON);
         let (error, answer) = refused(&keys(), &request, now);
-        let record = Record::find(&answer).unwrap().unwrap();
+        let record = TsigRecord::find(&answer).unwrap().unwrap();
         assert_eq!((error, record.error, record.time, record.other.len()), (TsigError::BadTime, 18, NOON, 6));
         // The response is signed: an unauthenticated BADTIME must not be accepted.
         assert_eq!(
             verifier.clone().verify(&answer, NOON),
-            Err(ResponseTsigError::RefusedTime { server: now })
+            Err(ResponseTsigError::TimeRejectedByServer { server: now })
         );
         let mut altered = answer;
         *altered.last_mut().unwrap() ^= 1;
@@ -129,9 +129,9 @@ fn another_time_is_badtime_and_the_answer_says_ours() {
 }
 
 /// Returns a request with a MAC truncated to `octets`.
-fn truncated(key: &Arc<TsigKey>, octets: usize) -> (Vec<u8>, AnswerVerifier) {
+fn truncated(key: &Arc<TsigKey>, octets: usize) -> (Vec<u8>, ResponseVerifier) {
     let mut request = query(7);
-    let variables = Variables { time: NOON, fudge: FUDGE, error: 0, other: &[] };
+    let variables = TsigVariables { time: NOON, fudge: FUDGE_SECONDS, error: 0, other: &[] };
     let mut mac = key.begin();
     mac.update(&request);
     variables.digest(key, &mut mac);
@@ -139,7 +139,7 @@ fn truncated(key: &Arc<TsigKey>, octets: usize) -> (Vec<u8>, AnswerVerifier) {
     let code = [tag.as_ref(), &[0; 8]].concat();
     variables.push(key.name(), key.algorithm().name(), &code[..octets], &mut request);
     let mut verifier = sign_request(key, &mut query(7), NOON);
-    verifier.follow(&code[..octets]);
+    verifier.continue_after(&code[..octets]);
     (request, verifier)
 }
 
@@ -158,7 +158,7 @@ fn truncated_macs_are_taken_down_to_half() {
         for octets in [0, 9, 10, whole / 2 - 1, whole + 1] {
             let (error, answer) = refused(&keys(), &truncated(&key, octets).0, NOON);
             assert_eq!((error, Header::read(&answer).unwrap().rcode().0), (TsigError::Form, 1), "{octets}");
-            assert!(Record::find(&answer).unwrap().is_none());
+            assert!(TsigRecord::find(&answer).unwrap().is_none());
         }
     }
 }
@@ -169,7 +169,7 @@ fn macs_shorter_than_we_want_are_badtrunc() {
     let sender = Arc::clone(strict.find(&"k".parse().unwrap()).unwrap());
     let (request, mut verifier) = truncated(&sender, 31);
     let (error, answer) = refused(&strict, &request, NOON);
-    assert_eq!((error, Record::find(&answer).unwrap().unwrap().error), (TsigError::BadTrunc, 22));
+    assert_eq!((error, TsigRecord::find(&answer).unwrap().unwrap().error), (TsigError::BadTrunc, 22));
     assert_eq!(verifier.verify(&answer, NOON), Err(ResponseTsigError::RejectedByServer(TsigError::BadTrunc)));
     assert!(strict.verify(&truncated(&sender, 32).0, NOON).is_ok());
     // A MAC that is both wrong and too short counts as wrong.
@@ -231,25 +231,25 @@ fn a_compressed_owner_is_read_and_digested_written_out() {
     assert_eq!(keys.verify(&compressed, NOON).unwrap().unwrap().octets(), at);
 }
 
-/// Returns the messages of a response. The messages at `unsigned` are not signed; the MAC of the
-/// next message covers them.
-fn answer_of(request: &[u8], count: usize, unsigned: impl Fn(usize) -> bool) -> Vec<Vec<u8>> {
+/// Returns the messages of a response. Messages for which `is_unsigned` is true are not signed; the
+/// MAC of the next message covers them.
+fn answer_of(request: &[u8], count: usize, is_unsigned: impl Fn(usize) -> bool) -> Vec<Vec<u8>> {
     let verified = keys().verify(request, NOON).unwrap().unwrap();
     let key = Arc::clone(verified.key());
-    let mut running = begin_after(&key, Record::find(request).unwrap().unwrap().mac);
-    let variables = Variables { time: NOON, fudge: FUDGE, error: 0, other: &[] };
+    let mut next_mac = begin_chained_mac(&key, TsigRecord::find(request).unwrap().unwrap().mac);
+    let variables = TsigVariables { time: NOON, fudge: FUDGE_SECONDS, error: 0, other: &[] };
     (0..count)
         .map(|place| {
             let mut message = query(place as u16);
-            running.update(&message);
-            if !unsigned(place) {
+            next_mac.update(&message);
+            if !is_unsigned(place) {
                 if place == 0 {
-                    variables.digest(&key, &mut running)
+                    variables.digest(&key, &mut next_mac)
                 } else {
-                    variables.digest_timers(&mut running)
+                    variables.digest_timers(&mut next_mac)
                 }
-                let tag = running.clone().finish();
-                running = begin_after(&key, tag.as_ref());
+                let tag = next_mac.clone().finish();
+                next_mac = begin_chained_mac(&key, tag.as_ref());
                 variables.push(key.name(), key.algorithm().name(), tag.as_ref(), &mut message);
             }
             message
@@ -326,7 +326,7 @@ fn keys_are_read_from_arguments() {
     assert_eq!(
         TsigKeys::new([key("K", TsigAlgorithm::HmacSha256, b"a"), key("k", TsigAlgorithm::HmacSha512, b"b")])
             .unwrap_err(),
-        TsigKeyError::Twice("k".parse().unwrap())
+        TsigKeyError::Duplicate("k".parse().unwrap())
     );
     assert!(!format!("{:?}", key("k", TsigAlgorithm::HmacSha256, b"secret")).contains("secret"));
 }
@@ -360,8 +360,8 @@ proptest! {
 
 /// Whether this octet of a signed request belongs to a name of the TSIG record.
 fn is_name(request: &[u8], place: usize) -> bool {
-    let record = Record::find(request).unwrap().unwrap();
-    let owner = record.at..record.at + record.key.wire().len();
+    let record = TsigRecord::find(request).unwrap().unwrap();
+    let owner = record.offset..record.offset + record.key.wire().len();
     let algorithm = owner.end + 10..owner.end + 10 + record.algorithm.len();
     owner.contains(&place) || algorithm.contains(&place)
 }

@@ -16,7 +16,7 @@ use super::key::{TsigAlgorithm, TsigKey, TsigKeyError, read_name};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {fault}")]
 pub struct KeyTextError {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: u32,
     /// Column in bytes, from 1.
     pub column: u32,
@@ -39,10 +39,10 @@ pub enum KeyTextFault {
     Missing(&'static str),
     /// A quote or a comment is not closed.
     #[error("a {0} is not closed")]
-    Open(&'static str),
+    Unclosed(&'static str),
     /// The text contains no key.
     #[error("the text contains no key: write  key \"NAME\" {{ algorithm hmac-sha256; secret \"BASE64\"; }};")]
-    Nothing,
+    NoKey,
     /// The key is invalid.
     #[error("{0}")]
     Key(#[from] TsigKeyError),
@@ -54,26 +54,26 @@ pub enum KeyTextFault {
 /// Returns the first fault. Everything except keys is a fault, because a file of secrets should
 /// contain nothing else.
 pub fn read_keys(text: &str) -> Result<Vec<TsigKey>, KeyTextError> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader { text, offset: 0 };
     let mut keys = Vec::new();
     while let Some(word) = reader.next()? {
         if !word.is("key") {
-            return Err(reader.error(word.at, KeyTextFault::Expected("'key'")));
+            return Err(reader.error(word.offset, KeyTextFault::Expected("'key'")));
         }
         keys.push(reader.read_key()?);
     }
-    if keys.is_empty() { Err(reader.error(text.len(), KeyTextFault::Nothing)) } else { Ok(keys) }
+    if keys.is_empty() { Err(reader.error(text.len(), KeyTextFault::NoKey)) } else { Ok(keys) }
 }
 
 /// A word, a quoted text, or one of `{`, `}` and `;`.
 #[derive(Clone, Copy)]
-struct Word<'t> {
+struct Token<'t> {
     text: &'t str,
-    at: usize,
+    offset: usize,
     is_quoted: bool,
 }
 
-impl Word<'_> {
+impl Token<'_> {
     fn is(&self, text: &str) -> bool {
         !self.is_quoted && self.text.eq_ignore_ascii_case(text)
     }
@@ -85,74 +85,74 @@ impl Word<'_> {
 
 struct Reader<'t> {
     text: &'t str,
-    at: usize,
+    offset: usize,
 }
 
 impl<'t> Reader<'t> {
     /// Reads the rest of a key after the word `key`.
     fn read_key(&mut self) -> Result<TsigKey, KeyTextError> {
-        let name = self.value("the name of the key")?;
-        self.expect("{")?;
+        let name = self.next_value("the name of the key")?;
+        self.expect_mark("{")?;
         let (mut algorithm, mut secret) = (None, None);
         let end = loop {
-            let word = self.required("'algorithm', 'secret' or '}'")?;
-            let at = word.at;
+            let word = self.next_required("'algorithm', 'secret' or '}'")?;
+            let offset = word.offset;
             let is_first = if word.is("algorithm") {
-                algorithm.replace(self.value("an algorithm")?).is_none()
+                algorithm.replace(self.next_value("an algorithm")?).is_none()
             } else if word.is("secret") {
-                secret.replace(self.value("a secret in Base64")?).is_none()
+                secret.replace(self.next_value("a secret in Base64")?).is_none()
             } else if word.is("}") {
-                break at;
+                break offset;
             } else {
-                return Err(self.error(at, KeyTextFault::Expected("'algorithm', 'secret' or '}'")));
+                return Err(self.error(offset, KeyTextFault::Expected("'algorithm', 'secret' or '}'")));
             };
             if !is_first {
                 let statement = if word.is("secret") { "secret" } else { "algorithm" };
-                return Err(self.error(at, KeyTextFault::Repeated(statement)));
+                return Err(self.error(offset, KeyTextFault::Repeated(statement)));
             }
-            self.expect(";")?;
+            self.expect_mark(";")?;
         };
-        self.expect(";")?;
+        self.expect_mark(";")?;
         let missing = |statement| KeyTextError {
             fault: KeyTextFault::Missing(statement),
-            ..self.error(end, KeyTextFault::Nothing)
+            ..self.error(end, KeyTextFault::NoKey)
         };
         let algorithm = algorithm.ok_or_else(|| missing("algorithm"))?;
         let secret = secret.ok_or_else(|| missing("secret"))?;
-        let key = |word: Word<'_>, error| self.error(word.at, KeyTextFault::Key(error));
+        let key = |word: Token<'_>, error| self.error(word.offset, KeyTextFault::Key(error));
         let parsed: TsigAlgorithm = algorithm.text.parse().map_err(|error| key(algorithm, error))?;
         let owner = read_name(name.text).map_err(|error| key(name, error))?;
         TsigKey::from_base64(&owner, parsed, secret.text).map_err(|error| key(secret, error))
     }
 
-    fn expect(&mut self, mark: &'static str) -> Result<(), KeyTextError> {
+    fn expect_mark(&mut self, mark: &'static str) -> Result<(), KeyTextError> {
         let what = match mark {
             "{" => "'{'",
             _ => "';'",
         };
-        let word = self.required(what)?;
-        if word.is(mark) { Ok(()) } else { Err(self.error(word.at, KeyTextFault::Expected(what))) }
+        let word = self.next_required(what)?;
+        if word.is(mark) { Ok(()) } else { Err(self.error(word.offset, KeyTextFault::Expected(what))) }
     }
 
-    fn value(&mut self, what: &'static str) -> Result<Word<'t>, KeyTextError> {
-        let word = self.required(what)?;
-        if word.is_mark() { Err(self.error(word.at, KeyTextFault::Expected(what))) } else { Ok(word) }
+    fn next_value(&mut self, what: &'static str) -> Result<Token<'t>, KeyTextError> {
+        let word = self.next_required(what)?;
+        if word.is_mark() { Err(self.error(word.offset, KeyTextFault::Expected(what))) } else { Ok(word) }
     }
 
-    fn required(&mut self, what: &'static str) -> Result<Word<'t>, KeyTextError> {
+    fn next_required(&mut self, what: &'static str) -> Result<Token<'t>, KeyTextError> {
         let word = self.next()?;
         word.ok_or_else(|| self.error(self.text.len(), KeyTextFault::Expected(what)))
     }
 
     /// Returns the next word, or `None` at the end of the text.
-    fn next(&mut self) -> Result<Option<Word<'t>>, KeyTextError> {
+    fn next(&mut self) -> Result<Option<Token<'t>>, KeyTextError> {
         self.skip_blanks()?;
-        let (at, rest) = (self.at, &self.text[self.at..]);
+        let (offset, rest) = (self.offset, &self.text[self.offset..]);
         let Some(first) = rest.chars().next() else { return Ok(None) };
         let (text, length, is_quoted) = match first {
             '"' => {
                 let end = rest[1..].find(['"', '\n']).filter(|end| rest[1 + end..].starts_with('"'));
-                let end = end.ok_or_else(|| self.error(at, KeyTextFault::Open("double quote")))?;
+                let end = end.ok_or_else(|| self.error(offset, KeyTextFault::Unclosed("double quote")))?;
                 (&rest[1..=end], end + 2, true)
             }
             '{' | '}' | ';' => (&rest[..1], 1, false),
@@ -162,31 +162,32 @@ impl<'t> Reader<'t> {
                 (&rest[..end], end, false)
             }
         };
-        self.at += length;
-        Ok(Some(Word { text, at, is_quoted }))
+        self.offset += length;
+        Ok(Some(Token { text, offset, is_quoted }))
     }
 
     fn skip_blanks(&mut self) -> Result<(), KeyTextError> {
         loop {
-            let rest = &self.text[self.at..];
+            let rest = &self.text[self.offset..];
             let blanks = rest.len() - rest.trim_start().len();
-            self.at += blanks;
+            self.offset += blanks;
             let rest = &rest[blanks..];
             if rest.starts_with("//") || rest.starts_with('#') {
-                self.at += rest.find('\n').unwrap_or(rest.len());
+                self.offset += rest.find('\n').unwrap_or(rest.len());
             } else if let Some(comment) = rest.strip_prefix("/*") {
                 let end = comment.find("*/");
-                self.at += 4 + end.ok_or_else(|| self.error(self.at, KeyTextFault::Open("comment")))?;
+                self.offset +=
+                    4 + end.ok_or_else(|| self.error(self.offset, KeyTextFault::Unclosed("comment")))?;
             } else {
                 return Ok(());
             }
         }
     }
 
-    fn error(&self, at: usize, fault: KeyTextFault) -> KeyTextError {
-        let before = &self.text.as_bytes()[..at];
+    fn error(&self, offset: usize, fault: KeyTextFault) -> KeyTextError {
+        let before = &self.text.as_bytes()[..offset];
         let line = before.iter().filter(|octet| **octet == b'\n').count() + 1;
-        let column = at - before.iter().rposition(|octet| *octet == b'\n').map_or(0, |end| end + 1) + 1;
+        let column = offset - before.iter().rposition(|octet| *octet == b'\n').map_or(0, |end| end + 1) + 1;
         KeyTextError { line: line as u32, column: column as u32, fault }
     }
 }
@@ -216,8 +217,8 @@ mod tests {
         let secret = TsigKeyError::Secret("k.".parse().unwrap());
         let empty = TsigKeyError::EmptySecret("k.".parse().unwrap());
         let cases = [
-            ("", 1, 1, KeyTextFault::Nothing),
-            ("// key\n", 2, 1, KeyTextFault::Nothing),
+            ("", 1, 1, KeyTextFault::NoKey),
+            ("// key\n", 2, 1, KeyTextFault::NoKey),
             ("options { };", 1, 1, expected("'key'")),
             ("key {", 1, 5, expected("the name of the key")),
             ("key k ;", 1, 7, expected("'{'")),
@@ -231,8 +232,8 @@ mod tests {
             ("key k { algorithm a; algorithm b; };", 1, 22, KeyTextFault::Repeated("algorithm")),
             ("key k { algorithm hmac-sha256 secret", 1, 31, expected("';'")),
             ("key k { owner root; };", 1, 9, expected("'algorithm', 'secret' or '}'")),
-            ("key \"k\n\" {", 1, 5, KeyTextFault::Open("double quote")),
-            ("/* key", 1, 1, KeyTextFault::Open("comment")),
+            ("key \"k\n\" {", 1, 5, KeyTextFault::Unclosed("double quote")),
+            ("/* key", 1, 1, KeyTextFault::Unclosed("comment")),
             ("key k { algorithm hmac-sha256; secret \"c2VjcmV0\"; }", 1, 52, expected("';'")),
         ];
         for (text, line, column, fault) in cases {

@@ -220,7 +220,7 @@ fn name_at(data: &[u8], start: usize) -> NameRef<'_> {
     while data[end] != 0 {
         end += 1 + usize::from(data[end]);
     }
-    NameRef::from_checked(&data[start..=end])
+    NameRef::from_wire_unchecked(&data[start..=end])
 }
 
 /// Iterator over the records of a group.

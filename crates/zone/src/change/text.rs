@@ -182,7 +182,7 @@ impl SideRecords {
         }
         let sort_key_start = self.octets.len();
         let mut sort_key = Vec::with_capacity(sort_key_start - owner);
-        NameRef::from_checked(&self.octets[owner..sort_key_start]).push_sort_key(&mut sort_key);
+        NameRef::from_wire_unchecked(&self.octets[owner..sort_key_start]).push_sort_key(&mut sort_key);
         self.octets.extend_from_slice(&sort_key);
         let start = self.octets.len();
         let fields = &tokens[1 + token_count..];
@@ -235,7 +235,7 @@ impl SideRecords {
         for record in &order {
             let key = |record: &Record| &self.octets[record.sort_key..record.rdata];
             if previous.is_none_or(|previous| key(previous) != key(record)) {
-                nodes.begin_node(NameRef::from_checked(self.owner(record)));
+                nodes.begin_node(NameRef::from_wire_unchecked(self.owner(record)));
             }
             match previous.filter(|previous| self.cmp_rrsets(previous, record).is_eq()) {
                 None => nodes.begin_rrset(record.rtype, record.covered, record.ttl),

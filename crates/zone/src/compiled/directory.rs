@@ -224,7 +224,7 @@ impl Directory {
     /// Returns the first name of a chunk.
     pub(super) fn name(&self, chunk: usize) -> NameRef<'_> {
         let Entry { name, name_octets, .. } = self.entries[chunk];
-        NameRef::from_checked(&self.names[name as usize..][..usize::from(name_octets)])
+        NameRef::from_wire_unchecked(&self.names[name as usize..][..usize::from(name_octets)])
     }
 
     /// Returns the summary of a chunk.

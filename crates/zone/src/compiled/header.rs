@@ -7,7 +7,7 @@ use nonesuch_proto::{NameRef, Rtype};
 
 /// Offset in the header of the digest of the algorithm tables, which extends to the end of the
 /// header.
-const TABLES_DIGEST_OFFSET: usize = HEADER_OCTETS - TABLES_DIGEST;
+const TABLES_DIGEST_OFFSET: usize = HEADER_OCTETS - TABLES_DIGEST_OCTETS;
 
 /// Offset of the apex in the header.
 const APEX_OFFSET: usize = 48;

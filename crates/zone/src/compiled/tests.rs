@@ -219,8 +219,8 @@ fn the_mark_for_different_ttls_is_read_back() {
 /// again.
 #[test]
 fn a_verification_with_other_algorithm_tables_is_not_trusted() {
-    let tables = HEADER_OCTETS - TABLES_DIGEST..HEADER_OCTETS;
-    let found = |verification, digest: [u8; TABLES_DIGEST]| {
+    let tables = HEADER_OCTETS - TABLES_DIGEST_OCTETS..HEADER_OCTETS;
+    let found = |verification, digest: [u8; TABLES_DIGEST_OCTETS]| {
         let mut octets = Vec::new();
         write(&sample(), verification, &mut octets).unwrap();
         assert_eq!(octets[tables.clone()], tables_digest());
@@ -228,7 +228,7 @@ fn a_verification_with_other_algorithm_tables_is_not_trusted() {
         recompute_digests(&mut octets);
         read(&octets).unwrap().1
     };
-    for digest in [[0; TABLES_DIGEST], [7; TABLES_DIGEST]] {
+    for digest in [[0; TABLES_DIGEST_OCTETS], [7; TABLES_DIGEST_OCTETS]] {
         assert_eq!(found(Verification::Full { at: 7 }, digest), Verification::OtherTables { at: 7 });
         assert_eq!(found(Verification::Structural { at: 8 }, digest), Verification::OtherTables { at: 8 });
         assert_eq!(found(Verification::Nothing, digest), Verification::Nothing);

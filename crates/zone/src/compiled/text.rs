@@ -254,10 +254,10 @@ impl<'n> Comparison<'n> {
         self.wire.clear();
         push_name_from_text(owner, None, &mut self.wire).ok()?;
         let wire = std::mem::take(&mut self.wire);
-        let name = NameRef::from_checked(&wire);
+        let name = NameRef::from_wire_unchecked(&wire);
         let last = match &self.last {
             LastName::InNewZone(index) => self.new.node(*index).name(),
-            LastName::Removed(wire) => NameRef::from_checked(wire),
+            LastName::Removed(wire) => NameRef::from_wire_unchecked(wire),
         };
         last.cmp_canonical(name).is_lt().then_some(())?;
         let is_next = loop {

@@ -25,7 +25,7 @@ pub(super) fn check(image: &Image) -> Result<(), ImageFileError> {
     let starts = check_blocks(image, &forms)?;
     check_indexes(image, &starts)?;
     let (name, heads, _) = split_block(&image.sections.blocks);
-    if NameRef::from_checked(name) != image.apex() {
+    if NameRef::from_wire_unchecked(name) != image.apex() {
         return Err(Malformed("apex"));
     }
     if heads.len() <= usize::from(image.summary.negative_soa) {

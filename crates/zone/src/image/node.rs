@@ -274,7 +274,9 @@ impl<'i> ImageNode<'i> {
     #[must_use]
     #[inline]
     pub fn name(self) -> NameRef<'i> {
-        NameRef::from_checked(&self.block[BLOCK_HEAD_OCTETS..BLOCK_HEAD_OCTETS + usize::from(self.block[1])])
+        NameRef::from_wire_unchecked(
+            &self.block[BLOCK_HEAD_OCTETS..BLOCK_HEAD_OCTETS + usize::from(self.block[1])],
+        )
     }
 
     /// The meaning of the node for an answer.

@@ -307,7 +307,14 @@ impl ImagePart {
         renderer.keep_suffixes();
         for role in [Role::RequiredGlue, Role::Glue] {
             for rdata in servers.rdatas() {
-                self.add_glue(zone.contents, cut, NameRef::from_checked(rdata), role, &mut renderer, buffers);
+                self.add_glue(
+                    zone.contents,
+                    cut,
+                    NameRef::from_wire_unchecked(rdata),
+                    role,
+                    &mut renderer,
+                    buffers,
+                );
             }
         }
     }

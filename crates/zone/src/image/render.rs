@@ -115,7 +115,7 @@ impl Renderer {
         for name in rdata::names(rtype, octets).filter(|name| name.compress) {
             out.records.extend_from_slice(&octets[copied..name.range.start]);
             copied = name.range.end;
-            self.push_name(NameRef::from_checked(&octets[name.range]), out);
+            self.push_name(NameRef::from_wire_unchecked(&octets[name.range]), out);
         }
         out.records.extend_from_slice(&octets[copied..]);
         let length = (out.records.len() - start) as u16;

@@ -130,7 +130,7 @@ impl ChangeReader {
     pub fn record(&self) -> ChangeRecord<'_> {
         let side = &self.side;
         let (rtype, ttl) = (side.rrset.rtype, side.rrset.ttl);
-        let owner = NameRef::from_checked(&side.owner);
+        let owner = NameRef::from_wire_unchecked(&side.owner);
         let rdata = side.soa.as_deref().unwrap_or_else(|| &side.records.buffer[side.record.clone()]);
         ChangeRecord { owner, rtype, ttl, rdata, is_added: self.is_added, begins_owner: side.begins_owner }
     }
@@ -332,7 +332,7 @@ impl Side {
         };
         // The first name must be the apex, which owns the SOA record.
         side.next_owner(source, apex)?;
-        if NameRef::from_checked(&side.owner) == apex { Ok(side) } else { Err(EntryError::Altered) }
+        if NameRef::from_wire_unchecked(&side.owner) == apex { Ok(side) } else { Err(EntryError::Altered) }
     }
 
     /// Moves to the next record; the first call moves to the SOA record. Returns `false` after the

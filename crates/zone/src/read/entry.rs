@@ -114,7 +114,7 @@ fn push_record(
 ) -> Result<(), Located> {
     let tokens = &lexer.tokens[next..];
     let ttl = resolve_ttl(ttl, rtype, tokens, state).ok_or((ReadFault::NoTtl, lexer.tokens[0].at))?;
-    let owner = NameRef::from_checked(&state.owner);
+    let owner = NameRef::from_wire_unchecked(&state.owner);
     let write = |out: &mut Vec<u8>| rdata::push_from_tokens(rtype, tokens, state.origin(), out);
     records.push(owner, rtype, ttl, lexer.line, write).map_err(|error| {
         let end = || lexer.tokens.last().map_or(0, |token| token.at);

@@ -3,7 +3,7 @@
 use super::hostname;
 use crate::contents::{Contents, Node};
 use crate::name_status::NameStatus;
-use nonesuch_proto::{MAX_NAME, NameRef, Rtype, WildcardRoom};
+use nonesuch_proto::{MAX_NAME, NameRef, Rtype, WildcardBuffer};
 use std::sync::atomic::AtomicBool;
 
 /// State of the semantic checks of a zone.
@@ -133,8 +133,8 @@ impl<'z> Checker<'z> {
         if self.is_empty_non_terminal(at, target) {
             return Resolution::NoAddress;
         }
-        let mut room: WildcardRoom = [0; MAX_NAME + 2];
-        let wildcard = self.contents.find(encloser.write_wildcard(&mut room));
+        let mut buffer: WildcardBuffer = [0; MAX_NAME + 2];
+        let wildcard = self.contents.find(encloser.write_wildcard(&mut buffer));
         wildcard.map_or(Resolution::NoAddress, |wildcard| self.resolve_node(wildcard))
     }
 

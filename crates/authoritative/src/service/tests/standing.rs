@@ -10,7 +10,7 @@ fn an_expired_zone_remains_expired_after_changes_of_its_settings() {
     service.publish(&name("example."), contents(7), &[]).unwrap();
     service.set_expired(&name("example."), true);
     let mut settings = secondary_settings(dir.path());
-    settings.zones[0].transfers.transfer = AccessList::anybody();
+    settings.zones[0].transfers.transfer = AccessList::allow_all();
     service.reload(settings.clone());
     let state = service.zones().state(&name("example.")).unwrap();
     assert!(matches!(&*state, ZoneState::Expired(policy) if !policy.transfer_access.entries().is_empty()));
@@ -183,7 +183,7 @@ fn access_lists_change_independently_of_versions() {
         settings
     };
     write(&file, &zone_text(1));
-    let service = started(with_access_list(AccessList::anybody()));
+    let service = started(with_access_list(AccessList::allow_all()));
     let is_open = |zone: &str| {
         let state = service.zones().state(&name(zone)).unwrap();
         state.policy().transfer_access.allows("192.0.2.1".parse().unwrap(), None)

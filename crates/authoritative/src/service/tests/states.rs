@@ -92,7 +92,7 @@ fn ask(service: &Service, qname: &str, qtype: Rtype) -> Message {
     let shared = ServerContext::new(Arc::clone(service.zones()));
     let mut responder =
         Responder::new(&shared, Transport::Tcp, address, OnlineSigner::new(1 << 16, Arc::default()), 0);
-    responder.begin();
+    responder.begin_batch();
     assert_eq!(responder.answer(&query, address, &mut out), Answer::Ready);
     Message::parse(&out).unwrap()
 }

@@ -84,7 +84,7 @@ impl Compressor {
         for name in rdata::names(rtype, octets).filter(|name| name.compress) {
             message.extend_from_slice(&octets[at..name.range.start]);
             at = name.range.end;
-            self.push_name(NameRef::from_checked(&octets[name.range]), message);
+            self.push_name(NameRef::from_wire_unchecked(&octets[name.range]), message);
         }
         message.extend_from_slice(&octets[at..]);
     }

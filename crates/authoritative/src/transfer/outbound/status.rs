@@ -139,7 +139,7 @@ impl OutgoingTransfers {
     /// Notes a completed transfer for the status of the secondary.
     fn note_sent(&self, zone: &Name, client: SocketAddr, serial: u32, outcome: TransferOutcome) {
         if let Some(secondaries) = self.secondaries.as_ref().filter(|_| outcome == TransferOutcome::Sent) {
-            secondaries.note_transfer(&zone.view().to_canonical(), client.ip(), serial, (self.clock)());
+            secondaries.record_transfer(&zone.view().to_canonical(), client.ip(), serial, (self.clock)());
         }
     }
 
@@ -193,8 +193,8 @@ impl OutgoingTransfers {
             return false;
         }
         let networks = ClientPrefixes::new(24, 56);
-        let network = networks.number_of(client);
-        let is_of_client = |other: &&Arc<Progress>| networks.number_of(other.client.ip()) == network;
+        let network = networks.prefix_of(client);
+        let is_of_client = |other: &&Arc<Progress>| networks.prefix_of(other.client.ip()) == network;
         active.iter().filter(is_of_client).count() >= self.max_per_network
     }
 

@@ -8,7 +8,7 @@ use super::records::RecordsError;
 use super::*;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{Message, Section};
-use nonesuch_server::tsig::{AnswerVerifier, TsigKey, TsigKeys, sign_request};
+use nonesuch_server::tsig::{ResponseVerifier, TsigKey, TsigKeys, sign_request};
 use nonesuch_zone::journal::JournalError;
 use nonesuch_zone::read::read_text;
 use nonesuch_zone::{ChangeSet, Node, Rrset};
@@ -79,7 +79,7 @@ impl Server {
         Self {
             contents: Arc::clone(contents),
             journal: None,
-            transfer_access: AccessList::anybody(),
+            transfer_access: AccessList::allow_all(),
             is_signed_online: false,
             outgoing: Arc::new(OutgoingTransfers::new(2, || NOON)),
             tls: None,
@@ -229,7 +229,7 @@ fn only_the_first_message_has_opt() {
     assert_eq!(records(&messages).len() as u64, server.contents.record_count() + 1);
 }
 
-fn signed(message: &mut Vec<u8>) -> (tsig::VerifiedRequest, AnswerVerifier) {
+fn signed(message: &mut Vec<u8>) -> (tsig::VerifiedRequest, ResponseVerifier) {
     let key = || TsigKey::from_argument("hmac-sha256:Transfer:c2VjcmV0").unwrap();
     let keys = TsigKeys::new([key()]).unwrap();
     let verifier = sign_request(&Arc::new(key()), message, NOON);

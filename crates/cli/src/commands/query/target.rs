@@ -4,7 +4,7 @@ use super::error::QueryError;
 use super::message::Question;
 use crate::arguments::QueryArguments;
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_server::acl::{PORT, TLS_PORT};
+use nonesuch_server::acl::{DNS_PORT, TLS_PORT};
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(super) fn read_words(arguments: &QueryArguments) -> Result<(Question, Target
     if let Some(surplus) = words.next().or_else(|| servers.get(1).copied()) {
         return Err(QueryError::Surplus(surplus.to_owned()));
     }
-    let default = if arguments.transport.tls { TLS_PORT } else { PORT };
+    let default = if arguments.transport.tls { TLS_PORT } else { DNS_PORT };
     let port = arguments.transport.port.unwrap_or(default);
     let target = match servers.first() {
         Some(server) => read_server(&server[1..], port)?,

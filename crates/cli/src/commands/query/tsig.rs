@@ -3,7 +3,9 @@
 use super::error::{KeyArgumentFault, KeyFileFault, QueryError};
 use nonesuch_proto::Name;
 use nonesuch_server::clock::seconds_now;
-use nonesuch_server::tsig::{self, AnswerVerifier, ResponseTsigError, TsigAlgorithm, TsigKey, TsigKeyError};
+use nonesuch_server::tsig::{
+    self, ResponseTsigError, ResponseVerifier, TsigAlgorithm, TsigKey, TsigKeyError,
+};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -115,7 +117,7 @@ fn is_secret(text: &str) -> bool {
 
 /// Verifies the messages of one response in order.
 pub(super) struct Verifier {
-    answers: AnswerVerifier,
+    answers: ResponseVerifier,
     name: String,
 }
 

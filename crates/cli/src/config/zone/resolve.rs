@@ -177,7 +177,7 @@ impl ZoneFields {
     }
 
     fn check_transfer(&self, section: &Section<'_>) {
-        let is_transferred = self.transfers.transfer.entries().iter().any(|entry| !entry.is_denied);
+        let is_transferred = self.transfers.transfer.entries().iter().any(|entry| !entry.denies);
         if is_transferred && self.denial.is_some() {
             let message = "a zone that is signed online cannot be transferred, because the zone does \
                 not contain the signatures; leave transfer or denial out";

@@ -3,7 +3,7 @@
 use super::{Kind, Metric, Sample, Value, add_by_transport, add_named_by_transport, by_transport, count};
 use crate::metrics::Snapshot;
 use nonesuch_server::statistics::{
-    CookieResult, DropReason, LATENCY_BOUNDS, Sizes, TransportTotals, TsigResult,
+    CookieResult, DropReason, LATENCY_BOUNDS_NS, Sizes, TransportTotals, TsigResult,
 };
 use std::borrow::Cow;
 
@@ -131,7 +131,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
 ];
 
-/// Upper bounds of the sizes of queries; they are ends of cells of [`Sizes`].
+/// Upper bounds of the sizes of queries; they are bounds of buckets of [`Sizes`].
 const QUERY_SIZES: [usize; 12] = [32, 48, 64, 80, 96, 112, 128, 192, 256, 512, 1232, 4096];
 /// Upper bounds of the sizes of responses.
 const RESPONSE_SIZES: [usize; 15] =
@@ -168,7 +168,7 @@ fn sizes(
             (*bound as f64, up_to - std::mem::replace(&mut below, up_to))
         });
         let mut cells: Vec<(f64, u64)> = cells.collect();
-        cells.push((f64::MAX, sizes.count() - below));
+        cells.push((f64::MAX, sizes.total() - below));
         let value = Value::Histogram { sum: sizes.octets as f64, cells };
         out.push(Sample { labels: vec![transport], value });
     }
@@ -176,8 +176,8 @@ fn sizes(
 
 fn durations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for (transport, sum) in by_transport(snapshot) {
-        let bounds = LATENCY_BOUNDS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::MAX]);
-        let cells = bounds.zip(sum.latencies.cells).collect();
+        let bounds = LATENCY_BOUNDS_NS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::MAX]);
+        let cells = bounds.zip(sum.latencies.buckets).collect();
         let value = Value::Histogram { sum: sum.latencies.nanoseconds as f64 / 1e9, cells };
         out.push(Sample { labels: vec![transport], value });
     }
@@ -185,7 +185,7 @@ fn durations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
 
 fn other_requests(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for (transport, sum) in by_transport(snapshot) {
-        for ((opcode, rcode), times) in &sum.refused {
+        for ((opcode, rcode), times) in &sum.other_messages {
             let labels = vec![transport.clone(), opcode_name(*opcode), rcode.to_string().into()];
             out.push(count(labels, *times));
         }

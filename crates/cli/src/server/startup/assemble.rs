@@ -105,7 +105,7 @@ fn start_transfers(
     };
     let transfers = Arc::new(Transfers::start(options, Arc::new(zone_store))?);
     let receiver = Arc::clone(&transfers);
-    shared.notify_sink = Some(Arc::new(move |notified| receiver.notified(notified)));
+    shared.notify_sink = Some(Arc::new(move |notified| receiver.queue_notify(notified)));
     handle_zone_events(service, events, Arc::clone(&transfers))?;
     Ok(transfers)
 }
@@ -120,7 +120,7 @@ fn count_outgoing(statistics: &Statistics, ended: &TransferStatus) {
         TransferOutcome::Sent => TransferResult::Done,
         TransferOutcome::SoaOnly => TransferResult::UpToDate,
         TransferOutcome::Refused(refusal) => {
-            statistics.transfers().refuse(refusal.name());
+            statistics.transfers().count_refusal(refusal.name());
             TransferResult::Refused
         }
         // A finished transfer is never `InProgress`.

@@ -54,7 +54,7 @@ pub(crate) struct ObservedRecord {
 impl ObservedRecord {
     /// The owner, compared without regard to letter case.
     pub(crate) fn owner(&self) -> Name {
-        nonesuch_proto::NameRef::from_checked(&self.owner).to_canonical()
+        nonesuch_proto::NameRef::from_wire_unchecked(&self.owner).to_canonical()
     }
 
     /// The record with all its names in lower case.

@@ -1,6 +1,6 @@
 //! The validators: Unbound and Knot Resolver as servers, `delv` as a program.
 
-use super::common::{Ended, Running, installed, run, start_peer, start_unbound, text};
+use super::common::{Ended, Running, is_installed, run, start_peer, start_unbound, text};
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_proto::edns::{self, push_opt};
@@ -58,13 +58,13 @@ impl Validator {
     /// The installed validators, which send their queries to `server`.
     pub(crate) fn all(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Vec<Self> {
         let mut all = Vec::new();
-        if installed("unbound") {
+        if is_installed("unbound") {
             all.push(Self::Unbound(start_unbound(folder, &anchor.zone, &(anchor.record() + "\n"), server)));
         }
-        if installed("kresd") {
+        if is_installed("kresd") {
             all.push(Self::KnotResolver(start_knot_resolver(folder, anchor, server)));
         }
-        if installed("delv") {
+        if is_installed("delv") {
             let line = anchor.fields.splitn(4, ' ').collect::<Vec<_>>();
             let fields = format!("{} {} {} \"{}\"", line[0], line[1], line[2], line[3]);
             let file = folder.join("anchor.conf");

@@ -2,7 +2,7 @@
 //! Each reads a line of JSON for every response and writes one line.
 
 use super::answers::Case;
-use super::common::{installed, text};
+use super::common::{is_installed, text};
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ pub(crate) fn checker() -> PathBuf {
 
 /// The checker, if Python is installed.
 pub(crate) fn python() -> Option<Judge> {
-    installed("python3").then(|| Judge {
+    is_installed("python3").then(|| Judge {
         name: "Python",
         program: "python3".into(),
         arguments: vec!["-B".into(), checker().join("check.py")],
@@ -47,7 +47,7 @@ pub(crate) fn ours() -> Option<Judge> {
     let beside = || Some(Path::new(env!("CARGO_BIN_EXE_nonesuch")).parent()?.join("examples/validate_lines"));
     let program = std::env::var_os("NONESUCH_VALIDATE_LINES").map(PathBuf::from).or_else(beside)?;
     if !program.is_file() {
-        nonesuch_testing::skip(&format!(
+        nonesuch_testing::record_skip(&format!(
             "{}: cargo build -p nonesuch-dnssec --example validate_lines",
             program.display()
         ));

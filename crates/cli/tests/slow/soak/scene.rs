@@ -2,7 +2,7 @@
 
 use super::common::configured::{Configured, write_beside};
 use super::common::transfer::{transferred, zone_text};
-use super::common::{events, free_address, installed, made, nonesuch, run, text};
+use super::common::{events, free_address, is_installed, made, nonesuch, run, text};
 use super::load::{Load, Stream};
 use super::peers::{KEY, Program, SECRET, Secondary, records_of};
 use super::zones::{Question, Way, Zone, lines};
@@ -135,7 +135,7 @@ struct Places {
 impl Places {
     fn find() -> Self {
         let peers = [(Program::Nsd, "nsd"), (Program::Knot, "knotd")];
-        let peers = peers.into_iter().filter(|(_, program)| installed(program));
+        let peers = peers.into_iter().filter(|(_, program)| is_installed(program));
         Self {
             server: free_address(),
             secondary: free_address(),
@@ -260,7 +260,7 @@ impl Soak {
             ("kdig", self.server.address, &["+retry=0"][..]),
             ("kdig", tls, &["+retry=0", "+tls"][..]),
         ] {
-            if !installed(program) {
+            if !is_installed(program) {
                 continue;
             }
             let port = server.port().to_string();

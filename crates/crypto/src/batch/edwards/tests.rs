@@ -9,7 +9,7 @@ use super::*;
 use crate::{Algorithm, BadSignature, PrivateKey, PublicKey, VerifyItem, verify_batch};
 
 /// Number of items for which a batch builds the table of the key.
-const LARGE: usize = 40;
+const LARGE_BATCH: usize = 40;
 
 fn scalar(seed: u64) -> Scalar {
     let digest = digest::digest(&digest::SHA512, &seed.to_be_bytes());
@@ -30,15 +30,15 @@ fn sign(secret: Scalar, key: &[u8], nonce: Scalar, r: &[u8], message: &[u8]) -> 
 
 /// Returns all 14 encodings of points of small order, including those with y + p and those with the
 /// sign bit for x = 0.
-fn small_order_encodings() -> Vec<[u8; OCTETS]> {
+fn small_order_encodings() -> Vec<[u8; POINT_OCTETS]> {
     let mut all: Vec<_> = EIGHT_TORSION.iter().map(|point| point.compress().to_bytes()).collect();
-    let mut prime = [0xff; OCTETS];
-    (prime[0], prime[OCTETS - 1]) = (0xed, 0x7f);
+    let mut prime = [0xff; POINT_OCTETS];
+    (prime[0], prime[POINT_OCTETS - 1]) = (0xed, 0x7f);
     // y = 0 as p, and y = 1 as p + 1: adding 1 to the lowest octet of p does not carry.
     let (zero, mut one) = (prime, prime);
     one[0] += 1;
-    let negative = |mut octets: [u8; OCTETS]| {
-        octets[OCTETS - 1] |= 0x80;
+    let negative = |mut octets: [u8; POINT_OCTETS]| {
+        octets[POINT_OCTETS - 1] |= 0x80;
         octets
     };
     all.extend([zero, negative(zero), one, negative(one)]);
@@ -56,7 +56,7 @@ fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
         .iter()
         .map(|(message, signature)| VerifyItem { key: &key, message, signature })
         .cycle()
-        .take(signed.len().max(LARGE))
+        .take(signed.len().max(LARGE_BATCH))
         .collect();
     let single: Vec<_> = items.iter().map(|item| key.verify(item.message, item.signature)).collect();
     let mut outcome = Vec::new();
@@ -79,8 +79,8 @@ fn the_small_order_encodings_are_fourteen() {
 
 #[test]
 fn tables_hold_multiples() {
-    let point = Point::decode(&BASE).unwrap();
-    let table = Table::<KEY_WINDOW>::new(point);
+    let point = Point::decode(&BASE_ENCODING).unwrap();
+    let table = Table::<KEY_WINDOW_BITS>::new(point);
     let numbers = (0..50).map(scalar).chain([Scalar::ZERO, Scalar::ONE, -Scalar::ONE, Scalar::from(32_u8)]);
     for number in numbers {
         let expected = (ED25519_BASEPOINT_POINT * number).compress().to_bytes();
@@ -95,16 +95,16 @@ fn tables_hold_multiples() {
 }
 
 #[test]
-fn decoding_takes_canonical_points_alone() {
-    let mut taken = 0;
+fn decoding_accepts_only_canonical_points() {
+    let mut decoded_points = 0;
     for seed in 0..200 {
         let octets = *scalar(seed).as_bytes();
         let expected = CompressedEdwardsY(octets).decompress();
         let found = Point::decode(&octets).map(|point| encode(point.x, point.y));
         assert_eq!(found, expected.map(|point| point.compress().to_bytes()));
-        taken += usize::from(found.is_some());
+        decoded_points += usize::from(found.is_some());
     }
-    assert!((60..140).contains(&taken), "{taken} of 200 are points");
+    assert!((60..140).contains(&decoded_points), "{decoded_points} of 200 are points");
     let canonical = EIGHT_TORSION.map(|point| point.compress().to_bytes());
     for octets in small_order_encodings() {
         assert_eq!(Point::decode(&octets).is_some(), canonical.contains(&octets), "{octets:02x?}");
@@ -117,19 +117,19 @@ fn decoding_takes_canonical_points_alone() {
 fn parts_of_small_order_make_no_difference() {
     let (secret, nonce) = (scalar(1), scalar(2));
     let mut accepted = [0; 2];
-    for (place, of_key) in EIGHT_TORSION.iter().enumerate() {
-        let key = (ED25519_BASEPOINT_POINT * secret + of_key).compress().to_bytes();
-        assert_eq!(KeyTable::new(&key).is_some(), place == 0, "only a key of prime order has a table");
+    for (index, key_torsion) in EIGHT_TORSION.iter().enumerate() {
+        let key = (ED25519_BASEPOINT_POINT * secret + key_torsion).compress().to_bytes();
+        assert_eq!(KeyTable::new(&key).is_some(), index == 0, "only a key of prime order has a table");
         let mut signed = Vec::new();
-        for of_r in EIGHT_TORSION {
-            let r = (ED25519_BASEPOINT_POINT * nonce + of_r).compress().to_bytes();
+        for r_torsion in EIGHT_TORSION {
+            let r = (ED25519_BASEPOINT_POINT * nonce + r_torsion).compress().to_bytes();
             for number in 0..32_u8 {
                 let message = vec![number; 3];
                 let signature = sign(secret, &key, nonce, &r, &message);
                 signed.push((message, signature));
             }
         }
-        accepted[usize::from(place > 0)] += compare(&key, &signed);
+        accepted[usize::from(index > 0)] += compare(&key, &signed);
     }
     // If the key has no component of small order, R must not have one.
     assert_eq!(accepted[0], 32);
@@ -141,12 +141,14 @@ fn parts_of_small_order_make_no_difference() {
 /// Two bad signatures of one batch whose components of small order cancel. The equation of a batch
 /// may accept them.
 #[test]
-fn parts_that_cancel_are_refused() {
+fn parts_that_cancel_are_rejected() {
     let (secret, nonce) = (scalar(3), scalar(4));
     let key = (ED25519_BASEPOINT_POINT * secret).compress().to_bytes();
     let mut signed = Vec::new();
-    for of_r in EIGHT_TORSION {
-        for r in [of_r, -of_r].map(|part| (ED25519_BASEPOINT_POINT * nonce + part).compress().to_bytes()) {
+    for r_torsion in EIGHT_TORSION {
+        for r in
+            [r_torsion, -r_torsion].map(|part| (ED25519_BASEPOINT_POINT * nonce + part).compress().to_bytes())
+        {
             signed.push((r[..9].to_vec(), sign(secret, &key, nonce, &r, &r[..9])));
         }
     }
@@ -207,7 +209,7 @@ fn s_must_be_below_the_order() {
     // S + L gives the same multiple of the base point.
     let mut above = good.clone();
     let mut carry = 0;
-    for (octet, order) in above[OCTETS..].iter_mut().zip(ORDER) {
+    for (octet, order) in above[POINT_OCTETS..].iter_mut().zip(ORDER) {
         let sum = u16::from(*octet) + u16::from(order) + carry;
         (*octet, carry) = (sum as u8, sum >> 8);
     }
@@ -228,7 +230,9 @@ fn s_must_be_below_the_order() {
 /// batch is large.
 #[test]
 fn wycheproof_agrees() {
-    let Some(path) = nonesuch_testing::data("wycheproof/testvectors_v1/ed25519_test.json") else { return };
+    let Some(path) = nonesuch_testing::public_data("wycheproof/testvectors_v1/ed25519_test.json") else {
+        return;
+    };
     let file: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let octets = |value: &serde_json::Value| {
         data_encoding::HEXLOWER_PERMISSIVE.decode(value.as_str().unwrap().as_bytes()).unwrap()
@@ -252,7 +256,7 @@ fn wycheproof_agrees() {
 }
 
 #[test]
-fn every_length_of_a_signature_is_judged() {
+fn every_length_of_a_signature_is_checked() {
     let key = PrivateKey::generate(Algorithm::ED25519, None).unwrap();
     let mut good = Vec::new();
     key.sign(b"message", &mut good).unwrap();
@@ -262,7 +266,7 @@ fn every_length_of_a_signature_is_judged() {
 }
 
 proptest! {
-    #![proptest_config(crate::rfc_tests::seeded(7))]
+    #![proptest_config(crate::rfc_tests::seeded_config(7))]
 
     #[test]
     fn batches_of_any_size_equal_single_checks(
@@ -274,8 +278,8 @@ proptest! {
         let private = PrivateKey::from_bind(&text).unwrap();
         let key = PublicKey::parse(Algorithm::ED25519, private.public_key()).unwrap();
         let mut signed = Vec::new();
-        for (place, bad) in bad.iter().enumerate() {
-            let (message, mut signature) = (vec![place as u8; place], Vec::new());
+        for (index, bad) in bad.iter().enumerate() {
+            let (message, mut signature) = (vec![index as u8; index], Vec::new());
             private.sign(&message, &mut signature).unwrap();
             if let Some(bit) = bad.map(|index| index.index(512)) {
                 signature[bit / 8] ^= 1 << (bit % 8);

@@ -16,16 +16,16 @@
 use zeroize::Zeroizing;
 
 use crate::hash::sha256;
-use crate::p256::{Affine, Engine, Scalar, ScalarForm, SecretWorkspace, nonce_of_digest};
+use crate::p256::{Affine, Engine, MontgomeryScalar, Scalar, SecretWorkspace, nonce_of_digest};
 
 /// Length of the random octets for each nonce.
-const RANDOM: usize = 32;
+const RANDOM_OCTETS: usize = 32;
 
 /// Number of signatures that are processed together. Their points have 208 KiB.
-pub(crate) const GROUP: usize = 64;
+pub(crate) const MAX_GROUP: usize = 64;
 
 /// Length of a signature in octets: r and s.
-const OCTETS: usize = 64;
+const SIGNATURE_OCTETS: usize = 64;
 
 /// A private key for signing in batches. The scalar is wiped on drop.
 pub(crate) struct BatchKey(Zeroizing<Scalar>);
@@ -38,19 +38,19 @@ impl BatchKey {
         (*scalar != Scalar::ZERO).then_some(Self(scalar))
     }
 
-    /// Appends a signature for each of up to [`GROUP`] messages, with randomness of the operating
-    /// system. Returns `None` and leaves `out` unchanged if the library fails or the caller must
-    /// use the single signature.
+    /// Appends a signature for each of up to [`MAX_GROUP`] messages, with randomness of the
+    /// operating system. Returns `None` and leaves `out` unchanged if the library fails or the
+    /// caller must use the single signature.
     pub(crate) fn sign(
         &self,
         messages: &[&[u8]],
         workspace: &mut SecretWorkspace,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let mut random = Zeroizing::new([0; GROUP * RANDOM]);
-        let random = random.get_mut(..messages.len() * RANDOM)?;
+        let mut random = Zeroizing::new([0; MAX_GROUP * RANDOM_OCTETS]);
+        let random = random.get_mut(..messages.len() * RANDOM_OCTETS)?;
         getrandom::fill(random).ok()?;
-        let extra: Vec<&[u8]> = random.chunks_exact(RANDOM).collect();
+        let extra: Vec<&[u8]> = random.chunks_exact(RANDOM_OCTETS).collect();
         self.sign_with(messages, &extra, workspace, out)
     }
 
@@ -69,23 +69,23 @@ impl BatchKey {
             nonces.push(*nonce_of_digest(&self.0, *digest, extra)?);
         }
         let points = Engine::detect().multiply_base_all(&nonces, workspace)?;
-        let mut inverses: Zeroizing<Vec<ScalarForm>> =
-            Zeroizing::new(nonces.iter().map(|nonce| ScalarForm::new(*nonce)).collect());
-        ScalarForm::invert_all(&mut inverses);
+        let mut inverses: Zeroizing<Vec<MontgomeryScalar>> =
+            Zeroizing::new(nonces.iter().map(|nonce| MontgomeryScalar::new(*nonce)).collect());
+        MontgomeryScalar::invert_all(&mut inverses);
         let parts: Vec<[Scalar; 2]> = digests
             .iter()
             .zip(points)
             .zip(&*inverses)
             .map(|((digest, point), inverse)| self.finish(*digest, point, inverse))
             .collect::<Option<_>>()?;
-        out.reserve(parts.len() * OCTETS);
+        out.reserve(parts.len() * SIGNATURE_OCTETS);
         out.extend(parts.iter().flatten().flat_map(|part| part.to_octets()));
         Some(())
     }
 
     /// Returns r and s of one signature: the x-coordinate of the nonce's point modulo the order,
     /// and (e + r·d)/k. Returns `None` if one of them is 0, which happens for a few nonces in 2²⁵⁶.
-    fn finish(&self, digest: Scalar, point: &Affine, inverse: &ScalarForm) -> Option<[Scalar; 2]> {
+    fn finish(&self, digest: Scalar, point: &Affine, inverse: &MontgomeryScalar) -> Option<[Scalar; 2]> {
         let r = Scalar::from_octets_reduced(&point.x().to_octets());
         let sum = Zeroizing::new(digest.add(self.0.multiply(r)));
         let s = inverse.multiply_plain(*sum);

@@ -5,11 +5,11 @@ use data_encoding::BASE64;
 use proptest::prelude::*;
 
 use super::*;
-use crate::p256::{Jacobian, ORDER, multiply_base, without_lanes};
+use crate::p256::{Jacobian, ORDER, multiply_base, with_portable_arithmetic};
 use crate::{Algorithm, BadSignature, PrivateKey, PublicKey, VerifyItem, verify_batch};
 
 /// Number of items for which a batch builds the table of the key.
-const LARGE: usize = 40;
+const LARGE_BATCH: usize = 40;
 
 const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
 
@@ -22,8 +22,8 @@ fn digest(message: &[u8]) -> Scalar {
 }
 
 fn invert(a: Scalar) -> Scalar {
-    let mut forms = [ScalarForm::new(a)];
-    ScalarForm::invert_all(&mut forms);
+    let mut forms = [MontgomeryScalar::new(a)];
+    MontgomeryScalar::invert_all(&mut forms);
     forms[0].multiply_plain(Scalar::from_short(1))
 }
 
@@ -38,7 +38,7 @@ fn signature(r: Scalar, s: Scalar) -> Vec<u8> {
 }
 
 /// Checks that items of one key have the same results singly, in a batch, and with only the tables,
-/// with the fastest arithmetic and with the scalar code. Returns how many are good.
+/// with the fastest arithmetic and with the portable code. Returns how many are good.
 fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
     let key = PublicKey::parse(ALGORITHM, field).unwrap();
     let pairs: Vec<(&[u8], &[u8])> =
@@ -46,7 +46,7 @@ fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
     let single: Vec<bool> =
         pairs.iter().map(|(message, signature)| key.verify(message, signature).is_ok()).collect();
     let table = || KeyTable::new(field.try_into().unwrap()).unwrap();
-    for table in [table(), without_lanes(table)] {
+    for table in [table(), with_portable_arithmetic(table)] {
         assert_eq!(table.verify(&pairs), single, "key {field:02x?}");
         for (pair, single) in pairs.iter().zip(&single) {
             assert_eq!(table.verify(std::slice::from_ref(pair)), [*single], "{pair:02x?}");
@@ -54,7 +54,7 @@ fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
     }
     let items: Vec<_> =
         pairs.iter().map(|(message, signature)| VerifyItem { key: &key, message, signature }).collect();
-    let items: Vec<_> = items.iter().cycle().take(pairs.len().max(LARGE)).copied().collect();
+    let items: Vec<_> = items.iter().cycle().take(pairs.len().max(LARGE_BATCH)).copied().collect();
     let mut outcome = Vec::new();
     verify_batch(&items, &mut outcome);
     assert!(outcome.iter().map(Result::is_ok).eq(single.iter().cycle().take(items.len()).copied()));
@@ -82,7 +82,7 @@ fn terms_that_meet_are_added_by_their_own_rules() {
 
 /// u₁·B + u₂·Q is infinity if e + r·d is zero. Such a signature is invalid for every s.
 #[test]
-fn infinity_is_refused() {
+fn infinity_is_rejected() {
     for secret in [Scalar::from_short(1), Scalar::from_short(1).negate(), scalar(1), scalar(2)] {
         let key = private(secret);
         let mut signed = Vec::new();
@@ -129,8 +129,8 @@ fn r_is_compared_modulo_the_order() {
     let points = points_of_small_r();
     let above = points.iter().filter(|(point, _)| point.x().to_octets()[..4] == [0xff; 4]).count();
     assert!(above > 10 && points.len() - above > 10, "{above} of {}", points.len());
-    for (place, (point, r)) in points.into_iter().enumerate() {
-        let (message, s) = ([place as u8], scalar(place as u64));
+    for (index, (point, r)) in points.into_iter().enumerate() {
+        let (message, s) = ([index as u8], scalar(index as u64));
         let key = key_for(&message, point, r, s);
         // r + n is the same number modulo n. It fits into 32 octets, and is rejected.
         let mut high = ORDER;
@@ -148,7 +148,7 @@ fn r_is_compared_modulo_the_order() {
 }
 
 #[test]
-fn r_and_s_out_of_range_are_refused() {
+fn r_and_s_out_of_range_are_rejected() {
     let key = private(scalar(3));
     let mut good = Vec::new();
     key.sign(b"message", &mut good).unwrap();
@@ -158,9 +158,9 @@ fn r_and_s_out_of_range_are_refused() {
     above[31] += 1;
     let mut signed = vec![(b"message".to_vec(), good.clone())];
     for number in [[0; 32], ORDER, below, above, [0xff; 32], Scalar::from_short(1).to_octets()] {
-        for place in [0, 32] {
+        for offset in [0, 32] {
             let mut bad = good.clone();
-            bad[place..place + 32].copy_from_slice(&number);
+            bad[offset..offset + 32].copy_from_slice(&number);
             signed.push((b"message".to_vec(), bad));
         }
         signed.push((b"message".to_vec(), [number, number].concat()));
@@ -176,7 +176,7 @@ fn factors_of_zero_and_one_are_factors() {
     let numbers = [Scalar::ZERO, Scalar::from_short(1), Scalar::from_short(1).negate(), scalar(5)];
     let pairs: Vec<_> = numbers.iter().flat_map(|a| numbers.iter().map(|b| (*a, *b))).collect();
     let mut workspace = Workspace::default();
-    for table in [table(), without_lanes(table)] {
+    for table in [table(), with_portable_arithmetic(table)] {
         let points = multiply_both(&table.0, &pairs, &mut workspace);
         for ((a, b), point) in pairs.iter().zip(points) {
             let logarithm = a.add(b.multiply(scalar(4)));
@@ -189,7 +189,7 @@ fn factors_of_zero_and_one_are_factors() {
 }
 
 #[test]
-fn every_length_of_a_signature_is_judged() {
+fn every_length_of_a_signature_is_checked() {
     let key = private(scalar(6));
     let mut good = Vec::new();
     key.sign(b"message", &mut good).unwrap();
@@ -212,7 +212,7 @@ fn points_off_the_curve_have_no_table() {
 #[test]
 fn wycheproof_agrees() {
     let path = "wycheproof/testvectors_v1/ecdsa_secp256r1_sha256_p1363_test.json";
-    let Some(path) = nonesuch_testing::data(path) else { return };
+    let Some(path) = nonesuch_testing::public_data(path) else { return };
     let file: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let octets = |value: &serde_json::Value| {
         data_encoding::HEXLOWER_PERMISSIVE.decode(value.as_str().unwrap().as_bytes()).unwrap()
@@ -232,7 +232,7 @@ fn wycheproof_agrees() {
 }
 
 proptest! {
-    #![proptest_config(crate::rfc_tests::seeded(8))]
+    #![proptest_config(crate::rfc_tests::seeded_config(8))]
 
     #[test]
     fn batches_of_any_size_equal_single_checks(
@@ -242,8 +242,8 @@ proptest! {
         let private = private(scalar(seed));
         let key = PublicKey::parse(ALGORITHM, private.public_key()).unwrap();
         let mut signed = Vec::new();
-        for (place, bad) in bad.iter().enumerate() {
-            let (message, mut signature) = (vec![place as u8; place], Vec::new());
+        for (index, bad) in bad.iter().enumerate() {
+            let (message, mut signature) = (vec![index as u8; index], Vec::new());
             private.sign(&message, &mut signature).unwrap();
             if let Some(bit) = bad.map(|index| index.index(512)) {
                 signature[bit / 8] ^= 1 << (bit % 8);

@@ -16,9 +16,9 @@ use std::arch::x86_64::{
 };
 use std::sync::OnceLock;
 
-use super::field::{Fields, LANES, LIMBS, WIDTH, load, split};
+use super::field::{Fields, LANES, LIMB_BITS, LIMBS, load, split};
 use super::point::{AffinePoints, CachedPoints, JacobianPoints, normalize_all};
-use crate::p256::multiply::{ENTRIES, SPACING, TEETH, base_table};
+use crate::p256::multiply::{COLUMNS, COMB_ENTRIES, TEETH, base_table};
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
 
@@ -44,7 +44,7 @@ impl Digits {
     ///
     /// As in [`Scalar::recode`], they are the bits of (number + 2¹³⁰ − 1)/2.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn of_short(numbers: &[u128; LANES]) -> Self {
+    pub(super) fn from_short(numbers: &[u128; LANES]) -> Self {
         let mut words = [[0; LANES]; 2];
         for (lane, number) in numbers.iter().enumerate() {
             (words[0][lane], words[1][lane]) = ((number >> 1) as u64, (number >> 65) as u64);
@@ -55,27 +55,27 @@ impl Digits {
     /// Returns the digits of one column of a comb.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn teeth(&self, column: usize) -> __m512i {
+    fn column_digits(&self, column: usize) -> __m512i {
         let (shift, one) = (set(column), set(1));
-        let mut teeth = _mm512_setzero_si512();
+        let mut column_digits = _mm512_setzero_si512();
         for (j, digits) in self.0.0.iter().enumerate() {
             let bit = _mm512_and_si512(_mm512_srlv_epi64(*digits, shift), one);
-            teeth = _mm512_or_si512(teeth, _mm512_sllv_epi64(bit, set(j)));
+            column_digits = _mm512_or_si512(column_digits, _mm512_sllv_epi64(bit, set(j)));
         }
-        teeth
+        column_digits
     }
 
     /// Returns the digits of one window of five.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn window(&self, window: usize) -> __m512i {
-        let (limb, bit) = (window * TEETH / WIDTH as usize, window * TEETH % WIDTH as usize);
+        let (limb, bit) = (window * TEETH / LIMB_BITS as usize, window * TEETH % LIMB_BITS as usize);
         let low = _mm512_srlv_epi64(self.0.0[limb], set(bit));
         let next = if limb + 1 < LIMBS { self.0.0[limb + 1] } else { _mm512_setzero_si512() };
         // These bits follow those of the limb. If the limb has more bits than the window needs, no
         // bit of `next` is within the window.
-        let high = _mm512_sllv_epi64(next, set(WIDTH as usize - bit));
-        _mm512_and_si512(_mm512_or_si512(low, high), set(2 * ENTRIES - 1))
+        let high = _mm512_sllv_epi64(next, set(LIMB_BITS as usize - bit));
+        _mm512_and_si512(_mm512_or_si512(low, high), set(2 * COMB_ENTRIES - 1))
     }
 }
 
@@ -92,13 +92,13 @@ fn split_sign(digits: __m512i) -> (__m512i, __m512i) {
     // The last tooth is the sign: the fifth bit, shifted to the top and spread over the word.
     let positive = _mm512_srai_epi64::<63>(_mm512_slli_epi64::<59>(digits));
     let negative = _mm512_xor_si512(positive, set(usize::MAX));
-    (_mm512_and_si512(_mm512_xor_si512(digits, negative), set(ENTRIES - 1)), negative)
+    (_mm512_and_si512(_mm512_xor_si512(digits, negative), set(COMB_ENTRIES - 1)), negative)
 }
 
 /// Multiples of eight points: one table for each lane.
-pub(super) type Entries = [AffinePoints; ENTRIES];
+pub(super) type Entries = [AffinePoints; COMB_ENTRIES];
 
-/// The tables of several vectors of points, with [`ENTRIES`] entries each.
+/// The tables of several vectors of points, with [`COMB_ENTRIES`] entries each.
 pub(super) struct Tables(Vec<AffinePoints>);
 
 impl Tables {
@@ -106,7 +106,7 @@ impl Tables {
     /// describes the entries.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn combs(points: &[AffinePoints]) -> Self {
-        let mut sums = Vec::with_capacity(points.len() * ENTRIES);
+        let mut sums = Vec::with_capacity(points.len() * COMB_ENTRIES);
         for points in points {
             push_sums_of_teeth(points.to_points(), &mut sums);
         }
@@ -116,9 +116,9 @@ impl Tables {
     /// Builds tables of odd multiples for windows: entry e is (2e + 1)·P.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn odd_multiples(points: &[AffinePoints]) -> Self {
-        let mut sums = Vec::with_capacity(points.len() * ENTRIES);
+        let mut sums = Vec::with_capacity(points.len() * COMB_ENTRIES);
         for points in points {
-            push_odd_multiples(points, ENTRIES, &mut sums);
+            push_odd_multiples(points, COMB_ENTRIES, &mut sums);
         }
         Self(normalize_all(&sums, &mut Vec::new()).0)
     }
@@ -130,12 +130,12 @@ impl Tables {
 }
 
 /// Returns scalar·P in each lane, for the points of a comb. Z is 0 if the caller must use the
-/// scalar code.
+/// portable code.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply(comb: &Entries, digits: &Digits) -> JacobianPoints {
-    let mut sum = select_entries(comb, digits.teeth(SPACING - 1)).to_points();
-    for column in (0..SPACING - 1).rev() {
-        sum = sum.double().add_different(&select_entries(comb, digits.teeth(column)));
+    let mut sum = select_entries(comb, digits.column_digits(COLUMNS - 1)).to_points();
+    for column in (0..COLUMNS - 1).rev() {
+        sum = sum.double().add_different(&select_entries(comb, digits.column_digits(column)));
     }
     sum
 }
@@ -181,7 +181,7 @@ fn push_sums_of_teeth(points: JacobianPoints, sums: &mut Vec<JacobianPoints>) {
     for j in 0..TEETH - 1 {
         let double = tooth.double();
         doubled.push(double.cache());
-        tooth = double.double_times(SPACING - 1);
+        tooth = double.double_times(COLUMNS - 1);
         let next = if j + 1 < TEETH - 1 { tooth.negate() } else { tooth };
         lowest = lowest.add_cached(&next.cache());
     }
@@ -205,7 +205,7 @@ fn base_windows() -> &'static [Window] {
     if let Some(table) = TABLE.get() {
         return table;
     }
-    let mut windows = Vec::with_capacity(SPACING);
+    let mut windows = Vec::with_capacity(COLUMNS);
     for table in base_table() {
         let mut halves = [[Affine::INFINITY; LANES]; 2];
         for (entry, point) in table.iter().enumerate() {
@@ -229,7 +229,7 @@ fn select_base_entries(window: &Window, entries: __m512i) -> AffinePoints {
 }
 
 /// Returns `start` + scalar·B in each lane, for the base point B. Z is 0 if the caller must use the
-/// scalar code.
+/// portable code.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply_base(start: Option<JacobianPoints>, digits: &Digits) -> JacobianPoints {
     let windows = base_windows();

@@ -27,9 +27,9 @@ const fn lane_distance(inputs: usize) -> usize {
 /// filler.
 fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
     let mut lanes = [filler; LANES];
-    for (lane, place) in lanes.iter_mut().enumerate() {
+    for (lane, slot) in lanes.iter_mut().enumerate() {
         let index = (lane % lane_distance(items.len())).min(items.len().saturating_sub(1));
-        *place = items.get(index).copied().unwrap_or(filler);
+        *slot = items.get(index).copied().unwrap_or(filler);
     }
     lanes
 }
@@ -67,12 +67,15 @@ pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> O
     let mut all = Vec::with_capacity(points.len());
     for points in points.chunks(LANES) {
         let first = affine.next()?;
-        let [of_secret, of_base, of_nonces] = match lane_distance(points.len()) {
+        let [secret_products, base_products, nonce_products] = match lane_distance(points.len()) {
             2 => [&first[..2], &first[4..6], &first[2..4]].map(<[Affine]>::to_vec),
             4 => [first[..4].to_vec(), affine.next()?.to_vec(), first[4..].to_vec()],
             _ => [first.to_vec(), affine.next()?.to_vec(), affine.next()?.to_vec()],
         };
-        all.extend((0..points.len()).map(|place| [of_secret[place], of_base[place], of_nonces[place]]));
+        all.extend(
+            (0..points.len())
+                .map(|index| [secret_products[index], base_products[index], nonce_products[index]]),
+        );
     }
     Some(all)
 }
@@ -80,15 +83,15 @@ pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> O
 /// Appends the products of one vector. The products by the secret come first.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &mut Vec<JacobianPoints>) {
-    let of_nonces = Zeroizing::new(spread(nonces, *secret));
-    let mut scalars = of_nonces.clone();
+    let nonce_lanes = Zeroizing::new(spread(nonces, *secret));
+    let mut scalars = nonce_lanes.clone();
     scalars[..lane_distance(nonces.len())].fill(*secret);
     products.push(multiply(comb, &Digits::new(&scalars)));
     if nonces.len() > 2 {
-        products.push(multiply_base(None, &Digits::new(&of_nonces)));
+        products.push(multiply_base(None, &Digits::new(&nonce_lanes)));
     }
     if nonces.len() > 4 {
-        products.push(multiply(comb, &Digits::new(&of_nonces)));
+        products.push(multiply(comb, &Digits::new(&nonce_lanes)));
     }
 }
 

@@ -27,10 +27,10 @@ pub(super) const LANES: usize = 8;
 pub(super) const LIMBS: usize = 5;
 
 /// Bits of a limb.
-pub(super) const WIDTH: u32 = 52;
+pub(super) const LIMB_BITS: u32 = 52;
 
 /// Mask of the bits of a limb.
-const LIMB: u64 = (1 << WIDTH) - 1;
+const LIMB_MASK: u64 = (1 << LIMB_BITS) - 1;
 
 /// The prime p.
 const PRIME: [u64; LIMBS] =
@@ -103,8 +103,8 @@ const fn multiple(k: u64) -> [u64; LIMBS] {
     let mut limb = 0;
     while limb < LIMBS {
         let sum = PRIME[limb] as u128 * k as u128 + carry;
-        limbs[limb] = sum as u64 & LIMB;
-        carry = sum >> WIDTH;
+        limbs[limb] = sum as u64 & LIMB_MASK;
+        carry = sum >> LIMB_BITS;
         limb += 1;
     }
     limbs
@@ -163,7 +163,7 @@ fn accumulate_product(columns: &mut [__m512i; 2 * LIMBS], a: &Fields, b: &Fields
 fn reduce_step<const AT: usize>(t: &mut [__m512i; 2 * LIMBS]) {
     let m = t[AT];
     let (p1, p3, p4) = (set(PRIME[1] + 1), set(PRIME[3]), set(PRIME[4]));
-    t[AT + 1] = _mm512_add_epi64(_mm512_madd52lo_epu64(t[AT + 1], m, p1), _mm512_srli_epi64::<WIDTH>(m));
+    t[AT + 1] = _mm512_add_epi64(_mm512_madd52lo_epu64(t[AT + 1], m, p1), _mm512_srli_epi64::<LIMB_BITS>(m));
     t[AT + 2] = _mm512_madd52hi_epu64(t[AT + 2], m, p1);
     t[AT + 3] = _mm512_madd52lo_epu64(t[AT + 3], m, p3);
     t[AT + 4] = _mm512_madd52hi_epu64(_mm512_madd52lo_epu64(t[AT + 4], m, p4), m, p3);
@@ -188,12 +188,12 @@ fn reduce_columns(mut t: [__m512i; 2 * LIMBS]) -> Fields {
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn carry(limbs: [__m512i; LIMBS]) -> Fields {
-    let mask = set(LIMB);
+    let mask = set(LIMB_MASK);
     let [l0, l1, l2, l3, l4] = limbs;
-    let l1 = _mm512_add_epi64(l1, _mm512_srai_epi64::<WIDTH>(l0));
-    let l2 = _mm512_add_epi64(l2, _mm512_srai_epi64::<WIDTH>(l1));
-    let l3 = _mm512_add_epi64(l3, _mm512_srai_epi64::<WIDTH>(l2));
-    let l4 = _mm512_add_epi64(l4, _mm512_srai_epi64::<WIDTH>(l3));
+    let l1 = _mm512_add_epi64(l1, _mm512_srai_epi64::<LIMB_BITS>(l0));
+    let l2 = _mm512_add_epi64(l2, _mm512_srai_epi64::<LIMB_BITS>(l1));
+    let l3 = _mm512_add_epi64(l3, _mm512_srai_epi64::<LIMB_BITS>(l2));
+    let l4 = _mm512_add_epi64(l4, _mm512_srai_epi64::<LIMB_BITS>(l3));
     Fields([
         _mm512_and_si512(l0, mask),
         _mm512_and_si512(l1, mask),
@@ -362,9 +362,9 @@ impl Fields {
     pub(super) fn subtract_both_reduced(&self, b: &Self, c: &Self) -> Self {
         let multiple = const { multiple(4) };
         let mut limbs = self.0;
-        for (place, limb) in limbs.iter_mut().enumerate() {
-            let subtrahend = _mm512_add_epi64(b.0[place], _mm512_add_epi64(c.0[place], c.0[place]));
-            *limb = _mm512_sub_epi64(_mm512_add_epi64(*limb, set(multiple[place])), subtrahend);
+        for (index, limb) in limbs.iter_mut().enumerate() {
+            let subtrahend = _mm512_add_epi64(b.0[index], _mm512_add_epi64(c.0[index], c.0[index]));
+            *limb = _mm512_sub_epi64(_mm512_add_epi64(*limb, set(multiple[index])), subtrahend);
         }
         carry_reduced(limbs)
     }
@@ -487,7 +487,7 @@ impl Fields {
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn split(words: [__m512i; 4]) -> Fields {
-    let mask = set(LIMB);
+    let mask = set(LIMB_MASK);
     let [w0, w1, w2, w3] = words;
     Fields([
         _mm512_and_si512(w0, mask),

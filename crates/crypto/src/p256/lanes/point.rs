@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 use super::field::{Fields, LANES};
 use super::power::invert;
 use crate::p256::field::Field;
-use crate::p256::point::{Affine, B};
+use crate::p256::point::{Affine, COEFFICIENT_B};
 
 /// Eight affine points. They cannot represent infinity.
 #[derive(Clone, Copy)]
@@ -129,7 +129,7 @@ impl JacobianPoints {
     }
 
     /// Like [`JacobianPoints::add_different`], for cached points. Z of a sum is also 0 if the
-    /// cached point is infinity. Z of a sum is also 0 if the cached point is infinity.
+    /// cached point is infinity.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_cached(&self, other: &CachedPoints) -> Self {
@@ -207,5 +207,5 @@ pub(super) fn normalize_all(
 pub(super) fn square_of_y(x: &Fields) -> Fields {
     let three = Field::ONE.double() + Field::ONE;
     let x2_minus_3 = x.square().subtract::<2>(&Fields::from_fields(&[three; LANES]));
-    Fields::sum_of_products(&x2_minus_3, x, &Fields::from_fields(&[B; LANES]), &Fields::one())
+    Fields::sum_of_products(&x2_minus_3, x, &Fields::from_fields(&[COEFFICIENT_B; LANES]), &Fields::one())
 }

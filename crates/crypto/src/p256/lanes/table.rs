@@ -11,7 +11,7 @@ use super::comb::push_odd_multiples;
 use super::field::{LANES, Words, load, split, store};
 use super::point::{AffinePoints, JacobianPoints, normalize_all};
 use crate::p256::point::Affine;
-use crate::p256::windows::{ENTRIES, WINDOWS};
+use crate::p256::windows::{ENTRIES_PER_WINDOW, WINDOWS};
 
 /// The entries of a table, in the Montgomery form of the lanes. An entry has 64 bytes, four words
 /// of x and four words of y, so that one load reads it.
@@ -21,16 +21,18 @@ pub(crate) struct PackedTable(Vec<Words>);
 /// windows at a time.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn pack_multiples(powers: &[Affine]) -> PackedTable {
-    let mut packed = vec![[0; LANES]; powers.len() * ENTRIES];
-    let mut sums = Vec::with_capacity(ENTRIES);
-    for (powers, packed) in powers.as_chunks().0.iter().zip(packed.chunks_exact_mut(LANES * ENTRIES)) {
+    let mut packed = vec![[0; LANES]; powers.len() * ENTRIES_PER_WINDOW];
+    let mut sums = Vec::with_capacity(ENTRIES_PER_WINDOW);
+    for (powers, packed) in
+        powers.as_chunks().0.iter().zip(packed.chunks_exact_mut(LANES * ENTRIES_PER_WINDOW))
+    {
         sums.clear();
-        push_odd_multiples(&AffinePoints::from_affine(powers), ENTRIES, &mut sums);
+        push_odd_multiples(&AffinePoints::from_affine(powers), ENTRIES_PER_WINDOW, &mut sums);
         let (entries, _) = normalize_all(&sums, &mut Vec::new());
-        for (place, entry) in entries.iter().enumerate() {
+        for (index, entry) in entries.iter().enumerate() {
             let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (entry.x.to_words(), entry.y.to_words());
             for (window, row) in transpose([x0, x1, x2, x3, y0, y1, y2, y3]).into_iter().enumerate() {
-                packed[window * ENTRIES + place] = store(row);
+                packed[window * ENTRIES_PER_WINDOW + index] = store(row);
             }
         }
     }
@@ -69,7 +71,7 @@ impl PackedTable {
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn terms(&self, window: usize, octets: &[[u8; WINDOWS]; LANES]) -> AffinePoints {
-        let entries = &self.0[window * ENTRIES..][..ENTRIES];
+        let entries = &self.0[window * ENTRIES_PER_WINDOW..][..ENTRIES_PER_WINDOW];
         let mut rows = [_mm512_setzero_si512(); LANES];
         let mut negative = 0;
         for (lane, row) in rows.iter_mut().enumerate() {
@@ -78,7 +80,8 @@ impl PackedTable {
             let octet = octets[lane][window];
             let sign = octet >> 7 ^ 1;
             negative |= sign << lane;
-            *row = load(&entries[usize::from((octet ^ sign.wrapping_neg()) & (ENTRIES as u8 - 1))]);
+            *row =
+                load(&entries[usize::from((octet ^ sign.wrapping_neg()) & (ENTRIES_PER_WINDOW as u8 - 1))]);
         }
         let [x0, x1, x2, x3, y0, y1, y2, y3] = transpose(rows);
         AffinePoints { x: split([x0, x1, x2, x3]), y: split([y0, y1, y2, y3]) }.negate_lanes(negative)

@@ -1,5 +1,5 @@
-//! Compares every operation of the lanes with the scalar code, with random and with extreme numbers
-//! in every lane.
+//! Compares every operation of the lanes with the portable code, with random and with extreme
+//! numbers in every lane.
 
 use std::sync::Once;
 
@@ -9,21 +9,22 @@ use super::comb::{Digits, Tables, multiply, multiply_base};
 use super::field::{Fields, LANES, LIMBS, Words};
 use super::point::{AffinePoints, JacobianPoints, normalize_all};
 use super::*;
-use crate::freed::{assert_wiped, freed_by, octets_of};
+use crate::freed::{assert_wiped, memory_freed_by, octets_of};
 use crate::limbs;
 use crate::p256::engine::Engine;
 use crate::p256::field::PRIME;
 use crate::p256::multiply::{Comb, multiply_base as multiply_base_scalar, multiply_complete};
 use crate::p256::point::Jacobian;
-use crate::rfc_tests::seeded;
+use crate::rfc_tests::seeded_config;
 
 /// Returns the proof for the instructions. If the processor does not have them, returns `None` and
 /// records a skip once.
-fn lanes() -> Option<Ifma> {
-    static SAY: Once = Once::new();
+fn detect_ifma() -> Option<Ifma> {
+    static RECORD_ONCE: Once = Once::new();
     let ifma = Ifma::detect();
     if ifma.is_none() {
-        SAY.call_once(|| nonesuch_testing::skip("p256::lanes, as the processor has no AVX-512 IFMA"));
+        RECORD_ONCE
+            .call_once(|| nonesuch_testing::record_skip("p256::lanes, as the processor has no AVX-512 IFMA"));
     }
     ifma
 }
@@ -53,7 +54,7 @@ fn fields() -> impl Strategy<Value = Field> {
     prop_oneof![2 => random, 1 => proptest::sample::select(extremes())]
 }
 
-fn eight() -> impl Strategy<Value = [Field; LANES]> {
+fn eight_fields() -> impl Strategy<Value = [Field; LANES]> {
     proptest::array::uniform8(fields())
 }
 
@@ -73,7 +74,7 @@ fn scalars() -> impl Strategy<Value = Scalar> {
     prop_oneof![4 => any::<[u8; 32]>().prop_map(|octets| scalar(&octets)), 1 => small, 1 => greatest, 1 => power]
 }
 
-fn point_of(logarithm: &Scalar) -> Affine {
+fn point_with_logarithm(logarithm: &Scalar) -> Affine {
     Jacobian::normalize_all(&[multiply_base_scalar(logarithm)])[0]
 }
 
@@ -100,7 +101,7 @@ fn bits(mask: u8) -> [bool; LANES] {
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn in_lanes(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
+fn results_in_lanes(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
     let (a, b) = (Fields::from_fields(a), Fields::from_fields(b));
     LaneResults {
         product: a.multiply(&b).to_fields(),
@@ -119,7 +120,7 @@ fn in_lanes(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
     }
 }
 
-fn one_by_one(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
+fn results_one_by_one(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
     let each = |operation: &dyn Fn(Field, Field) -> Field| -> [Field; LANES] {
         std::array::from_fn(|lane| operation(a[lane], b[lane]))
     };
@@ -142,7 +143,7 @@ fn one_by_one(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
 
 /// Products of numbers at the bounds that the comments allow, with full limbs.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn at_the_bounds() -> [[Field; LANES]; 4] {
+fn products_at_bounds() -> [[Field; LANES]; 4] {
     const FULL: u64 = (1 << 52) - 1;
     // 2²⁶⁰ − 1, slightly more than 16·p, is the largest number in five limbs. The other number is
     // 2²⁵⁹ − 1.
@@ -158,9 +159,9 @@ fn at_the_bounds() -> [[Field; LANES]; 4] {
 
 #[test]
 fn full_limbs_are_multiplied() {
-    let Some(_) = lanes() else { return };
+    let Some(_) = detect_ifma() else { return };
     // SAFETY: the processor has the instructions.
-    let found = unsafe { at_the_bounds() };
+    let found = unsafe { products_at_bounds() };
     // The value that a number represents is the number divided by 2²⁶⁰.
     let one_unit = (0..260).fold(Field::ONE, |power, _| power.double()).invert();
     let square = (Field::ONE.halve() - one_unit).square();
@@ -169,13 +170,13 @@ fn full_limbs_are_multiplied() {
 }
 
 proptest! {
-    #![proptest_config(seeded(41))]
+    #![proptest_config(seeded_config(41))]
 
     #[test]
-    fn the_field_is_that_of_the_scalar_code(a in eight(), b in eight()) {
-        let Some(ifma) = lanes() else { return Ok(()) };
+    fn the_field_is_that_of_the_scalar_code(a in eight_fields(), b in eight_fields()) {
+        let Some(ifma) = detect_ifma() else { return Ok(()) };
         // SAFETY: the processor has the instructions.
-        prop_assert_eq!(unsafe { in_lanes(&a, &b) }, one_by_one(&a, &b));
+        prop_assert_eq!(unsafe { results_in_lanes(&a, &b) }, results_one_by_one(&a, &b));
         let ys = ifma.even_ys(&a);
         for (x, y) in a.iter().zip(ys) {
             let mut octets = [2; 33];
@@ -186,7 +187,7 @@ proptest! {
 
     #[test]
     fn rows_become_columns(rows in any::<[Words; LANES]>()) {
-        let Some(_) = lanes() else { return Ok(()) };
+        let Some(_) = detect_ifma() else { return Ok(()) };
         // SAFETY: the processor has the instructions.
         let columns = unsafe { table::transpose_rows(&rows) };
         for (i, row) in rows.iter().enumerate() {
@@ -226,9 +227,9 @@ fn sums(p: &[Affine; LANES], q: &[Affine; LANES]) -> Vec<([Affine; LANES], u8)> 
 /// reported, and do not affect other lanes.
 #[test]
 fn lanes_with_special_cases_are_reported() {
-    let Some(_) = lanes() else { return };
+    let Some(_) = detect_ifma() else { return };
     let factors = [1_u128, 2, 3, 5, 8, 9, 1 << 70, 77];
-    let p = factors.map(|factor| point_of(&Scalar::from_short(factor)));
+    let p = factors.map(|factor| point_with_logarithm(&Scalar::from_short(factor)));
     for shift in 0..LANES {
         // In one lane q = p, in another q = −p.
         let mut q = p;
@@ -263,56 +264,57 @@ fn products(points: &[Affine; LANES], scalars: &[Scalar; LANES]) -> [([Affine; L
     [(pairs[0].to_affine(), infinities[0]), (pairs[1].to_affine(), infinities[1])]
 }
 
-/// The scalars that the tests of the scalar code use for this: the last addition has equal points.
+/// The scalars that the tests of the portable code use for this: the last addition has equal
+/// points.
 #[test]
-fn scalars_that_the_lanes_do_not_serve() {
-    let Some(ifma) = lanes() else { return };
+fn scalars_for_which_the_lanes_fail() {
+    let Some(ifma) = detect_ifma() else { return };
     let power = |exponent: usize| (0..exponent).fold(Scalar::from_short(1), |power, _| power.add(power));
-    let signed = |place: usize, bits: u32| match bits >> place & 1 {
-        1 => power(52 * place),
-        _ => power(52 * place).negate(),
+    let signed = |index: usize, bits: u32| match bits >> index & 1 {
+        1 => power(52 * index),
+        _ => power(52 * index).negate(),
     };
     let twice_an_entry = |bits: u32| {
-        let entry = (0..5).map(|place| signed(place, bits)).fold(Scalar::ZERO, Scalar::add);
+        let entry = (0..5).map(|index| signed(index, bits)).fold(Scalar::ZERO, Scalar::add);
         entry.add(entry)
     };
     let for_base = power(256).multiply(Scalar::from_short(29)).negate();
     let good = scalar(&[7; 32]);
-    let point = point_of(&Scalar::from_short(78));
+    let point = point_with_logarithm(&Scalar::from_short(78));
     let comb = &Comb::prepare_all(&[point])[0];
     let is_not_served = |scalar: &Scalar| comb.multiply_without_fallback(scalar).is_infinity();
     let for_comb = (0..32).map(twice_an_entry).find(is_not_served).unwrap();
     let mut scalars = [good; LANES];
     (scalars[2], scalars[5]) = (for_comb, for_base);
     // SAFETY: the processor has the instructions.
-    let [(_, of_point), (_, of_base)] = unsafe { products(&[point; LANES], &scalars) };
-    assert_eq!([of_point, of_base], [1 << 2, 1 << 5]);
+    let [(_, comb_infinities), (_, base_results)] = unsafe { products(&[point; LANES], &scalars) };
+    assert_eq!([comb_infinities, base_results], [1 << 2, 1 << 5]);
     let engine = Engine::Lanes(ifma);
     for [secret, nonce] in [[for_comb, good], [good, for_comb], [good, for_base], [for_base, for_comb]] {
-        let expected = Engine::Scalar.commit(&[point; 9], &good, &[nonce; 9]);
+        let expected = Engine::Portable.commit(&[point; 9], &good, &[nonce; 9]);
         assert_eq!(engine.commit(&[point; 9], &good, &[nonce; 9]), expected);
-        let expected = Engine::Scalar.commit(&[point], &secret, &[nonce]);
+        let expected = Engine::Portable.commit(&[point], &secret, &[nonce]);
         assert_eq!(engine.commit(&[point], &secret, &[nonce]), expected);
     }
     assert!(ifma.multiply_base_all(&[good, for_base, good]).is_none());
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..seeded(42) })]
+    #![proptest_config(ProptestConfig { cases: 24, ..seeded_config(42) })]
 
     #[test]
     fn secret_multiples_are_those_of_the_scalar_code(
         logarithms in proptest::array::uniform8(scalars()), scalars in proptest::array::uniform8(scalars()),
     ) {
-        let Some(_) = lanes() else { return Ok(()) };
-        let points = logarithms.each_ref().map(point_of);
+        let Some(_) = detect_ifma() else { return Ok(()) };
+        let points = logarithms.each_ref().map(point_with_logarithm);
         // SAFETY: the processor has the instructions.
-        let [(of_points, infinite), (of_base, infinite_base)] = unsafe { products(&points, &scalars) };
+        let [(comb_results, infinite), (base_results, infinite_base)] = unsafe { products(&points, &scalars) };
         prop_assert_eq!([infinite, infinite_base], [0, 0]);
         for lane in 0..LANES {
             let product = multiply_complete(&points[lane], &scalars[lane]);
-            prop_assert_eq!(of_points[lane], Jacobian::normalize_all(&[product])[0]);
-            prop_assert_eq!(of_base[lane], point_of(&scalars[lane]));
+            prop_assert_eq!(comb_results[lane], Jacobian::normalize_all(&[product])[0]);
+            prop_assert_eq!(base_results[lane], point_with_logarithm(&scalars[lane]));
         }
     }
 }
@@ -320,27 +322,29 @@ proptest! {
 /// Every size of a batch: full vectors, the remainder, and a few items in half a vector.
 #[test]
 fn batches_of_every_size() {
-    let Some(ifma) = lanes() else { return };
+    let Some(ifma) = detect_ifma() else { return };
     let engine = Engine::Lanes(ifma);
     let secret = scalar(&[0x5a; 32]);
     let nonces: Vec<Scalar> = (0..40_u8).map(|seed| scalar(&crate::hash::sha256(&[seed]))).collect();
-    let points: Vec<Affine> = nonces.iter().map(|nonce| point_of(&nonce.multiply(secret))).collect();
-    let expected = Engine::Scalar.commit(&points, &secret, &nonces);
+    let points: Vec<Affine> =
+        nonces.iter().map(|nonce| point_with_logarithm(&nonce.multiply(secret))).collect();
+    let expected = Engine::Portable.commit(&points, &secret, &nonces);
     let compressed: Vec<_> = points.iter().map(|point| point.to_compressed()).collect();
     let statements: Vec<Statement> = (0..points.len())
-        .map(|place| Statement {
-            h: points[place],
-            gamma: expected[place][0],
-            s: nonces[place],
-            challenge: u128::MAX / 41 * (place as u128 + 1),
+        .map(|index| Statement {
+            h: points[index],
+            gamma: expected[index][0],
+            s: nonces[index],
+            challenge: u128::MAX / 41 * (index as u128 + 1),
         })
         .collect();
-    let verified = Engine::Scalar.commitments(&points[7], &statements);
+    let verified = Engine::Portable.commitments(&points[7], &statements);
     assert!(verified.iter().all(Option::is_some));
     for size in 0..=points.len() {
         assert_eq!(engine.commit(&points[..size], &secret, &nonces[..size]), expected[..size]);
-        let of_base: Vec<Affine> = expected[..size].iter().map(|[_, of_base, _]| *of_base).collect();
-        assert_eq!(ifma.multiply_base_all(&nonces[..size]).unwrap(), of_base);
+        let base_results: Vec<Affine> =
+            expected[..size].iter().map(|[_, base_results, _]| *base_results).collect();
+        assert_eq!(ifma.multiply_base_all(&nonces[..size]).unwrap(), base_results);
         assert_eq!(engine.commitments(&points[7], &statements[..size]), verified[..size]);
         let read = engine.decompress(&compressed[..size]);
         assert!(read.into_iter().eq(points[..size].iter().map(|point| Some(*point))));
@@ -348,7 +352,7 @@ fn batches_of_every_size() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..seeded(43) })]
+    #![proptest_config(ProptestConfig { cases: 12, ..seeded_config(43) })]
 
     #[test]
     fn public_multiples_are_those_of_the_scalar_code(
@@ -356,16 +360,16 @@ proptest! {
         factors in proptest::array::uniform8((scalars(), prop_oneof![any::<u128>(), 0_u128..40])),
         key in scalars(),
     ) {
-        let Some(ifma) = lanes() else { return Ok(()) };
+        let Some(ifma) = detect_ifma() else { return Ok(()) };
         let statements: Vec<Statement> = logarithms
             .iter()
             .zip(&factors)
             .map(|((h, gamma), (s, challenge))| {
-                Statement { h: point_of(h), gamma: point_of(gamma), s: *s, challenge: *challenge }
+                Statement { h: point_with_logarithm(h), gamma: point_with_logarithm(gamma), s: *s, challenge: *challenge }
             })
             .collect();
-        let key = point_of(&key);
-        let expected = Engine::Scalar.commitments(&key, &statements);
+        let key = point_with_logarithm(&key);
+        let expected = Engine::Portable.commitments(&key, &statements);
         for (found, expected) in Engine::Lanes(ifma).commitments(&key, &statements).iter().zip(&expected) {
             // Small scalars can lead to equal points, which the lanes do not support.
             prop_assert!(found.is_none() || found == expected);
@@ -377,8 +381,8 @@ proptest! {
 
 /// The projective coordinates of a secret multiple reveal bits of its scalar.
 #[test]
-fn nothing_secret_is_left_of_products() {
-    let Some(ifma) = lanes() else { return };
+fn multiplying_wipes_its_secrets() {
+    let Some(ifma) = detect_ifma() else { return };
     let secret = scalar(&[0x42; 32]);
     let nonces: Vec<Scalar> = (1..=11_u8).map(|octet| scalar(&[octet; 32])).collect();
     let points: Vec<Jacobian> = nonces.iter().map(multiply_base_scalar).collect();
@@ -393,6 +397,6 @@ fn nothing_secret_is_left_of_products() {
         {
             secrets.push((name.to_owned(), octets_of(&coordinate)));
         }
-        assert_wiped(&freed_by(|| ifma.commit(points, &secret, nonces)), &secrets);
+        assert_wiped(&memory_freed_by(|| ifma.commit(points, &secret, nonces)), &secrets);
     }
 }

@@ -18,7 +18,7 @@ const WINDOWS: usize = 52;
 const SHORT_WINDOWS: usize = 26;
 
 /// Bits of a window.
-const WIDTH: usize = 5;
+const WINDOW_BITS: usize = 5;
 
 /// Up to eight statements, one in each lane.
 struct StatementVector {
@@ -48,22 +48,22 @@ pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<
         }
         let minus_gamma = AffinePoints::from_affine(&gamma);
         points.extend([AffinePoints::from_affine(&h), minus_gamma]);
-        let (s, challenge) = (Digits::new(&s), Digits::of_short(&challenge));
+        let (s, challenge) = (Digits::new(&s), Digits::from_short(&challenge));
         all.push(StatementVector { minus_gamma, s, challenge, even });
     }
     let tables = Tables::odd_multiples(&points);
     // The first table is that of the key, followed by two tables for each vector of statements.
-    let (of_key, of_statements) = (&tables.each()[0], tables.each()[1..].as_chunks().0);
+    let (key_table, statement_tables) = (&tables.each()[0], tables.each()[1..].as_chunks().0);
     let mut sums = Vec::with_capacity(2 * all.len());
-    for (lanes, [of_h, of_gamma]) in all.iter().zip(of_statements) {
-        sums.push(lanes.commitment_to_base(&minus_key, of_key));
-        sums.push(lanes.commitment_to_input(of_h, of_gamma));
+    for (lanes, [h_table, gamma_table]) in all.iter().zip(statement_tables) {
+        sums.push(lanes.commitment_to_base(&minus_key, key_table));
+        sums.push(lanes.commitment_to_input(h_table, gamma_table));
     }
     let (sums, infinities) = normalize_all(&sums, &mut Vec::new());
     let mut commitments = Vec::with_capacity(statements.len());
     let sums = sums.as_chunks().0.iter().zip(infinities.as_chunks().0);
-    for (([u, v], [of_u, of_v]), statements) in sums.zip(statements.chunks(LANES)) {
-        let (u, v, infinite) = (u.to_affine(), v.to_affine(), of_u | of_v);
+    for (([u, v], [u_infinities, v_infinities]), statements) in sums.zip(statements.chunks(LANES)) {
+        let (u, v, infinite) = (u.to_affine(), v.to_affine(), u_infinities | v_infinities);
         commitments.extend(
             (0..statements.len()).map(|lane| (infinite >> lane & 1 == 0).then_some([u[lane], v[lane]])),
         );
@@ -74,11 +74,12 @@ pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<
 impl StatementVector {
     /// Returns s·B + c·(−Y).
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn commitment_to_base(&self, minus_key: &AffinePoints, of_key: &Entries) -> JacobianPoints {
-        let mut sum = select_entries(of_key, self.challenge.window(SHORT_WINDOWS - 1)).to_points();
+    fn commitment_to_base(&self, minus_key: &AffinePoints, key_table: &Entries) -> JacobianPoints {
+        let mut sum = select_entries(key_table, self.challenge.window(SHORT_WINDOWS - 1)).to_points();
         for window in (0..SHORT_WINDOWS - 1).rev() {
-            sum =
-                sum.double_times(WIDTH).add_different(&select_entries(of_key, self.challenge.window(window)));
+            sum = sum
+                .double_times(WINDOW_BITS)
+                .add_different(&select_entries(key_table, self.challenge.window(window)));
         }
         let sum = self.subtract_in_even_lanes(&sum, minus_key);
         multiply_base(Some(sum), &self.s)
@@ -86,12 +87,13 @@ impl StatementVector {
 
     /// Returns s·H + c·(−Γ).
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn commitment_to_input(&self, of_h: &Entries, of_gamma: &Entries) -> JacobianPoints {
-        let mut sum = select_entries(of_h, self.s.window(WINDOWS - 1)).to_points();
+    fn commitment_to_input(&self, h_table: &Entries, gamma_table: &Entries) -> JacobianPoints {
+        let mut sum = select_entries(h_table, self.s.window(WINDOWS - 1)).to_points();
         for window in (0..WINDOWS - 1).rev() {
-            sum = sum.double_times(WIDTH).add_different(&select_entries(of_h, self.s.window(window)));
+            sum =
+                sum.double_times(WINDOW_BITS).add_different(&select_entries(h_table, self.s.window(window)));
             if window < SHORT_WINDOWS {
-                sum = sum.add_different(&select_entries(of_gamma, self.challenge.window(window)));
+                sum = sum.add_different(&select_entries(gamma_table, self.challenge.window(window)));
             }
         }
         self.subtract_in_even_lanes(&sum, &self.minus_gamma)

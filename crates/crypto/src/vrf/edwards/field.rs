@@ -29,7 +29,7 @@ impl Field {
         Self([0x75eb_4dca_1359_78a3, 0x0070_0a4d_4141_d8ab, 0x8cc7_4079_7779_e898, 0x5203_6cee_2b6f_fe73]);
 
     /// 2d.
-    pub(super) const D2: Self =
+    pub(super) const TWICE_D: Self =
         Self([0xebd6_9b94_26b2_f159, 0x00e0_149a_8283_b156, 0x198e_80f2_eef3_d130, 0x2406_d9dc_56df_fce7]);
 
     /// A square root of −1.
@@ -63,8 +63,8 @@ impl Field {
         let (s2, carry) = add_carry(r2, 0, carry);
         let (s3, _) = add_carry(r3, 0, carry);
         let is_large = (s3 >> 63).wrapping_neg();
-        let least = select(&[r0, r1, r2, r3], &[s0, s1, s2, s3 & (u64::MAX >> 1)], is_large);
-        let mut octets = limbs::to_octets(&least);
+        let reduced = select(&[r0, r1, r2, r3], &[s0, s1, s2, s3 & (u64::MAX >> 1)], is_large);
+        let mut octets = limbs::to_octets(&reduced);
         octets.reverse();
         octets
     }

@@ -17,17 +17,19 @@ use super::field::Field;
 use crate::freed::octets_of;
 
 /// Number of signed digits of a scalar.
-const DIGITS: usize = TEETH * SPACING;
+const RECODED_DIGITS: usize = TEETH * COLUMNS;
 
-/// Number of digits that are processed together.
+/// Number of digits that one addition processes. A [`Comb`] splits the digits of a scalar into five
+/// rows (teeth) of 51 digits; one addition processes the digits at the same position of all rows.
+/// With the table of the base point, one addition processes a window of five consecutive digits.
 const TEETH: usize = 5;
 
-/// Number of digits between two teeth of a [`Comb`], and number of windows of the table of the base
-/// point.
-const SPACING: usize = 51;
+/// Number of columns of a [`Comb`], and number of windows of the table of the base point.
+const COLUMNS: usize = 51;
 
-/// Number of entries of a table. The digit of the last tooth is only a sign.
-const ENTRIES: usize = 1 << (TEETH - 1);
+/// Number of entries of the table of a [`Comb`], and of a window of the table of the base point.
+/// The digit of the last tooth is only a sign.
+const COMB_ENTRIES: usize = 1 << (TEETH - 1);
 
 /// A point.
 #[derive(Clone, Copy, Default)]
@@ -50,7 +52,7 @@ struct Cached {
     t2d: Field,
 }
 
-type Table = [Cached; ENTRIES];
+type Table = [Cached; COMB_ENTRIES];
 
 impl Point {
     /// Decodes a point from its canonical octets. Returns `None` if they are not a point (RFC 8032,
@@ -157,7 +159,7 @@ impl Point {
             sum: self.y + self.x,
             difference: self.y - self.x,
             z2: self.z.double(),
-            t2d: self.t * Field::D2,
+            t2d: self.t * Field::TWICE_D,
         }
     }
 }
@@ -187,11 +189,11 @@ struct Digits(Zeroizing<[u8; 32]>);
 impl Digits {
     /// Computes the digits. If b is the number with these bits, Σ 2ⁱ·(2bᵢ − 1) = 2b − (2²⁵⁵ − 1).
     /// Therefore b is (scalar + 2²⁵⁵ − 1)/2 modulo the order.
-    fn of(scalar: &Scalar) -> Self {
+    fn new(scalar: &Scalar) -> Self {
         static CONSTANTS: OnceLock<(Scalar, Scalar)> = OnceLock::new();
         let (all_ones, half) = CONSTANTS.get_or_init(|| {
             let two = Scalar::from(2_u8);
-            let power = (0..DIGITS).fold(Scalar::ONE, |power, _| power * two);
+            let power = (0..RECODED_DIGITS).fold(Scalar::ONE, |power, _| power * two);
             (power - Scalar::ONE, two.invert())
         });
         let sum = Zeroizing::new(scalar + all_ones);
@@ -202,7 +204,7 @@ impl Digits {
     /// Returns the digits at `first` and at equal distances from there, with the last one as the
     /// highest bit.
     #[inline(always)]
-    fn take(&self, first: usize, distance: usize) -> u64 {
+    fn digits_at(&self, first: usize, distance: usize) -> u64 {
         let bit = |tooth: usize| {
             let at = first + tooth * distance;
             u64::from(self.0[at / 8] >> (at % 8) & 1) << tooth
@@ -217,7 +219,7 @@ fn select(table: &Table, digits: u64) -> Cached {
     let negative = ((digits >> (TEETH - 1)) ^ 1).wrapping_neg();
     // `black_box` hides the index from the compiler, so that it does not replace the loop by a read
     // of one entry.
-    let entry = black_box((digits ^ negative) & (ENTRIES as u64 - 1));
+    let entry = black_box((digits ^ negative) & (COMB_ENTRIES as u64 - 1));
     let mut found = Cached::default();
     for (index, candidate) in (0_u64..).zip(table) {
         // All bits are set for the selected entry, because only 0 − 1 borrows.
@@ -244,11 +246,11 @@ impl Comb {
         for (j, twice) in doubled.iter_mut().enumerate() {
             let double = tooth.double();
             *twice = double.cache();
-            tooth = double.double_times(SPACING - 1);
+            tooth = double.double_times(COLUMNS - 1);
             let next = if j + 1 < TEETH - 1 { tooth.negate() } else { tooth };
             lowest = lowest.add(&next.cache());
         }
-        let mut sums = [lowest; ENTRIES];
+        let mut sums = [lowest; COMB_ENTRIES];
         for (j, twice) in doubled.iter().enumerate() {
             for entry in 1 << j..2 << j {
                 sums[entry] = sums[entry - (1 << j)].add(twice);
@@ -259,12 +261,12 @@ impl Comb {
 
     /// Returns scalar·P, in constant time.
     pub(super) fn multiply(&self, scalar: &Scalar) -> Point {
-        let digits = Digits::of(scalar);
-        let mut sum = select(&self.0, digits.take(SPACING - 1, SPACING)).to_point();
-        for column in (1..SPACING - 1).rev() {
-            sum = sum.double().add_without_t(&select(&self.0, digits.take(column, SPACING)));
+        let digits = Digits::new(scalar);
+        let mut sum = select(&self.0, digits.digits_at(COLUMNS - 1, COLUMNS)).to_point();
+        for column in (1..COLUMNS - 1).rev() {
+            sum = sum.double().add_without_t(&select(&self.0, digits.digits_at(column, COLUMNS)));
         }
-        sum.double().add(&select(&self.0, digits.take(0, SPACING)))
+        sum.double().add(&select(&self.0, digits.digits_at(0, COLUMNS)))
     }
 }
 
@@ -286,16 +288,16 @@ fn base_table() -> &'static [Table] {
             power = power.double_times(TEETH);
             table
         };
-        (0..SPACING).map(window).collect()
+        (0..COLUMNS).map(window).collect()
     })
 }
 
 /// Returns scalar·B for the base point B, in constant time.
 pub(super) fn multiply_base(scalar: &Scalar) -> Point {
-    let digits = Digits::of(scalar);
+    let digits = Digits::new(scalar);
     let neutral = Point { x: Field::ZERO, y: Field::ONE, z: Field::ONE, t: Field::ZERO };
     let add = |sum: Point, (window, table): (usize, &Table)| {
-        sum.add(&select(table, digits.take(window * TEETH, 1)))
+        sum.add(&select(table, digits.digits_at(window * TEETH, 1)))
     };
     base_table().iter().enumerate().fold(neutral, add)
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::field::Field;
 use super::*;
-use crate::freed::{assert_wiped, freed_by};
+use crate::freed::{assert_wiped, memory_freed_by};
 use crate::vrf::tests::examples;
 
 const SUITES: [Suite; 2] = [Suite::TryAndIncrement, Suite::Elligator];
@@ -17,7 +17,7 @@ pub(in crate::vrf) fn small_order() -> [EdwardsPoint; 8] {
 }
 
 #[test]
-fn the_inside_of_the_examples() {
+fn intermediate_values_of_the_examples() {
     for suite in SUITES {
         for example in examples(suite.algorithm()) {
             let key = Private::from_secret(suite, &example.octets("secret")).unwrap();
@@ -40,7 +40,7 @@ fn the_inside_of_the_examples() {
 }
 
 #[test]
-fn keys_of_small_order_are_refused() {
+fn keys_of_small_order_are_rejected() {
     for suite in SUITES {
         for point in small_order() {
             let expected = match point.is_identity() {
@@ -54,7 +54,7 @@ fn keys_of_small_order_are_refused() {
 
 /// The 19 numbers from p to 2²⁵⁵ − 1, and a sign bit for x = 0.
 #[test]
-fn forms_that_rfc8032_does_not_have_are_refused() {
+fn encodings_that_rfc8032_forbids_are_rejected() {
     let mut largest = [0xff; 32];
     for low in 0xed..=0xff {
         largest[0] = low;
@@ -80,7 +80,7 @@ fn forms_that_rfc8032_does_not_have_are_refused() {
 }
 
 #[test]
-fn keys_off_the_curve_and_of_other_lengths_are_refused() {
+fn keys_off_the_curve_and_of_other_lengths_are_rejected() {
     for suite in SUITES {
         let algorithm = suite.algorithm();
         let mut octets = [0; 32];
@@ -100,16 +100,16 @@ fn keys_off_the_curve_and_of_other_lengths_are_refused() {
 #[test]
 fn inputs_are_never_of_small_order() {
     for point in small_order() {
-        assert!(decode_and_clear(&point.compress().0).is_none());
+        assert!(decode_and_clear_cofactor(&point.compress().0).is_none());
         let mixed = point + curve25519_dalek::constants::ED25519_BASEPOINT_POINT;
-        let cleared = decode_and_clear(&mixed.compress().0).unwrap();
+        let cleared = decode_and_clear_cofactor(&mixed.compress().0).unwrap();
         assert_eq!(Point::encode_all(&[cleared])[0], mixed.mul_by_cofactor().compress().0);
     }
 }
 
 /// s + order is the same scalar in other octets.
 #[test]
-fn s_from_the_order_on_is_refused() {
+fn s_from_the_order_on_is_rejected() {
     /// 2²⁵² + 27742317777372353535851937790883648493, little-endian.
     const ORDER: [u8; 32] = [
         0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0,
@@ -122,20 +122,20 @@ fn s_from_the_order_on_is_refused() {
         key.prove_batch(&[b"name"], &mut proof, &mut hashes).unwrap();
         assert_eq!(public.verify(b"name", &proof), Ok(hashes[0]));
         let mut carry = 0;
-        for (octet, order) in proof[PROOF - 32..].iter_mut().zip(ORDER) {
+        for (octet, order) in proof[PROOF_OCTETS - 32..].iter_mut().zip(ORDER) {
             let sum = u16::from(*octet) + u16::from(order) + carry;
             *octet = sum as u8;
             carry = sum >> 8;
         }
-        let reduced = Scalar::from_bytes_mod_order(proof[PROOF - 32..].try_into().unwrap());
-        assert_ne!(reduced.as_bytes().as_slice(), &proof[PROOF - 32..]);
+        let reduced = Scalar::from_bytes_mod_order(proof[PROOF_OCTETS - 32..].try_into().unwrap());
+        assert_ne!(reduced.as_bytes().as_slice(), &proof[PROOF_OCTETS - 32..]);
         assert_eq!(public.verify(b"name", &proof), Err(BadProof));
         assert_eq!(proof_to_hash(suite, &proof), Err(BadProof));
     }
 }
 
 proptest! {
-    #![proptest_config(crate::rfc_tests::seeded(36))]
+    #![proptest_config(crate::rfc_tests::seeded_config(36))]
 
     /// Octets that are accepted as a point or as a proof are written as the same octets.
     #[test]
@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!(gamma.compress().0, octets);
         let proof = [&octets[..], &challenge.to_le_bytes(), &s].concat();
         if let Some(read) = Proof::parse(&proof) {
-            let challenge = &read.challenge.as_bytes()[..CHALLENGE];
+            let challenge = &read.challenge.as_bytes()[..CHALLENGE_OCTETS];
             prop_assert_eq!([read.gamma.compress().as_bytes(), challenge, read.s.as_bytes()].concat(), proof);
         }
     }
@@ -159,7 +159,7 @@ fn scalars() -> impl Strategy<Value = Scalar> {
 }
 
 proptest! {
-    #![proptest_config(crate::rfc_tests::seeded(37))]
+    #![proptest_config(crate::rfc_tests::seeded_config(37))]
 
     /// The multiplications of this crate give the same results as those of the library, for random
     /// and extreme scalars and points of every order.
@@ -241,9 +241,9 @@ fn numbers() -> impl Strategy<Value = [u64; 4]> {
 
 /// The projective coordinates of a secret multiple reveal bits of its scalar.
 #[test]
-fn nothing_secret_is_left_of_proofs() {
+fn proving_wipes_its_secrets() {
     for suite in SUITES {
-        let key = Private::from_secret(suite, &[0x42; SECRET]).unwrap();
+        let key = Private::from_secret(suite, &[0x42; SECRET_OCTETS]).unwrap();
         let alphas: [&[u8]; 3] = [b"a", b"b", b"c"];
         let mut secrets = vec![
             ("the seed".to_owned(), key.seed.to_vec()),
@@ -265,7 +265,7 @@ fn nothing_secret_is_left_of_proofs() {
                 let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
                 key.prove_batch(&alphas[..count], &mut proofs, &mut hashes).unwrap();
             };
-            assert_wiped(&freed_by(prove), &secrets);
+            assert_wiped(&memory_freed_by(prove), &secrets);
         }
     }
 }

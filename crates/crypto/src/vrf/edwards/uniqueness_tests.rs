@@ -8,7 +8,7 @@ use super::*;
 const SUITES: [Suite; 2] = [Suite::TryAndIncrement, Suite::Elligator];
 
 /// The flawed challenge: it covers Y, H, U and V, but not Γ.
-fn flawed_challenge(suite: Suite, [y, h, _, u, v]: [&[u8; 32]; 5]) -> [u8; CHALLENGE] {
+fn flawed_challenge(suite: Suite, [y, h, _, u, v]: [&[u8; 32]; 5]) -> [u8; CHALLENGE_OCTETS] {
     challenge(suite, [y, h, &[0; 32], u, v])
 }
 
@@ -17,14 +17,14 @@ fn verify_with(
     public: &Public,
     alpha: &[u8],
     octets: &[u8],
-    challenge: impl Fn(Suite, [&[u8; 32]; 5]) -> [u8; CHALLENGE],
+    challenge: impl Fn(Suite, [&[u8; 32]; 5]) -> [u8; CHALLENGE_OCTETS],
 ) -> Result<EdwardsPoint, BadProof> {
     let proof = Proof::parse(octets).ok_or(BadProof)?;
     let h = hash_to_curve(public.suite, &public.octets, alpha).ok_or(BadProof)?;
     let [u, v] = public.commitments(&h, &proof);
     let [h, gamma, u, v] = EdwardsPoint::compress_batch(&[h, proof.gamma, u, v]);
     let expected = challenge(public.suite, [&public.octets, &h.0, &gamma.0, &u.0, &v.0]);
-    if octets[32..32 + CHALLENGE] == expected { Ok(proof.gamma) } else { Err(BadProof) }
+    if octets[32..32 + CHALLENGE_OCTETS] == expected { Ok(proof.gamma) } else { Err(BadProof) }
 }
 
 fn hash_of(suite: Suite, gamma: &EdwardsPoint) -> [u8; VRF_HASH_OCTETS] {
@@ -46,9 +46,9 @@ fn a_challenge_without_gamma_has_two_hashes_for_one_input() {
         let [k, l] = [11_u128, 12].map(Scalar::from);
         let [h_octets, u, v] = EdwardsPoint::compress_batch(&[h, EdwardsPoint::mul_base(&k), h * l]);
         let c = flawed_challenge(suite, [&key.public_key, &h_octets.0, &[0; 32], &u.0, &v.0]);
-        let s = k + scalar_of(c) * *key.scalar;
+        let s = k + scalar_of_challenge(c) * *key.scalar;
         // Γ is computed last, so that V = s·H − c·Γ.
-        let gamma = h * ((s - l) * scalar_of(c).invert());
+        let gamma = h * ((s - l) * scalar_of_challenge(c).invert());
         let forged = [gamma.compress().as_bytes(), &c[..], s.as_bytes()].concat();
         let (proof, hash) = prove(&key, b"name");
         assert_eq!(verify_with(&public, b"name", &forged, flawed_challenge), Ok(gamma));
@@ -73,7 +73,7 @@ fn prove_shifted(key: &Private, public: &Public, shift: &EdwardsPoint, alpha: &[
             let points = [h, gamma, EdwardsPoint::mul_base(&k), h * k];
             let [h, gamma, u, v] = EdwardsPoint::compress_batch(&points);
             let c = challenge(public.suite, [&public.octets, &h.0, &gamma.0, &u.0, &v.0]);
-            let s = k + scalar_of(c) * *key.scalar;
+            let s = k + scalar_of_challenge(c) * *key.scalar;
             c[0].is_multiple_of(8).then(|| [gamma.as_bytes(), &c[..], s.as_bytes()].concat())
         })
         .unwrap()
@@ -127,7 +127,7 @@ fn a_key_of_small_order_would_hash_all_inputs_alike() {
         for point in small_order() {
             let octets = point.compress().0;
             assert!(Public::parse(suite, &octets).is_err());
-            let public = Public { suite, negative: -point, octets };
+            let public = Public { suite, negated_key: -point, octets };
             let anyone = Private {
                 scalar: Zeroizing::new(Scalar::ZERO),
                 ..Private::from_secret(suite, &[1; 32]).unwrap()

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::rfc_tests::seeded;
+use crate::rfc_tests::seeded_config;
 use crate::vrf::VRF_ALGORITHMS;
 use crate::vrf::tests::keys;
 
@@ -33,14 +33,14 @@ fn files_keep_the_key() {
 }
 
 #[test]
-fn comments_blank_lines_and_crlf_are_passed_over() {
+fn comments_blank_lines_and_crlf_are_ignored() {
     let text = format!("; a comment\n\n{TEXT}\n; another\n");
     assert!(VrfPrivateKey::from_text(&text).is_ok());
     assert!(VrfPrivateKey::from_text(&text.replace('\n', "\r\n")).is_ok());
 }
 
 #[test]
-fn damage_is_named() {
+fn each_damage_has_its_own_error() {
     let algorithm = VrfAlgorithm::EDWARDS25519_SHA512_TAI;
     for text in ["", "no colon", "-----BEGIN PRIVATE KEY-----", "Private-key-format: v1.3\nAlgorithm: 13\n"] {
         assert_eq!(error(text), VrfKeyError::NotAKeyFile);
@@ -66,7 +66,7 @@ fn damage_is_named() {
 
 /// The file of each algorithm, with the number of each other algorithm.
 #[test]
-fn keys_of_other_algorithms_are_not_taken() {
+fn keys_of_other_algorithms_are_rejected() {
     for (key, _) in keys() {
         for entry in &VRF_ALGORITHMS {
             let number = format!("Algorithm: {} (", entry.algorithm.0);
@@ -91,13 +91,13 @@ fn errors_show_no_secret() {
 }
 
 proptest! {
-    #![proptest_config(seeded(32))]
+    #![proptest_config(seeded_config(32))]
 
     #[test]
-    fn damaged_text_does_not_panic(place in any::<prop::sample::Index>(), octet in 0_u8..128, cut in any::<bool>()) {
+    fn damaged_text_does_not_panic(position in any::<prop::sample::Index>(), octet in 0_u8..128, cut in any::<bool>()) {
         let mut text = TEXT.as_bytes().to_vec();
-        let place = place.index(text.len());
-        if cut { text.truncate(place) } else { text[place] = octet }
+        let position = position.index(text.len());
+        if cut { text.truncate(position) } else { text[position] = octet }
         let text = String::from_utf8(text).unwrap();
         if let Ok(key) = VrfPrivateKey::from_text(&text) {
             prop_assert_eq!(VrfPrivateKey::from_text(&key.to_text()).unwrap().to_text(), key.to_text());

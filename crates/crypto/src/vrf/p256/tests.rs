@@ -6,13 +6,13 @@ use data_encoding::HEXLOWER;
 
 use super::*;
 use crate::der;
-use crate::freed::{assert_wiped, freed_by, octets_of};
+use crate::freed::{assert_wiped, memory_freed_by, octets_of};
 use crate::limbs;
-use crate::p256::{Comb, ORDER, PRIME, without_lanes};
+use crate::p256::{Comb, ORDER, PRIME, with_portable_arithmetic};
 use crate::vrf::tests::examples;
 
 #[test]
-fn the_inside_of_the_examples() {
+fn intermediate_values_of_the_examples() {
     for example in examples(ALGORITHM) {
         let key = Private::from_secret(&example.octets("secret")).unwrap();
         assert_eq!(key.compressed.as_slice(), example.octets("public"));
@@ -27,7 +27,7 @@ fn the_inside_of_the_examples() {
         let public = Public::parse(key.public_key()).unwrap();
         let proof = Proof::parse(&example.octets("pi")).unwrap();
         assert_eq!(public.commitments(&point, &proof), [encoded[0], encoded[1]]);
-        let hash = hash_point(&example.octets("pi")[..COMPRESSED]);
+        let hash = hash_point(&example.octets("pi")[..COMPRESSED_OCTETS]);
         assert_eq!(hash.as_slice(), example.octets("beta"));
     }
 }
@@ -41,7 +41,7 @@ fn rfc6979_appendix_a_2_5() {
     let secret = Scalar::from_octets(&secret).unwrap();
     let expected = octets("a6e3c57dd01abe90086538398355dd4c3b17aa873382b0f24d6129493d8aad60");
     // `nonce` takes the octets of a point, and hashes them whatever they are.
-    let mut message = [0; COMPRESSED];
+    let mut message = [0; COMPRESSED_OCTETS];
     message[..6].copy_from_slice(b"sample");
     assert_ne!(nonce(&secret, &message).unwrap().to_octets(), expected);
     assert_eq!(
@@ -88,9 +88,9 @@ fn points_off_the_curve_and_coordinates_from_p_on_are_no_keys() {
         assert_eq!(Public::parse(&vec![4; found]).err(), Some(error));
     }
     // There is a point with x = 5. x = 5 + p is the same number in other octets.
-    let mut compressed = [2; COMPRESSED];
+    let mut compressed = [2; COMPRESSED_OCTETS];
     compressed[1..].fill(0);
-    compressed[COMPRESSED - 1] = 5;
+    compressed[COMPRESSED_OCTETS - 1] = 5;
     let point = Affine::from_compressed(&compressed).unwrap();
     let mut coordinates = point.to_coordinates();
     assert!(Public::parse(&coordinates).is_ok());
@@ -100,32 +100,33 @@ fn points_off_the_curve_and_coordinates_from_p_on_are_no_keys() {
 
 /// s + order is the same scalar in other octets, if it fits into 32 octets.
 #[test]
-fn s_from_the_order_on_is_refused() {
+fn s_from_the_order_on_is_rejected() {
     let key = Private::from_secret(&[3; 32]).unwrap();
     let public = Public::parse(key.public_key()).unwrap();
     let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
     key.prove_batch(&[b"name"], &mut proofs, &mut hashes).unwrap();
     assert!(public.verify(b"name", &proofs).is_ok());
     for s in [ORDER, [0xff; 32]] {
-        proofs[COMPRESSED + CHALLENGE..].copy_from_slice(&s);
+        proofs[COMPRESSED_OCTETS + CHALLENGE_OCTETS..].copy_from_slice(&s);
         assert!(Proof::parse(&proofs).is_none());
         assert_eq!(public.verify(b"name", &proofs), Err(BadProof));
         assert_eq!(proof_to_hash(&proofs), Err(BadProof));
     }
     let mut below = ORDER;
     below[31] -= 1;
-    proofs[COMPRESSED + CHALLENGE..].copy_from_slice(&below);
+    proofs[COMPRESSED_OCTETS + CHALLENGE_OCTETS..].copy_from_slice(&below);
     assert!(Proof::parse(&proofs).is_some());
 }
 
-/// Returns the proofs of all inputs, computed with the fastest arithmetic and with the scalar code.
+/// Returns the proofs of all inputs, computed with the fastest arithmetic and with the portable
+/// code.
 fn prove_both_ways(key: &Private, alphas: &[&[u8]]) -> (Vec<u8>, Vec<[u8; VRF_HASH_OCTETS]>) {
     let prove = || {
         let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
         key.prove_batch(alphas, &mut proofs, &mut hashes).unwrap();
         (proofs, hashes)
     };
-    let (found, expected) = (prove(), without_lanes(prove));
+    let (found, expected) = (prove(), with_portable_arithmetic(prove));
     assert_eq!(found, expected, "{} inputs", alphas.len());
     found
 }
@@ -133,32 +134,34 @@ fn prove_both_ways(key: &Private, alphas: &[&[u8]]) -> (Vec<u8>, Vec<[u8; VRF_HA
 /// Checks that a batch has the same results as single verifications. Returns how many proofs are
 /// good.
 fn verify_both_ways(public: &Public, items: &[(&[u8], &[u8])]) -> usize {
-    let expected: Vec<Verdict> = items.iter().map(|(alpha, proof)| public.verify(alpha, proof)).collect();
+    let expected: Vec<VerifyResult> =
+        items.iter().map(|(alpha, proof)| public.verify(alpha, proof)).collect();
     let mut found = Vec::new();
     public.verify_batch(items, &mut found);
     assert_eq!(found, expected);
     found.clear();
-    without_lanes(|| public.verify_batch(items, &mut found));
+    with_portable_arithmetic(|| public.verify_batch(items, &mut found));
     assert_eq!(found, expected);
     expected.iter().flatten().count()
 }
 
 #[test]
 fn batches_of_every_size_have_the_same_proofs() {
-    let mut greatest = ORDER;
-    greatest[31] -= 1;
-    let mut least = [0; SECRET];
-    least[31] = 1;
-    let names: Vec<Vec<u8>> = (0..40_u8).map(|place| vec![place; usize::from(place)]).collect();
+    let mut largest = ORDER;
+    largest[31] -= 1;
+    let mut smallest = [0; SECRET_OCTETS];
+    smallest[31] = 1;
+    let names: Vec<Vec<u8>> = (0..40_u8).map(|index| vec![index; usize::from(index)]).collect();
     let alphas: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-    for (secret, sizes) in [([0x5a; 32], 0..=40), (greatest, 7..=9), (least, 7..=9)] {
+    for (secret, sizes) in [([0x5a; 32], 0..=40), (largest, 7..=9), (smallest, 7..=9)] {
         let key = Private::from_secret(&secret).unwrap();
         let public = Public::parse(key.public_key()).unwrap();
         let (proofs, hashes) = prove_both_ways(&key, &alphas);
-        let items: Vec<(&[u8], &[u8])> = alphas.iter().copied().zip(proofs.chunks_exact(PROOF)).collect();
+        let items: Vec<(&[u8], &[u8])> =
+            alphas.iter().copied().zip(proofs.chunks_exact(PROOF_OCTETS)).collect();
         for size in sizes {
             let (some, some_hashes) = prove_both_ways(&key, &alphas[..size]);
-            assert_eq!((&some[..], &some_hashes[..]), (&proofs[..size * PROOF], &hashes[..size]));
+            assert_eq!((&some[..], &some_hashes[..]), (&proofs[..size * PROOF_OCTETS], &hashes[..size]));
             assert_eq!(verify_both_ways(&public, &items[..size]), size);
         }
     }
@@ -180,24 +183,24 @@ fn the_examples_are_verified_in_batches() {
 /// Among good proofs: a changed bit in every part of a proof, every length near the right one,
 /// invalid points and invalid scalars.
 #[test]
-fn a_bad_proof_in_a_batch_harms_no_other() {
+fn a_bad_proof_in_a_batch_does_not_affect_others() {
     let key = Private::from_secret(&[0x77; 32]).unwrap();
     let public = Public::parse(key.public_key()).unwrap();
     let (good, _) = prove_both_ways(&key, &[b"name"]);
     let mut proofs = vec![good.clone()];
-    for bit in (0..PROOF * 8).step_by(23) {
+    for bit in (0..PROOF_OCTETS * 8).step_by(23) {
         let mut bad = good.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
         proofs.extend([bad, good.clone()]);
     }
-    for length in [0, 1, PROOF - 1, PROOF + 1] {
+    for length in [0, 1, PROOF_OCTETS - 1, PROOF_OCTETS + 1] {
         proofs.push([&good[..], &[0]].concat()[..length].to_vec());
     }
     for s in [ORDER, [0; 32], [0xff; 32]] {
-        proofs.push([&good[..PROOF - 32], &s[..]].concat());
+        proofs.push([&good[..PROOF_OCTETS - 32], &s[..]].concat());
     }
     for x in [[0xff; 32], [0; 32]] {
-        proofs.push([&[EVEN][..], &x, &good[COMPRESSED..]].concat());
+        proofs.push([&[EVEN_Y_PREFIX][..], &x, &good[COMPRESSED_OCTETS..]].concat());
     }
     let count = proofs.iter().filter(|proof| **proof == good).count();
     let items: Vec<(&[u8], &[u8])> = proofs.iter().map(|proof| (&b"name"[..], proof.as_slice())).collect();
@@ -208,7 +211,7 @@ fn a_bad_proof_in_a_batch_harms_no_other() {
 /// Proofs in which sums meet: U is infinity if s = c·x, and V is infinity if Γ is s/c·H. The key is
 /// the base point, Γ is H or −H, and challenges are 0, even and odd. All these proofs are invalid.
 #[test]
-fn proofs_that_lead_to_infinity_are_refused() {
+fn proofs_that_lead_to_infinity_are_rejected() {
     for secret in [Scalar::from_short(1), Scalar::from_short(5), Scalar::from_short(1).negate()] {
         let key = Private::from_secret(&secret.to_octets()).unwrap();
         let public = Public::parse(key.public_key()).unwrap();
@@ -238,12 +241,12 @@ fn secret_forms(name: &str, scalar: &Scalar) -> Vec<(String, Vec<u8>)> {
 
 /// The projective coordinates of a secret multiple reveal bits of its scalar.
 #[test]
-fn nothing_secret_is_left_of_proofs() {
-    let key = Private::from_secret(&[0x42; SECRET]).unwrap();
+fn proving_wipes_its_secrets() {
+    let key = Private::from_secret(&[0x42; SECRET_OCTETS]).unwrap();
     let alphas: Vec<Vec<u8>> = (0..11_u8).map(|octet| vec![octet; 9]).collect();
     let alphas: Vec<&[u8]> = alphas.iter().map(Vec::as_slice).collect();
     let mut secrets = secret_forms("the private scalar", &key.scalar);
-    for (point, h) in hash_all_to_curve(Engine::Scalar, &key.compressed, &alphas).unwrap() {
+    for (point, h) in hash_all_to_curve(Engine::Portable, &key.compressed, &alphas).unwrap() {
         let nonce = nonce(&key.scalar, &h).unwrap();
         secrets.extend(secret_forms("a nonce", &nonce));
         let comb = &Comb::prepare_all(&[point])[0];
@@ -257,9 +260,9 @@ fn nothing_secret_is_left_of_proofs() {
             let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
             key.prove_batch(&alphas[..count], &mut proofs, &mut hashes).unwrap();
         };
-        assert_wiped(&freed_by(|| without_lanes(prove)), &secrets);
-        assert_wiped(&freed_by(prove), &secrets);
+        assert_wiped(&memory_freed_by(|| with_portable_arithmetic(prove)), &secrets);
+        assert_wiped(&memory_freed_by(prove), &secrets);
     }
     let product = multiply_base(&key.scalar).secrets();
-    assert_wiped(&freed_by(|| Private::from_secret(&[0x42; SECRET])), &product);
+    assert_wiped(&memory_freed_by(|| Private::from_secret(&[0x42; SECRET_OCTETS])), &product);
 }

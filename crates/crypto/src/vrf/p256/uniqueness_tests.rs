@@ -6,7 +6,12 @@ use super::*;
 use crate::p256::Comb;
 
 /// The flawed challenge: it covers Y, H, U and V, but not Γ.
-fn flawed_challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded) -> u128 {
+fn flawed_challenge(
+    key: &[u8; COMPRESSED_OCTETS],
+    h: &[u8; COMPRESSED_OCTETS],
+    u: &EncodedPoint,
+    v: &EncodedPoint,
+) -> u128 {
     challenge(key, h, &[], u, v)
 }
 
@@ -16,7 +21,7 @@ fn flawed_verify(public: &Public, alpha: &[u8], octets: &[u8]) -> Result<[u8; VR
     let (h, h_octets) = hash_to_curve(&public.compressed, alpha).ok_or(BadProof)?;
     let [u, v] = public.commitments(&h, &proof);
     match flawed_challenge(&public.compressed, &h_octets, &u, &v) == proof.challenge {
-        true => Ok(hash_point(&octets[..COMPRESSED])),
+        true => Ok(hash_point(&octets[..COMPRESSED_OCTETS])),
         false => Err(BadProof),
     }
 }
@@ -37,7 +42,7 @@ fn forge(
     key: &Private,
     alpha: &[u8],
     [k, l]: [u128; 2],
-    challenge: impl Fn(&[u8; COMPRESSED], &Encoded, &Encoded) -> u128,
+    challenge: impl Fn(&[u8; COMPRESSED_OCTETS], &EncodedPoint, &EncodedPoint) -> u128,
 ) -> Vec<u8> {
     let (h, h_octets) = hash_to_curve(&key.compressed, alpha).unwrap();
     let comb = &Comb::prepare_all(&[h])[0];
@@ -54,7 +59,9 @@ fn forge(
 fn a_challenge_without_gamma_has_two_hashes_for_one_input() {
     let key = Private::from_secret(&[5; 32]).unwrap();
     let public = Public::parse(key.public_key()).unwrap();
-    let flawed = |h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded| flawed_challenge(&key.compressed, h, u, v);
+    let flawed = |h: &[u8; COMPRESSED_OCTETS], u: &EncodedPoint, v: &EncodedPoint| {
+        flawed_challenge(&key.compressed, h, u, v)
+    };
     let honest = forge(&key, b"name", [11, 11], flawed);
     let forged = forge(&key, b"name", [11, 12], flawed);
     let (mut proof, mut hashes) = (Vec::new(), Vec::new());
@@ -78,8 +85,10 @@ fn the_whole_challenge_binds_gamma() {
     let public = Public::parse(key.public_key()).unwrap();
     let (mut proof, mut hashes) = (Vec::new(), Vec::new());
     key.prove_batch(&[b"name"], &mut proof, &mut hashes).unwrap();
-    let gamma = &proof[..COMPRESSED];
-    let whole = |h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded| challenge(&key.compressed, h, gamma, u, v);
+    let gamma = &proof[..COMPRESSED_OCTETS];
+    let whole = |h: &[u8; COMPRESSED_OCTETS], u: &EncodedPoint, v: &EncodedPoint| {
+        challenge(&key.compressed, h, gamma, u, v)
+    };
     // With one nonce and the right Γ, the prover is honest except that it chooses the nonce:
     // another proof, the same hash.
     let honest = forge(&key, b"name", [11, 11], whole);
@@ -87,10 +96,10 @@ fn the_whole_challenge_binds_gamma() {
     assert_eq!(public.verify(b"name", &honest), Ok(hashes[0]));
     for l in 12..44 {
         let forged = forge(&key, b"name", [11, l], whole);
-        assert_ne!(forged[..COMPRESSED], proof[..COMPRESSED]);
+        assert_ne!(forged[..COMPRESSED_OCTETS], proof[..COMPRESSED_OCTETS]);
         assert_eq!(public.verify(b"name", &forged), Err(BadProof));
         // The Γ that was chosen is not valid with the rest either.
-        let named = [gamma, &forged[COMPRESSED..]].concat();
+        let named = [gamma, &forged[COMPRESSED_OCTETS..]].concat();
         assert_eq!(public.verify(b"name", &named), Err(BadProof));
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::vrf::tests::{examples, rsa_secret};
 
 #[test]
-fn the_inside_of_the_examples() {
+fn intermediate_values_of_the_examples() {
     for example in examples(ALGORITHM) {
         let bits = example.bits();
         let key = Private::load(&example.octets("secret"), bits).unwrap();
@@ -28,7 +28,7 @@ fn the_inside_of_the_examples() {
 }
 
 #[test]
-fn other_lengths_than_2048_bits_are_refused() {
+fn other_lengths_than_2048_bits_are_rejected() {
     let examples = examples(ALGORITHM);
     for (example, bits) in examples[1..].iter().zip([3072, 4096]) {
         let error = Some(VrfKeyError::ModulusBits { bits });
@@ -41,21 +41,21 @@ fn other_lengths_than_2048_bits_are_refused() {
             modulus[0] = (1 << (bits % 8)) - 1;
         }
         let error = Some(VrfKeyError::ModulusBits { bits: bits as u32 });
-        assert_eq!(Public::parse(&join(&[1, 0, 1], &modulus)).err(), error);
+        assert_eq!(Public::parse(&encode_public_key(&[1, 0, 1], &modulus)).err(), error);
     }
 }
 
 #[test]
-fn exponents_that_are_none_are_refused() {
-    let modulus = vec![0xff; PROOF];
+fn invalid_exponents_are_rejected() {
+    let modulus = vec![0xff; PROOF_OCTETS];
     for exponent in [&[3][..], &[1, 0, 1], &[0xff; 8]] {
-        assert!(Public::parse(&join(exponent, &modulus)).is_ok(), "{exponent:?}");
+        assert!(Public::parse(&encode_public_key(exponent, &modulus)).is_ok(), "{exponent:?}");
     }
     let bad: [&[u8]; 7] =
         [&[0], &[1], &[2], &[1, 0, 0], &[1, 0, 0, 0, 0, 0, 0, 0, 1], &[0xff; 255], &modulus];
     for exponent in bad {
         let key = match exponent.len() {
-            ..=255 => join(exponent, &modulus),
+            ..=255 => encode_public_key(exponent, &modulus),
             length => [&[0], &(length as u16).to_be_bytes()[..], exponent, &modulus].concat(),
         };
         assert_eq!(Public::parse(&key).err(), Some(VrfKeyError::Exponent), "{exponent:?}");
@@ -63,8 +63,8 @@ fn exponents_that_are_none_are_refused() {
 }
 
 #[test]
-fn malformed_keys_are_refused() {
-    let good = join(&[1, 0, 1], &[0xff; PROOF]);
+fn malformed_keys_are_rejected() {
+    let good = encode_public_key(&[1, 0, 1], &[0xff; PROOF_OCTETS]);
     assert!(Public::parse(&good).is_ok());
     let mut even = good.clone();
     *even.last_mut().unwrap() = 0xfe;
@@ -72,7 +72,7 @@ fn malformed_keys_are_refused() {
     zero_in_modulus.insert(4, 0);
     // The long form of a length that fits into the short form.
     let long = [&[0, 0], good.as_slice()].concat();
-    let zero_in_exponent = join(&[0, 1, 0, 1], &[0xff; PROOF]);
+    let zero_in_exponent = encode_public_key(&[0, 1, 0, 1], &[0xff; PROOF_OCTETS]);
     let bad: [&[u8]; 10] = [
         &[],
         &[0],
@@ -93,7 +93,7 @@ fn malformed_keys_are_refused() {
 /// The proof plus the modulus is the same number modulo the modulus. It has the same length if it
 /// fits.
 #[test]
-fn proofs_from_the_modulus_on_are_refused() {
+fn proofs_from_the_modulus_on_are_rejected() {
     let key = Private::from_secret(&rsa_secret()).unwrap();
     let public = Public::parse(&key.public_key).unwrap();
     let modulus = &key.salt[4..];
@@ -117,14 +117,14 @@ fn proofs_from_the_modulus_on_are_refused() {
 
 /// Replaces each number of a key in turn: by a wrong one, by zero, and by nothing.
 #[test]
-fn damaged_private_keys_are_refused() {
+fn damaged_private_keys_are_rejected() {
     let good = der::read_rsa_private_key(&rsa_secret()).unwrap();
-    for place in 0..good.len() {
+    for index in 0..good.len() {
         for wrong in [vec![5], vec![], vec![4], vec![0xff; 300]] {
             let mut numbers = good.clone();
-            *numbers[place] = wrong;
+            *numbers[index] = wrong;
             let der = der::write_rsa_private_key(&numbers).unwrap();
-            assert!(Private::from_secret(&der).is_err(), "number {place}");
+            assert!(Private::from_secret(&der).is_err(), "number {index}");
         }
     }
     let invalid = Some(VrfKeyError::InvalidPrivateKey(ALGORITHM));

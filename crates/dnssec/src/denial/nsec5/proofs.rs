@@ -63,7 +63,7 @@ impl ProofEntry<'_> {
         let mut wire = self.name.wire().to_vec();
         wire.pop();
         wire.extend_from_slice(apex.wire());
-        NameRef::from_checked(&wire).to_name()
+        NameRef::from_wire_unchecked(&wire).to_name()
     }
 }
 
@@ -236,7 +236,7 @@ pub(super) fn find_stored(
     let mut indexes = Vec::with_capacity(names.len());
     for name in names {
         relative_name(name.name(contents), apex, &mut relative);
-        let wanted = NameRef::from_checked(&relative);
+        let wanted = NameRef::from_wire_unchecked(&relative);
         while let Some((_, entry)) = entries.next_if(|(_, entry)| entry.name.cmp_canonical(wanted).is_lt()) {
             extra.push(entry.full_name(apex));
         }

@@ -102,7 +102,7 @@ pub(super) fn links(
     let link = |(hash, bitmap)| {
         owner.clear();
         chain::push_owner(&hash, view.old.apex().view(), &mut owner);
-        ChainLink { owner: NameRef::from_checked(&owner).to_name(), bitmap }
+        ChainLink { owner: NameRef::from_wire_unchecked(&owner).to_name(), bitmap }
     };
     Some(hashed.into_iter().map(link).collect())
 }
@@ -111,7 +111,7 @@ pub(super) fn links(
 fn has_nsec3(view: &View<'_>, hash: &Hash) -> bool {
     let mut owner = Vec::new();
     chain::push_owner(hash, view.old.apex().view(), &mut owner);
-    view.old.find(NameRef::from_checked(&owner)).is_ok_and(|found| found.node.has(Rtype::NSEC3))
+    view.old.find(NameRef::from_wire_unchecked(&owner)).is_ok_and(|found| found.node.has(Rtype::NSEC3))
 }
 
 /// The affected names and their ancestors below the apex, which may become or cease to be empty

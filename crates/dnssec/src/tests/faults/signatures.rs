@@ -217,7 +217,7 @@ fn empty_period(bench: &mut Bench) -> Found {
 /// The signature is correct, but its signer is another zone.
 fn wrong_signer(bench: &mut Bench, wire: &'static [u8], signer: &str) -> Found {
     let (tag, _) = key_of(bench);
-    bench.sign_again(B, Rtype::A, |fields| fields.signer = NameRef::from_checked(wire));
+    bench.sign_again(B, Rtype::A, |fields| fields.signer = NameRef::from_wire_unchecked(wire));
     found(B, A, FaultReason::WrongSigner { tag, signer: name(signer) })
 }
 

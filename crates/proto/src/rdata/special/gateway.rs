@@ -23,12 +23,12 @@ pub(super) fn measure_type(rest: &[u8], has_discovery: bool) -> Option<usize> {
     (rest.first()? & mask <= NAME).then_some(1)
 }
 
-fn type_of(rdata: &[u8]) -> Option<u8> {
+fn gateway_type(rdata: &[u8]) -> Option<u8> {
     rdata.get(1).map(|octet| octet & !DISCOVERY)
 }
 
 pub(super) fn measure(before: &[u8], rest: &[u8]) -> Option<usize> {
-    match type_of(before)? {
+    match gateway_type(before)? {
         NONE => Some(0),
         IPV4 => (rest.len() >= 4).then_some(4),
         IPV6 => (rest.len() >= 16).then_some(16),
@@ -60,7 +60,7 @@ fn read_type_number(input: &mut Input<'_, '_>) -> Result<u8, RdataFault> {
 
 pub(super) fn read(input: &mut Input<'_, '_>, start: usize, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let fault = RdataFault::Special("gateway (write a single dot for gateway type 0)");
-    let kind = out.get(start..).and_then(type_of).ok_or(fault)?;
+    let kind = out.get(start..).and_then(gateway_type).ok_or(fault)?;
     let text = input.take()?.octets;
     match kind {
         NONE if text == b"." => Ok(()),
@@ -79,14 +79,14 @@ pub(super) fn write_relay_type(octets: &[u8], out: &mut Vec<u8>) {
 }
 
 pub(super) fn write(before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
-    match (type_of(before), octets) {
+    match (gateway_type(before), octets) {
         (Some(IPV4), [a, b, c, d]) => push_display(Ipv4Addr::new(*a, *b, *c, *d), out),
         (Some(IPV6), _) => {
             if let Ok(octets) = <[u8; 16]>::try_from(octets) {
                 push_display(Ipv6Addr::from(octets), out);
             }
         }
-        (Some(NAME), _) => push_name(NameRef::from_checked(octets), out),
+        (Some(NAME), _) => push_name(NameRef::from_wire_unchecked(octets), out),
         _ => out.push(b'.'),
     }
 }

@@ -10,9 +10,11 @@ use crate::{NameRef, name};
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE, HEXUPPER};
 
 struct Identity<'a> {
+    /// Algorithm of the public key.
     algorithm: u8,
     tag: &'a [u8],
     key: &'a [u8],
+    /// Names of the rendezvous servers in wire form.
     servers: &'a [u8],
 }
 

@@ -9,11 +9,11 @@ use crate::rdata::output::push_display;
 use crate::text::{Token, parse_u32};
 
 /// Length of version 0 in octets. No other version is defined.
-const LENGTH: usize = 16;
+const VERSION_0_LENGTH: usize = 16;
 /// Angle of the equator and the prime meridian (RFC 1876 §2).
 const ZERO_ANGLE: u32 = 1 << 31;
-/// Thousandths of a second of arc in a degree.
-const DEGREE: u32 = 3_600_000;
+/// Units of an angle (thousandths of a second of arc) in a degree.
+const UNITS_PER_DEGREE: u32 = 3_600_000;
 /// Altitude value of the spheroid: centimetres above the lowest altitude (RFC 1876 §2).
 const ZERO_ALTITUDE: i64 = 10_000_000;
 /// Maximum size in centimetres: digit 9, power 9.
@@ -29,27 +29,28 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     if *rest.first()? != 0 {
         return Some(rest.len());
     }
-    let place = Location::from_octets(rest)?;
-    let within = |angle: u32, degrees: u32| angle.abs_diff(ZERO_ANGLE) <= degrees * DEGREE;
-    let valid = within(place.latitude, 90)
-        && within(place.longitude, 180)
-        && place.sizes.iter().all(|size| is_size(*size));
-    valid.then_some(LENGTH)
+    let location = Location::from_octets(rest)?;
+    let is_within = |angle: u32, degrees: u32| angle.abs_diff(ZERO_ANGLE) <= degrees * UNITS_PER_DEGREE;
+    let valid = is_within(location.latitude, 90)
+        && is_within(location.longitude, 180)
+        && location.sizes.iter().all(|size| is_valid_size(*size));
+    valid.then_some(VERSION_0_LENGTH)
 }
 
-pub(super) fn has_text(octets: &[u8]) -> bool {
+pub(super) fn has_presentation_form(octets: &[u8]) -> bool {
     octets.first() == Some(&0)
 }
 
 /// RFC 1876 §2: digit and power are 0 to 9. Zero is only valid with the power 0, so that it has one
 /// encoding.
-const fn is_size(size: u8) -> bool {
+const fn is_valid_size(size: u8) -> bool {
     let (digit, power) = (size >> 4, size & 0x0f);
     digit <= 9 && power <= 9 && (digit > 0 || power == 0)
 }
 
 struct Location {
-    /// Size, horizontal and vertical precision.
+    /// Size, horizontal and vertical precision, each with a digit in the upper four bits and a
+    /// power of ten in the lower four bits.
     sizes: [u8; 3],
     latitude: u32,
     longitude: u32,
@@ -58,11 +59,11 @@ struct Location {
 
 impl Location {
     fn from_octets(octets: &[u8]) -> Option<Self> {
-        let octets: &[u8; LENGTH] = octets.first_chunk()?;
-        let word =
+        let octets: &[u8; VERSION_0_LENGTH] = octets.first_chunk()?;
+        let u32_at =
             |at: usize| u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
         let sizes = [octets[1], octets[2], octets[3]];
-        Some(Self { sizes, latitude: word(4), longitude: word(8), altitude: word(12) })
+        Some(Self { sizes, latitude: u32_at(4), longitude: u32_at(8), altitude: u32_at(12) })
     }
 }
 
@@ -84,14 +85,15 @@ pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), R
 }
 
 /// Reads degrees, minutes and seconds, and the letter of the hemisphere. Minutes and seconds are
-/// optional.
-fn read_angle(input: &mut Input<'_, '_>, limit: u32, letters: [u8; 2]) -> Result<u32, RdataFault> {
+/// optional. `limit` is the maximum in degrees. `hemispheres` has the letter for angles from
+/// [`ZERO_ANGLE`] on, and that for smaller angles.
+fn read_angle(input: &mut Input<'_, '_>, limit: u32, hemispheres: [u8; 2]) -> Result<u32, RdataFault> {
     let degrees = parse_u32(input.take()?.octets).filter(|n| *n <= limit).ok_or(FAULT)?;
-    let mut angle = degrees * DEGREE;
+    let mut angle = degrees * UNITS_PER_DEGREE;
     for unit in [60_000, 1000] {
         let token = input.take()?;
-        if let Some(is_second) = hemisphere(token, letters) {
-            return finish_angle(angle, limit, is_second);
+        if let Some(is_south_or_west) = hemisphere(token, hemispheres) {
+            return encode_angle(angle, limit, is_south_or_west);
         }
         let decimals = if unit == 1000 { 3 } else { 0 };
         let value = parse_decimal(token.octets, decimals).ok_or(FAULT)?;
@@ -100,21 +102,23 @@ fn read_angle(input: &mut Input<'_, '_>, limit: u32, letters: [u8; 2]) -> Result
         let scaled = u32::try_from(scaled).ok().filter(|scaled| *scaled < 60 * unit).ok_or(FAULT)?;
         angle += scaled;
     }
-    let is_second = hemisphere(input.take()?, letters).ok_or(FAULT)?;
-    finish_angle(angle, limit, is_second)
+    let is_south_or_west = hemisphere(input.take()?, hemispheres).ok_or(FAULT)?;
+    encode_angle(angle, limit, is_south_or_west)
 }
 
-fn finish_angle(angle: u32, limit: u32, is_second: bool) -> Result<u32, RdataFault> {
-    if angle > limit * DEGREE {
+/// Returns the wire form of an angle in thousandths of a second of arc.
+fn encode_angle(angle: u32, limit: u32, is_south_or_west: bool) -> Result<u32, RdataFault> {
+    if angle > limit * UNITS_PER_DEGREE {
         return Err(FAULT);
     }
-    Ok(if is_second { ZERO_ANGLE - angle } else { ZERO_ANGLE + angle })
+    Ok(if is_south_or_west { ZERO_ANGLE - angle } else { ZERO_ANGLE + angle })
 }
 
-/// Returns whether `token` is the second of `letters`, or `None` if it is neither of them.
-fn hemisphere(token: Token<'_>, letters: [u8; 2]) -> Option<bool> {
+/// Returns false if `token` is the first of the letters (N or E), true if it is the second (S or
+/// W), and `None` if it is neither of them.
+fn hemisphere(token: Token<'_>, hemispheres: [u8; 2]) -> Option<bool> {
     let [letter] = token.octets else { return None };
-    letters.iter().position(|known| known.eq_ignore_ascii_case(letter)).map(|at| at == 1)
+    hemispheres.iter().position(|known| known.eq_ignore_ascii_case(letter)).map(|at| at == 1)
 }
 
 /// Parses an unsigned number with up to `decimals` digits after the decimal point. The unit of the
@@ -125,8 +129,8 @@ fn parse_decimal(text: &[u8], decimals: usize) -> Option<u64> {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => (text, &[][..]),
     };
-    let misplaced = point.is_some() && fraction.is_empty();
-    if misplaced || fraction.len() > decimals || whole.is_empty() || whole.len() > 10 {
+    let ends_in_point = point.is_some() && fraction.is_empty();
+    if ends_in_point || fraction.len() > decimals || whole.is_empty() || whole.len() > 10 {
         return None;
     }
     let padding = std::iter::repeat_n(&b'0', decimals - fraction.len());
@@ -163,22 +167,22 @@ fn read_size(token: Token<'_>) -> Option<u8> {
 }
 
 pub(super) fn write(octets: &[u8], out: &mut Vec<u8>) {
-    let Some(place) = Location::from_octets(octets) else { return };
-    write_angle(place.latitude, ['N', 'S'], out);
-    write_angle(place.longitude, ['E', 'W'], out);
-    let altitude = i64::from(place.altitude) - ZERO_ALTITUDE;
+    let Some(location) = Location::from_octets(octets) else { return };
+    write_angle(location.latitude, ['N', 'S'], out);
+    write_angle(location.longitude, ['E', 'W'], out);
+    let altitude = i64::from(location.altitude) - ZERO_ALTITUDE;
     let sign = if altitude < 0 { "-" } else { "" };
     let (metres, centimetres) = (altitude.abs() / 100, altitude.abs() % 100);
     push_display(format_args!("{sign}{metres}.{centimetres:02}m"), out);
-    for size in place.sizes {
+    for size in location.sizes {
         write_size(size, out);
     }
 }
 
-fn write_angle(angle: u32, letters: [char; 2], out: &mut Vec<u8>) {
-    let letter = if angle < ZERO_ANGLE { letters[1] } else { letters[0] };
+fn write_angle(angle: u32, hemispheres: [char; 2], out: &mut Vec<u8>) {
+    let letter = if angle < ZERO_ANGLE { hemispheres[1] } else { hemispheres[0] };
     let angle = angle.abs_diff(ZERO_ANGLE);
-    let (degrees, minutes) = (angle / DEGREE, angle / 60_000 % 60);
+    let (degrees, minutes) = (angle / UNITS_PER_DEGREE, angle / 60_000 % 60);
     let (seconds, thousandths) = (angle / 1000 % 60, angle % 1000);
     push_display(format_args!("{degrees} {minutes} {seconds}.{thousandths:03} {letter} "), out);
 }

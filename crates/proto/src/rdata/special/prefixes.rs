@@ -15,24 +15,24 @@ const IPV6: u16 = 2;
 
 const FAULT: RdataFault = RdataFault::Special("address prefix (write [!]1:IPV4/LENGTH or [!]2:IPV6/LENGTH)");
 
-struct Item<'a> {
+struct AddressPrefix<'a> {
     family: u16,
     prefix: u8,
     negated: bool,
     address: &'a [u8],
 }
 
-fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
+fn split_prefix(octets: &[u8]) -> Option<(AddressPrefix<'_>, &[u8])> {
     let [high, low, prefix, length, tail @ ..] = octets else { return None };
     let (address, rest) = tail.split_at_checked(usize::from(length & 0x7f))?;
     let family = u16::from_be_bytes([*high, *low]);
-    Some((Item { family, prefix: *prefix, negated: length & 0x80 != 0, address }, rest))
+    Some((AddressPrefix { family, prefix: *prefix, negated: length & 0x80 != 0, address }, rest))
 }
 
-fn items(octets: &[u8]) -> impl Iterator<Item = Item<'_>> {
+fn address_prefixes(octets: &[u8]) -> impl Iterator<Item = AddressPrefix<'_>> {
     let mut rest = octets;
     std::iter::from_fn(move || {
-        let (item, tail) = split_item(rest)?;
+        let (item, tail) = split_prefix(rest)?;
         rest = tail;
         Some(item)
     })
@@ -47,7 +47,7 @@ const fn max_prefix(family: u16) -> Option<u8> {
     }
 }
 
-impl Item<'_> {
+impl AddressPrefix<'_> {
     fn is_well_formed(&self) -> bool {
         // RFC 3123 §4: the sender omits trailing zero octets, regardless of the prefix length.
         if self.address.last() == Some(&0) {
@@ -61,7 +61,7 @@ impl Item<'_> {
 pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     let mut tail = rest;
     while !tail.is_empty() {
-        let (item, after) = split_item(tail)?;
+        let (item, after) = split_prefix(tail)?;
         if !item.is_well_formed() {
             return None;
         }
@@ -71,18 +71,18 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
 }
 
 /// Families other than IPv4 and IPv6 have no presentation form.
-pub(super) fn has_text(octets: &[u8]) -> bool {
-    items(octets).all(|item| max_prefix(item.family).is_some())
+pub(super) fn has_presentation_form(octets: &[u8]) -> bool {
+    address_prefixes(octets).all(|item| max_prefix(item.family).is_some())
 }
 
 pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     while let Some(token) = input.take_optional() {
-        read_item(token.octets, out)?;
+        read_prefix(token.octets, out)?;
     }
     Ok(())
 }
 
-fn read_item(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+fn read_prefix(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let (negated, text) = match text.strip_prefix(b"!") {
         Some(text) => (0x80, text),
         None => (0, text),
@@ -92,17 +92,17 @@ fn read_item(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let family = parse_u32(family).and_then(|family| u16::try_from(family).ok()).ok_or(FAULT)?;
     let bits = max_prefix(family).ok_or(FAULT)?;
     let prefix = parse_u32(prefix).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= bits).ok_or(FAULT)?;
-    let mut part = Vec::with_capacity(16);
+    let mut address_octets = Vec::with_capacity(16);
     if family == IPV4 {
-        push_ipv4(address, &mut part)?;
+        push_ipv4(address, &mut address_octets)?;
     } else {
-        push_ipv6(address, &mut part)?;
+        push_ipv6(address, &mut address_octets)?;
     }
-    let length = part.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
+    let length = address_octets.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
     out.extend_from_slice(&family.to_be_bytes());
     // The length is at most 16, so it does not overlap the negation bit.
     out.extend_from_slice(&[prefix, negated | length as u8]);
-    out.extend_from_slice(&part[..length]);
+    out.extend_from_slice(&address_octets[..length]);
     Ok(())
 }
 
@@ -112,7 +112,7 @@ fn split_at_octet(text: &[u8], octet: u8) -> Option<(&[u8], &[u8])> {
 }
 
 pub(super) fn write(octets: &[u8], out: &mut Vec<u8>) {
-    for (index, item) in items(octets).enumerate() {
+    for (index, item) in address_prefixes(octets).enumerate() {
         let space = if index > 0 { " " } else { "" };
         let negation = if item.negated { "!" } else { "" };
         let prefix = item.prefix;

@@ -26,7 +26,7 @@ const DOH_PATH: u16 = 7;
 const OHTTP: u16 = 8;
 
 /// Names of the keys 0 to 8 (RFC 9460 §14.3.2, RFC 9461 §9, RFC 9540 §8).
-const NAMES: [&str; 9] =
+const KEY_NAMES: [&str; 9] =
     ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint", "dohpath", "ohttp"];
 
 const KEY_FAULT: RdataFault = RdataFault::Special("service parameter key (write its name or keyNNNNN)");
@@ -36,10 +36,12 @@ const INCONSISTENT: RdataFault = RdataFault::Special(
     "service parameters (all keys in mandatory must be present, and no-default-alpn requires alpn)",
 );
 
+/// Returns key and value of the first parameter, and the octets after it.
 fn split_parameter(octets: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let [a, b, c, d, tail @ ..] = octets else { return None };
-    let (value, rest) = tail.split_at_checked(usize::from(u16::from_be_bytes([*c, *d])))?;
-    Some((u16::from_be_bytes([*a, *b]), value, rest))
+    let [key_high, key_low, length_high, length_low, tail @ ..] = octets else { return None };
+    let length = usize::from(u16::from_be_bytes([*length_high, *length_low]));
+    let (value, rest) = tail.split_at_checked(length)?;
+    Some((u16::from_be_bytes([*key_high, *key_low]), value, rest))
 }
 
 /// Returns the keys and values of well-formed parameters.
@@ -58,7 +60,7 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     let mut last = None;
     while !tail.is_empty() {
         let (key, value, after) = split_parameter(tail)?;
-        if last.is_some_and(|last| key <= last) || !is_value(key, value) {
+        if last.is_some_and(|last| key <= last) || !has_format_of_key(key, value) {
             return None;
         }
         last = Some(key);
@@ -69,31 +71,33 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
 
 /// Returns whether `value` has the format of `key`. For a key without a known format, any value is
 /// valid.
-fn is_value(key: u16, value: &[u8]) -> bool {
+fn has_format_of_key(key: u16, value: &[u8]) -> bool {
     let is_list_of = |size: usize| !value.is_empty() && value.len().is_multiple_of(size);
     match key {
         MANDATORY => {
             // RFC 9460 §8: the keys are strictly ascending and do not include `mandatory` itself.
-            is_list_of(2) && numbers(value).is_sorted_by(|a, b| a < b) && numbers(value).all(|key| key > 0)
+            is_list_of(2)
+                && u16_values(value).is_sorted_by(|a, b| a < b)
+                && u16_values(value).all(|key| key > 0)
         }
-        ALPN => is_alpn(value),
+        ALPN => is_valid_alpn(value),
         NO_DEFAULT_ALPN | OHTTP => value.is_empty(),
         PORT => value.len() == 2,
         IPV4_HINT => is_list_of(4),
         IPV6_HINT => is_list_of(16),
         ECH => !value.is_empty(),
-        DOH_PATH => is_doh_path(value),
+        DOH_PATH => is_valid_doh_path(value),
         _ => true,
     }
 }
 
-fn numbers(value: &[u8]) -> impl Iterator<Item = u16> + '_ {
+fn u16_values(value: &[u8]) -> impl Iterator<Item = u16> + '_ {
     value.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
 }
 
 /// RFC 9460 §7.1.1: identifiers of 1 to 255 octets, each after a length octet, to the end of the
 /// value.
-fn is_alpn(value: &[u8]) -> bool {
+fn is_valid_alpn(value: &[u8]) -> bool {
     let mut rest = value;
     while let Some((&length, tail)) = rest.split_first() {
         match tail.get(usize::from(length)..) {
@@ -105,7 +109,7 @@ fn is_alpn(value: &[u8]) -> bool {
 }
 
 /// RFC 9461 §5: a relative URI template (RFC 6570) in UTF-8 with a variable `dns`.
-fn is_doh_path(value: &[u8]) -> bool {
+fn is_valid_doh_path(value: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(value) else { return false };
     if !text.starts_with('/') {
         return false;
@@ -130,12 +134,13 @@ fn variables(expression: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(|variable| variable.split([':', '*']).next().unwrap_or(variable))
 }
 
-/// Returns whether the parameters are consistent with each other: RFC 9460 §8 for mandatory, §7.1.1
+/// Returns whether the presentation form can represent the parameters, that is, whether they are
+/// consistent with each other: RFC 9460 §8 for mandatory, §7.1.1
 /// for no-default-alpn.
-pub(super) fn has_text(octets: &[u8]) -> bool {
+pub(super) fn has_presentation_form(octets: &[u8]) -> bool {
     let has = |wanted: u16| parameters(octets).any(|(key, _)| key == wanted);
     parameters(octets).all(|(key, value)| match key {
-        MANDATORY => numbers(value).all(has),
+        MANDATORY => u16_values(value).all(has),
         NO_DEFAULT_ALPN => has(ALPN),
         _ => true,
     })
@@ -158,7 +163,7 @@ pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), R
         out.extend_from_slice(&length.to_be_bytes());
         out.extend_from_slice(&value);
     }
-    if has_text(&out[start..]) { Ok(()) } else { Err(INCONSISTENT) }
+    if has_presentation_form(&out[start..]) { Ok(()) } else { Err(INCONSISTENT) }
 }
 
 /// Reads one parameter: `key`, `key=value` or `key="value"`.
@@ -182,7 +187,7 @@ fn read_parameter<'a>(token: Token<'a>, input: &mut Input<'a, '_>) -> Result<(u1
         MANDATORY..=OHTTP if is_named => read_value(key, value, &mut octets)?,
         _ => push_unescaped(value, &mut octets).ok_or(VALUE_FAULT)?,
     }
-    if is_value(key, &octets) { Ok((key, octets)) } else { Err(VALUE_FAULT) }
+    if has_format_of_key(key, &octets) { Ok((key, octets)) } else { Err(VALUE_FAULT) }
 }
 
 /// Takes the quoted token directly after a token that ends in `=`. Returns an empty value if no
@@ -214,7 +219,7 @@ fn strip_quotes(value: &[u8]) -> Option<&[u8]> {
 /// Returns the key that `name` or `keyNNNNN` denotes, and whether it is denoted by its name. RFC
 /// 9460 §2.1: names are in lower case, and numbers have no leading zeros.
 fn key_number(name: &[u8]) -> Option<(u16, bool)> {
-    if let Some(key) = (0..).zip(NAMES).find(|(_, known)| known.as_bytes() == name).map(|(key, _)| key) {
+    if let Some(key) = (0..).zip(KEY_NAMES).find(|(_, known)| known.as_bytes() == name).map(|(key, _)| key) {
         return Some((key, true));
     }
     let digits = name.strip_prefix(b"key")?;
@@ -293,7 +298,7 @@ pub(super) fn write(octets: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_key(key: u16, out: &mut Vec<u8>) {
-    match NAMES.get(usize::from(key)) {
+    match KEY_NAMES.get(usize::from(key)) {
         Some(name) => out.extend_from_slice(name.as_bytes()),
         None => push_display(format_args!("key{key}"), out),
     }
@@ -303,13 +308,13 @@ fn write_value(key: u16, value: &[u8], out: &mut Vec<u8>) {
     let comma = |index: usize| if index > 0 { "," } else { "" };
     match key {
         MANDATORY => {
-            for (index, key) in numbers(value).enumerate() {
+            for (index, key) in u16_values(value).enumerate() {
                 out.extend_from_slice(comma(index).as_bytes());
                 write_key(key, out);
             }
         }
         ALPN => write_alpn(value, out),
-        PORT => numbers(value).for_each(|port| push_decimal(u32::from(port), out)),
+        PORT => u16_values(value).for_each(|port| push_decimal(u32::from(port), out)),
         IPV4_HINT => {
             for (index, address) in value.as_chunks::<4>().0.iter().enumerate() {
                 push_display(format_args!("{}{}", comma(index), Ipv4Addr::from(*address)), out);
@@ -344,7 +349,7 @@ fn write_alpn(value: &[u8], out: &mut Vec<u8>) {
     write_string(&list, out);
 }
 
-/// Appends a character string, with quotation marks only if it needs them.
+/// Appends a character string. It is quoted only if it contains white space or special characters.
 fn write_string(octets: &[u8], out: &mut Vec<u8>) {
     let is_plain =
         |octet: &u8| octet.is_ascii_graphic() && !matches!(octet, b'"' | b'\\' | b';' | b'(' | b')');

@@ -61,17 +61,17 @@ fn number_or_mnemonic<T: Copy + TryFrom<u32>>(text: &[u8], known: &[(&str, T)]) 
 }
 
 /// RFC 2535 §5.2: bits for the types 0 to 127, without trailing zero octets. If bit 0 is set, the
-/// map has another format.
-pub(super) fn measure_old_bitmap(rest: &[u8]) -> Option<usize> {
-    let plain = has_old_bitmap_text(rest);
+/// map has another, undefined format, and any octets are accepted.
+pub(super) fn measure_nxt_bitmap(rest: &[u8]) -> Option<usize> {
+    let plain = has_nxt_presentation_form(rest);
     (!plain || (rest.len() <= 16 && rest.last() != Some(&0))).then_some(rest.len())
 }
 
-pub(super) fn has_old_bitmap_text(octets: &[u8]) -> bool {
+pub(super) fn has_nxt_presentation_form(octets: &[u8]) -> bool {
     octets.first().is_none_or(|first| first & 0x80 == 0)
 }
 
-pub(super) fn read_old_bitmap(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+pub(super) fn read_nxt_bitmap(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let mut types = Vec::new();
     while let Some(token) = input.take_optional() {
         let rtype = Rtype::from_mnemonic(token.octets).filter(|rtype| (1..128).contains(&rtype.0));
@@ -86,8 +86,8 @@ pub(super) fn read_old_bitmap(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-pub(super) fn write_old_bitmap(octets: &[u8], out: &mut Vec<u8>) {
-    // The map has at most 16 octets, because `measure_old_bitmap` checked it.
+pub(super) fn write_nxt_bitmap(octets: &[u8], out: &mut Vec<u8>) {
+    // The map has at most 16 octets, because `measure_nxt_bitmap` checked it.
     let mut map = vec![0, octets.len() as u8];
     map.extend_from_slice(octets);
     push_types(bitmap::types(&map), out);

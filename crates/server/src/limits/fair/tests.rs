@@ -45,14 +45,14 @@ impl Worker {
             for client in clients.iter_mut() {
                 let queries = now * client.per_second / SECOND - last * client.per_second / SECOND;
                 for _ in 0..queries {
-                    let is_made = limits.online(&mut share, client.address, false, 1);
+                    let is_made = limits.admit_online(&mut share, client.address, false, 1);
                     made += usize::from(is_made);
                     client.wanted += u64::from(now >= BEGIN);
                     client.made += u64::from(is_made && now >= BEGIN);
                 }
             }
             let cost = self.cost * made as u64;
-            share.spent(cost, made);
+            share.record_work(cost, made);
             spent += if now >= BEGIN { cost } else { 0 };
             busy += cost + 20_000;
             last = now;
@@ -108,8 +108,8 @@ fn a_million_prefixes_take_a_table_of_fixed_size_and_the_online_share() {
             share.begin_at(now, false, Some(spent).filter(|_| is_over));
         }
         let client = IpAddr::from((number << 8).to_be_bytes());
-        if limits.online(&mut share, client, false, 1) {
-            share.spent(50_000, 1);
+        if limits.admit_online(&mut share, client, false, 1) {
+            share.record_work(50_000, 1);
             spent += 50_000;
         }
     }
@@ -182,9 +182,9 @@ fn time_that_wraps_around_owes_nothing() {
     for micros in [1 << 39, (1 << 40) - 4_000_000, 1 << 40] {
         let mut share = super::FairShare::new([7; 16]);
         assert!(share.take(client, false, 1_000));
-        (share.classes[0].time, share.last_division) = (micros * 1_000, 0);
-        share.divide(2 * super::PERIOD_NS, 1_000_000, 1);
-        assert_eq!(share.classes[0].active, 1, "{micros}");
+        (share.classes[0].virtual_time, share.last_division) = (micros * 1_000, 0);
+        share.divide(2 * super::DIVISION_INTERVAL_NS, 1_000_000, 1);
+        assert_eq!(share.classes[0].active_prefixes, 1, "{micros}");
         assert!(share.take(client, false, 1_000));
     }
 }

@@ -31,7 +31,7 @@ struct Episode {
     network: Network,
     start: u64,
     /// Time of the last rate-limited response.
-    last: u64,
+    last_limited: u64,
     /// Whether the start was logged. The end is logged only in this case.
     is_start_logged: bool,
 }
@@ -39,7 +39,7 @@ struct Episode {
 impl Episode {
     /// Whether rate limiting has ended, or the clock was set back.
     const fn has_ended(&self, now: u64) -> bool {
-        now.saturating_sub(self.last) >= QUIET_SECONDS || is_set_back(now, self.last)
+        now.saturating_sub(self.last_limited) >= QUIET_SECONDS || is_set_back(now, self.last_limited)
     }
 }
 
@@ -62,10 +62,10 @@ impl LimitedNetworks {
             if others >= NETWORKS_MAX {
                 return None;
             }
-            episodes.push(Episode { network, start: now, last: now, is_start_logged: false });
+            episodes.push(Episode { network, start: now, last_limited: now, is_start_logged: false });
         }
         let episode = episodes.iter_mut().find(|episode| episode.network == network)?;
-        episode.last = now;
+        episode.last_limited = now;
         if episode.is_start_logged || self.interval.may_log(now).is_none() {
             return None;
         }
@@ -80,8 +80,8 @@ impl LimitedNetworks {
         episodes.retain(|episode| episode.is_start_logged || !episode.has_ended(now));
         let index = episodes.iter().position(|episode| episode.has_ended(now))?;
         self.interval.may_log(now)?;
-        let Episode { network, start, last, .. } = episodes.swap_remove(index);
-        Some((network, last.saturating_sub(start)))
+        let Episode { network, start, last_limited, .. } = episodes.swap_remove(index);
+        Some((network, last_limited.saturating_sub(start)))
     }
 }
 

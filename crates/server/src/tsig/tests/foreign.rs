@@ -21,9 +21,9 @@ fn verify_answer(
     request: &[u8],
     answer: &[u8],
 ) -> Result<CheckedMessage, ResponseTsigError> {
-    let record = Record::find(request).unwrap().unwrap();
+    let record = TsigRecord::find(request).unwrap().unwrap();
     let mut verifier = sign_request(key, &mut request.to_vec(), record.time);
-    verifier.follow(record.mac);
+    verifier.continue_after(record.mac);
     verifier.verify(answer, record.time)
 }
 
@@ -37,10 +37,10 @@ fn requests_and_answers_of_bind_and_knot_are_verified() {
     ];
     for (who, algorithm) in cases {
         let (request, answer) = vector(who);
-        let record = Record::find(&request).unwrap().unwrap();
+        let record = TsigRecord::find(&request).unwrap().unwrap();
         let keys = transfer_key(algorithm);
         let verified = keys.verify(&request, record.time).unwrap().unwrap();
-        assert_eq!(verified.octets(), record.at, "{who}");
+        assert_eq!(verified.octets(), record.offset, "{who}");
         match (who, verify_answer(verified.key(), &request, &answer)) {
             // named is configured to accept only full MACs for the key. It signs its rejection.
             ("dig-named-sha256-160", outcome) => {
@@ -62,8 +62,8 @@ fn requests_are_signed_as_bind_and_knot_sign_them() {
         [("kdig-knotd-sha512", TsigAlgorithm::HmacSha512), ("dig-sha384", TsigAlgorithm::HmacSha384)]
     {
         let (request, _) = vector(who);
-        let record = Record::find(&request).unwrap().unwrap();
-        let mut ours = request[..record.at].to_vec();
+        let record = TsigRecord::find(&request).unwrap().unwrap();
+        let mut ours = request[..record.offset].to_vec();
         ours[11] -= 1;
         let keys = transfer_key(algorithm);
         sign_request(keys.find(&record.key).unwrap(), &mut ours, record.time);

@@ -6,8 +6,8 @@ use data_encoding::HEXUPPER;
 use proptest::prelude::*;
 
 use super::*;
-use crate::freed::{assert_wiped, freed_by, octets_of};
-use crate::p256::{ORDER, multiply_base, without_lanes};
+use crate::freed::{assert_wiped, memory_freed_by, octets_of};
+use crate::p256::{ORDER, multiply_base, with_portable_arithmetic};
 use crate::{Algorithm, BadSignature, PrivateKey, PublicKey, sign_batch};
 
 const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
@@ -72,9 +72,9 @@ fn extra_input_makes_other_nonces() {
 /// With the same additional input, batches of every size have the same signatures as the scalar
 /// code, octet for octet.
 #[test]
-fn all_arithmetics_sign_alike() {
+fn batches_sign_alike_with_and_without_lanes() {
     let key = BatchKey::new(&octets(KEY)).unwrap();
-    let messages: Vec<[u8; 2]> = (0..40).map(|place| [place, 1]).collect();
+    let messages: Vec<[u8; 2]> = (0..40).map(|index| [index, 1]).collect();
     let messages: Vec<&[u8]> = messages.iter().map(|message| &message[..]).collect();
     for size in 1..=messages.len() {
         let sign = || {
@@ -83,7 +83,7 @@ fn all_arithmetics_sign_alike() {
             key.sign_with(messages, &vec![&[9; 32][..]; size], &mut workspace, &mut out).unwrap();
             out
         };
-        assert_eq!(sign(), without_lanes(sign));
+        assert_eq!(sign(), with_portable_arithmetic(sign));
     }
 }
 
@@ -93,7 +93,7 @@ fn signatures_are_random() {
     let key = private(&octets(KEY));
     let mut out = Vec::new();
     sign_batch(&key, &[&b"sample"[..]; 64], &mut out).unwrap();
-    let mut all: Vec<_> = out.chunks_exact(OCTETS).map(|signature| &signature[..32]).collect();
+    let mut all: Vec<_> = out.chunks_exact(SIGNATURE_OCTETS).map(|signature| &signature[..32]).collect();
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 64);
@@ -122,17 +122,17 @@ fn other_curves_have_no_batch_key() {
 }
 
 fn scalars() -> impl Strategy<Value = [u8; 32]> {
-    let mut greatest = ORDER;
-    greatest[31] -= 1;
-    let mut least = [0; 32];
-    least[31] = 1;
+    let mut largest = ORDER;
+    largest[31] -= 1;
+    let mut smallest = [0; 32];
+    smallest[31] = 1;
     let random =
         any::<[u8; 32]>().prop_filter("not below the order", |octets| *octets < ORDER && *octets != [0; 32]);
-    prop_oneof![8 => random, 1 => Just(least), 1 => Just(greatest)]
+    prop_oneof![8 => random, 1 => Just(smallest), 1 => Just(largest)]
 }
 
 proptest! {
-    #![proptest_config(crate::rfc_tests::seeded(9))]
+    #![proptest_config(crate::rfc_tests::seeded_config(9))]
 
     #[test]
     fn every_signature_is_good_for_the_library(
@@ -144,9 +144,9 @@ proptest! {
         let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
         let mut out = vec![5, 6];
         sign_batch(&key, &messages, &mut out).unwrap();
-        prop_assert_eq!(out.len(), 2 + messages.len() * OCTETS);
+        prop_assert_eq!(out.len(), 2 + messages.len() * SIGNATURE_OCTETS);
         prop_assert_eq!(&out[..2], &[5, 6]);
-        for (message, signature) in messages.iter().zip(out[2..].chunks_exact(OCTETS)) {
+        for (message, signature) in messages.iter().zip(out[2..].chunks_exact(SIGNATURE_OCTETS)) {
             prop_assert_eq!(public.verify(message, signature), Ok(()));
             prop_assert_eq!(public.verify(&[message, &b"."[..]].concat(), signature), Err(BadSignature));
         }
@@ -154,7 +154,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_secret_is_left_of_signatures() {
+fn signing_wipes_its_secrets() {
     let key = BatchKey::new(&octets(KEY)).unwrap();
     let messages: Vec<Vec<u8>> = (0..20_u8).map(|octet| vec![octet; 40]).collect();
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
@@ -164,9 +164,9 @@ fn nothing_secret_is_left_of_signatures() {
         let nonce = nonce_of_digest(&key.0, Scalar::from_octets_reduced(&sha256(message)), &[]).unwrap();
         secrets.push(("a nonce".to_owned(), octets_of(&*nonce)));
         secrets.push(("a nonce in octets".to_owned(), nonce.to_octets().to_vec()));
-        let mut inverse = [ScalarForm::new(*nonce)];
+        let mut inverse = [MontgomeryScalar::new(*nonce)];
         secrets.push(("a nonce in Montgomery form".to_owned(), octets_of(&inverse[0])));
-        ScalarForm::invert_all(&mut inverse);
+        MontgomeryScalar::invert_all(&mut inverse);
         secrets.push(("an inverse of a nonce".to_owned(), octets_of(&inverse[0])));
         secrets.extend(multiply_base(&nonce).secrets());
     }
@@ -174,6 +174,6 @@ fn nothing_secret_is_left_of_signatures() {
         let mut out = Vec::new();
         key.sign_with(&messages, &extra, &mut SecretWorkspace::default(), &mut out).unwrap();
     };
-    assert_wiped(&freed_by(|| without_lanes(sign)), &secrets);
-    assert_wiped(&freed_by(sign), &secrets);
+    assert_wiped(&memory_freed_by(|| with_portable_arithmetic(sign)), &secrets);
+    assert_wiped(&memory_freed_by(sign), &secrets);
 }

@@ -11,15 +11,16 @@ use crate::{NameRef, name};
 use std::net::Ipv6Addr;
 
 /// Number of bits of an address; also the maximum prefix length.
-const BITS: u8 = 128;
+const ADDRESS_BITS: u8 = 128;
 
-/// Returns the length of the address suffix after a prefix of `prefix` bits, in octets.
+/// Returns the length of the address suffix after a prefix of `prefix` bits, in octets, or `None`
+/// if `prefix` is above 128.
 fn suffix_length(prefix: u8) -> Option<usize> {
-    16usize.checked_sub(usize::from(prefix / 8)).filter(|_| prefix <= BITS)
+    16usize.checked_sub(usize::from(prefix / 8)).filter(|_| prefix <= ADDRESS_BITS)
 }
 
 /// Returns the mask of the bits that belong to the suffix in its first octet.
-const fn first_mask(prefix: u8) -> u8 {
+const fn first_octet_mask(prefix: u8) -> u8 {
     0xff >> (prefix % 8)
 }
 
@@ -40,9 +41,9 @@ pub(in crate::rdata) fn name_start(octets: &[u8]) -> Option<usize> {
 }
 
 /// Pad bits are zero (RFC 2874 §3.1). The presentation form cannot represent nonzero pad bits.
-pub(super) fn has_text(octets: &[u8]) -> bool {
+pub(super) fn has_presentation_form(octets: &[u8]) -> bool {
     match octets {
-        [prefix, first, ..] if *prefix < BITS => first & !first_mask(*prefix) == 0,
+        [prefix, first, ..] if *prefix < ADDRESS_BITS => first & !first_octet_mask(*prefix) == 0,
         _ => true,
     }
 }
@@ -55,12 +56,12 @@ pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), R
     let next = input.take_optional();
     out.push(prefix);
     // RFC 2874 §3.2: the address may be omitted if the prefix length is 128.
-    if prefix < BITS || next.is_some() {
+    if prefix < ADDRESS_BITS || next.is_some() {
         let mut address = Vec::with_capacity(16);
         push_ipv6(token.octets, &mut address)?;
         let suffix = address.get_mut(16 - length..).unwrap_or_default();
         if let Some(first) = suffix.first_mut() {
-            *first &= first_mask(prefix);
+            *first &= first_octet_mask(prefix);
         }
         out.extend_from_slice(suffix);
         match (prefix, next) {
@@ -77,7 +78,7 @@ pub(super) fn write(octets: &[u8], out: &mut Vec<u8>) {
     let (Some(&prefix), Some(start)) = (octets.first(), name_start(octets)) else { return };
     let (Some(suffix), Some(name)) = (octets.get(1..start), octets.get(start..)) else { return };
     push_decimal(u32::from(prefix), out);
-    if prefix < BITS {
+    if prefix < ADDRESS_BITS {
         let mut address = [0; 16];
         for (slot, octet) in address.iter_mut().rev().zip(suffix.iter().rev()) {
             *slot = *octet;
@@ -86,6 +87,6 @@ pub(super) fn write(octets: &[u8], out: &mut Vec<u8>) {
     }
     if prefix > 0 {
         out.push(b' ');
-        push_name(NameRef::from_checked(name), out);
+        push_name(NameRef::from_wire_unchecked(name), out);
     }
 }
