@@ -5,7 +5,8 @@
 //! writes its response to a buffer, or returns a stream of messages. [`bind()`] opens the sockets
 //! of one address. [`udp::serve`] answers datagrams (RFC 1035 section 4.2.1). [`tcp::serve`] and
 //! [`tcp::serve_tls`] answer length-prefixed messages (RFC 7766, RFC 7858). [`client`] sends
-//! queries: in batches of datagrams, in single datagrams, and over connections.
+//! queries: in batches of datagrams, in single datagrams, and over connections. [`namespace`] opens
+//! network namespaces and TUN devices for experiments.
 //!
 //! To add a transport, add a module that passes messages to a [`Handler`], as [`tcp`] does.
 //! `answer()` does not change. The server needs a variant of its `Transport` and a listener, and
@@ -21,6 +22,7 @@ mod handler;
 mod heartbeat;
 mod map;
 mod memory;
+pub mod namespace;
 mod sys;
 pub mod tcp;
 #[cfg(test)]
@@ -35,5 +37,5 @@ pub use heartbeat::{Heartbeat, Heartbeats};
 pub use map::{Map, keep_little_free_memory, release_free_memory};
 pub use memory::memory_limit;
 pub use sys::{
-    BATCH, ChildUsage, ReceiveBatch, SendBatch, pin_current_thread, send_inherited, wait_with_usage,
+    BATCH, ChildUsage, Poll, ReceiveBatch, SendBatch, pin_current_thread, send_inherited, wait_with_usage,
 };

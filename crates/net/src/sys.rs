@@ -1,7 +1,7 @@
 //! System calls that the standard library lacks: datagrams in batches, socket options, CPU pinning,
-//! and the resource usage of an ended process.
+//! the resource usage of an ended process, and network namespaces.
 //!
-//! Every `unsafe` block of this crate is here, in `map` or in `memory`. The batch types own the
+//! Every `unsafe` block of this crate is here, in `sys::namespace`, in `map` or in `memory`. The batch types own the
 //! arrays that the kernel reads and writes. Their pointers are taken again before each call, so no
 //! pointer outlives a borrow.
 
@@ -15,6 +15,8 @@ use std::ptr;
 use std::time::Duration;
 
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
+
+pub(crate) mod namespace;
 
 /// Number of datagrams in one batch: the maximum that one system call receives or sends.
 pub const BATCH: usize = 64;
@@ -516,16 +518,19 @@ pub(crate) fn can_segment(socket: &impl AsFd) -> bool {
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
 }
 
-/// Waits for several sockets together, with an array that is allocated once.
+/// Waits for several sockets or devices together, with an array that is allocated once.
 #[derive(Default)]
-pub(crate) struct Poll {
+pub struct Poll {
     entries: Vec<libc::pollfd>,
 }
 
 impl Poll {
     /// Waits until one of `sockets` has something to receive, for at most `limit`. A signal ends
     /// the wait.
-    pub(crate) fn wait_readable<'a>(
+    ///
+    /// # Errors
+    /// Errors of ppoll(2).
+    pub fn wait_readable<'a>(
         &mut self,
         sockets: impl Iterator<Item = BorrowedFd<'a>>,
         limit: Duration,
@@ -558,7 +563,7 @@ impl Poll {
     }
 
     /// The indexes of the sockets of the last wait that have a datagram or an error.
-    pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
+    pub fn ready(&self) -> impl Iterator<Item = usize> {
         self.entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0).map(|(place, _)| place)
     }
 }

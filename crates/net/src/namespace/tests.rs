@@ -1,0 +1,93 @@
+use std::net::{SocketAddr, UdpSocket};
+
+use super::*;
+
+/// Returns a namespace with a TUN device, or records a skip.
+fn namespace_or_skip() -> Option<(NetworkNamespace, Tun)> {
+    let opened = NetworkNamespace::new().and_then(|namespace| {
+        let tun = namespace.open_tun(1500)?;
+        Ok((namespace, tun))
+    });
+    match opened {
+        Err(error) if error.is_unavailable() => {
+            nonesuch_testing::skip("network namespaces or TUN devices cannot be used");
+            None
+        }
+        opened => Some(opened.expect("a namespace")),
+    }
+}
+
+/// The names of the interfaces that the calling thread sees.
+fn interfaces() -> Vec<String> {
+    let table = fs::read_to_string("/proc/thread-self/net/dev").expect("readable");
+    let names = table.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
+    names.collect()
+}
+
+#[test]
+fn an_interface_is_only_in_its_namespace() {
+    let before = interfaces();
+    let Some((namespace, _tun)) = namespace_or_skip() else { return };
+    assert_eq!(namespace.run(interfaces).expect("run"), ["lo", "path0"]);
+    assert_eq!(interfaces(), before);
+}
+
+#[test]
+fn a_datagram_of_a_program_is_received_from_the_device() {
+    let Some((namespace, tun)) = namespace_or_skip() else { return };
+    for (own, peer, route) in [
+        ("192.0.2.1", "198.51.100.7:53", "198.51.100.0"),
+        ("2001:db8::1", "[2001:db8:7::7]:53", "2001:db8:7::"),
+    ] {
+        let (own, route): (IpAddr, IpAddr) = (own.parse().expect("own"), route.parse().expect("route"));
+        let (prefix, network) = if own.is_ipv4() { (32, 24) } else { (128, 48) };
+        namespace.add_address(tun.interface(), own, prefix).expect("an address");
+        namespace.add_route(tun.interface(), route, network).expect("a route");
+        let again = namespace.add_address(tun.interface(), own, prefix).expect_err("exists");
+        assert!(
+            matches!(&again, NamespaceError::Configure { source, .. } if source.raw_os_error() == Some(libc::EEXIST))
+        );
+
+        let peer: SocketAddr = peer.parse().expect("an address");
+        let send = || UdpSocket::bind((own, 0))?.send_to(b"hello", peer);
+        assert_eq!(namespace.run(send).expect("run").expect("sent"), 5);
+        let mut packet = [0; 100];
+        let length = tun.receive(&mut packet).expect("received").expect("a packet");
+        assert_eq!(length, 5 + 8 + if own.is_ipv4() { 20 } else { 40 });
+        assert!(packet[..length].ends_with(b"hello"));
+        assert_eq!(tun.receive(&mut packet).expect("received"), None);
+    }
+}
+
+#[test]
+fn loopback_is_up_and_ports_are_free() {
+    let Some((namespace, _tun)) = namespace_or_skip() else { return };
+    let first = namespace.run(|| UdpSocket::bind("127.0.0.1:53")).expect("run").expect("free");
+    let (other, _) = namespace_or_skip().expect("as before");
+    let second = other.run(|| UdpSocket::bind("127.0.0.1:53")).expect("run").expect("free");
+    second.connect("127.0.0.1:53").expect("connected");
+    first.set_nonblocking(true).expect("set");
+    second.send(b"to itself").expect("sent");
+    let mut octets = [0; 20];
+    assert_eq!(second.recv(&mut octets).expect("received"), 9);
+    let nothing = first.recv(&mut octets).expect_err("the other namespace");
+    assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_panic_in_a_namespace_is_passed_on() {
+    let Some((namespace, _tun)) = namespace_or_skip() else { return };
+    let caught = std::panic::catch_unwind(|| namespace.run(|| panic!("in the namespace")));
+    let panic = caught.expect_err("a panic");
+    assert_eq!(panic.downcast_ref(), Some(&"in the namespace"));
+}
+
+#[test]
+fn a_program_in_a_user_namespace_is_root_there() {
+    let mut command = Command::new("id");
+    in_user_namespace(command.arg("-u"));
+    match command.output() {
+        Ok(output) => assert_eq!(output.stdout, b"0\n"),
+        Err(_) => nonesuch_testing::skip("user namespaces cannot be used"),
+    }
+}
