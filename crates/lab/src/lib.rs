@@ -10,6 +10,7 @@
 mod data;
 pub mod experiment;
 pub mod generate;
+pub mod link;
 pub mod load;
 mod machine;
 pub mod measure;

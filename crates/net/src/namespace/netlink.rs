@@ -12,6 +12,8 @@ const HEADER: usize = 16;
 const ACKNOWLEDGEMENT: usize = 4096;
 /// Attribute of `IFLA_AF_SPEC` for IPv6: how link-local addresses are generated.
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
+/// A request that fails if the object exists.
+const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 /// The interface generates no link-local address, and so sends no router solicitations either.
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 
@@ -120,33 +122,37 @@ impl Netlink {
         self.request(Request::new(libc::RTM_NEWLINK, 0, &interface_structure(index, up)))
     }
 
-    /// Adds an address with a network of `prefix` bits, which is usable at once: nothing looks for
-    /// duplicates.
+    /// Adds an address with a network of `prefix` bits, which gets packets at once: nothing looks
+    /// for duplicates.
     pub(super) fn add_address(&self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         let (flags, scope) = (libc::IFA_F_NODAD as u8, libc::RT_SCOPE_UNIVERSE);
         let mut structure = vec![family(address), prefix, flags, scope];
         structure.extend_from_slice(&index.to_ne_bytes());
         let octets = octets_of(address);
-        let request = Request::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &structure)
+        let request = Request::new(libc::RTM_NEWADDR, CREATE, &structure)
             .with(libc::IFA_LOCAL, &octets)
             .with(libc::IFA_ADDRESS, &octets);
-        self.request(request)
+        self.request(request)?;
+        // Linux adds the route that delivers packets to an IPv6 address in a work queue, possibly
+        // after the first packet. This route has another metric, so that both can exist.
+        let local = [libc::RT_TABLE_LOCAL, libc::RTPROT_STATIC, libc::RT_SCOPE_HOST, libc::RTN_LOCAL];
+        if address.is_ipv6() { self.request(route(index, address, 128, local)) } else { Ok(()) }
     }
 
     /// Adds a route to a network of `prefix` bits through an interface.
     pub(super) fn add_route(&self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         let scope = if address.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
-        let structure = [
-            [family(address), prefix, 0, 0],
-            [libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST],
-            [0; 4],
-        ];
-        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let request = Request::new(libc::RTM_NEWROUTE, flags, structure.as_flattened())
-            .with(libc::RTA_DST, &octets_of(address))
-            .with(libc::RTA_OIF, &index.to_ne_bytes());
-        self.request(request)
+        let kind = [libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
+        self.request(route(index, address, prefix, kind))
     }
+}
+
+/// Returns the request for a new route: `kind` is its table, its origin, its scope and its type.
+fn route(index: u32, address: IpAddr, prefix: u8, kind: [u8; 4]) -> Request {
+    let structure = [[family(address), prefix, 0, 0], kind, [0; 4]];
+    Request::new(libc::RTM_NEWROUTE, CREATE, structure.as_flattened())
+        .with(libc::RTA_DST, &octets_of(address))
+        .with(libc::RTA_OIF, &index.to_ne_bytes())
 }
 
 /// Reads an acknowledgement: a message of type NLMSG_ERROR with a negative error number, or 0 for

@@ -1,4 +1,5 @@
 use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use super::*;
 
@@ -89,5 +90,39 @@ fn a_program_in_a_user_namespace_is_root_there() {
     match command.output() {
         Ok(output) => assert_eq!(output.stdout, b"0\n"),
         Err(_) => nonesuch_testing::skip("user namespaces cannot be used"),
+    }
+}
+
+/// Swaps sender and receiver of a UDP packet without options. The checksums stay correct.
+fn turn(packet: &mut [u8]) {
+    let (addresses, size) = if packet[0] >> 4 == 4 { (12, 4) } else { (8, 16) };
+    for (start, size) in [(addresses, size), (addresses + 2 * size, 2)] {
+        let (first, second) = packet[start..start + 2 * size].split_at_mut(size);
+        first.swap_with_slice(second);
+    }
+}
+
+#[test]
+fn an_address_gets_packets_as_soon_as_it_is_added() {
+    let Some((namespace, tun)) = namespace_or_skip() else { return };
+    for number in 1..100_u8 {
+        for (own, peer) in [
+            (IpAddr::from([10, 0, number, 1]), IpAddr::from([10, 0, number, 2])),
+            (
+                IpAddr::from([0x2001, 0xdb8, number.into(), 0, 0, 0, 0, 1]),
+                IpAddr::from([0x2001, 0xdb8, number.into(), 0, 0, 0, 0, 2]),
+            ),
+        ] {
+            let prefix = if own.is_ipv4() { 24 } else { 64 };
+            namespace.add_address(tun.interface(), own, prefix).expect("an address");
+            let socket = namespace.run(|| UdpSocket::bind((own, 0))).expect("run").expect("bound");
+            socket.set_read_timeout(Some(Duration::from_secs(5))).expect("set");
+            socket.send_to(b"hello", (peer, 53)).expect("sent");
+            let mut packet = [0; 100];
+            let length = tun.receive(&mut packet).expect("received").expect("a packet");
+            turn(&mut packet[..length]);
+            tun.send(&packet[..length]).expect("sent");
+            assert_eq!(socket.recv_from(&mut packet).expect("received"), (5, (peer, 53).into()));
+        }
     }
 }
