@@ -22,7 +22,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::{Child, Command};
 use std::thread::{self, JoinHandle};
 
-use nonesuch_net::namespace::{Interface, NamespaceError, NetworkNamespace};
+use nonesuch_net::namespace::{Interface, NamespaceError, NetworkNamespace, Tun};
 
 pub use error::LinkError;
 use forward::{Forwarder, SharedCounters};
@@ -164,11 +164,21 @@ impl Link {
         self.counters.get()
     }
 
+    /// Returns the number of packets of both directions that the kernel has dropped because the
+    /// link was too slow for the load. They are in no other number. If it is not 0, the path did not
+    /// have the properties of its options.
+    ///
+    /// # Errors
+    /// [`LinkError::Namespace`] if the system does not provide the number.
+    pub fn overruns(&self) -> Result<u64, LinkError> {
+        Ok(self.client.namespace.dropped_packets()? + self.server.namespace.dropped_packets()?)
+    }
+
     /// Ends the path and returns the numbers of packets. Packets on the way are lost.
     ///
     /// # Errors
-    /// [`LinkError::Forward`] if packets were not forwarded up to this call, for example because a
-    /// program has brought an interface down.
+    /// [`LinkError::Forward`] if a device could not be read, so that packets were not forwarded up to
+    /// this call.
     pub fn close(mut self) -> Result<LinkCounters, LinkError> {
         self.forwarding.take().map_or(Ok(()), Forwarding::end)?;
         Ok(self.counters())
@@ -191,10 +201,7 @@ pub struct Side {
 }
 
 impl Side {
-    fn new(
-        addresses: (Ipv4Addr, Ipv6Addr),
-        mtu: u16,
-    ) -> Result<(Self, nonesuch_net::namespace::Tun), NamespaceError> {
+    fn new(addresses: (Ipv4Addr, Ipv6Addr), mtu: u16) -> Result<(Self, Tun), NamespaceError> {
         let namespace = NetworkNamespace::new()?;
         let tun = namespace.open_tun(mtu)?;
         let interface = tun.interface();

@@ -111,6 +111,29 @@ impl NetworkNamespace {
         let configure = |source| NamespaceError::Configure { what: "a route", source };
         self.run(|| Netlink::open()?.add_route(interface.0, address, prefix))?.map_err(configure)
     }
+
+    /// Returns the number of packets that the kernel has dropped because the TUN device of this
+    /// namespace was not read in time.
+    ///
+    /// # Errors
+    /// [`NamespaceError::Configure`] if the namespace has no TUN device, and the errors of
+    /// [`run`](Self::run).
+    pub fn dropped_packets(&self) -> Result<u64, NamespaceError> {
+        let dropped = || {
+            let table = fs::read_to_string("/proc/thread-self/net/dev")?;
+            dropped_in(&table).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        };
+        let error = |source| NamespaceError::Configure { what: "a TUN interface", source };
+        self.run(dropped)?.map_err(error)
+    }
+}
+
+/// Reads the number of dropped packets from `/proc/net/dev` (proc_pid_net(5)): the fourth of the
+/// eight numbers for sending, which follow eight numbers for receiving.
+fn dropped_in(table: &str) -> Option<u64> {
+    let mut lines = table.lines().filter_map(|line| line.split_once(':'));
+    let (_, numbers) = lines.find(|(name, _)| Ok(name.trim()) == INTERFACE.to_str())?;
+    numbers.split_ascii_whitespace().nth(8 + 3)?.parse().ok()
 }
 
 /// Creates the interface of a TUN device in the namespace of the calling thread.

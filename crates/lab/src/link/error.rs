@@ -37,8 +37,8 @@ pub enum LinkError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Packets are no longer forwarded.
-    #[error("packets are not forwarded any more: {source}; leave the interface path0 up")]
+    /// A device could not be read.
+    #[error("cannot forward packets between the network namespaces: {source}; create a new link")]
     Forward {
         /// The error of the system.
         source: io::Error,

@@ -61,6 +61,7 @@ fn datagrams_cross_the_link_in_both_directions() {
             exchange(&from, &to, &[number; 100]);
         }
     }
+    assert_eq!(link.overruns().expect("a number"), 0);
     let expected = PathCounters { sent: 200, delivered: 200, ..PathCounters::default() };
     let counters = link.close().expect("counters");
     assert_eq!(counters, LinkCounters { forward: expected, backward: expected, rejected: 0 });

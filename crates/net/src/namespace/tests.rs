@@ -93,6 +93,20 @@ fn a_program_in_a_user_namespace_is_root_there() {
     }
 }
 
+#[test]
+fn packets_beyond_the_queue_of_the_device_are_counted() {
+    let Some((namespace, tun)) = namespace_or_skip() else { return };
+    let own = IpAddr::from([192, 0, 2, 1]);
+    namespace.add_address(tun.interface(), own, 24).expect("an address");
+    let socket = namespace.run(|| UdpSocket::bind((own, 0))).expect("run").expect("bound");
+    for _ in 0..TUN_QUEUE + 100 {
+        socket.send_to(b"hello", "192.0.2.2:53").expect("sent");
+    }
+    let received = std::iter::from_fn(|| tun.receive(&mut [0; 100]).expect("received")).count() as u64;
+    let dropped = namespace.dropped_packets().expect("a number");
+    assert_eq!((received, dropped), (u64::from(TUN_QUEUE), 100));
+}
+
 /// Swaps sender and receiver of a UDP packet without options. The checksums stay correct.
 fn turn(packet: &mut [u8]) {
     let (addresses, size) = if packet[0] >> 4 == 4 { (12, 4) } else { (8, 16) };
