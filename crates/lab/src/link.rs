@@ -7,8 +7,8 @@
 //! number of the packet. This works on kernels without netem, and without the program `ip`.
 //!
 //! A link requires the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN, or a user namespace
-//! ([`nonesuch_net::namespace`]), and access to `/dev/net/tun`. The namespaces of the machine, their
-//! interfaces and routes do not change. The link disappears with its process.
+//! ([`nonesuch_net::namespace`]), and access to `/dev/net/tun`. The namespaces of the machine,
+//! their interfaces and routes do not change. The link disappears with its process.
 
 mod error;
 mod forward;
@@ -74,7 +74,8 @@ pub struct LinkCounters {
     pub forward: PathCounters,
     /// The direction from the server to the client.
     pub backward: PathCounters,
-    /// Packets that an interface rejected, because it is down or the packet is malformed.
+    /// Delivered packets and ICMP errors that an interface rejected, because it is down or the
+    /// packet is malformed.
     pub rejected: u64,
 }
 
@@ -107,9 +108,9 @@ impl Link {
     /// Creates both namespaces and starts to forward packets between them.
     ///
     /// # Errors
-    /// [`LinkError::Options`] if an option is out of range, [`LinkError::Namespace`] if this user or
-    /// this system has no network namespaces or TUN devices, and [`LinkError::Start`] if there is no
-    /// thread.
+    /// [`LinkError::Options`] if an option is out of range, [`LinkError::Namespace`] if this user
+    /// or this system has no network namespaces or TUN devices, and [`LinkError::Start`] if there
+    /// is no thread.
     pub fn new(options: LinkOptions) -> Result<Self, LinkError> {
         let LinkOptions { forward, backward, seed } = options;
         let paths = [
@@ -165,8 +166,8 @@ impl Link {
     }
 
     /// Returns the number of packets of both directions that the kernel has dropped because the
-    /// link was too slow for the load. They are in no other number. If it is not 0, the path did not
-    /// have the properties of its options.
+    /// link was too slow for the load. They are in no other number. If it is not 0, the path did
+    /// not have the properties of its options.
     ///
     /// # Errors
     /// [`LinkError::Namespace`] if the system does not provide the number.
@@ -177,8 +178,8 @@ impl Link {
     /// Ends the path and returns the numbers of packets. Packets on the way are lost.
     ///
     /// # Errors
-    /// [`LinkError::Forward`] if a device could not be read, so that packets were not forwarded up to
-    /// this call.
+    /// [`LinkError::Forward`] if a device could not be read, so that packets were not forwarded up
+    /// to this call.
     pub fn close(mut self) -> Result<LinkCounters, LinkError> {
         self.forwarding.take().map_or(Ok(()), Forwarding::end)?;
         Ok(self.counters())
@@ -205,7 +206,7 @@ impl Side {
         let namespace = NetworkNamespace::new()?;
         let tun = namespace.open_tun(mtu)?;
         let interface = tun.interface();
-        // The networks of these addresses have the other side and the router that sends ICMP errors.
+        // These networks contain the other side and the router that sends ICMP errors.
         namespace.add_address(interface, addresses.0.into(), 24)?;
         namespace.add_address(interface, addresses.1.into(), 64)?;
         Ok((Self { namespace, interface, addresses }, tun))
@@ -223,8 +224,8 @@ impl Side {
         self.addresses.1
     }
 
-    /// Runs `action` on a new thread at this side and waits for its end. Sockets that `action` opens
-    /// stay at this side and can be returned. Threads that it starts run at this side, too.
+    /// Runs `action` on a new thread at this side and waits for its end. Sockets that `action`
+    /// opens stay at this side and can be returned. Threads that it starts run at this side, too.
     ///
     /// # Errors
     /// [`LinkError::Namespace`] if there is no thread, or if the system does not permit it to enter

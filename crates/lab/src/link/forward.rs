@@ -52,7 +52,7 @@ impl Forwarder {
         let mut packets: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut rejected = 0;
         loop {
-            self.receive(start.elapsed(), &mut buffer, &mut packets)?;
+            self.receive(start, &mut buffer, &mut packets)?;
             self.collect(start.elapsed(), &mut packets);
             // The counters include a packet before a program can notice its arrival.
             self.publish(rejected);
@@ -69,13 +69,15 @@ impl Forwarder {
     /// Passes waiting packets to the paths, and collects their ICMP errors.
     fn receive(
         &mut self,
-        now: Duration,
+        start: Instant,
         buffer: &mut [u8],
         packets: &mut Vec<(usize, Vec<u8>)>,
     ) -> io::Result<()> {
         for (end, (device, path)) in self.ends.iter().zip(&mut self.paths).enumerate() {
             for _ in 0..BATCH {
                 let Some(length) = device.receive(buffer)? else { break };
+                // After the program has sent the packet: it never takes less than the delay.
+                let now = start.elapsed();
                 let error = path.send(now, buffer.get(..length).unwrap_or_default());
                 packets.extend(error.map(|error| (end, error)));
             }
