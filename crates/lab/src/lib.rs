@@ -19,3 +19,4 @@ pub mod process;
 mod published;
 pub mod report;
 mod statistics;
+pub mod tree;

@@ -1,0 +1,273 @@
+//! Signed local DNS trees: a root, top-level domains and zones below, with planted faults.
+//!
+//! A [`Description`] and a seed determine a tree. Keys and signatures are the same in each run,
+//! except the signatures of ECDSA and Falcon-512, which are randomised. A tree has the zones, the
+//! address of the server of each zone on a loopback address, root hints, trust anchors in the forms
+//! of several resolvers, and for each fault the questions that show it with the result that a
+//! validator should report ([`Tree::expectations`]).
+//!
+//! The private keys of a tree are derived from the seed and are no secrets.
+//!
+//! ```
+//! use nonesuch_lab::tree::{AnchorForm, Description, Fault, PlantedFault, Tree, ZoneDescription};
+//!
+//! let mut broken = ZoneDescription::new("broken.example.");
+//! broken.faults = vec![PlantedFault::new(Fault::ExpiredSignature)];
+//! let zones = vec![ZoneDescription::new("."), ZoneDescription::new("example."), broken];
+//! let tree = Tree::build(&Description { zones, ..Description::default() }, 1, 1_767_225_600)?;
+//! assert_eq!(tree.zones.len(), 3);
+//! assert!(tree.anchors(AnchorForm::Ds).starts_with(". 3600 IN DS "));
+//! # Ok::<(), nonesuch_lab::tree::TreeError>(())
+//! ```
+
+mod anchors;
+mod data;
+mod description;
+mod error;
+mod expected;
+mod fault;
+mod keys;
+mod plant;
+mod records;
+mod rsa;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use anchors::AnchorForm;
+pub use description::{Description, PlantedFault, ZoneDescription};
+pub use error::TreeError;
+pub use expected::Expectation;
+pub use fault::{FAULTS, Fault, FaultEntry, FaultScope, Outcome, UnknownFault};
+
+use data::Plan;
+use data_encoding::HEXLOWER_PERMISSIVE;
+use nonesuch_crypto::Algorithm;
+use nonesuch_crypto::vrf::VrfPrivateKey;
+use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
+use nonesuch_dnssec::denial::{DenialGeneration, Mapping};
+use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions, sign};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_zone::Contents;
+use plant::Bed;
+use records::Records;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+/// Time from the inception of the signatures to the time of the tree, in seconds.
+const BEFORE: u32 = 86_400;
+/// Time from the time of the tree to the expiration of the signatures, in seconds.
+const AFTER: u32 = 30 * 86_400;
+
+/// A tree of zones.
+#[derive(Debug)]
+pub struct Tree {
+    /// The zones, in the order of the description.
+    pub zones: Vec<TreeZone>,
+    /// Port of all servers.
+    pub port: u16,
+    /// The time of the tree, in seconds since 1970 modulo 2^32.
+    pub now: u32,
+}
+
+/// A zone of a tree.
+#[derive(Debug)]
+pub struct TreeZone {
+    /// The apex.
+    pub origin: Name,
+    /// Index of the closest enclosing zone in [`Tree::zones`]; `None` for the root.
+    pub parent: Option<usize>,
+    /// The description of the zone.
+    pub description: ZoneDescription,
+    /// The name of the nameserver.
+    pub nameserver: Name,
+    /// The address of the nameserver, which may be that of other zones too.
+    pub server: Ipv4Addr,
+    /// The records, with the faults. The server of a zone with online signing generates the
+    /// signatures.
+    pub contents: Contents,
+    /// The keys of a signed zone.
+    pub keys: Option<KeySet>,
+    /// The VRF key and the stored proofs of a zone with NSEC5.
+    pub nsec5: Option<(VrfPrivateKey, Proofs)>,
+    /// RDATA of the DNSKEY records of the secure entry points, as published.
+    pub entry_points: Vec<Vec<u8>>,
+    /// RDATA of the DS records in the parent.
+    pub ds: Vec<Vec<u8>>,
+}
+
+impl TreeZone {
+    /// Whether the server of the zone generates signatures and denials.
+    #[must_use]
+    pub fn is_online(&self) -> bool {
+        self.keys.is_some() && self.description.denial.generation() == DenialGeneration::Online
+    }
+
+    /// Whether a server answers for the zone at the address of the nameserver.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        !self.description.has(Fault::UnreachableServer) && !self.description.has(Fault::LameDelegation)
+    }
+
+    /// The algorithm number of the keys: with NSEC5 the alias number. `None` if the zone is not
+    /// signed.
+    #[must_use]
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        self.keys.as_ref().map(|_| keys::number(&self.description))
+    }
+
+    /// The zone as the text of a zone file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = Vec::new();
+        nonesuch_zone::write::push_part(&self.contents, &mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+impl Tree {
+    /// Builds the tree: derives all keys from `seed`, signs with a validity from a day before to 30
+    /// days after `now` (in seconds since 1970 modulo 2^32), and plants the faults.
+    ///
+    /// # Errors
+    /// If the description has no root, describes a zone twice, has records that no zone can have,
+    /// or plants a fault into an unsuitable zone.
+    pub fn build(description: &Description, seed: u64, now: u32) -> Result<Self, TreeError> {
+        let plans = plan(description, seed)?;
+        let zones = (0..plans.len()).map(|index| build_zone(&plans, index, seed, now));
+        let mut zones = zones.collect::<Result<Vec<_>, _>>()?;
+        for (zone, plan) in zones.iter_mut().zip(plans) {
+            zone.keys = plan.keys.filter(|_| plan.zone.signed);
+        }
+        Ok(Self { zones, port: description.port, now })
+    }
+
+    /// The closest enclosing zone of `name`.
+    #[must_use]
+    pub fn zone_of(&self, name: NameRef<'_>) -> Option<&TreeZone> {
+        let enclosing = self.zones.iter().filter(|zone| name.is_at_or_below(zone.origin.view()));
+        enclosing.max_by_key(|zone| zone.origin.view().label_count())
+    }
+
+    /// The servers that answer: each address with the zones at it.
+    #[must_use]
+    pub fn servers(&self) -> BTreeMap<Ipv4Addr, Vec<&TreeZone>> {
+        let mut servers: BTreeMap<Ipv4Addr, Vec<&TreeZone>> = BTreeMap::new();
+        for zone in self.zones.iter().filter(|zone| zone.is_served()) {
+            servers.entry(zone.server).or_default().push(zone);
+        }
+        servers
+    }
+}
+
+/// Names, addresses, parents and keys of all zones.
+fn plan(description: &Description, seed: u64) -> Result<Vec<Plan<'_>>, TreeError> {
+    let zones = description.expand()?;
+    let mut indexes = BTreeMap::new();
+    for (index, (origin, _)) in zones.iter().enumerate() {
+        if indexes.insert(origin.clone(), index).is_some() {
+            return Err(TreeError::Twice { zone: origin.clone() });
+        }
+    }
+    if !indexes.contains_key(&Name::root()) {
+        return Err(TreeError::NoRoot);
+    }
+    let mut free = free_addresses(description);
+    let mut plans = Vec::with_capacity(zones.len());
+    for (origin, zone) in zones {
+        let ancestors = std::iter::successors(origin.view().parent(), |name| name.parent());
+        let parent = ancestors.filter_map(|name| indexes.get(&name.to_name())).next().copied();
+        let address = zone.server.or_else(|| free.next()).unwrap_or(description.first_address);
+        if !address.is_loopback() {
+            return Err(TreeError::NotLoopback { zone: origin, address });
+        }
+        let has_keys = zone.signed || zone.has(Fault::DsForUnsignedZone);
+        let keys = has_keys.then(|| keys::key_set(&origin, zone, seed)).transpose()?;
+        let plan = Plan { origin, zone, parent, address, keys };
+        plant::check(&plan)?;
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+/// The addresses from the first one that no zone names.
+fn free_addresses(description: &Description) -> impl Iterator<Item = Ipv4Addr> {
+    let named: BTreeSet<Ipv4Addr> = description.zones.iter().filter_map(|zone| zone.server).collect();
+    let first = description.first_address.to_bits();
+    (first..=u32::MAX).map(Ipv4Addr::from_bits).filter(move |address| !named.contains(address))
+}
+
+/// Builds a zone, without its keys.
+fn build_zone(plans: &[Plan<'_>], index: usize, seed: u64, now: u32) -> Result<TreeZone, TreeError> {
+    let plan = &plans[index];
+    let zone = plan.zone;
+    let signing = if zone.signed { plan.keys.as_ref() } else { None };
+    let colliding = signing.map(|keys| plant::colliding_keys(plan, keys, seed)).transpose()?;
+    let mut contents = data::contents(plans, index, &colliding.unwrap_or_default())?;
+    let mut nsec5 = None;
+    let is_offline = zone.denial.generation() == DenialGeneration::Offline;
+    if let Some(keys) = signing.filter(|_| is_offline) {
+        (contents, nsec5) = sign_zone(plan, keys, contents, seed, now)?;
+    }
+    Ok(TreeZone {
+        origin: plan.origin.clone(),
+        parent: plan.parent,
+        description: zone.clone(),
+        nameserver: plan.nameserver(),
+        server: plan.address,
+        contents,
+        keys: None,
+        nsec5,
+        entry_points: plan.entry_points(),
+        ds: if plan.parent.is_some() { plan.ds() } else { Vec::new() },
+    })
+}
+
+type SignedZone = (Contents, Option<(VrfPrivateKey, Proofs)>);
+
+/// Signs a zone and plants its faults.
+fn sign_zone(
+    plan: &Plan<'_>,
+    keys: &KeySet,
+    unsigned: Contents,
+    seed: u64,
+    now: u32,
+) -> Result<SignedZone, TreeError> {
+    let (origin, zone) = (&plan.origin, plan.zone);
+    let vrf = match zone.denial.mapping() {
+        Mapping::Vrf => Some(prove(plan, &unsigned, seed)?),
+        Mapping::Itself | Mapping::Sha1 => None,
+    };
+    let proofs = vrf.as_ref().map(|(_, proofs)| proofs);
+    let salt = HEXLOWER_PERMISSIVE.decode(zone.salt.as_bytes());
+    let salt = salt.map_err(|_| TreeError::Salt { zone: origin.clone() })?;
+    let nsec3 = Nsec3Params { salt, iterations: plant::iterations(zone) };
+    let options = SignOptions {
+        nsec3: nsec3.clone(),
+        nsec5: proofs.map(|proofs| Nsec5Chain { proofs, keep_keys: false }),
+        now,
+        seed,
+        ..SignOptions::new(zone.denial, now.wrapping_sub(BEFORE), now.wrapping_add(AFTER))
+    };
+    let signed = sign(&unsigned, keys, &options);
+    let signed = signed.map_err(|source| TreeError::Sign { zone: origin.clone(), source: Box::new(source) })?;
+    if zone.faults.is_empty() {
+        return Ok((signed.into_contents(), vrf));
+    }
+    let mut records = Records::new(signed.contents());
+    Bed { plan, keys, nsec3: &nsec3, proofs, now, seed }.plant(&mut records)?;
+    Ok((records.into_contents(), vrf))
+}
+
+/// The VRF key and the proofs of a zone with NSEC5.
+fn prove(plan: &Plan<'_>, unsigned: &Contents, seed: u64) -> Result<(VrfPrivateKey, Proofs), TreeError> {
+    let key = keys::vrf_key(&plan.origin, plan.zone, seed)?;
+    let proofs = prove_chain(unsigned, &key, &ProveOptions::new(plan.zone.denial));
+    let fault = |source| TreeError::Nsec5 { zone: plan.origin.clone(), source: Box::new(source) };
+    let (mut proofs, _) = proofs.map_err(fault)?;
+    if let Some(soa) = unsigned.soa() {
+        proofs.set_serial(soa.serial);
+    }
+    Ok((key, proofs))
+}

@@ -1,0 +1,183 @@
+//! The unsigned records of a zone and its delegations.
+
+use super::description::ZoneDescription;
+use super::error::TreeError;
+use super::fault::{Fault, FaultScope};
+use nonesuch_crypto::{DigestType, key_tag};
+use nonesuch_dnssec::keys::{REVOKE, SEP, ds_rdata};
+use nonesuch_dnssec::{KeyPair, KeySet};
+use nonesuch_proto::{Name, Rtype, rdata};
+use nonesuch_zone::{Contents, read};
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+/// TTL of all records, in seconds.
+const TTL: u32 = 3600;
+/// Number of DS records of [`Fault::CollidingDs`].
+const COLLIDING_DS: u8 = 32;
+/// Number of records of [`Fault::LargeRrset`].
+const LARGE: u32 = 150;
+/// An algorithm number and digest type that no validator knows.
+const UNKNOWN: u8 = 200;
+const SAMPLES: &str = "\
+www A 192.0.2.10\nwww AAAA 2001:db8::10\nwww TXT \"sample\"\nmail MX 10 www\nalias CNAME www\n\
+*.wild A 192.0.2.11\ndeep.ent A 192.0.2.12\n";
+
+/// A zone before signing.
+pub(super) struct Plan<'d> {
+    pub(super) origin: Name,
+    pub(super) zone: &'d ZoneDescription,
+    /// The closest enclosing zone, by index; `None` for the root.
+    pub(super) parent: Option<usize>,
+    pub(super) address: Ipv4Addr,
+    /// Keys of a signed zone, and of an unsigned zone for which the parent has DS records.
+    pub(super) keys: Option<KeySet>,
+}
+
+impl Plan<'_> {
+    /// The name of the nameserver, in the zone.
+    pub(super) fn nameserver(&self) -> Name {
+        let label = if self.origin.view().is_root() { "a.root-server" } else { "ns1" };
+        // The suffix fits: an origin of such a length is rejected when the zone is read.
+        Name::from_text(label.as_bytes(), Some(self.origin.view())).unwrap_or_else(|_| self.origin.clone())
+    }
+
+    /// The DNSKEY RDATA that the zone publishes for the RDATA of a key.
+    pub(super) fn published(&self, dnskey: &[u8]) -> Vec<u8> {
+        let mut rdata = dnskey.to_vec();
+        if let [high, low, protocol, ..] = rdata.as_mut_slice() {
+            if self.zone.has(Fault::NoZoneKeyFlag) {
+                *high = 0;
+            }
+            if self.zone.has(Fault::RevokedKey) && *low & SEP as u8 != 0 {
+                *low |= REVOKE as u8;
+            }
+            if self.zone.has(Fault::WrongProtocol) {
+                *protocol = 4;
+            }
+        }
+        rdata
+    }
+
+    /// RDATA of the DNSKEY records that are secure entry points, as published.
+    pub(super) fn entry_points(&self) -> Vec<Vec<u8>> {
+        let keys = self.keys.iter().flat_map(KeySet::secure_entry_points);
+        keys.map(KeyPair::dnskey_rdata).map(|rdata| self.published(&rdata)).collect()
+    }
+
+    /// RDATA of the DS records in the parent.
+    pub(super) fn ds(&self) -> Vec<Vec<u8>> {
+        if !self.zone.ds {
+            return Vec::new();
+        }
+        let ds = |mut dnskey: Vec<u8>| {
+            if self.zone.has(Fault::DsMatchesNoKey) {
+                dnskey.last_mut().into_iter().for_each(|octet| *octet ^= 1);
+            }
+            ds_rdata(self.origin.view(), &dnskey, DigestType::SHA256)
+        };
+        let sound = self.entry_points().into_iter().filter_map(ds);
+        sound.flat_map(|rdata| self.faulty_ds(rdata)).collect()
+    }
+
+    fn faulty_ds(&self, mut rdata: Vec<u8>) -> Vec<Vec<u8>> {
+        let planted = self.zone.faults.iter().find(|planted| planted.fault.scope() == FaultScope::Ds);
+        match planted.map(|planted| planted.fault) {
+            Some(Fault::UnknownDsAlgorithm) => rdata[2] = UNKNOWN,
+            Some(Fault::UnknownDsDigest) => rdata[3] = UNKNOWN,
+            Some(Fault::WrongDsDigest) => rdata.last_mut().into_iter().for_each(|octet| *octet ^= 1),
+            Some(Fault::CollidingDs) => {
+                let wrong = |number: u8| {
+                    let mut ds = rdata.clone();
+                    ds[4] ^= 0x80;
+                    ds[5] = number;
+                    ds
+                };
+                return (0..COLLIDING_DS).map(wrong).collect();
+            }
+            _ => {}
+        }
+        vec![rdata]
+    }
+
+    /// Lines of the parent zone for this zone: NS, glue and DS. `parent` is the address of the
+    /// parent's server.
+    fn push_delegation(&self, parent: Ipv4Addr, text: &mut String) {
+        let (origin, nameserver) = (&self.origin, self.nameserver());
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(text, "{origin} NS {nameserver}");
+        let address = if self.zone.has(Fault::LameDelegation) { parent } else { self.address };
+        if !self.zone.has(Fault::MissingGlue) {
+            let _ = writeln!(text, "{nameserver} A {address}");
+        }
+        for ds in self.ds() {
+            let _ = writeln!(text, "{origin} DS {}", rdata_text(Rtype::DS, &ds));
+        }
+    }
+}
+
+/// RDATA in presentation form.
+pub(super) fn rdata_text(rtype: Rtype, octets: &[u8]) -> String {
+    let mut out = Vec::new();
+    rdata::push_text(rtype, octets, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The unsigned contents of the zone at `index`. `colliding` are additional DNSKEY records.
+pub(super) fn contents(plans: &[Plan<'_>], index: usize, colliding: &[Vec<u8>]) -> Result<Contents, TreeError> {
+    let plan = &plans[index];
+    let zone = plan.zone;
+    let nameserver = plan.nameserver();
+    let mut text = format!(
+        "$ORIGIN {}\n$TTL {TTL}\n@ SOA {nameserver} hostmaster 1 7200 3600 1209600 900\n@ NS {nameserver}\n\
+         {nameserver} A {}\n",
+        plan.origin, plan.address
+    );
+    for number in 0..zone.names {
+        let _ = writeln!(text, "host{number} A 198.51.100.{}", number % 254 + 1);
+    }
+    if zone.samples.unwrap_or(!plan.origin.view().is_root()) {
+        text.push_str(SAMPLES);
+    }
+    push_faulty_data(zone, &mut text);
+    for child in plans.iter().filter(|child| child.parent == Some(index)) {
+        child.push_delegation(plan.address, &mut text);
+    }
+    for dnskey in colliding {
+        let _ = writeln!(text, "@ DNSKEY {}", rdata_text(Rtype::DNSKEY, dnskey));
+    }
+    text.push_str(&zone.records);
+    text.push('\n');
+    let path = format!("zone {}", plan.origin);
+    let read = read::read_text(text.as_bytes(), Path::new(&path), Some(&plan.origin));
+    read.map(|parsed| parsed.contents)
+        .map_err(|source| TreeError::Records { zone: plan.origin.clone(), source: Box::new(source) })
+}
+
+fn push_faulty_data(zone: &ZoneDescription, text: &mut String) {
+    if zone.has(Fault::CnameLoop) {
+        text.push_str("loop CNAME pool\npool CNAME loop\n");
+    }
+    if zone.has(Fault::LargeRrset) {
+        for number in 0..LARGE {
+            let _ = writeln!(text, "large TXT \"record {number}\"");
+        }
+    }
+}
+
+/// Sets the flags of a DNSKEY record so that it has the key tag `tag`: validators ignore reserved
+/// flags (RFC 4034 §2.1.1), so flags are free except Zone Key (set), REVOKE and SEP (clear).
+/// `None` if no such flags exist.
+pub(super) fn with_tag(mut dnskey: Vec<u8>, tag: u16) -> Option<Vec<u8>> {
+    dnskey.get_mut(..2)?.fill(0);
+    let wanted = tag.wrapping_sub(key_tag(&dnskey));
+    // The tag is a sum with end-around carry, which can change the flags by one.
+    for flags in [wanted, wanted.wrapping_sub(1), wanted.wrapping_add(1)] {
+        dnskey[..2].copy_from_slice(&flags.to_be_bytes());
+        if flags & 0x0181 == 0x0100 && key_tag(&dnskey) == tag {
+            return Some(dnskey);
+        }
+    }
+    None
+}

@@ -1,0 +1,150 @@
+//! The records of a zone in a form that faults can change.
+
+use super::error::TreeError;
+use super::fault::Fault;
+use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_dnssec::{KeyPair, KeySet};
+use nonesuch_proto::{Name, Rtype, rdata};
+use nonesuch_zone::{Contents, NodesBuilder};
+use std::collections::BTreeMap;
+
+/// TTL and RDATA of an RRset.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecordSet {
+    pub(super) ttl: u32,
+    pub(super) rdatas: Vec<Vec<u8>>,
+}
+
+/// Key of an RRset at a name: the type and whether it is the set of its signatures, in the order of
+/// [`Contents`].
+type Kind = (Rtype, bool);
+
+/// All records of a zone.
+#[derive(Clone, Debug)]
+pub(super) struct Records {
+    pub(super) apex: Name,
+    pub(super) names: BTreeMap<Name, BTreeMap<Kind, RecordSet>>,
+}
+
+impl Records {
+    pub(super) fn new(contents: &Contents) -> Self {
+        let sets = |node: nonesuch_zone::Node<'_>| {
+            let set = |rrset: nonesuch_zone::Rrset<'_>| {
+                let kind = (rrset.covered(), rrset.rtype() == Rtype::RRSIG);
+                (kind, RecordSet { ttl: rrset.ttl(), rdatas: rrset.rdatas().map(<[u8]>::to_vec).collect() })
+            };
+            (node.name().to_name(), node.rrsets().map(set).collect())
+        };
+        Self { apex: contents.apex().clone(), names: contents.nodes().map(sets).collect() }
+    }
+
+    /// The zone. RRsets without records disappear.
+    pub(super) fn into_contents(self) -> Contents {
+        let mut nodes = NodesBuilder::default();
+        for (name, mut sets) in self.names {
+            sets.retain(|_, set| !set.rdatas.is_empty());
+            if sets.is_empty() {
+                continue;
+            }
+            nodes.begin_node(name.view());
+            for ((covered, is_signature), mut set) in sets {
+                let rtype = if is_signature { Rtype::RRSIG } else { covered };
+                nodes.begin_rrset(rtype, covered, set.ttl);
+                set.rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+                set.rdatas.dedup();
+                for octets in set.rdatas {
+                    nodes.push_record(|out| out.extend_from_slice(&octets));
+                }
+            }
+        }
+        Contents::from_nodes(&self.apex, nodes)
+    }
+
+    /// The signed RRsets that `is_selected` selects.
+    pub(super) fn signed(&self, is_selected: impl Fn(&Name, Rtype) -> bool) -> Vec<(Name, Rtype)> {
+        let mut found = Vec::new();
+        for (name, sets) in &self.names {
+            let signatures = sets.keys().filter(|(_, is_signature)| *is_signature);
+            let selected = signatures.filter(|(rtype, _)| is_selected(name, *rtype));
+            found.extend(selected.map(|(rtype, _)| (name.clone(), *rtype)));
+        }
+        found
+    }
+
+    /// The RRset of `rtype`, or the set of its signatures.
+    pub(super) fn set_mut(&mut self, owner: &Name, rtype: Rtype, is_signature: bool) -> Option<&mut RecordSet> {
+        self.names.get_mut(owner)?.get_mut(&(rtype, is_signature))
+    }
+
+    /// Removes all RRsets of `rtype` with their signatures, of the owners that `is_selected`
+    /// selects.
+    pub(super) fn remove(&mut self, rtype: Rtype, is_selected: impl Fn(&Name) -> bool) {
+        for (_, sets) in self.names.iter_mut().filter(|(name, _)| is_selected(name)) {
+            sets.retain(|(covered, _), _| *covered != rtype);
+        }
+    }
+
+    /// Changes the RDATA of all RRsets of `rtype`; returns the owners.
+    pub(super) fn edit(&mut self, rtype: Rtype, change: impl Fn(&Name, &mut Vec<u8>)) -> Vec<Name> {
+        let mut owners = Vec::new();
+        for (name, sets) in &mut self.names {
+            let Some(set) = sets.get_mut(&(rtype, false)) else { continue };
+            set.rdatas.iter_mut().for_each(|octets| change(name, octets));
+            owners.push(name.clone());
+        }
+        owners
+    }
+
+    /// Replaces each signature over an RRset by a signature of the same key. `change` changes the
+    /// fields before they are signed.
+    pub(super) fn sign_again(
+        &mut self,
+        owner: &Name,
+        rtype: Rtype,
+        keys: &KeySet,
+        change: &dyn Fn(&mut Rrsig<'_>),
+    ) -> Result<(), nonesuch_crypto::SignError> {
+        let Some(sets) = self.names.get_mut(owner) else { return Ok(()) };
+        let Some(covered) = sets.get(&(rtype, false)).cloned() else { return Ok(()) };
+        let Some(signatures) = sets.get_mut(&(rtype, true)) else { return Ok(()) };
+        for octets in &mut signatures.rdatas {
+            let Some(fields) = Rrsig::parse(octets) else { continue };
+            let Some(key) = keys.keys().iter().find(|key| key.tag() == fields.tag) else { continue };
+            *octets = signature(owner, &covered, fields, key, change)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Records::sign_again`], for each of `rrsets`, with an error that names the fault.
+    pub(super) fn sign_all_again(
+        &mut self,
+        rrsets: &[(Name, Rtype)],
+        keys: &KeySet,
+        fault: Fault,
+        change: &dyn Fn(&mut Rrsig<'_>),
+    ) -> Result<(), TreeError> {
+        let failed = |source| TreeError::FaultySignature { zone: keys.zone().clone(), fault, source };
+        rrsets
+            .iter()
+            .try_for_each(|(owner, rtype)| self.sign_again(owner, *rtype, keys, change).map_err(failed))
+    }
+}
+
+fn signature(
+    owner: &Name,
+    covered: &RecordSet,
+    mut fields: Rrsig<'_>,
+    key: &KeyPair,
+    change: &dyn Fn(&mut Rrsig<'_>),
+) -> Result<Vec<u8>, nonesuch_crypto::SignError> {
+    change(&mut fields);
+    let rtype = fields.covered;
+    let mut rdatas: Vec<&[u8]> = covered.rdatas.iter().map(Vec::as_slice).collect();
+    rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+    rdatas.dedup();
+    let (mut message, mut octets) = (Vec::new(), Vec::new());
+    push_signed_data(&fields, owner.view(), rdatas.into_iter(), &mut message);
+    fields.push_fields(&mut octets);
+    key.private().sign(&message, &mut octets)?;
+    Ok(octets)
+}

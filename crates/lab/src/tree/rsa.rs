@@ -1,0 +1,115 @@
+//! RSA keys from a stream of random octets (FIPS 186-5, appendix A.1.3, without its checks against
+//! attacks on secret keys: the keys of a tree are no secrets). aws-lc generates keys only from its
+//! own random numbers.
+
+use num_bigint::BigUint;
+use rand::RngCore as _;
+use rand_chacha::ChaCha20Rng;
+
+/// The public exponent.
+const EXPONENT: u32 = 65_537;
+/// Rounds of the Miller-Rabin test with random candidates of 512 bits and more.
+const ROUNDS: u32 = 8;
+/// Candidates are first divided by the primes below this number.
+const SMALL: u32 = 2_000;
+/// Lengths of keys, in bits.
+const BITS: std::ops::RangeInclusive<u16> = 1024..=4096;
+
+/// The fields of a private key file, for a modulus of `bits` bits; `None` if `bits` is odd or not
+/// from 1024 to 4096.
+pub(super) fn fields(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec<(&'static str, Vec<u8>)>> {
+    if !BITS.contains(&bits) || bits % 16 != 0 {
+        return None;
+    }
+    let exponent = BigUint::from(EXPONENT);
+    let small = small_primes();
+    loop {
+        let (p, q) = (prime(bits / 2, &small, random), prime(bits / 2, &small, random));
+        let (p, q) = if p > q { (p, q) } else { (q, p) };
+        let one = BigUint::from(1_u32);
+        let (p_less, q_less) = (&p - &one, &q - &one);
+        let (Some(private), Some(coefficient)) = (exponent.modinv(&(&p_less * &q_less)), q.modinv(&p)) else {
+            continue;
+        };
+        let numbers = [
+            ("Modulus", &p * &q),
+            ("PublicExponent", exponent),
+            ("PrivateExponent", private.clone()),
+            ("Prime1", p),
+            ("Prime2", q),
+            ("Exponent1", &private % &p_less),
+            ("Exponent2", &private % &q_less),
+            ("Coefficient", coefficient),
+        ];
+        return Some(numbers.map(|(name, number)| (name, number.to_bytes_be())).to_vec());
+    }
+}
+
+fn small_primes() -> Vec<u32> {
+    let is_prime = |number: &u32| (2..).take_while(|d| d * d <= *number).all(|d| number % d != 0);
+    (3..SMALL).filter(is_prime).collect()
+}
+
+/// A prime of `bits` bits whose two highest bits are set, so that the product of two has twice as
+/// many bits.
+fn prime(bits: u16, small: &[u32], random: &mut ChaCha20Rng) -> BigUint {
+    let mut octets = vec![0; usize::from(bits / 8)];
+    loop {
+        random.fill_bytes(&mut octets);
+        octets[0] |= 0xc0;
+        let last = octets.len() - 1;
+        octets[last] |= 1;
+        let candidate = BigUint::from_bytes_be(&octets);
+        let zero = BigUint::default();
+        if small.iter().all(|prime| &candidate % *prime != zero) && is_prime(&candidate, random) {
+            return candidate;
+        }
+    }
+}
+
+/// The Miller-Rabin test of an odd number (FIPS 186-5, appendix B.3.1).
+fn is_prime(number: &BigUint, random: &mut ChaCha20Rng) -> bool {
+    let one = BigUint::from(1_u32);
+    let less = number - &one;
+    let twos = less.trailing_zeros().unwrap_or_default();
+    let odd = &less >> twos;
+    (0..ROUNDS).all(|_| {
+        let base = BigUint::from(random.next_u64() | 2);
+        let mut power = base.modpow(&odd, number);
+        if power == one || power == less {
+            return true;
+        }
+        (1..twos).any(|_| {
+            power = &power * &power % number;
+            power == less
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng as _;
+
+    #[test]
+    fn primes_are_told_from_pseudoprimes() {
+        let mut random = ChaCha20Rng::seed_from_u64(1);
+        // 2^127 - 1 and 2^89 - 1 are prime. 561 and 825265 are Carmichael numbers.
+        let mersenne = |bits: u32| (BigUint::from(1_u32) << bits) - BigUint::from(1_u32);
+        assert!(is_prime(&mersenne(127), &mut random) && is_prime(&mersenne(89), &mut random));
+        assert!(!is_prime(&mersenne(83), &mut random));
+        for composite in [561_u32, 825_265] {
+            assert!(!is_prime(&BigUint::from(composite), &mut random), "{composite}");
+        }
+    }
+
+    #[test]
+    fn lengths_out_of_range_have_no_key() {
+        let mut random = ChaCha20Rng::seed_from_u64(1);
+        for bits in [0, 512, 1025, 4112, u16::MAX] {
+            assert!(fields(bits, &mut random).is_none(), "{bits}");
+        }
+        let modulus = &fields(1280, &mut random).unwrap()[0].1;
+        assert_eq!((modulus.len(), modulus[0] >> 7), (160, 1));
+    }
+}

@@ -1,0 +1,143 @@
+//! Writes a tree into a directory.
+
+use super::{AnchorForm, Tree, TreeError, TreeZone};
+use nonesuch_dnssec::keys::{KeyTimes, Nsec5Key, proofs_file_name};
+use nonesuch_proto::Name;
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+const PUBLIC: u32 = 0o644;
+const PRIVATE: u32 = 0o600;
+
+/// The name of a zone as the name of a file: `@` for the root, other octets than letters, digits,
+/// `-`, `_` and `.` as `%XX`.
+fn file_name(zone: &Name) -> String {
+    let text = zone.to_string().to_ascii_lowercase();
+    let text = text.strip_suffix('.').filter(|text| !text.is_empty()).unwrap_or("@");
+    let mut name = String::new();
+    for octet in text.bytes() {
+        match octet {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'@' => name.push(char::from(octet)),
+            // Writing to a `String` cannot fail.
+            _ => drop(write!(name, "%{octet:02X}")),
+        }
+    }
+    name
+}
+
+fn write_file(path: &Path, mode: u32, octets: &[u8]) -> Result<(), TreeError> {
+    let write = || OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(octets);
+    write().map_err(|source| TreeError::Write { path: path.to_owned(), source })
+}
+
+fn make(directory: &Path) -> Result<(), TreeError> {
+    fs::create_dir_all(directory)
+        .map_err(|source| TreeError::Write { path: directory.to_owned(), source })
+}
+
+impl Tree {
+    /// Writes the tree into the directory `out`, which must not exist or be empty:
+    ///
+    /// | file | content |
+    /// | --- | --- |
+    /// | `zones/ZONE` | the zone file (`@` for the root) |
+    /// | `keys/ZONE/` | the keys of a signed zone, as BIND writes them |
+    /// | `nsec5/ZONE/` | the VRF key and the proofs of a zone with NSEC5 |
+    /// | `servers/ADDRESS.toml` | the configuration of `nonesuch serve` at this address |
+    /// | `root.hints` | the root hints |
+    /// | `anchor.*` | the trust anchor in each form of [`AnchorForm`] |
+    /// | `expected.csv` | the questions with the expected results |
+    ///
+    /// # Errors
+    /// If the directory has files, or a file cannot be written.
+    pub fn write(&self, out: &Path) -> Result<(), TreeError> {
+        if fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(TreeError::Exists { path: out.to_owned() });
+        }
+        for directory in ["zones", "keys", "nsec5", "servers"] {
+            make(&out.join(directory))?;
+        }
+        for zone in &self.zones {
+            write_file(&out.join("zones").join(file_name(&zone.origin)), PUBLIC, zone.text().as_bytes())?;
+            zone.write_keys(out)?;
+        }
+        for (address, zones) in self.servers() {
+            let path = out.join("servers").join(format!("{address}.toml"));
+            write_file(&path, PUBLIC, self.configuration(address, &zones).as_bytes())?;
+        }
+        write_file(&out.join("root.hints"), PUBLIC, self.root_hints().as_bytes())?;
+        for (form, file) in AnchorForm::FILES {
+            write_file(&out.join(file), PUBLIC, self.anchors(form).as_bytes())?;
+        }
+        write_file(&out.join("expected.csv"), PUBLIC, self.expected_csv().as_bytes())
+    }
+
+    /// The configuration of `nonesuch serve` for the zones at one address. Zones are not verified,
+    /// because faults are intended.
+    fn configuration(&self, address: Ipv4Addr, zones: &[&TreeZone]) -> String {
+        let mut text = format!("version = 1\nlisten = [\"{address}:{}\"]\n", self.port);
+        for zone in zones {
+            let (origin, file) = (zone.origin.to_string(), file_name(&zone.origin));
+            // Writing to a `String` cannot fail.
+            let _ = write!(
+                text,
+                "\n[zone.{}]\nfile = \"../zones/{file}\"\nverify = \"none\"\non-fault = \"warn\"\n",
+                toml::Value::String(origin)
+            );
+            if zone.is_online() {
+                let _ = writeln!(text, "denial = \"{}\"\nkeys = \"../keys/{file}\"", zone.description.denial);
+            }
+            if zone.nsec5.is_some() {
+                let _ = writeln!(text, "nsec5-keys = \"../nsec5/{file}\"");
+            }
+        }
+        text
+    }
+
+    /// The expected results as CSV: name, type, outcome, extended error, fault.
+    fn expected_csv(&self) -> String {
+        let mut text = String::from("name,type,outcome,extended_error,fault\n");
+        for expected in self.expectations() {
+            let name = expected.name.to_string().replace('"', "\"\"");
+            let code = expected.extended_error.map(|code| code.to_string()).unwrap_or_default();
+            let fault = expected.fault.map(|fault| fault.to_string()).unwrap_or_default();
+            let (rtype, outcome) = (expected.rtype, expected.outcome);
+            let _ = writeln!(text, "\"{name}\",{rtype},{outcome},{code},{fault}");
+        }
+        text
+    }
+}
+
+impl TreeZone {
+    /// Writes the key files, and the VRF key with the proofs.
+    fn write_keys(&self, out: &Path) -> Result<(), TreeError> {
+        let file = file_name(&self.origin);
+        if let Some(keys) = &self.keys {
+            let directory = out.join("keys").join(&file);
+            make(&directory)?;
+            let times = KeyTimes::default();
+            for key in keys.keys() {
+                let path = |end: &str| directory.join(key.base_name() + end);
+                write_file(&path(".key"), PUBLIC, key.key_file_text(&times).as_bytes())?;
+                write_file(&path(".private"), PRIVATE, key.private_file_text(&times).as_bytes())?;
+            }
+        }
+        if let Some((key, proofs)) = &self.nsec5 {
+            let directory = out.join("nsec5").join(&file);
+            make(&directory)?;
+            let name = Nsec5Key::of(key).base_name(&self.origin) + ".private";
+            write_file(&directory.join(name), PRIVATE, key.to_text().as_bytes())?;
+            let mut octets = Vec::new();
+            let path = directory.join(proofs_file_name(&self.origin));
+            proofs
+                .write_to(&mut octets)
+                .map_err(|source| TreeError::Write { path: path.clone(), source })?;
+            write_file(&path, PRIVATE, &octets)?;
+        }
+        Ok(())
+    }
+}
