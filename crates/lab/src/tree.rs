@@ -48,7 +48,7 @@ use nonesuch_crypto::vrf::VrfPrivateKey;
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
 use nonesuch_dnssec::denial::{DenialGeneration, Mapping};
 use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions, sign};
-use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_proto::{Name, NameRef};
 use nonesuch_zone::Contents;
 use plant::Bed;
 use records::Records;

@@ -277,10 +277,12 @@ impl BogusReason {
         )
     }
 
-    /// Returns the code of the extended DNS error (RFC 8914 §4, RFC 9276 §3.2).
+    /// Returns the code of the extended DNS error (RFC 8914 §4, RFC 9276 §3.2, the IANA registry of
+    /// extended DNS errors for 25).
     #[must_use]
     pub const fn extended_error(&self) -> u16 {
         match self {
+            Self::EmptyPeriod(_) => 25,
             Self::Expired { .. } => 7,
             Self::NotYetValid { .. } => 8,
             Self::UnknownKey { .. } | Self::NoUsableKey => 9,

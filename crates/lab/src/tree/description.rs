@@ -287,7 +287,7 @@ faults = [{ fault = \"expired-signature\", at = \"www\", type = \"A\" }]
     fn a_fault_of_the_text_has_line_and_column() {
         let cases = [
             ("algorithm = \"ed25519\"", "algorithm = \"rot13\"", (9, 13)),
-            ("expired-signature", "none", (11, 11)),
+            ("expired-signature", "none", (11, 21)),
             ("denial = \"nsec3\"", "vrf = \"rsa\"", (10, 7)),
             ("count = 3", "cuont = 3", (8, 1)),
             ("port = 5300", "port = 70000", (1, 8)),

@@ -66,9 +66,7 @@ pub(super) fn key_pair(
 ) -> Result<KeyPair, TreeError> {
     let algorithm = number(zone);
     let fault = |source| TreeError::Key { zone: apex.clone(), source };
-    if zone.bits.is_some() && algorithm.entry().is_some_and(|entry| entry.scheme.key_lengths.is_none()) {
-        return Err(fault(KeyError::FixedBits(algorithm)));
-    }
+    check_bits(algorithm, zone.bits).map_err(fault)?;
     let mut attempt = 0;
     loop {
         let text = private_text(algorithm, zone.bits, random);
@@ -79,6 +77,15 @@ pub(super) fn key_pair(
             Err(KeyError::InvalidPrivateKey(_)) if attempt < ATTEMPTS => attempt += 1,
             Err(source) => return Err(fault(source)),
         }
+    }
+}
+
+fn check_bits(algorithm: Algorithm, bits: Option<u16>) -> Result<(), KeyError> {
+    let (Some(bits), Some(entry)) = (bits, algorithm.entry()) else { return Ok(()) };
+    match &entry.scheme.key_lengths {
+        None => Err(KeyError::FixedBits(algorithm)),
+        Some(lengths) if lengths.offered.contains(&bits) || lengths.forced.contains(&bits) => Ok(()),
+        Some(_) => Err(KeyError::UnsupportedBits { bits }),
     }
 }
 

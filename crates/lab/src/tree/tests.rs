@@ -7,6 +7,7 @@ use super::*;
 use nonesuch_crypto::{ALGORITHMS, Algorithm};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::MECHANISMS;
+use nonesuch_proto::Rtype;
 use resolve::resolve;
 
 const NOW: u32 = 1_750_000_000;

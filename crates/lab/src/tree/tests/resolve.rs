@@ -126,7 +126,9 @@ fn trusted_keys(tree: &Tree, zone: &TreeZone, ds: &[Vec<u8>]) -> Result<TrustedK
 /// A response has all records of the denial chain, which may be more than the limit for NSEC3
 /// records.
 fn budget() -> Budget {
-    Budget::new(ValidationLimits { nsec3_records: 1_000, ..ValidationLimits::default() })
+    let mut limits = ValidationLimits::default();
+    limits.nsec3_records = 1_000;
+    Budget::new(limits)
 }
 
 fn ask(tree: &Tree, zone: &TreeZone, keys: &TrustedKeys, name: &Name, rtype: Rtype) -> Validation {

@@ -53,7 +53,10 @@ impl<'z> Reply<'z> {
             }
         }
         if self.exists(owner.view()) {
-            self.deny(&[owner]);
+            match self.omitted(owner) {
+                Some([encloser, closer]) => self.deny(&[&encloser, &closer]),
+                None => self.deny(&[owner]),
+            }
             return None;
         }
         let ancestors = std::iter::successors(Some(owner.view()), |name| name.parent());
@@ -72,6 +75,17 @@ impl<'z> Reply<'z> {
             }
         }
         None
+    }
+
+    /// For a name that an NSEC5 opt-out chain omits: the closest provable encloser, and the name
+    /// below it.
+    fn omitted(&self, owner: &Name) -> Option<[Name; 2]> {
+        let (_, proofs) = self.zone.nsec5.as_ref()?;
+        let apex = self.zone.origin.view();
+        let in_chain = |name: NameRef<'_>| proofs.entries().any(|entry| entry.full_name(apex).view() == name);
+        let ancestors = std::iter::successors(Some(owner.view()), |name| name.parent());
+        let closer = ancestors.take_while(|name| !in_chain(*name)).last()?;
+        Some([closer.parent()?.to_name(), closer.to_name()])
     }
 
     fn deny(&mut self, proved: &[&Name]) {
