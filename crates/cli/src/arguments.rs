@@ -17,7 +17,7 @@ pub(crate) use key::{
 };
 pub(crate) use lab::{
     CompareArguments, LabCommand, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments,
-    LabZoneArguments,
+    LabTreeArguments, LabZoneArguments,
 };
 pub(crate) use load::{LabEchoArguments, LoadArguments};
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};

@@ -251,7 +251,8 @@ fn sign_zone(
         ..SignOptions::new(zone.denial, now.wrapping_sub(BEFORE), now.wrapping_add(AFTER))
     };
     let signed = sign(&unsigned, keys, &options);
-    let signed = signed.map_err(|source| TreeError::Sign { zone: origin.clone(), source: Box::new(source) })?;
+    let signed =
+        signed.map_err(|source| TreeError::Sign { zone: origin.clone(), source: Box::new(source) })?;
     if zone.faults.is_empty() {
         return Ok((signed.into_contents(), vrf));
     }

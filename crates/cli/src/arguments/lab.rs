@@ -62,6 +62,8 @@ pub(crate) enum LabCommand {
     Run(LabRunArguments),
     /// Generate the report again from existing data.
     Report(LabReportArguments),
+    /// Write a signed local DNS tree with planted faults, for tests of resolvers.
+    Tree(LabTreeArguments),
     /// Measure the rates of operations and print one JSON document.
     #[command(hide = true)]
     Measure(LabMeasureArguments),
@@ -137,6 +139,28 @@ pub(crate) struct LabReportArguments {
     /// Output directory of `lab run`.
     pub(crate) dir: PathBuf,
     /// Print JSON instead of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabTreeArguments {
+    /// TOML file with the description of the tree.
+    pub(crate) description: PathBuf,
+    /// Write zones, keys, server configurations, hints, anchors and expected results to this
+    /// directory, which must not exist or be empty.
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// Set the seed of all keys.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Set the time of the tree: signatures are valid from a day before to 30 days after it.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
+    pub(crate) now: Option<u32>,
+    /// Print JSON instead of the summary.
     #[arg(long)]
     pub(crate) json: bool,
 }

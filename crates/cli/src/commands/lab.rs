@@ -1,6 +1,7 @@
 //! `nonesuch lab`.
 
 mod error;
+mod tree;
 
 pub(crate) use error::Failure;
 
@@ -25,6 +26,7 @@ pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
         LabCommand::List(arguments) => list(arguments),
         LabCommand::Run(arguments) => run_one(arguments),
         LabCommand::Report(arguments) => report(arguments),
+        LabCommand::Tree(arguments) => tree::run(arguments),
         LabCommand::Measure(arguments) => measure_raw(arguments),
         LabCommand::Zone(arguments) => examine_zone(arguments),
         LabCommand::Echo(arguments) => echo(arguments),

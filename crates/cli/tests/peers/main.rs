@@ -12,3 +12,4 @@ mod nsec5_checker;
 mod paper;
 mod peers_online;
 mod query_peers;
+mod trees;

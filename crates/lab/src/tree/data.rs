@@ -125,7 +125,11 @@ pub(super) fn rdata_text(rtype: Rtype, octets: &[u8]) -> String {
 }
 
 /// The unsigned contents of the zone at `index`. `colliding` are additional DNSKEY records.
-pub(super) fn contents(plans: &[Plan<'_>], index: usize, colliding: &[Vec<u8>]) -> Result<Contents, TreeError> {
+pub(super) fn contents(
+    plans: &[Plan<'_>],
+    index: usize,
+    colliding: &[Vec<u8>],
+) -> Result<Contents, TreeError> {
     let plan = &plans[index];
     let zone = plan.zone;
     let nameserver = plan.nameserver();

@@ -240,7 +240,9 @@ fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Resul
     String::deserialize(from)?.parse().map_err(de::Error::custom)
 }
 
-fn parsed_option<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<Option<T>, D::Error> {
+fn parsed_option<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     parsed(from).map(Some)
 }
 
@@ -248,7 +250,9 @@ fn parsed_option<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -
 fn vrf_algorithm<'de, D: Deserializer<'de>>(from: D) -> Result<VrfAlgorithm, D::Error> {
     let text = String::deserialize(from)?;
     let found = VrfAlgorithm::from_name(&text).filter(|found| *found != VrfAlgorithm::RSA_FDH_SHA256);
-    found.ok_or_else(|| de::Error::custom(format!("unknown VRF '{text}': known are p256, ed25519-tai, ed25519")))
+    found.ok_or_else(|| {
+        de::Error::custom(format!("unknown VRF '{text}': known are p256, ed25519-tai, ed25519"))
+    })
 }
 
 #[cfg(test)]

@@ -37,7 +37,9 @@ pub enum TreeError {
     NotLoopback { zone: Name, address: Ipv4Addr },
     #[error("zone {zone}: the salt is not hexadecimal, or longer than 255 octets: correct `salt`")]
     Salt { zone: Name },
-    #[error("zone {zone}: keys of algorithm {algorithm} cannot be derived from a seed: choose another algorithm")]
+    #[error(
+        "zone {zone}: keys of algorithm {algorithm} cannot be derived from a seed: choose another algorithm"
+    )]
     Algorithm { zone: Name, algorithm: nonesuch_crypto::Algorithm },
     #[error("zone {zone}: {source}")]
     Key { zone: Name, source: KeyError },

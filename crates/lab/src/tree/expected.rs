@@ -96,7 +96,9 @@ impl TreeZone {
                 Fault::DeepNsec3 if chain == Outcome::Secure => {
                     self.deep_name().into_iter().for_each(|name| push(name, Rtype::A, expected));
                 }
-                Fault::CnameLoop => self.name_below(b"loop").into_iter().for_each(|name| push(name, Rtype::A, expected)),
+                Fault::CnameLoop => {
+                    self.name_below(b"loop").into_iter().for_each(|name| push(name, Rtype::A, expected))
+                }
                 _ => {}
             }
         }
@@ -173,10 +175,13 @@ impl TreeZone {
         let exists = |name: NameRef<'_>| self.contents.find(name).is_ok();
         let has_wildcard = Name::wildcard_below(self.origin.view()).is_ok_and(|name| exists(name.view()));
         let missing = self.name_below(b"does-not-exist").filter(|name| !has_wildcard && !exists(name.view()));
-        let wild = self.name_below(b"wild").filter(|name| {
-            Name::wildcard_below(name.view()).is_ok_and(|wildcard| exists(wildcard.view()))
-        });
-        missing.into_iter().chain(wild.and_then(|wild| Name::prepend(b"expanded", wild.view()).ok())).collect()
+        let wild = self
+            .name_below(b"wild")
+            .filter(|name| Name::wildcard_below(name.view()).is_ok_and(|wildcard| exists(wildcard.view())));
+        missing
+            .into_iter()
+            .chain(wild.and_then(|wild| Name::prepend(b"expanded", wild.view()).ok()))
+            .collect()
     }
 
     fn name_below(&self, label: &[u8]) -> Option<Name> {

@@ -56,7 +56,7 @@ pub enum Fault {
     UnknownNsec3Hash,
     /// The NSEC3 records have unknown flags.
     UnknownNsec3Flags,
-    /// The zone has 150 NSEC3 iterations: more than RFC 9276 §3.2 lets a validator support.
+    /// The zone has 200 NSEC3 iterations: more than validators compute (RFC 9276 §3.2).
     Nsec3Iterations,
     /// The NSEC3 records have 2,500 iterations.
     ExcessiveNsec3Iterations,

@@ -73,7 +73,7 @@ const fn needs_nsec3(fault: Fault) -> bool {
 /// NSEC3 iterations with which the zone is signed.
 pub(super) fn iterations(zone: &ZoneDescription) -> u16 {
     if zone.has(Fault::Nsec3Iterations) {
-        150
+        200
     } else if zone.has(Fault::DeepNsec3) {
         50
     } else {

@@ -72,7 +72,12 @@ impl Records {
     }
 
     /// The RRset of `rtype`, or the set of its signatures.
-    pub(super) fn set_mut(&mut self, owner: &Name, rtype: Rtype, is_signature: bool) -> Option<&mut RecordSet> {
+    pub(super) fn set_mut(
+        &mut self,
+        owner: &Name,
+        rtype: Rtype,
+        is_signature: bool,
+    ) -> Option<&mut RecordSet> {
         self.names.get_mut(owner)?.get_mut(&(rtype, is_signature))
     }
 

@@ -35,8 +35,7 @@ fn write_file(path: &Path, mode: u32, octets: &[u8]) -> Result<(), TreeError> {
 }
 
 fn make(directory: &Path) -> Result<(), TreeError> {
-    fs::create_dir_all(directory)
-        .map_err(|source| TreeError::Write { path: directory.to_owned(), source })
+    fs::create_dir_all(directory).map_err(|source| TreeError::Write { path: directory.to_owned(), source })
 }
 
 impl Tree {
@@ -133,9 +132,7 @@ impl TreeZone {
             write_file(&directory.join(name), PRIVATE, key.to_text().as_bytes())?;
             let mut octets = Vec::new();
             let path = directory.join(proofs_file_name(&self.origin));
-            proofs
-                .write_to(&mut octets)
-                .map_err(|source| TreeError::Write { path: path.clone(), source })?;
+            proofs.write_to(&mut octets).map_err(|source| TreeError::Write { path: path.clone(), source })?;
             write_file(&path, PRIVATE, &octets)?;
         }
         Ok(())

@@ -3,8 +3,10 @@
 use crate::files::FileError;
 use nonesuch_lab::experiment::{DefinitionError, PresentationError, RunError, StoreError};
 use nonesuch_lab::measure::{CountError, EchoError, ExamineError, FollowError};
+use nonesuch_lab::tree::TreeError;
+use std::path::PathBuf;
 
-/// Why an experiment fails.
+/// Why a command of the laboratory fails.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -18,4 +20,12 @@ pub(crate) enum Failure {
     Examine(#[from] ExamineError),
     Echo(#[from] EchoError),
     Measurement(#[from] CountError),
+    Tree(#[from] TreeError),
+    #[error("{}: {source}", path.display())]
+    Description {
+        /// The file.
+        path: PathBuf,
+        /// The fault of the description.
+        source: TreeError,
+    },
 }

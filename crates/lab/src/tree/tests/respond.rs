@@ -90,7 +90,9 @@ impl<'z> Reply<'z> {
 
     fn deny(&mut self, proved: &[&Name]) {
         let zone = self.zone;
-        if let Some((apex, soa)) = zone.contents.nodes().next().and_then(|apex| Some((apex, apex.rrset(Rtype::SOA)?))) {
+        if let Some((apex, soa)) =
+            zone.contents.nodes().next().and_then(|apex| Some((apex, apex.rrset(Rtype::SOA)?)))
+        {
             self.push(Section::Authority, &zone.origin, apex, soa);
         }
         self.push_chain(proved);

@@ -1,0 +1,159 @@
+//! `nonesuch lab tree`: a written tree is served as its configurations state, and Unbound finds the
+//! expected result of each question.
+
+use crate::common;
+use common::{Running, ask, done, folder, nonesuch, start_peer, text};
+use nonesuch_lab::tree::{FAULTS, Fault, FaultScope};
+use nonesuch_proto::Rtype;
+use nonesuch_testing::require_peer;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const WAIT: Duration = Duration::from_secs(20);
+const SERVFAIL: u8 = 2;
+/// Questions to ask of each zone and fault.
+const QUESTIONS: usize = 3;
+
+/// The results of Unbound 1.17 to 1.24 that differ from those of a validator with the limits of
+/// `docs/validation.md`.
+const DIFFERENT: [(Fault, &str); 2] = [
+    // Unbound has one limit for iterations, above which a denial is insecure (RFC 9276 §3.2
+    // permits both).
+    (Fault::ExcessiveNsec3Iterations, "insecure"),
+    // Unbound computes the hashes of this zone in several steps.
+    (Fault::DeepNsec3, "secure"),
+];
+
+/// A zone for each fault of data and each of these mechanisms, and one for each mechanism with
+/// online signing. Delegations on other ports than 53 cannot be followed, so there are no faults of
+/// servers.
+fn description() -> String {
+    let mut text = String::from(
+        "port = 0\n[[zone]]\norigin = \".\"\n[[zone]]\norigin = \"example.\"\ndenial = \"nsec3\"\n",
+    );
+    for denial in ["minimal-nsec", "compact", "white-lies"] {
+        let _ = write!(
+            text,
+            "[[zone]]\norigin = \"{denial}.example.\"\ndenial = \"{denial}\"\nserver = \"127.53.1.1\"\n"
+        );
+    }
+    for row in FAULTS.iter().filter(|row| row.scope != FaultScope::Servers) {
+        for denial in ["nsec", "nsec3"] {
+            let only = match row.fault {
+                Fault::NextNameOutsideZone => "nsec",
+                _ if row.name.contains("nsec3") => "nsec3",
+                _ => denial,
+            };
+            let signed = row.fault != Fault::DsForUnsignedZone;
+            if denial == only {
+                let _ = write!(
+                    text,
+                    "[[zone]]\norigin = \"{}-{denial}.example.\"\ndenial = \"{denial}\"\nsigned = {signed}\n\
+                     server = \"127.53.1.1\"\nfaults = [{{ fault = \"{}\" }}]\n",
+                    row.name, row.name
+                );
+            }
+        }
+    }
+    text
+}
+
+/// Starts `nonesuch serve` with this configuration.
+fn start_server(configuration: &Path) -> Running {
+    let mut child = nonesuch(["serve", "--config", text(configuration)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("nonesuch starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    let address = line.strip_prefix("ready: listening on ").and_then(|rest| rest.split(' ').next());
+    let address = address.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("not ready: {line:?}"));
+    Running::of(child, address)
+}
+
+/// Starts Unbound, which asks the server of each zone directly.
+fn start_unbound(folder: &Path, anchor: &Path, zones: &BTreeMap<String, SocketAddr>) -> Running {
+    let stubs: String = zones
+        .iter()
+        .map(|(zone, server)| {
+            let (address, port) = (server.ip(), server.port());
+            format!("stub-zone:\n name: {zone}\n stub-addr: {address}@{port}\n stub-prime: no\n")
+        })
+        .collect();
+    start_peer(&folder.join("unbound.log"), |address| {
+        let (at, port) = (folder.display(), address.port());
+        let configuration = format!(
+            "server:\n interface: 127.0.0.1\n port: {port}\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n \
+             directory: \"{at}\"\n pidfile: \"{at}/pid\"\n use-syslog: no\n logfile: \"\"\n num-threads: 1\n \
+             do-ip6: no\n do-not-query-localhost: no\n module-config: \"validator iterator\"\n \
+             trust-anchor-file: \"{}\"\n trust-anchor-signaling: no\n aggressive-nsec: no\n \
+             qname-minimisation: no\n access-control: 127.0.0.0/8 allow\nremote-control:\n control-enable: no\n{stubs}",
+            anchor.display()
+        );
+        let file = folder.join("unbound.conf");
+        fs::write(&file, configuration).expect("written");
+        let mut command = Command::new("unbound");
+        command.arg("-d").arg("-c").arg(file);
+        command
+    })
+}
+
+/// Unbound's result in the words of `expected.csv`; `failure` is a form of `bogus`.
+fn result_of(unbound: &Running, name: &str, rtype: Rtype) -> &'static str {
+    let header =
+        ask(unbound.address, name, rtype.0, WAIT).unwrap_or_else(|| panic!("{name} {rtype}: no response"));
+    match (header.rcode, header.authenticated) {
+        (SERVFAIL, _) => "bogus",
+        (_, true) => "secure",
+        (_, false) => "insecure",
+    }
+}
+
+#[test]
+fn unbound_finds_the_expected_results_of_a_tree() {
+    require_peer!("unbound");
+    let folder = folder();
+    let (file, out) = (folder.path().join("tree.toml"), folder.path().join("tree"));
+    fs::write(&file, description()).expect("written");
+    let shown = done(["lab", "tree", text(&file), "--out", text(&out), "--json"]).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    let configurations = fs::read_dir(out.join("servers")).expect("a directory");
+    let servers: Vec<Running> =
+        configurations.map(|entry| start_server(&entry.expect("an entry").path())).collect();
+    let server_of = |address: &str| {
+        let found = servers.iter().find(|server| server.address.ip().to_string() == address);
+        found.expect("a server for each address").address
+    };
+    let zones = shown["zones"].as_array().expect("zones").iter().map(|zone| {
+        let text = |key: &str| zone[key].as_str().expect("text").to_owned();
+        (text("origin"), server_of(&text("server")))
+    });
+    let unbound = start_unbound(folder.path(), &out.join("anchor.ds"), &zones.collect());
+    let expected = fs::read_to_string(out.join("expected.csv")).expect("expected results");
+    let (mut asked, mut differ): (BTreeMap<String, usize>, Vec<String>) = Default::default();
+    for line in expected.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [name, rtype, outcome, _, fault] = fields[..] else { panic!("{line}") };
+        let name = name.trim_matches('"');
+        let zone = name.rsplit('.').nth(2).unwrap_or_default();
+        let count = asked.entry(format!("{zone} {fault} {rtype}")).or_default();
+        *count += 1;
+        if *count > QUESTIONS {
+            continue;
+        }
+        let other = DIFFERENT.iter().find(|(known, _)| known.to_string() == fault);
+        let wanted = other.map_or(outcome, |(_, result)| result).replace("failure", "bogus");
+        let found = result_of(&unbound, name, rtype.parse().expect("a type"));
+        if found != wanted {
+            differ.push(format!("{line}: {found}"));
+        }
+    }
+    assert!(asked.len() > 100 && differ.is_empty(), "{} questions:\n{}", asked.len(), differ.join("\n"));
+}
