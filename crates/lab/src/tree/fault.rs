@@ -7,9 +7,9 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The signatures expired a day before the time of the tree.
+    /// The signatures expired a week before the time of the tree.
     ExpiredSignature,
-    /// The signatures become valid a day after the time of the tree.
+    /// The signatures become valid a week after the time of the tree.
     SignatureNotYetValid,
     /// The signatures expire before their inception.
     ReversedValidity,
@@ -235,5 +235,15 @@ mod tests {
             assert_eq!(row.fault.to_string().to_uppercase().parse(), Ok(row.fault));
         }
         assert!("none".parse::<Fault>().is_err());
+    }
+
+    #[test]
+    fn the_document_lists_every_fault() {
+        let document = include_str!("../../../../docs/laboratory.md");
+        for row in FAULTS {
+            let code = row.extended_error.map_or_else(|| "–".to_owned(), |code| code.to_string());
+            let cells = format!("| `{}` | {} | {code} |", row.name, row.outcome);
+            assert!(document.contains(&cells), "docs/laboratory.md: {cells}");
+        }
     }
 }

@@ -14,8 +14,9 @@ use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_dnssec::{KeySet, Nsec3Params};
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 
-const DAY: u32 = 86_400;
-const MONTH: u32 = 30 * DAY;
+/// More than the skew of clocks that validators tolerate (Unbound: up to a day).
+const WEEK: u32 = 7 * 86_400;
+const MONTH: u32 = 30 * 86_400;
 /// Numbers of DNSKEY and RRSIG records of [`Fault::CollidingKeyTags`], and the size in octets
 /// beyond which the records of large algorithms are fewer.
 const COLLIDING_KEYS: usize = 12;
@@ -289,9 +290,9 @@ pub(super) fn lie(planted: &PlantedFault, origin: &Name) -> (Name, Rtype) {
 fn change_fields(fault: Fault, fields: &mut Rrsig<'_>, now: u32, used: &[u16]) {
     let (before, after) = (|seconds| now.wrapping_sub(seconds), |seconds| now.wrapping_add(seconds));
     match fault {
-        Fault::ExpiredSignature => (fields.inception, fields.expiration) = (before(MONTH), before(DAY)),
-        Fault::SignatureNotYetValid => (fields.inception, fields.expiration) = (after(DAY), after(MONTH)),
-        Fault::ReversedValidity => (fields.inception, fields.expiration) = (after(DAY), before(DAY)),
+        Fault::ExpiredSignature => (fields.inception, fields.expiration) = (before(MONTH), before(WEEK)),
+        Fault::SignatureNotYetValid => (fields.inception, fields.expiration) = (after(WEEK), after(MONTH)),
+        Fault::ReversedValidity => (fields.inception, fields.expiration) = (after(WEEK), before(WEEK)),
         Fault::WrongLabels => fields.labels += 1,
         Fault::WrongSigner => fields.signer = OUTSIDE,
         Fault::UnknownKeyTag => {
