@@ -208,7 +208,7 @@ fn build_zone(plans: &[Plan<'_>], index: usize, seed: u64, now: u32) -> Result<T
     let mut nsec5 = None;
     let is_offline = zone.denial.generation() == DenialGeneration::Offline;
     if let Some(keys) = signing.filter(|_| is_offline) {
-        (contents, nsec5) = sign_zone(plan, keys, contents, seed, now)?;
+        (contents, nsec5) = sign_zone(plan, keys, &contents, seed, now)?;
     }
     Ok(TreeZone {
         origin: plan.origin.clone(),
@@ -230,13 +230,13 @@ type SignedZone = (Contents, Option<(VrfPrivateKey, Proofs)>);
 fn sign_zone(
     plan: &Plan<'_>,
     keys: &KeySet,
-    unsigned: Contents,
+    unsigned: &Contents,
     seed: u64,
     now: u32,
 ) -> Result<SignedZone, TreeError> {
     let (origin, zone) = (&plan.origin, plan.zone);
     let vrf = match zone.denial.mapping() {
-        Mapping::Vrf => Some(prove(plan, &unsigned, seed)?),
+        Mapping::Vrf => Some(prove(plan, unsigned, seed)?),
         Mapping::Itself | Mapping::Sha1 => None,
     };
     let proofs = vrf.as_ref().map(|(_, proofs)| proofs);
@@ -250,7 +250,7 @@ fn sign_zone(
         seed,
         ..SignOptions::new(zone.denial, now.wrapping_sub(BEFORE), now.wrapping_add(AFTER))
     };
-    let signed = sign(&unsigned, keys, &options);
+    let signed = sign(unsigned, keys, &options);
     let signed =
         signed.map_err(|source| TreeError::Sign { zone: origin.clone(), source: Box::new(source) })?;
     if zone.faults.is_empty() {

@@ -141,7 +141,7 @@ pub(super) fn contents(
     for number in 0..zone.names {
         let _ = writeln!(text, "host{number} A 198.51.100.{}", number % 254 + 1);
     }
-    if zone.samples.unwrap_or(!plan.origin.view().is_root()) {
+    if zone.samples.unwrap_or_else(|| !plan.origin.view().is_root()) {
         text.push_str(SAMPLES);
     }
     push_faulty_data(zone, &mut text);

@@ -18,7 +18,7 @@ const BITS: std::ops::RangeInclusive<u16> = 1024..=4096;
 /// The fields of a private key file, for a modulus of `bits` bits; `None` if `bits` is odd or not
 /// from 1024 to 4096.
 pub(super) fn fields(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec<(&'static str, Vec<u8>)>> {
-    if !BITS.contains(&bits) || bits % 16 != 0 {
+    if !BITS.contains(&bits) || !bits.is_multiple_of(16) {
         return None;
     }
     let exponent = BigUint::from(EXPONENT);
@@ -46,7 +46,7 @@ pub(super) fn fields(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec<(&'stati
 }
 
 fn small_primes() -> Vec<u32> {
-    let is_prime = |number: &u32| (2..).take_while(|d| d * d <= *number).all(|d| number % d != 0);
+    let is_prime = |number: &u32| (2..).take_while(|d| d * d <= *number).all(|d| !number.is_multiple_of(d));
     (3..SMALL).filter(is_prime).collect()
 }
 
