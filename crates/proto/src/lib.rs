@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
+pub mod dnstap;
 pub mod edns;
 mod escape;
 pub mod message;

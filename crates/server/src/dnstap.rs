@@ -6,14 +6,13 @@
 //! buffer is full, frames are dropped and counted. The writer reconnects after a broken connection.
 
 mod frames;
-mod message;
 mod queue;
 mod writer;
 
 pub use queue::DnstapSender;
 
 use crate::statistics::TransportKind;
-use message::Dnstap;
+use nonesuch_proto::dnstap::Dnstap;
 use queue::{FrameQueue, QueueOptions};
 use std::io;
 use std::net::SocketAddr;

@@ -1,9 +1,9 @@
 //! The queue between one thread and the dnstap writer. The thread encodes frames into a buffer of
 //! bounded size, which the writer takes.
 
-use super::frames::push_data;
-use super::message::{AUTH_QUERY, AUTH_RESPONSE, Dnstap, INET, INET6, Message, protocol};
 use crate::statistics::TransportKind;
+use nonesuch_proto::dnstap::family::{INET, INET6};
+use nonesuch_proto::dnstap::{Dnstap, Message, MessageKind, protocol, push_data};
 use prost::Message as _;
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
@@ -52,46 +52,46 @@ pub(super) struct QueueOptions {
 /// dropped and counted.
 #[derive(Debug)]
 pub struct DnstapSender {
-    queue: Arc<FrameQueue>,
-    options: QueueOptions,
+    lane: Arc<FrameQueue>,
+    wanted: QueueOptions,
     /// The fields that are equal in all frames of this thread.
     frame: Dnstap,
     /// The last message. Its buffers are reused.
     message: Message,
-    /// Frames that are not in the queue yet, because the writer had locked the queue.
+    /// Frames that are not in the queue yet, because the writer was swapping buffers.
     pending: FrameBuffer,
-    /// Time at which the batch was received, as the duration since 1970.
-    received_at: Duration,
+    /// Time at which the batch was received, since 1970.
+    begun: Duration,
 }
 
 impl DnstapSender {
     pub(super) fn new(
-        queue: Arc<FrameQueue>,
-        options: QueueOptions,
+        lane: Arc<FrameQueue>,
+        wanted: QueueOptions,
         frame: Dnstap,
-        transport: TransportKind,
+        carrier: TransportKind,
         local: SocketAddr,
     ) -> Self {
-        let mut message = Message { socket_protocol: Some(protocol(transport)), ..Message::default() };
+        let mut message = Message { socket_protocol: Some(protocol_of(carrier)), ..Message::default() };
         message.response_port = Some(u32::from(local.port()));
         // For a socket with an unspecified address, the destination address of the query is
         // unknown.
         message.response_address = (!local.ip().is_unspecified()).then(|| octets_of(local.ip()));
-        Self { queue, options, frame, message, pending: FrameBuffer::default(), received_at: Duration::ZERO }
+        Self { lane, wanted, frame, message, pending: FrameBuffer::default(), begun: Duration::ZERO }
     }
 
     /// Begins a batch. The following messages have the current time as time of receipt.
     pub fn begin(&mut self) {
-        self.received_at = now();
+        self.begun = now();
     }
 
     /// Adds a frame with a query from `sender` to the queue, if queries are exported. Drops it if
     /// the queue is full.
     pub fn query(&mut self, sender: SocketAddr, message: &[u8]) {
-        if self.options.queries {
-            self.set_common_fields(AUTH_QUERY, sender);
-            set_octets(&mut self.message.query_message, Some(message));
-            set_octets(&mut self.message.response_message, None);
+        if self.wanted.queries {
+            self.describe(MessageKind::Auth.number(false), sender);
+            fill(&mut self.message.query_message, Some(message));
+            fill(&mut self.message.response_message, None);
             self.message.response_time_sec = None;
             self.message.response_time_nsec = None;
             self.push();
@@ -101,10 +101,10 @@ impl DnstapSender {
     /// Exports the response to `message`. The frame contains the query only if queries are not
     /// exported separately.
     pub fn response(&mut self, sender: SocketAddr, message: &[u8], response: &[u8]) {
-        if self.options.responses {
-            self.set_common_fields(AUTH_RESPONSE, sender);
-            set_octets(&mut self.message.query_message, (!self.options.queries).then_some(message));
-            set_octets(&mut self.message.response_message, Some(response));
+        if self.wanted.responses {
+            self.describe(MessageKind::Auth.number(true), sender);
+            fill(&mut self.message.query_message, (!self.wanted.queries).then_some(message));
+            fill(&mut self.message.response_message, Some(response));
             let sent = now();
             self.message.response_time_sec = Some(sent.as_secs());
             self.message.response_time_nsec = Some(sent.subsec_nanos());
@@ -115,11 +115,11 @@ impl DnstapSender {
     /// Ends a batch: moves the remaining frames to the queue.
     pub fn end(&mut self) {
         if self.pending.count > 0 {
-            self.move_to_queue();
+            self.hand_over();
         }
     }
 
-    fn set_common_fields(&mut self, kind: u32, sender: SocketAddr) {
+    fn describe(&mut self, kind: u32, sender: SocketAddr) {
         let message = &mut self.message;
         message.kind = kind;
         let ip = sender.ip().to_canonical();
@@ -131,8 +131,8 @@ impl DnstapSender {
             IpAddr::V6(ip) => address.extend_from_slice(&ip.octets()),
         }
         message.query_port = Some(u32::from(sender.port()));
-        message.query_time_sec = Some(self.received_at.as_secs());
-        message.query_time_nsec = Some(self.received_at.subsec_nanos());
+        message.query_time_sec = Some(self.begun.as_secs());
+        message.query_time_nsec = Some(self.begun.subsec_nanos());
     }
 
     /// Encodes the message as a frame. The writer locks the queue only while it swaps two buffers,
@@ -140,8 +140,8 @@ impl DnstapSender {
     fn push(&mut self) {
         self.frame.message = Some(mem::take(&mut self.message));
         let octets = self.frame.encoded_len();
-        if self.pending.octets.len() + octets > self.options.queue_octets {
-            self.queue.dropped.fetch_add(1, Relaxed);
+        if self.pending.octets.len() + octets > self.wanted.queue_octets {
+            self.lane.dropped.fetch_add(1, Relaxed);
         } else {
             let frame = &self.frame;
             // Encoding fails only if the output has no room, and a vector grows.
@@ -149,14 +149,14 @@ impl DnstapSender {
             self.pending.count += 1;
         }
         self.message = self.frame.message.take().unwrap_or_default();
-        self.move_to_queue();
+        self.hand_over();
     }
 
-    fn move_to_queue(&mut self) {
-        let Ok(mut frames) = self.queue.frames.try_lock() else { return };
-        if frames.octets.len() + self.pending.octets.len() > self.options.queue_octets {
+    fn hand_over(&mut self) {
+        let Ok(mut frames) = self.lane.frames.try_lock() else { return };
+        if frames.octets.len() + self.pending.octets.len() > self.wanted.queue_octets {
             drop(frames);
-            self.queue.dropped.fetch_add(mem::take(&mut self.pending.count), Relaxed);
+            self.lane.dropped.fetch_add(mem::take(&mut self.pending.count), Relaxed);
             self.pending.octets.clear();
             return;
         }
@@ -171,7 +171,7 @@ impl Drop for DnstapSender {
 }
 
 /// Copies `octets` into `field`, and reuses its buffer.
-fn set_octets(field: &mut Option<Vec<u8>>, octets: Option<&[u8]>) {
+fn fill(field: &mut Option<Vec<u8>>, octets: Option<&[u8]>) {
     match octets {
         None => *field = None,
         Some(octets) => {
@@ -179,6 +179,14 @@ fn set_octets(field: &mut Option<Vec<u8>>, octets: Option<&[u8]>) {
             buffer.clear();
             buffer.extend_from_slice(octets);
         }
+    }
+}
+
+const fn protocol_of(carrier: TransportKind) -> u32 {
+    match carrier {
+        TransportKind::Udp => protocol::UDP,
+        TransportKind::Tcp => protocol::TCP,
+        TransportKind::Tls => protocol::TLS,
     }
 }
 

@@ -1,6 +1,6 @@
-use super::frames::{ControlType, push_control};
-use super::message::{AUTH_QUERY, AUTH_RESPONSE, CONTENT_TYPE, Dnstap, INET, INET6};
 use super::*;
+use nonesuch_proto::dnstap::family::{INET, INET6};
+use nonesuch_proto::dnstap::{CONTENT_TYPE, Control, Message, MessageKind, push_control};
 use prost::Message as _;
 use std::fs;
 use std::io::{Read, Write};
@@ -50,8 +50,8 @@ fn tap_some(thread: &mut DnstapSender, times: usize) {
 fn read_file(path: &Path) -> Vec<Dnstap> {
     let octets = fs::read(path).expect("a file");
     let (mut start, mut stop) = (Vec::new(), Vec::new());
-    push_control(ControlType::Start, Some(CONTENT_TYPE), &mut start);
-    push_control(ControlType::Stop, None, &mut stop);
+    push_control(Control::Start, Some(CONTENT_TYPE), &mut start);
+    push_control(Control::Stop, None, &mut stop);
     let data = octets.strip_prefix(&start[..]).expect("a START frame");
     let mut data = data.strip_suffix(&stop[..]).expect("a STOP frame");
     let mut frames = Vec::new();
@@ -77,21 +77,24 @@ fn frames_say_what_was_asked_and_answered_by_whom_and_when() {
     drop(tap);
     let frames = read_file(&path);
     assert_eq!(frames.len(), 3);
-    let messages: Vec<&message::Message> =
+    let messages: Vec<&Message> =
         frames.iter().map(|frame| frame.message.as_ref().expect("a message")).collect();
     for frame in &frames {
         assert_eq!(frame.identity.as_deref(), Some(&b"ns1"[..]));
         assert_eq!((frame.version.as_deref(), frame.kind), (Some(&b"nonesuch"[..]), 1));
     }
     let [query, answer, over_tls] = messages[..] else { panic!("{messages:?}") };
-    assert_eq!((query.kind, query.socket_family, query.socket_protocol), (AUTH_QUERY, Some(INET), Some(1)));
+    assert_eq!(
+        (query.kind, query.socket_family, query.socket_protocol),
+        (MessageKind::Auth.number(false), Some(INET), Some(1))
+    );
     assert_eq!(query.query_address.as_deref(), Some(&[192, 0, 2, 7][..]));
     assert_eq!((query.query_port, query.response_port), (Some(4711), Some(53)));
     assert_eq!(query.response_address.as_deref(), Some(&[198, 51, 100, 1][..]));
     assert_eq!(query.query_message.as_deref(), Some(&QUERY[..]));
     assert_eq!((&query.response_message, query.response_time_sec), (&None, None));
     assert!(query.query_time_sec.is_some_and(|seconds| seconds > 1_700_000_000));
-    assert_eq!((answer.kind, &answer.query_message), (AUTH_RESPONSE, &None));
+    assert_eq!((answer.kind, &answer.query_message), (MessageKind::Auth.number(true), &None));
     assert_eq!(answer.response_message, Some(response()));
     let time =
         |seconds: Option<u64>, nanoseconds: Option<u32>| (seconds.expect("s"), nanoseconds.expect("ns"));
@@ -116,7 +119,7 @@ fn responses_alone_hold_their_queries() {
     assert_eq!(frames.len(), 2);
     let message = frames[0].message.as_ref().expect("a message");
     assert_eq!(message.query_message.as_deref(), Some(&QUERY[..]));
-    assert_eq!((message.kind, message.socket_protocol), (AUTH_RESPONSE, Some(2)));
+    assert_eq!((message.kind, message.socket_protocol), (MessageKind::Auth.number(true), Some(2)));
 }
 
 #[test]
@@ -195,8 +198,8 @@ fn read_stream(stream: &mut UnixStream, most: usize) -> usize {
         stream.read_exact(&mut octets).expect("a frame");
         let mut out = Vec::new();
         match (length, u32::from_be_bytes(*octets.first_chunk().expect("four octets"))) {
-            (0, 4) => push_control(ControlType::Accept, Some(CONTENT_TYPE), &mut out),
-            (0, 3) => push_control(ControlType::Finish, None, &mut out),
+            (0, 4) => push_control(Control::Accept, Some(CONTENT_TYPE), &mut out),
+            (0, 3) => push_control(Control::Finish, None, &mut out),
             (0, control) => assert_eq!(control, 2),
             _ => {
                 Dnstap::decode(&octets[..]).expect("a frame");
@@ -268,11 +271,11 @@ fn a_reader_that_is_none_is_left() {
     let listener = UnixListener::bind(&path).expect("a socket");
     let tap = DnstapOutput::start(options(Destination::Socket(path))).expect("a dnstap output");
     let mut accept_of_another_type = Vec::new();
-    push_control(ControlType::Accept, Some(b"protobuf:other"), &mut accept_of_another_type);
+    push_control(Control::Accept, Some(b"protobuf:other"), &mut accept_of_another_type);
     // Invalid answers: START instead of ACCEPT, lengths above the limit of control frames, another
     // type, no answer.
     let mut start = Vec::new();
-    push_control(ControlType::Start, None, &mut start);
+    push_control(Control::Start, None, &mut start);
     for answer in [&start[..], &[0, 0, 0, 0, 255, 255, 255, 255], &accept_of_another_type, &[0; 8], &[]] {
         let before = tap.counters().failures;
         let (mut stream, _) = listener.accept().expect("a writer");
@@ -293,7 +296,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
             Some(text)
         }
         Err(_) => {
-            nonesuch_testing::record_skip(&format!("{program} is not installed"));
+            nonesuch_testing::skip(&format!("{program} is not installed"));
             None
         }
     }
@@ -325,7 +328,7 @@ fn fstrm_capture_takes_the_stream() {
     let mut command = Command::new("fstrm_capture");
     command.args(["-t", "protobuf:dnstap.Dnstap", "-u", &text(&socket), "-w", &text(&file)]);
     let Ok(mut capture) = command.spawn() else {
-        nonesuch_testing::record_skip("fstrm_capture is not installed");
+        nonesuch_testing::skip("fstrm_capture is not installed");
         return;
     };
     let tap = DnstapOutput::start(options(Destination::Socket(socket))).expect("a dnstap output");

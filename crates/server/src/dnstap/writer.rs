@@ -1,9 +1,9 @@
 //! The dnstap writer thread: takes the buffers of the threads, writes them, and reconnects.
 
-use super::frames::{self, ControlType, push_control};
-use super::message::CONTENT_TYPE;
+use super::frames;
 use super::queue::FrameBuffer;
 use super::{Destination, DnstapError, DnstapState};
+use nonesuch_proto::dnstap::{CONTENT_TYPE, Control, push_control};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,15 +15,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// Interval between two times at which the writer takes the buffers of the threads.
-const SWAP_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum time for a reader to accept data, or to answer a control frame.
-const IO_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same time limit, for the end of the export.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pauses between connection attempts: the first pause, and the maximum. Each pause is twice as
-/// long as the previous one.
-const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// Interval in which the writer takes the buffers.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Maximum time for a reader to accept a buffer, or to answer a control frame.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same when the export ends.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+/// Pauses between connection attempts: doubled from the first value to the last.
+const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
 /// The open file or connection.
 enum Output {
@@ -43,12 +42,12 @@ impl Output {
         match self {
             Self::File(file) => {
                 let mut stop = Vec::new();
-                push_control(ControlType::Stop, None, &mut stop);
+                push_control(Control::Stop, None, &mut stop);
                 file.write_all(&stop)
             }
             Self::Socket(stream) => {
-                stream.set_write_timeout(Some(CLOSE_TIMEOUT))?;
-                stream.set_read_timeout(Some(CLOSE_TIMEOUT))?;
+                stream.set_write_timeout(Some(LAST_PATIENCE))?;
+                stream.set_read_timeout(Some(LAST_PATIENCE))?;
                 frames::close(stream)
             }
         }
@@ -57,29 +56,28 @@ impl Output {
 
 pub(super) struct Writer {
     destination: Destination,
-    state: Arc<DnstapState>,
+    shared: Arc<DnstapState>,
     output: Option<Output>,
-    /// Time of the next connection attempt.
+    /// Time of the next connection attempt, and the pause after it.
     retry_at: Instant,
-    /// Pause after that attempt.
-    next_pause: Duration,
+    pause: Duration,
     /// Empty except between two swaps.
     frames: FrameBuffer,
 }
 
 impl Writer {
-    pub(super) fn new(destination: Destination, state: Arc<DnstapState>) -> Result<Self, DnstapError> {
+    pub(super) fn new(destination: Destination, shared: Arc<DnstapState>) -> Result<Self, DnstapError> {
         let mut writer = Self {
             destination,
-            state,
+            shared,
             output: None,
             retry_at: Instant::now(),
-            next_pause: RETRY_PAUSES.0,
+            pause: RETRY.0,
             frames: FrameBuffer::default(),
         };
         if let Destination::File(path) = &writer.destination {
             let file = begin_file(path).map_err(|source| DnstapError::File { path: path.clone(), source })?;
-            writer.state.opened.fetch_add(1, Relaxed);
+            writer.shared.opened.fetch_add(1, Relaxed);
             writer.output = Some(Output::File(file));
         }
         Ok(writer)
@@ -89,8 +87,8 @@ impl Writer {
         loop {
             // Read `stop` before the buffers: frames that were queued before the stop must be
             // written.
-            let stop = self.state.stop.load(Relaxed);
-            if self.state.reopen.swap(false, Relaxed) && self.was_moved_away() {
+            let stop = self.shared.stop.load(Relaxed);
+            if self.shared.reopen.swap(false, Relaxed) && self.was_moved_away() {
                 self.close();
                 self.retry_at = Instant::now();
             }
@@ -104,7 +102,7 @@ impl Writer {
                 self.close();
                 return;
             }
-            thread::park_timeout(SWAP_INTERVAL);
+            thread::park_timeout(INTERVAL);
         }
     }
 
@@ -115,10 +113,10 @@ impl Writer {
         };
         match opened {
             Ok(output) => {
-                self.state.opened.fetch_add(1, Relaxed);
+                self.shared.opened.fetch_add(1, Relaxed);
                 tracing::info!(name: "dnstap-opened", file = %self.path().display(), "dnstap: output opened");
                 self.output = Some(output);
-                self.next_pause = RETRY_PAUSES.0;
+                self.pause = RETRY.0;
             }
             Err(error) => self.handle_error(&error),
         }
@@ -126,14 +124,14 @@ impl Writer {
 
     /// Closes the output after an error, and schedules the next attempt.
     fn handle_error(&mut self, error: &io::Error) {
-        self.state.failures.fetch_add(1, Relaxed);
+        self.shared.failures.fetch_add(1, Relaxed);
         // Log only the first failure after each successful connection.
-        if self.output.take().is_some() || self.next_pause == RETRY_PAUSES.0 {
+        if self.output.take().is_some() || self.pause == RETRY.0 {
             let file = self.path().display();
             tracing::warn!(name: "dnstap-failed", %file, %error, "dnstap: output failed, retrying");
         }
-        self.retry_at = Instant::now() + self.next_pause;
-        self.next_pause = (self.next_pause * 2).min(RETRY_PAUSES.1);
+        self.retry_at = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(RETRY.1);
     }
 
     fn path(&self) -> &Path {
@@ -145,24 +143,24 @@ impl Writer {
     /// Whether the path no longer names the open file.
     fn was_moved_away(&self) -> bool {
         let Some(Output::File(file)) = &self.output else { return false };
-        let file_id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        fs::metadata(self.path()).ok().map(file_id) != file.metadata().ok().map(file_id)
+        let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        fs::metadata(self.path()).ok().map(place) != file.metadata().ok().map(place)
     }
 
     fn write_all(&mut self) {
-        for queue in self.state.queues() {
+        for lane in self.shared.queues() {
             let Some(output) = &mut self.output else { return };
-            queue.swap(&mut self.frames);
+            lane.swap(&mut self.frames);
             if self.frames.count == 0 {
                 continue;
             }
             match output.write(&self.frames.octets) {
                 Ok(()) => {
-                    self.state.written.fetch_add(self.frames.count, Relaxed);
-                    self.state.octets.fetch_add(self.frames.octets.len() as u64, Relaxed);
+                    self.shared.written.fetch_add(self.frames.count, Relaxed);
+                    self.shared.octets.fetch_add(self.frames.octets.len() as u64, Relaxed);
                 }
                 Err(error) => {
-                    self.state.lost.fetch_add(self.frames.count, Relaxed);
+                    self.shared.lost.fetch_add(self.frames.count, Relaxed);
                     self.handle_error(&error);
                 }
             }
@@ -181,8 +179,8 @@ impl Writer {
 
 fn connect(path: &Path) -> io::Result<UnixStream> {
     let mut stream = UnixStream::connect(path)?;
-    stream.set_write_timeout(Some(IO_TIMEOUT))?;
-    stream.set_read_timeout(Some(IO_TIMEOUT))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     frames::open(&mut stream, CONTENT_TYPE)?;
     Ok(stream)
 }
@@ -200,7 +198,7 @@ fn begin_file(path: &Path) -> io::Result<File> {
     // Queries and responses are confidential, so other users must not read the file.
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(path)?;
     let mut start = Vec::new();
-    push_control(ControlType::Start, Some(CONTENT_TYPE), &mut start);
+    push_control(Control::Start, Some(CONTENT_TYPE), &mut start);
     file.write_all(&start)?;
     Ok(file)
 }
