@@ -7,6 +7,7 @@
 //! line that contains "ready" and then sends queries.
 #![forbid(unsafe_code)]
 
+pub mod capture;
 mod data;
 pub mod experiment;
 pub mod generate;

@@ -1,0 +1,110 @@
+//! From a packet to the UDP datagram or TCP segment in it.
+
+use super::skip::SkipReason;
+use etherparse::err::packet::SliceError;
+use etherparse::{EtherType, NetSlice, SlicedPacket, TransportSlice};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+// Link types of the registry of tcpdump.org.
+const NULL: i32 = 0;
+const ETHERNET: i32 = 1;
+const RAW: i32 = 101;
+const LOOP: i32 = 108;
+const LINUX_SLL: i32 = 113;
+const IPV4: i32 = 228;
+const IPV6: i32 = 229;
+const LINUX_SLL2: i32 = 276;
+
+/// Length of the header of Linux cooked captures, versions 1 and 2, in octets.
+const SLL_HEADER: usize = 16;
+const SLL2_HEADER: usize = 20;
+/// Length of the header of loopback captures in octets. Its content depends on the system that
+/// recorded it, so the version of the IP packet decides instead.
+const LOOPBACK_HEADER: usize = 4;
+
+/// The content of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Payload<'a> {
+    Datagram(&'a [u8]),
+    Segment(Segment<'a>),
+}
+
+/// A TCP segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Segment<'a> {
+    pub(super) sequence: u32,
+    pub(super) syn: bool,
+    pub(super) fin: bool,
+    pub(super) rst: bool,
+    pub(super) octets: &'a [u8],
+}
+
+/// The ends of a packet, and its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dissected<'a> {
+    pub(super) source: SocketAddr,
+    pub(super) destination: SocketAddr,
+    pub(super) payload: Payload<'a>,
+}
+
+/// Dissects a packet.
+pub(super) fn dissect(link_type: i32, packet: &[u8]) -> Result<Dissected<'_>, SkipReason> {
+    let sliced = slice(link_type, packet)?;
+    let (source, destination) = addresses(&sliced).ok_or(SkipReason::OtherTraffic)?;
+    if sliced.is_ip_payload_fragmented() {
+        return Err(SkipReason::Fragment);
+    }
+    match &sliced.transport {
+        Some(TransportSlice::Udp(udp)) => Ok(Dissected {
+            source: SocketAddr::new(source, udp.source_port()),
+            destination: SocketAddr::new(destination, udp.destination_port()),
+            payload: Payload::Datagram(udp.payload()),
+        }),
+        Some(TransportSlice::Tcp(tcp)) => Ok(Dissected {
+            source: SocketAddr::new(source, tcp.source_port()),
+            destination: SocketAddr::new(destination, tcp.destination_port()),
+            payload: Payload::Segment(Segment {
+                sequence: tcp.sequence_number(),
+                syn: tcp.syn(),
+                fin: tcp.fin(),
+                rst: tcp.rst(),
+                octets: tcp.payload(),
+            }),
+        }),
+        _ => Err(SkipReason::OtherTraffic),
+    }
+}
+
+fn slice(link_type: i32, packet: &[u8]) -> Result<SlicedPacket<'_>, SkipReason> {
+    let cut = |length: usize| packet.get(length..).ok_or(SkipReason::Truncated);
+    let ether_type = |at: usize| {
+        let octets = packet.get(at..).and_then(<[u8]>::first_chunk).ok_or(SkipReason::Truncated)?;
+        Ok(EtherType(u16::from_be_bytes(*octets)))
+    };
+    let sliced = match link_type {
+        ETHERNET => SlicedPacket::from_ethernet(packet),
+        LINUX_SLL => SlicedPacket::from_ether_type(ether_type(SLL_HEADER - 2)?, cut(SLL_HEADER)?),
+        LINUX_SLL2 => SlicedPacket::from_ether_type(ether_type(0)?, cut(SLL2_HEADER)?),
+        RAW | IPV4 | IPV6 => SlicedPacket::from_ip(packet),
+        NULL | LOOP => SlicedPacket::from_ip(cut(LOOPBACK_HEADER)?),
+        _ => return Err(SkipReason::LinkType),
+    };
+    sliced.map_err(|error| match error {
+        SliceError::Len(_) => SkipReason::Truncated,
+        _ => SkipReason::Malformed,
+    })
+}
+
+fn addresses(sliced: &SlicedPacket<'_>) -> Option<(IpAddr, IpAddr)> {
+    match sliced.net.as_ref()? {
+        NetSlice::Ipv4(packet) => {
+            let header = packet.header();
+            Some((Ipv4Addr::from(header.source()).into(), Ipv4Addr::from(header.destination()).into()))
+        }
+        NetSlice::Ipv6(packet) => {
+            let header = packet.header();
+            Some((Ipv6Addr::from(header.source()).into(), Ipv6Addr::from(header.destination()).into()))
+        }
+        NetSlice::Arp(_) => None,
+    }
+}

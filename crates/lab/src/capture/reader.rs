@@ -1,0 +1,110 @@
+//! Reads the messages of a capture in any format.
+
+use super::CapturedMessage;
+use super::error::CaptureError;
+use super::frames::FrameSource;
+use super::input::Input;
+use super::packets::PacketSource;
+use super::pcap_file::PacketFile;
+use super::skip::SkipCounts;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Options for reading a capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// Ports of servers in packets. Other packets are skipped. dnstap files do not use them.
+    pub ports: Vec<u16>,
+}
+
+impl Default for CaptureOptions {
+    fn default() -> Self {
+        Self { ports: vec![53] }
+    }
+}
+
+enum Source {
+    Packets(PacketSource),
+    Frames(FrameSource),
+}
+
+/// Iterator over the messages of a capture, in the order of the file.
+pub struct CaptureReader {
+    input: Input,
+    source: Source,
+    /// Messages that are read but not returned: those of one packet or frame.
+    ready: VecDeque<CapturedMessage>,
+    skipped: SkipCounts,
+    ended: bool,
+}
+
+impl CaptureReader {
+    /// Opens a file. Its first octets determine the format.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or is not a pcap, pcapng or dnstap file.
+    pub fn open(path: &Path, options: &CaptureOptions) -> Result<Self, CaptureError> {
+        let file =
+            File::open(path).map_err(|source| CaptureError::Open { path: path.to_path_buf(), source })?;
+        Self::new(path, Box::new(file), options)
+    }
+
+    /// Reads a capture from `source`. Errors name `path`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn new(
+        path: &Path,
+        source: Box<dyn Read + Send>,
+        options: &CaptureOptions,
+    ) -> Result<Self, CaptureError> {
+        let mut input = Input::new(path, source);
+        let source = if let Some(frames) = FrameSource::begin(&mut input)? {
+            Source::Frames(frames)
+        } else if let Some(file) = PacketFile::begin(&mut input)? {
+            Source::Packets(PacketSource::new(file, options.ports.clone()))
+        } else {
+            return Err(CaptureError::Format { path: path.to_path_buf() });
+        };
+        Ok(Self { input, source, ready: VecDeque::new(), skipped: SkipCounts::default(), ended: false })
+    }
+
+    /// Number of packets, segments and frames that were skipped so far.
+    #[must_use]
+    pub const fn skipped(&self) -> &SkipCounts {
+        &self.skipped
+    }
+
+    fn step(&mut self) -> Result<bool, CaptureError> {
+        let Self { input, source, ready, skipped, .. } = self;
+        match source {
+            Source::Packets(source) => source.step(input, ready, skipped),
+            Source::Frames(source) => source.step(input, ready, skipped),
+        }
+    }
+}
+
+impl Iterator for CaptureReader {
+    type Item = Result<CapturedMessage, CaptureError>;
+
+    /// Returns the next message, or the error after which nothing more can be read.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(Ok(message));
+            }
+            if self.ended {
+                return None;
+            }
+            match self.step() {
+                Ok(more) => self.ended = !more,
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
