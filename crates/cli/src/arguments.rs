@@ -16,8 +16,8 @@ pub(crate) use key::{
     TsigForm, TsigOutput,
 };
 pub(crate) use lab::{
-    CompareArguments, LabCommand, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments,
-    LabTreeArguments, LabZoneArguments,
+    CompareArguments, LabCaptureArguments, LabCommand, LabListArguments, LabMeasureArguments,
+    LabReportArguments, LabRunArguments, LabTreeArguments, LabZoneArguments,
 };
 pub(crate) use load::{LabEchoArguments, LoadArguments};
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};

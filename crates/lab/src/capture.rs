@@ -9,6 +9,7 @@
 //! that cannot be read further is an error. All buffers have a bound.
 
 mod anonymize;
+mod convert;
 mod cryptopan;
 mod error;
 mod frames;
@@ -27,6 +28,7 @@ mod streams;
 mod writer;
 
 pub use anonymize::{AnonymizeOptions, Anonymizer};
+pub use convert::{CaptureOutput, CopyCounts, CopyError, copy_messages};
 pub use cryptopan::CryptoPan;
 pub use error::{CaptureError, KeyError};
 pub use key::CaptureKey;

@@ -64,6 +64,10 @@ pub(crate) enum LabCommand {
     Report(LabReportArguments),
     /// Write a signed local DNS tree with planted faults, for tests of resolvers.
     Tree(LabTreeArguments),
+    /// Convert a capture of DNS traffic, anonymise it, or list its queries.
+    ///
+    /// Reads pcap, pcapng and dnstap files, and writes pcap or dnstap files.
+    Capture(LabCaptureArguments),
     /// Measure the rates of operations and print one JSON document.
     #[command(hide = true)]
     Measure(LabMeasureArguments),
@@ -161,6 +165,47 @@ pub(crate) struct LabTreeArguments {
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON instead of the summary.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabCaptureArguments {
+    /// Capture to read: a pcap, pcapng or dnstap file.
+    pub(crate) input: PathBuf,
+    /// Write to this file.
+    ///
+    /// The suffix selects the format: .pcap, or .dnstap, .tap or .fstrm. With --queries, - writes to
+    /// standard output.
+    #[arg(long, short = 'f')]
+    pub(crate) output: PathBuf,
+    /// Replace addresses. Addresses with a common prefix have replacements with a common prefix.
+    ///
+    /// Crypto-PAn with AES-128, also in EDNS client subnets. EDNS options that may identify a client
+    /// become zeros.
+    #[arg(long)]
+    pub(crate) anonymize: bool,
+    /// Read the secret key of the replacements from this file. If it is missing, create it.
+    ///
+    /// With the same key, equal addresses and names have equal replacements in all outputs. Default:
+    /// a random key that is not stored.
+    #[arg(long, value_name = "FILE", requires = "anonymize")]
+    pub(crate) key: Option<PathBuf>,
+    /// Replace names, too: each label below the last one, by letters of the same number.
+    ///
+    /// Also replaces addresses in records. Texts, keys and signatures become zeros.
+    #[arg(long, requires = "anonymize")]
+    pub(crate) names: bool,
+    /// Keep the labels of this zone in names at or below it.
+    #[arg(long, requires = "names")]
+    pub(crate) zone: Option<Name>,
+    /// Write the names and types of the queries, as `load --queries` reads them.
+    #[arg(long)]
+    pub(crate) queries: bool,
+    /// Read packets to and from these server ports. Default: 53.
+    #[arg(long, value_name = "PORT", value_delimiter = ',')]
+    pub(crate) port: Vec<u16>,
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

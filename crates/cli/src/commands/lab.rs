@@ -1,5 +1,6 @@
 //! `nonesuch lab`.
 
+mod capture;
 mod error;
 mod tree;
 
@@ -27,6 +28,7 @@ pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
         LabCommand::Run(arguments) => run_one(arguments),
         LabCommand::Report(arguments) => report(arguments),
         LabCommand::Tree(arguments) => tree::run(arguments),
+        LabCommand::Capture(arguments) => capture::run(arguments),
         LabCommand::Measure(arguments) => measure_raw(arguments),
         LabCommand::Zone(arguments) => examine_zone(arguments),
         LabCommand::Echo(arguments) => echo(arguments),

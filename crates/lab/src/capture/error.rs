@@ -20,7 +20,8 @@ pub enum CaptureError {
     #[error("{}: contains frames of another type than dnstap: name a dnstap file", path.display())]
     ContentType { path: PathBuf },
     #[error(
-        "{}: octet {offset}: malformed {what}: the file is damaged; the messages before this octet can be read",
+        "{}: octet {offset}: malformed {what}: the file is damaged: to read what precedes the fault, cut the file \
+        there (head -c {offset})",
         path.display()
     )]
     Malformed { path: PathBuf, offset: u64, what: &'static str },

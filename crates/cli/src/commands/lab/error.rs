@@ -1,6 +1,7 @@
 //! Errors of `nonesuch lab`.
 
 use crate::files::FileError;
+use nonesuch_lab::capture::{CaptureError, CopyError, KeyError};
 use nonesuch_lab::experiment::{DefinitionError, PresentationError, RunError, StoreError};
 use nonesuch_lab::measure::{CountError, EchoError, ExamineError, FollowError};
 use nonesuch_lab::tree::TreeError;
@@ -28,4 +29,16 @@ pub(crate) enum Failure {
         /// The fault of the description.
         source: TreeError,
     },
+    Capture(#[from] CaptureError),
+    Copy(#[from] CopyError),
+    CaptureKey(#[from] KeyError),
+    CaptureFormat(#[from] CaptureFormatError),
+}
+
+/// The format of a capture is unknown.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: unknown format: name an output file with the suffix .pcap or .dnstap, or list the queries with \
+    --queries", path.display())]
+pub(crate) struct CaptureFormatError {
+    pub(crate) path: PathBuf,
 }
