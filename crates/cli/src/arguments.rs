@@ -5,6 +5,7 @@ mod key;
 mod lab;
 mod load;
 mod query;
+mod replay;
 mod serve;
 mod sign;
 mod values;

@@ -21,6 +21,7 @@ use crate::process;
 mod frame;
 mod histogram;
 mod queries;
+mod replay;
 mod report;
 mod schedule;
 mod slots;
@@ -29,6 +30,7 @@ mod tally;
 mod worker;
 
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
+pub use replay::{REPLAY_SOCKETS, ReplayError, ReplayQueries, ReplaySpeed, ReplaySpeedError, replay};
 pub use report::{Latency, LoadReport};
 pub use schedule::{Arrivals, ArrivalsError};
 pub use sources::{Sources, SourcesError};

@@ -1,5 +1,6 @@
 //! Arguments of `load` and of the echo server.
 
+use super::replay::ReplayArguments;
 use super::values::{ArgumentError, parse_seconds, parse_socket_address};
 use clap::Args;
 use nonesuch_lab::load::{Arrivals, Sources};
@@ -12,8 +13,10 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_socket_address)]
     pub(crate) server: SocketAddr,
     /// Read the queries from this file: a name and a type on each line, as in dnsperf.
-    #[arg(long)]
-    pub(crate) queries: PathBuf,
+    #[arg(long, required_unless_present = "replay")]
+    pub(crate) queries: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replay: ReplayArguments,
     /// Send this number of queries per second, in an open loop.
     ///
     /// Each query is sent at its scheduled time, whatever the server does, and latency counts from
@@ -81,7 +84,7 @@ pub(crate) struct LoadArguments {
     ///
     /// Leaves the CPU to other processes. Queries are sent and responses received up to 0.1 ms
     /// late.
-    #[arg(long, requires = "rate")]
+    #[arg(long)]
     pub(crate) sleep: bool,
     /// Count a query as lost after this time: seconds, or a duration such as 2s.
     #[arg(long, default_value_t = 1.0, value_parser = parse_seconds)]

@@ -1,11 +1,14 @@
 //! `nonesuch load`.
 
+mod replay;
+
 use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
 use crate::outcome::CommandOutcome;
 use nonesuch_lab::load::{
-    Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, run as run_load,
+    Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, ReplayError, run as run_load,
 };
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,18 +27,27 @@ const OPEN_LOOP_QUERIES: usize = 4096;
 pub(crate) enum Failure {
     File(#[from] FileError),
     Queries(#[from] QueryListError),
+    Replay(#[from] ReplayError),
     Load(#[from] LoadError),
 }
 
 pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> {
-    let queries = QueryList::from_file(&arguments.queries)?;
-    for line in queries.skipped() {
-        tracing::warn!(name: "query-skipped", "{}:{}: skipped: {}", arguments.queries.display(), line.line, line.reason);
-    }
-    let report = run_load(&options(arguments, queries))?;
+    let report = match (&arguments.replay.replay, &arguments.queries) {
+        (Some(capture), _) => replay::run(arguments, capture)?,
+        (None, queries) => run_queries(arguments, queries.as_deref().unwrap_or_else(|| Path::new("-")))?,
+    };
     let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(&report) };
     print_line(&text)?;
     Ok(CommandOutcome::Done)
+}
+
+/// Sends the queries of the query list at `path`.
+fn run_queries(arguments: &LoadArguments, path: &Path) -> Result<LoadReport, Failure> {
+    let queries = QueryList::from_file(path)?;
+    for line in queries.skipped() {
+        tracing::warn!(name: "query-skipped", "{}:{}: skipped: {}", path.display(), line.line, line.reason);
+    }
+    Ok(run_load(&options(arguments, queries))?)
 }
 
 fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
