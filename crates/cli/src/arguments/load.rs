@@ -21,7 +21,7 @@ pub(crate) struct LoadArguments {
     ///
     /// Each query is sent at its scheduled time, whatever the server does, and latency counts from
     /// that time. Default: a closed loop, in which each response or loss causes the next query.
-    #[arg(long, value_name = "QPS")]
+    #[arg(long, value_name = "QPS", group = "schedule")]
     pub(crate) rate: Option<f64>,
     /// Set the schedule of an open loop: even or poisson.
     ///
@@ -84,7 +84,7 @@ pub(crate) struct LoadArguments {
     ///
     /// Leaves the CPU to other processes. Queries are sent and responses received up to 0.1 ms
     /// late.
-    #[arg(long)]
+    #[arg(long, requires = "schedule")]
     pub(crate) sleep: bool,
     /// Count a query as lost after this time: seconds, or a duration such as 2s.
     #[arg(long, default_value_t = 1.0, value_parser = parse_seconds)]

@@ -13,6 +13,7 @@ pub(crate) struct ReplayArguments {
     #[arg(
         long,
         value_name = "FILE",
+        group = "schedule",
         conflicts_with_all = ["queries", "rate", "random_prefix", "threads", "sockets", "seconds", "warm_up"]
     )]
     pub(crate) replay: Option<PathBuf>,

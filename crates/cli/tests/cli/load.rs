@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// An echo server. It ends with the test.
-struct Echo {
+pub(crate) struct Echo {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Echo {
-    fn start(octets: &str) -> Self {
+    pub(crate) fn start(octets: &str) -> Self {
         let mut command = nonesuch(["lab", "echo", "--octets", octets]);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("started");
         let mut line = String::new();

@@ -1,6 +1,7 @@
 //! Tests of commands that run and end: signing, verifying, keys, queries, the laboratory.
 
 mod bad_key_files;
+mod capture;
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
