@@ -91,6 +91,29 @@ pub enum NameHash {
     Vrf,
 }
 
+/// The names of a zone that a client can learn from denials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Enumeration {
+    /// All names: the records form a chain of names.
+    ZoneWalk,
+    /// The names that a dictionary contains: their hashes can be tested offline (RFC 5155 §12.1.1).
+    Dictionary,
+    /// No names.
+    Impossible,
+}
+
+impl Enumeration {
+    /// Returns the name in data files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ZoneWalk => "zone-walk",
+            Self::Dictionary => "dictionary",
+            Self::Impossible => "impossible",
+        }
+    }
+}
+
 /// One row of [`MECHANISMS`].
 #[derive(Clone, Copy, Debug)]
 pub struct MechanismEntry {
@@ -192,6 +215,23 @@ impl MechanismEntry {
     #[must_use]
     pub const fn is_served_without_keys(&self) -> bool {
         matches!(self.generation, DenialGeneration::Offline) && !matches!(self.name_hash, NameHash::Vrf)
+    }
+
+    /// Returns the names that a client can learn from the denials of a server.
+    #[must_use]
+    pub const fn enumeration(&self) -> Enumeration {
+        match (self.generation, self.mapping) {
+            (DenialGeneration::Online, _) | (_, Mapping::Vrf) => Enumeration::Impossible,
+            (DenialGeneration::Offline, Mapping::Itself) => Enumeration::ZoneWalk,
+            (DenialGeneration::Offline, Mapping::Sha1) => Enumeration::Dictionary,
+        }
+    }
+
+    /// Whether an attacker with all data of a server can forge any data of the zone: the server has
+    /// a zone-signing key.
+    #[must_use]
+    pub const fn stolen_server_can_forge(&self) -> bool {
+        matches!(self.generation, DenialGeneration::Online)
     }
 }
 

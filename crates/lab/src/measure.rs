@@ -18,7 +18,7 @@ pub(crate) mod transfer;
 pub use echo::{EchoError, EchoOptions, EchoServer};
 pub use examine::{ExamineError, ExamineOptions, examine};
 pub use probe::{CountError, FollowError, MeasureOptions, follow, measure};
-pub use server::serving;
+pub use server::{ServedZone, ServerKeys, serving};
 pub use subject::{Choice, Operation, Subject};
 
 pub(crate) use change::Changes;

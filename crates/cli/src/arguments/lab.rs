@@ -4,7 +4,7 @@ use super::load::LabEchoArguments;
 use super::values::{ArgumentError, parse_seconds, parse_time};
 use clap::{Args, Subcommand};
 use nonesuch_dnssec::Mechanism;
-use nonesuch_lab::experiment::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD};
+use nonesuch_lab::experiment::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD, Need};
 use nonesuch_lab::generate::ZoneModel;
 use nonesuch_lab::measure::{Choice, Operation, Subject};
 use nonesuch_proto::Name;
@@ -37,6 +37,13 @@ pub(crate) struct CompareArguments {
     /// Compare only these denial mechanisms, for example nsec,nsec3-opt-out.
     #[arg(long, value_delimiter = ',')]
     pub(crate) denial: Vec<Mechanism>,
+    /// Recommend only combinations with these properties.
+    ///
+    /// no-enumeration: clients cannot enumerate the names of the zone. stolen-server: an attacker
+    /// with all data of a server cannot forge data of the zone. post-quantum: quantum computers
+    /// cannot forge signatures. udp-1232: all responses fit into 1232 octets.
+    #[arg(long = "need", value_name = "PROPERTY", value_delimiter = ',')]
+    pub(crate) needs: Vec<Need>,
     /// Set the duration of each measurement of the server, in seconds.
     #[arg(long, default_value_t = DEFAULT_SECONDS_PER_LOAD, value_parser = parse_seconds)]
     pub(crate) seconds: f64,

@@ -9,35 +9,36 @@ use crate::files::{FileError, print_line, print_summary, write_failure, write_ou
 use crate::outcome::CommandOutcome;
 use crate::{progress, zones};
 use nonesuch_lab::experiment::compare::{
-    CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Subject, USUAL, cells, compare,
+    CompareOptions, ComparedZone, Comparison, DEFAULT_ALGORITHMS, DEFAULT_MECHANISMS, JSON_FILE, PAGE_FILE,
+    combinations, compare,
 };
 use nonesuch_lab::generate::GenerateOptions;
 use nonesuch_lab::measure::{Choice, serving};
 use std::process::Command;
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failure> {
-    if let Some(mechanism) =
-        arguments.denial.iter().find(|mechanism| !mechanism.entry().is_served_without_keys())
-    {
-        return Err(Failure::NotCompared { mechanism: mechanism.entry().title });
-    }
     let failed = |source| FileError::Write { path: arguments.out.clone(), source };
     std::fs::create_dir_all(&arguments.out).map_err(failed)?;
     let work_dir = tempfile::tempdir_in(&arguments.out).map_err(failed)?;
     let program =
         std::env::current_exe().map_err(|source| FileError::Read { path: "nonesuch".into(), source })?;
-    let subject = subject(arguments)?;
+    let zone = compared_zone(arguments)?;
     let choices = match arguments.algorithms.as_slice() {
         _ if arguments.all => Choice::all(),
-        [] => USUAL.to_vec(),
+        [] => DEFAULT_ALGORITHMS.to_vec(),
         chosen => chosen.to_vec(),
     };
-    let cells = cells(&choices, &arguments.denial);
-    let bar = progress::bar(cells.len() as u64, "");
+    let mechanisms = match arguments.denial.as_slice() {
+        [] if !arguments.all => DEFAULT_MECHANISMS.to_vec(),
+        chosen => chosen.to_vec(),
+    };
+    let combinations = combinations(&choices, &mechanisms);
+    let bar = progress::bar(combinations.len() as u64, "");
     let comparison = compare(&CompareOptions {
-        subject: &subject,
-        cells: &cells,
-        server: &|file, origin| serving(Command::new(&program), &origin.to_string(), file, 1),
+        zone: &zone,
+        combinations: &combinations,
+        needs: &arguments.needs,
+        server: &|zone| serving(Command::new(&program), zone, 1),
         seconds_per_load: arguments.seconds,
         work_dir: work_dir.path(),
         now: zones::now_or(arguments.now),
@@ -61,7 +62,7 @@ fn write_reports(arguments: &CompareArguments, comparison: &Comparison) -> Resul
     Ok(print_summary(&format!("{} and {} written", json.display(), page.display()))?)
 }
 
-fn subject(arguments: &CompareArguments) -> Result<Subject, Failure> {
+fn compared_zone(arguments: &CompareArguments) -> Result<ComparedZone, Failure> {
     let Some(file) = &arguments.file else {
         let origin = arguments.origin.as_ref().map_or_else(|| "example.".to_owned(), ToString::to_string);
         let options = GenerateOptions {
@@ -70,8 +71,8 @@ fn subject(arguments: &CompareArguments) -> Result<Subject, Failure> {
             seed: arguments.seed,
             origin: &origin,
         };
-        return Ok(Subject::generated(&options)?);
+        return Ok(ComparedZone::generate(&options)?);
     };
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
-    Ok(Subject::of_zone(&contents, file.display().to_string(), arguments.seed)?)
+    Ok(ComparedZone::of_contents(&contents, file.display().to_string(), arguments.seed)?)
 }

@@ -1,34 +1,38 @@
 //! The comparison: the cost of each algorithm and denial mechanism on one zone, from signing to
-//! responses.
+//! responses, and a decision.
 //!
-//! For each [`Cell`], the comparison generates keys, signs and verifies the zone, writes it to a
-//! file, and starts a child process that serves it. It then sends queries for existing and for
-//! names that do not exist. Each cell is a combination of an algorithm and a denial mechanism; its
-//! results are a row of the [`Comparison`]. `experiments/compare.toml` describes the terminal table
-//! and the HTML page.
+//! For each [`Combination`], the comparison generates keys, signs and verifies the zone, writes it
+//! to a file, and starts a child process that serves it. It then sends queries for existing and for
+//! non-existent names. Each combination is a row of the [`Comparison`]. `experiments/compare.toml`
+//! describes the terminal table and the HTML page.
 
-mod cells;
+mod combinations;
+mod decision;
 mod figures;
 mod measure;
-mod subject;
+mod prepare;
+mod summary;
+mod zone;
 
-pub use cells::{Cell, USUAL, cells};
+pub use combinations::{Combination, DEFAULT_ALGORITHMS, DEFAULT_MECHANISMS, combinations};
+pub use decision::{Need, NeedError};
 pub use figures::Comparison;
-pub use subject::{Subject, SubjectError};
+pub use zone::{ComparedZone, ComparedZoneError};
 
 use super::parameters::QueriedNames;
 use super::run::Step;
 use crate::load::LoadError;
 use crate::machine::{self, CpuPlacement, Machine};
-use crate::measure::ServerError;
+use crate::measure::{ServedZone, ServerError};
 use crate::presentation::PresentationError;
-use figures::{FORMAT, ZoneInfo};
-use measure::CellMeasurement;
+use figures::{FORMAT, Row, ZoneInfo};
+use measure::Measurement;
 use nonesuch_crypto::KeyError;
+use nonesuch_crypto::vrf::VrfKeyError;
+use nonesuch_dnssec::denial::nsec5::Nsec5Error;
 use nonesuch_dnssec::keys::KeySetError;
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_dnssec::verify::Fault;
-use nonesuch_proto::Name;
 use nonesuch_proto::timestamp::Rfc3339;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,26 +54,25 @@ const ROUNDS: u32 = 3;
 /// Options of a comparison.
 pub struct CompareOptions<'a> {
     /// The zone and its queries.
-    pub subject: &'a Subject,
-    /// The cells, in the order of the rows.
-    pub cells: &'a [Cell],
-    /// Returns the command that serves a zone file with the given origin. The server must listen on
-    /// a free port of a loopback address, and then print to standard output a line that contains
-    /// the word "ready" and the address with port, for example `ready 127.0.0.1:40001`.
-    pub server: &'a dyn Fn(&Path, &Name) -> Command,
-    /// Duration of each load, in seconds. A load sends queries during this time. Each cell has
-    /// three loads with queries for existing names and three with queries for names that do not
-    /// exist. Before them, each kind has a shorter load that warms up the server and is not
-    /// measured.
+    pub zone: &'a ComparedZone,
+    /// The combinations, in the order of the rows.
+    pub combinations: &'a [Combination],
+    /// The properties that the zone owner needs.
+    pub needs: &'a [Need],
+    /// Returns the command that serves a zone. The server must listen on a free port of a loopback
+    /// address, and then print a line with the word "ready" and this address.
+    pub server: &'a dyn Fn(&ServedZone) -> Command,
+    /// Duration of each load, in seconds. Each combination has three loads with queries for existing
+    /// names and three with denied names.
     pub seconds_per_load: f64,
-    /// Existing directory for the temporary zone files.
+    /// Existing directory for the temporary zone and key files.
     pub work_dir: &'a Path,
     /// Current time, in seconds since 1970. Signatures are valid from one hour before this time
     /// until 30 days after it.
     pub now: u32,
     /// Command line, for the report.
     pub command: String,
-    /// Called before each step of a cell.
+    /// Called before each step.
     pub progress: &'a dyn Fn(Step<'_>),
 }
 
@@ -78,32 +81,36 @@ pub struct CompareOptions<'a> {
 #[non_exhaustive]
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum CompareError {
-    #[error("there are no cells to compare: choose at least one algorithm and denial mechanism")]
-    NoCells,
+    #[error("there is nothing to compare: choose at least one algorithm and denial mechanism")]
+    NoCombinations,
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("{0}: {1}")]
-    Cell(Cell, #[source] CellFault),
+    Combination(Combination, #[source] CombinationFault),
     #[error(
-        "{cell}, {asked} names: {wrong} of {all} queries were {}; measurements of such a server are meaningless",
+        "{combination}, {names} names: {wrong} of {all} queries were {}; measurements of such a server are meaningless",
         rcode.as_ref().map_or_else(|| "lost".to_owned(), |rcode| format!("answered with {rcode}"))
     )]
-    Refused { cell: Cell, asked: QueriedNames, wrong: u64, all: u64, rcode: Option<String> },
+    NotAnswered { combination: Combination, names: QueriedNames, wrong: u64, all: u64, rcode: Option<String> },
     #[error("cannot write the results as JSON: {0}; this is a bug in nonesuch, please report it")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Report(#[from] PresentationError),
 }
 
-/// Reasons why a cell fails.
+/// Reasons why a combination cannot be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the error messages describe variants and fields
-pub enum CellFault {
-    #[error("cannot make keys: {0}")]
+pub enum CombinationFault {
+    #[error("cannot generate keys: {0}")]
     Keys(#[from] KeyError),
+    #[error("cannot generate a VRF key: {0}")]
+    VrfKey(#[from] VrfKeyError),
     #[error(transparent)]
     KeySet(#[from] KeySetError),
+    #[error(transparent)]
+    Proofs(#[from] Nsec5Error),
     #[error(transparent)]
     Sign(#[from] SignError),
     #[error("the signed zone has {0} faults, the first: {1}")]
@@ -114,24 +121,24 @@ pub enum CellFault {
     Load(#[from] LoadError),
 }
 
-/// Runs a comparison, cell by cell.
+/// Runs a comparison.
+///
+/// Several servers run at the same time, as far as their memory permits. The rounds of their loads
+/// alternate, so that a slow change of the machine affects all combinations.
 ///
 /// # Errors
-/// Fails with [`CompareError::NoCells`] if there are no cells. Otherwise fails at the first cell
-/// whose zone cannot be signed, verified, written or served, or whose server cannot be queried,
-/// loses at least half of the queries, or answers more than 1 % of them with another response code
-/// than NOERROR or NXDOMAIN ([`CompareError::Cell`], [`CompareError::Write`],
-/// [`CompareError::Refused`]). Unusual results that are not errors become notes of the row. The
-/// server is stopped and the zone file is removed, even after an error.
+/// Fails with [`CompareError::NoCombinations`] if there are no combinations. Otherwise fails at the
+/// first combination whose zone cannot be signed, verified, written or served, or whose server
+/// cannot be loaded with queries or does not answer them ([`CompareError::Combination`],
+/// [`CompareError::Write`], [`CompareError::NotAnswered`]). Unusual results that are not errors
+/// become notes of the row. After an error too, the servers are stopped and the files removed.
 pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError> {
-    if options.cells.is_empty() {
-        return Err(CompareError::NoCells);
+    if options.combinations.is_empty() {
+        return Err(CompareError::NoCombinations);
     }
     let cpus = machine::choose_cpus();
-    let cells = options.cells.iter().enumerate();
-    let rows = cells.map(|(index, cell)| CellMeasurement { options, index, cell: *cell, cpus }.measure());
-    let rows = rows.collect::<Result<_, _>>()?;
     let machine = Machine::describe(cpus);
+    let rows = measure_all(options, cpus, machine.memory_kib / 2)?;
     let mut notes: Vec<String> = machine.debug_build_note().into_iter().collect();
     notes.extend(placement_note(cpus));
     Ok(Comparison {
@@ -141,7 +148,9 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
         seconds_per_load: options.seconds_per_load,
         rounds: ROUNDS,
         machine,
-        zone: ZoneInfo::of(options.subject),
+        zone: ZoneInfo::of(options.zone),
+        decision: decision::decide(options.needs, options.combinations, &rows),
+        alternatives: decision::alternatives(options.needs, options.combinations, &rows),
         rows,
         notes,
     })
@@ -152,6 +161,40 @@ fn placement_note(cpus: Option<CpuPlacement>) -> Option<String> {
     let effect = "server and load generator can have shared a CPU, so the queries/s are not reliable";
     let note = || format!("No two CPUs were available to this process: {effect}.");
     cpus.is_none().then(note)
+}
+
+/// Measures all combinations. The servers that run at the same time together have at most about
+/// `memory_kib` of resident memory.
+fn measure_all(
+    options: &CompareOptions<'_>,
+    cpus: Option<CpuPlacement>,
+    memory_kib: u64,
+) -> Result<Vec<Row>, CompareError> {
+    let steps = options.combinations.len() as u64;
+    let mut rows = Vec::new();
+    let mut running: Vec<Measurement<'_>> = Vec::new();
+    for (index, combination) in options.combinations.iter().enumerate() {
+        let report = |what: &str| {
+            let what = format!("{combination}: {what}");
+            (options.progress)(Step { index: index as u64, steps, what: &what });
+        };
+        running.push(Measurement::start(options, *combination, cpus, &report)?);
+        let used: u64 = running.iter().filter_map(Measurement::resident_kib).sum();
+        if used < memory_kib && index + 1 < options.combinations.len() {
+            continue;
+        }
+        for round in 1..=ROUNDS {
+            let what = format!("sending queries to {} servers, round {round} of {ROUNDS}", running.len());
+            (options.progress)(Step { index: index as u64, steps, what: &what });
+            for measurement in &mut running {
+                measurement.run_round(round)?;
+            }
+        }
+        for measurement in running.drain(..) {
+            rows.push(measurement.finish()?);
+        }
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]

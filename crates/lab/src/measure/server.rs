@@ -2,6 +2,7 @@
 //! handle is dropped.
 
 use super::child::KillOnDrop;
+use nonesuch_dnssec::Mechanism;
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
@@ -30,12 +31,52 @@ pub enum ServerError {
     NoAddress { line: String },
 }
 
-/// Returns the command that serves a zone file on a free port of 127.0.0.1 with structural
-/// verification. `program` is `nonesuch` with its environment.
+/// A zone file, and the keys with which a server serves it.
+#[derive(Clone, Debug)]
+pub struct ServedZone {
+    /// The apex.
+    pub origin: String,
+    /// The zone file.
+    pub file: PathBuf,
+    /// The private keys of the server.
+    pub keys: ServerKeys,
+}
+
+/// The private keys of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerKeys {
+    /// The zone is unsigned, or the signed zone contains all denial records.
+    None,
+    /// The server signs online with the keys of a directory.
+    Online {
+        /// The mechanism of the denial records.
+        mechanism: Mechanism,
+        /// The directory with the key files.
+        directory: PathBuf,
+    },
+    /// The zone is signed with NSEC5.
+    Nsec5 {
+        /// The directory with the VRF key and the proofs.
+        directory: PathBuf,
+    },
+}
+
+/// Returns the command that serves a zone on a free port of 127.0.0.1 with structural verification.
+/// `program` is `nonesuch` with its environment.
 #[must_use]
-pub fn serving(mut program: Command, origin: &str, file: &Path, workers: u16) -> Command {
-    program.args(["serve", "--listen", "127.0.0.1:0", "--verify", "structural", "--origin", origin]);
-    program.arg("--workers").arg(workers.to_string()).arg(file);
+pub fn serving(mut program: Command, zone: &ServedZone, workers: u16) -> Command {
+    program.args(["serve", "--listen", "127.0.0.1:0", "--verify", "structural", "--origin"]);
+    program.arg(&zone.origin).arg("--workers").arg(workers.to_string());
+    match &zone.keys {
+        ServerKeys::None => {}
+        ServerKeys::Online { mechanism, directory } => {
+            program.args(["--denial", mechanism.entry().name, "--keys"]).arg(directory);
+        }
+        ServerKeys::Nsec5 { directory } => {
+            program.arg("--nsec5-keys").arg(directory);
+        }
+    }
+    program.arg(&zone.file);
     program
 }
 
@@ -47,6 +88,14 @@ pub(crate) struct Server {
     pub(crate) ready_after: Duration,
     /// Whether the server is bound to the requested CPU.
     pub(crate) pinned: bool,
+}
+
+impl ServedZone {
+    /// A zone that the server serves without private keys.
+    #[must_use]
+    pub fn without_keys(origin: &str, file: &Path) -> Self {
+        Self { origin: origin.to_owned(), file: file.to_path_buf(), keys: ServerKeys::None }
+    }
 }
 
 impl Server {

@@ -41,6 +41,10 @@ impl Default for Evaluator {
         environment.add_function("every", |list: Value, wanted: Kwargs| -> Result<Value, Error> {
             Ok(matches(&list, &wanted)?.map(|(_, item)| item).collect::<Vec<_>>().into())
         });
+        environment.add_function("leaders", |list: Value, name: String| leaders(&list, &name));
+        environment.add_function("range", |value: f64| {
+            Value::from(Serde(BTreeMap::from([("value", value), ("least", value), ("most", value)])))
+        });
         environment.add_function("published", |id: String| Value::from(Serde(published::table(&id))));
         let entries =
             MECHANISMS.iter().map(|entry| BTreeMap::from([("name", entry.name), ("title", entry.title)]));
@@ -57,6 +61,27 @@ fn matches(list: &Value, wanted: &Kwargs) -> Result<impl Iterator<Item = (usize,
         wanted.iter().all(|(name, value)| item.get_attr(name).is_ok_and(|found| found == *value))
     };
     Ok(list.try_iter()?.enumerate().filter(move |(_, item)| is_it(item)))
+}
+
+/// Returns the items with the lowest figure, sorted by it: the lowest, and those whose range of
+/// `least` to `most` overlaps that of the lowest. `name` is the attribute with the range. Items
+/// without the attribute are omitted.
+fn leaders(list: &Value, name: &str) -> Result<Value, Error> {
+    let end = |range: &Value, end: &str| range.get_attr(end).ok().and_then(|value| f64::try_from(value).ok());
+    let mut items = Vec::new();
+    for item in list.try_iter()? {
+        let range = item.get_attr(name)?;
+        if let (Some(value), Some(least), Some(most)) =
+            (end(&range, "value"), end(&range, "least"), end(&range, "most"))
+        {
+            items.push((value, least, most, item));
+        }
+    }
+    items.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((_, lowest, highest, _)) = items.first() else { return Ok(Value::from(())) };
+    let (lowest, highest) = (*lowest, *highest);
+    items.retain(|(_, least, most, _)| *least <= highest && lowest <= *most);
+    Ok(items.into_iter().map(|(.., item)| item).collect::<Vec<_>>().into())
 }
 
 fn add_filters(environment: &mut Environment<'_>) {

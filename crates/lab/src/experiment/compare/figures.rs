@@ -2,7 +2,10 @@
 //! structures are the fields of the JSON file. Octets are those of text in zone files, and of the
 //! wire format in messages.
 
-use super::{Cell, CompareError, Subject};
+use super::decision::{Alternative, Decision};
+use super::summary::{summarise_exclusions, summarise_notes};
+use super::{Combination, CompareError, ComparedZone};
+use crate::experiment::parameters::QueriedNames;
 use crate::machine::Machine;
 use crate::measure::ZoneCounts;
 use crate::presentation::{Presentation, Scope};
@@ -13,8 +16,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Version of the format of `compare.json`.
-pub(super) const FORMAT: u32 = 1;
+/// Version of the format of `compare.json`. In version 1, notes of rows are sentences.
+pub(super) const FORMAT: u32 = 2;
 
 const TEXT: &str = include_str!("../../../../../experiments/compare.toml");
 
@@ -36,7 +39,11 @@ pub struct Comparison {
     pub(super) rounds: u32,
     pub(super) machine: Machine,
     pub(super) zone: ZoneInfo,
-    /// One row for each cell, in the order of the cells.
+    /// Decision for the needs of the zone owner.
+    pub(super) decision: Decision,
+    /// Decisions for one more need.
+    pub(super) alternatives: Vec<Alternative>,
+    /// One row for each combination, in their order.
     pub(super) rows: Vec<Row>,
     /// Conditions that affect how far the figures can be trusted.
     pub(super) notes: Vec<String>,
@@ -68,13 +75,16 @@ impl Comparison {
     }
 
     /// Returns the variables of the presentation: each field by its name, and the whole comparison
-    /// as `record`.
+    /// as `record`. `causes` are the notes of the rows by cause, `exclusions` those of the decision.
     fn scope(&self) -> Result<Scope, CompareError> {
         let record = serde_json::to_value(self)?;
         let fields = record.as_object().into_iter().flatten();
         let mut scope: Scope =
             fields.map(|(name, value)| (name.clone(), Value::from(Serde(value)))).collect();
         scope.insert("record".to_owned(), Value::from(Serde(record)));
+        scope.insert("causes".to_owned(), Value::from(Serde(summarise_notes(&self.rows))));
+        let exclusions = summarise_exclusions(&self.decision.excluded, &self.rows);
+        scope.insert("exclusions".to_owned(), Value::from(Serde(exclusions)));
         Ok(scope)
     }
 }
@@ -91,14 +101,14 @@ pub(super) struct ZoneInfo {
 }
 
 impl ZoneInfo {
-    pub(super) fn of(subject: &Subject) -> Self {
-        let Subject { contents, source, .. } = subject;
+    pub(super) fn of(zone: &ComparedZone) -> Self {
+        let ComparedZone { contents, source, .. } = zone;
         let (counts, octets) = (ZoneCounts::of(contents), text_octets(contents));
         Self { counts, source: source.clone(), octets }
     }
 }
 
-/// Figures of one cell. For the unsigned zone, the fields about DNSSEC are `None`.
+/// Figures of one combination. For the unsigned zone, the fields about DNSSEC are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Row {
     /// Mnemonic of the algorithm.
@@ -109,6 +119,10 @@ pub(super) struct Row {
     pub(super) bits: Option<u16>,
     /// Denial mechanism, with its name on the command line.
     pub(super) denial: Option<String>,
+    /// Names that a client can learn from denials: `zone-walk`, `dictionary` or `impossible`.
+    pub(super) enumeration: Option<&'static str>,
+    /// Whether an attacker with all data of a server can forge data of the zone.
+    pub(super) stolen_server_can_forge: Option<bool>,
     pub(super) signing: Option<OperationCost>,
     pub(super) verification: Option<OperationCost>,
     /// Size of the served zone as text.
@@ -124,18 +138,59 @@ pub(super) struct Row {
     /// Results with queries for names that do not exist.
     pub(super) denied: LoadFigures,
     /// Conditions that affect how far the figures of this row can be trusted.
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
+}
+
+/// A condition that affects how far figures can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Note {
+    #[serde(flatten)]
+    pub(super) cause: NoteCause,
+    /// The queries that are affected; `None`: all.
+    pub(super) names: Option<QueriedNames>,
+    /// Share of the queries, responses or time.
+    pub(super) percent: Option<f64>,
+}
+
+/// Causes of notes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "cause", content = "rcode")]
+pub(super) enum NoteCause {
+    /// Queries were lost. The percentage is that of the queries.
+    Lost,
+    /// Responses were truncated. The percentage is that of the responses.
+    Truncated,
+    /// Queries were answered with this response code, which is not the expected one.
+    Rcode(String),
+    /// The CPU of the server was busy for this percentage of the time, so the server was not fully
+    /// loaded.
+    Idle,
+    /// The server could not be bound to a separate CPU.
+    NotPinned,
+}
+
+impl Note {
+    pub(super) const fn new(cause: NoteCause, names: Option<QueriedNames>, percent: Option<f64>) -> Self {
+        Self { cause, names, percent }
+    }
 }
 
 impl Row {
-    /// Creates the row of a cell, without figures.
-    pub(super) fn of(cell: Cell) -> Self {
-        let Cell::Signed(choice, mechanism) = cell else { return Self::default() };
+    /// Returns the results with queries for `names`.
+    pub(super) fn load(&self, names: QueriedNames) -> &LoadFigures {
+        if names == QueriedNames::Existing { &self.existing } else { &self.denied }
+    }
+
+    /// Creates the row of a combination, without figures.
+    pub(super) fn of(combination: Combination) -> Self {
+        let Combination::Signed(choice, mechanism) = combination else { return Self::default() };
         Self {
             algorithm: Some(choice.algorithm.to_string()),
             algorithm_number: Some(choice.algorithm.0),
             bits: choice.bits,
             denial: Some(mechanism.to_string()),
+            enumeration: Some(mechanism.entry().enumeration().name()),
+            stolen_server_can_forge: Some(mechanism.entry().stolen_server_can_forge()),
             ..Self::default()
         }
     }
@@ -155,6 +210,16 @@ impl ValueRange {
     pub(super) fn median(values: &[f64]) -> Option<Self> {
         let Statistics { median: value, least, most, .. } = Statistics::of(values)?;
         Some(Self { value, least, most })
+    }
+
+    /// Returns the range of a figure without spread.
+    pub(super) const fn exact(value: f64) -> Self {
+        Self { value, least: value, most: value }
+    }
+
+    /// Whether the ranges have a value in common. Then the figures do not differ measurably.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.least <= other.most && other.least <= self.most
     }
 }
 
@@ -195,14 +260,67 @@ pub(super) struct LoadFigures {
     pub(super) lost: u64,
     /// Number of responses by response code.
     pub(super) rcodes: BTreeMap<String, u64>,
+    /// Results of the same queries over TCP; `None` if few responses were truncated.
+    pub(super) tcp: Option<TcpFigures>,
+}
+
+/// Results of a load over TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct TcpFigures {
+    /// Mean size of the DNS messages in the responses, in octets.
+    pub(super) response_octets_mean: f64,
+    /// Responses per second: the median of the rounds.
+    pub(super) qps: ValueRange,
+    /// CPU time of the server for each response, in µs, as with UDP.
+    pub(super) server_cpu_us_per_query: Option<ValueRange>,
+}
+
+impl LoadFigures {
+    /// Returns the share of truncated responses.
+    fn truncated_share(&self) -> f64 {
+        self.truncated as f64 / (self.queries - self.lost).max(1) as f64
+    }
+
+    /// Returns the mean number of octets of the responses to a query until one is complete: a
+    /// resolver repeats a query over TCP after a truncated response. `None` if responses were
+    /// truncated and TCP was not measured.
+    pub(super) fn octets_of_complete(&self) -> Option<f64> {
+        let over_tcp = self.over_tcp()?.map_or(0.0, |tcp| tcp.response_octets_mean * self.truncated_share());
+        Some(self.response_octets_mean + over_tcp)
+    }
+
+    /// Returns the CPU time of the server for the responses to a query until one is complete, in
+    /// µs; `None` also if the system does not provide the CPU time.
+    pub(super) fn cpu_us_of_complete(&self) -> Option<ValueRange> {
+        let udp = self.server_cpu_us_per_query?;
+        let Some(tcp) = self.over_tcp()? else { return Some(udp) };
+        let (tcp, share) = (tcp.server_cpu_us_per_query?, self.truncated_share());
+        let sum = |udp: f64, tcp: f64| udp + share * tcp;
+        Some(ValueRange {
+            value: sum(udp.value, tcp.value),
+            least: sum(udp.least, tcp.least),
+            most: sum(udp.most, tcp.most),
+        })
+    }
+
+    /// Returns the results over TCP, `Some(None)` if no response was truncated, or `None` if they
+    /// were not measured.
+    fn over_tcp(&self) -> Option<Option<&TcpFigures>> {
+        if self.truncated == 0 { Some(None) } else { self.tcp.as_ref().map(Some) }
+    }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::decision::{alternatives, decide};
     use super::*;
 
-    /// A comparison with fixed figures.
-    pub(crate) fn sample() -> Comparison {
+    use crate::measure::Choice;
+    use nonesuch_crypto::Algorithm;
+    use nonesuch_dnssec::Mechanism;
+
+    /// Returns a row with fixed figures. The costs of serving and signing grow with `scale`.
+    pub(crate) fn sample_row(combination: Combination, scale: f64) -> Row {
         let load = |scale: f64, rcode: &str| LoadFigures {
             queries: 300_000,
             response_octets_mean: 120.5 * scale,
@@ -217,6 +335,7 @@ pub(super) mod tests {
             truncated: 0,
             lost: 0,
             rcodes: BTreeMap::from([(rcode.to_owned(), 300_000)]),
+            tcp: None,
         };
         let work = |seconds: f64| OperationCost {
             wall_s: ValueRange { value: seconds, least: seconds * 0.95, most: seconds * 1.1 },
@@ -224,34 +343,43 @@ pub(super) mod tests {
             runs: 3,
             signatures: 26_011,
         };
-        let row = |algorithm: Option<(&str, u8, Option<u16>)>, denial: Option<&str>, scale: f64| Row {
-            algorithm: algorithm.map(|(name, ..)| name.to_owned()),
-            algorithm_number: algorithm.map(|(_, number, _)| number),
-            bits: algorithm.and_then(|(.., bits)| bits),
-            denial: denial.map(str::to_owned),
-            signing: denial.map(|_| work(0.4 * scale * scale)),
-            verification: denial.map(|_| work(1.1 / scale)),
+        let is_signed = matches!(combination, Combination::Signed(..));
+        Row {
+            signing: is_signed.then(|| work(0.4 * scale * scale)),
+            verification: is_signed.then(|| work(1.1 / scale)),
             zone_octets: (3_400_000.0 * scale) as u64,
             records: (75_000.0 * scale) as u64,
             server_resident_kib: Some((20_480.0 * scale) as u64),
             ready_s: 0.3 * scale,
             existing: load(scale, "NOERROR"),
             denied: load(scale * 1.5, "NXDOMAIN"),
-            notes: Vec::new(),
-        };
-        let rsa = Some(("RSASHA256", 8, Some(2048)));
-        let p256 = Some(("ECDSAP256SHA256", 13, None));
-        let mut rows = vec![
-            row(None, None, 1.0),
-            row(rsa, Some("nsec"), 5.2),
-            row(rsa, Some("nsec3"), 6.0),
-            row(rsa, Some("nsec3-opt-out"), 3.0),
-            row(p256, Some("nsec"), 2.0),
-            row(p256, Some("nsec3"), 2.5),
-            row(p256, Some("nsec3-opt-out"), 1.4),
+            ..Row::of(combination)
+        }
+    }
+
+    /// A comparison with fixed figures.
+    pub(crate) fn sample() -> Comparison {
+        let rsa = Choice { algorithm: Algorithm::RSASHA256, bits: Some(2048) };
+        let p256 = Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
+        let measured = [
+            (Combination::Unsigned, 1.0),
+            (Combination::Signed(rsa, Mechanism::Nsec), 5.2),
+            (Combination::Signed(rsa, Mechanism::Nsec3), 6.0),
+            (Combination::Signed(rsa, Mechanism::Nsec3OptOut), 3.0),
+            (Combination::Signed(p256, Mechanism::Nsec), 2.0),
+            (Combination::Signed(p256, Mechanism::Nsec3), 2.5),
+            (Combination::Signed(p256, Mechanism::Nsec3OptOut), 1.4),
+            (Combination::Signed(p256, Mechanism::Nsec5), 2.7),
+            (Combination::Signed(p256, Mechanism::Compact), 3.1),
         ];
+        let mut rows: Vec<Row> =
+            measured.iter().map(|(combination, scale)| sample_row(*combination, *scale)).collect();
         rows[2].denied.truncated = rows[2].denied.queries;
-        rows[2].notes.push("existing: 2.1 % of the queries were lost".to_owned());
+        let note = |cause, percent| Note::new(cause, Some(QueriedNames::Existing), Some(percent));
+        rows[2].notes.push(note(NoteCause::Lost, 2.1));
+        rows[4].notes.push(note(NoteCause::Lost, 3.4));
+        let combinations: Vec<Combination> = measured.iter().map(|(combination, _)| *combination).collect();
+        let decision = decide(&[], &combinations, &rows);
         Comparison {
             format: FORMAT,
             date: "2026-03-01T12:00:00Z".to_owned(),
@@ -280,6 +408,8 @@ pub(super) mod tests {
                 source: "generated like a tld, 20000 names, seed 1".to_owned(),
                 octets: 3_400_000,
             },
+            decision,
+            alternatives: alternatives(&[], &combinations, &rows),
             rows,
             notes: Vec::new(),
         }
@@ -288,7 +418,7 @@ pub(super) mod tests {
     #[test]
     fn json_begins_with_its_version() {
         let text = sample().to_json().expect("written");
-        assert!(text.starts_with("{\n  \"format\": 1,\n") && text.ends_with("}\n"));
+        assert!(text.starts_with("{\n  \"format\": 2,\n") && text.ends_with("}\n"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::figures::tests::sample;
 use super::figures::{OperationCost, Row, ValueRange};
 use super::*;
 use crate::generate::{GenerateOptions, ZoneModel};
-use crate::measure::Choice;
+use crate::measure::{Choice, ServerKeys};
 use std::cell::RefCell;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -35,19 +35,28 @@ fn server_of_the_other_tests() {
     }
 }
 
-fn subject() -> Subject {
+fn zone() -> ComparedZone {
     let options = GenerateOptions { like: ZoneModel::Tld, names: 200, seed: 7, origin: "test." };
-    Subject::generated(&options).expect("a subject")
+    ComparedZone::generate(&options).expect("a zone")
 }
 
 /// Runs a comparison with the server of this program, which answers or refuses queries.
-fn run(role: &str, cells: &[Cell], folder: &Path) -> (Result<Comparison, CompareError>, Vec<(u64, String)>) {
+fn run(
+    role: &str,
+    combinations: &[Combination],
+    folder: &Path,
+) -> (Result<Comparison, CompareError>, Vec<(u64, String)>) {
     let steps = RefCell::new(Vec::new());
-    let subject = subject();
+    let zone = zone();
     let program = std::env::current_exe().expect("this program");
-    let server = |zone: &Path, origin: &Name| {
-        let text = std::fs::read(zone).expect("the zone file is there before the server starts");
-        let reading = nonesuch_zone::read::read_text(&text, zone, Some(origin)).expect("and is a zone");
+    let server = |zone: &ServedZone| {
+        let text = std::fs::read(&zone.file).expect("the zone file is there before the server starts");
+        let reading = nonesuch_zone::read::read_text(&text, &zone.file, None).expect("and is a zone");
+        let directory = match &zone.keys {
+            ServerKeys::None => None,
+            ServerKeys::Online { directory, .. } | ServerKeys::Nsec5 { directory } => Some(directory),
+        };
+        assert!(directory.is_none_or(|path| std::fs::read_dir(path).expect("a directory").count() > 1));
         assert!(reading.contents.soa().is_some());
         let mut command = Command::new(&program);
         command
@@ -56,8 +65,9 @@ fn run(role: &str, cells: &[Cell], folder: &Path) -> (Result<Comparison, Compare
         command
     };
     let outcome = compare(&CompareOptions {
-        subject: &subject,
-        cells,
+        zone: &zone,
+        combinations,
+        needs: &[],
         server: &server,
         seconds_per_load: 0.05,
         work_dir: folder,
@@ -75,27 +85,27 @@ fn missing_cpus_are_noted() {
     assert!(note.starts_with("No two CPUs were available to this process: "), "{note}");
 }
 
-fn signed(algorithm: nonesuch_crypto::Algorithm, mechanism: nonesuch_dnssec::Mechanism) -> Cell {
-    Cell::Signed(Choice { algorithm, bits: None }, mechanism)
+fn signed(algorithm: nonesuch_crypto::Algorithm, mechanism: nonesuch_dnssec::Mechanism) -> Combination {
+    Combination::Signed(Choice { algorithm, bits: None }, mechanism)
 }
 
 #[test]
-fn cells_are_signed_verified_served_and_asked() {
+fn combinations_are_signed_verified_served_and_queried() {
     use nonesuch_crypto::Algorithm;
     use nonesuch_dnssec::Mechanism;
-    let cells = [
-        Cell::Unsigned,
+    let combinations = [
+        Combination::Unsigned,
         signed(Algorithm::ED25519, Mechanism::Nsec),
         signed(Algorithm::ECDSAP256SHA256, Mechanism::Nsec3OptOut),
     ];
     let folder = tempfile::tempdir().expect("a directory");
-    let (outcome, steps) = run("serve", &cells, folder.path());
+    let (outcome, steps) = run("serve", &combinations, folder.path());
     let comparison = outcome.expect("compared");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0, "nothing is left behind");
     assert_eq!(comparison.date, "2026-03-01T12:00:00Z");
     assert_eq!((comparison.zone.counts.origin.as_str(), comparison.zone.counts.delegations), ("test.", 200));
-    for (row, cell) in comparison.rows.iter().zip(&cells) {
-        let own = Row::of(*cell);
+    for (row, combination) in comparison.rows.iter().zip(&combinations) {
+        let own = Row::of(*combination);
         assert_eq!((&row.algorithm, row.bits, &row.denial), (&own.algorithm, own.bits, &own.denial));
         assert!(row.existing.queries > 0 && row.existing.rcodes.contains_key("NOERROR"), "{row:?}");
         assert!(row.denied.rcodes.contains_key("NXDOMAIN"), "{row:?}");
@@ -111,33 +121,27 @@ fn cells_are_signed_verified_served_and_asked() {
     assert!(nsec.zone_octets > opt_out.zone_octets && opt_out.zone_octets > unsigned.zone_octets);
     let stages: Vec<&str> =
         steps.iter().filter(|(index, _)| *index == 1).map(|(_, what)| what.as_str()).collect();
-    let expected = [
-        "generating keys",
-        "signing",
-        "verifying",
-        "writing the zone file",
-        "starting the server",
-        "sending queries",
-    ];
+    let expected =
+        ["generating keys", "signing", "verifying", "writing the zone file", "starting the server"];
     assert_eq!(stages, expected.map(|stage| format!("ED25519 NSEC: {stage}")));
 }
 
 #[test]
 fn a_server_that_refuses_ends_the_comparison_and_leaves_nothing() {
     let folder = tempfile::tempdir().expect("a directory");
-    let (outcome, _) = run("refuse", &[Cell::Unsigned], folder.path());
+    let (outcome, _) = run("refuse", &[Combination::Unsigned], folder.path());
     let error = outcome.expect_err("refused");
-    let CompareError::Refused { cell, asked, rcode, .. } = &error else { panic!("{error}") };
-    assert_eq!((*cell, *asked), (Cell::Unsigned, QueriedNames::Existing));
+    let CompareError::NotAnswered { combination, names, rcode, .. } = &error else { panic!("{error}") };
+    assert_eq!((*combination, *names), (Combination::Unsigned, QueriedNames::Existing));
     assert_eq!(rcode.as_deref(), Some("REFUSED"));
     assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0);
 }
 
 #[test]
-fn no_cells_and_no_folder_are_errors() {
-    assert!(matches!(run("serve", &[], Path::new(".")).0, Err(CompareError::NoCells)));
+fn no_combinations_and_no_folder_are_errors() {
+    assert!(matches!(run("serve", &[], Path::new(".")).0, Err(CompareError::NoCombinations)));
     let missing = Path::new("/nonexistent/folder");
-    let (outcome, _) = run("serve", &[Cell::Unsigned], missing);
+    let (outcome, _) = run("serve", &[Combination::Unsigned], missing);
     assert!(matches!(outcome, Err(CompareError::Write { path, .. }) if path.starts_with(missing)));
 }
 
@@ -166,16 +170,14 @@ fn what_is_no_plain_figure_is_told_as_that() {
     assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
     let html = comparison.page().expect("a page");
     assert!(html.contains("&lt;0.033"));
-    // The summary names this row for signing, and shows no zero for its CPU time.
-    assert!(html.contains("<dd>RSASHA256/2048 NSEC: ") && !html.contains("<dd>RSASHA256/2048 NSEC: 0"));
 }
 
 #[test]
-fn the_widest_cells_fit_the_terminal() {
+fn the_widest_combinations_fit_the_terminal() {
     let mut comparison = sample();
     let wide = comparison.rows[3].clone();
-    for cell in cells(&Choice::all(), &[]) {
-        let Row { algorithm, algorithm_number, bits, denial, .. } = Row::of(cell);
+    for combination in combinations(&Choice::all(), &[]) {
+        let Row { algorithm, algorithm_number, bits, denial, .. } = Row::of(combination);
         comparison.rows.push(Row { algorithm, algorithm_number, bits, denial, ..wide.clone() });
     }
     let table = comparison.table().expect("a table");
@@ -231,6 +233,8 @@ fn the_page_escapes_and_refers_to_nothing_outside() {
     }
     // Ten charts, and one note of a row.
     assert_eq!(html.matches("<svg ").count(), 10);
-    assert!(html.contains("RSASHA256/2048 NSEC3: existing: 2.1 % of the queries were lost"));
+    assert!(html.contains(
+        "Lost queries (existing names: 2.10–3.40 %): RSASHA256/2048 with NSEC3; ECDSAP256SHA256 with NSEC."
+    ));
     assert!(html.len() < 400_000);
 }

@@ -6,6 +6,7 @@ use crate::experiment::parameters::{Octets, QueriedNames, deduplicate};
 use crate::experiment::run::RunOptions;
 use crate::load::{self, LoadOptions, LoadReport, QueryList};
 use crate::machine::{self, CpuPlacement};
+use crate::measure::ServedZone;
 use crate::measure::job;
 use crate::measure::level::command_with_all_cpu_features;
 use crate::measure::server::{Server, serving};
@@ -121,7 +122,8 @@ impl<'a> Servers<'a> {
                     workers,
                 };
                 let program = command_with_all_cpu_features(self.options.program);
-                let command = serving(program, ORIGIN, &self.signed(denial.0), workers);
+                let command =
+                    serving(program, &ServedZone::without_keys(ORIGIN, &self.signed(denial.0)), workers);
                 let served = self.start(subject(SERVER), command, &list)?;
                 // The floor of this server is measured with responses of the same size.
                 let octets = Octets::nearest(self.load(&served, WARM_UP_SECONDS)?.response_octets_mean);

@@ -4,6 +4,7 @@
 use super::plan::Trial;
 use super::{Row, Runner};
 use crate::experiment::error::{RunError, temporary_folder};
+use crate::measure::ServedZone;
 use crate::measure::job::{self, FinishedJob, JobError};
 use crate::measure::server::{Server, serving};
 use crate::process;
@@ -214,7 +215,8 @@ impl Runner<'_> {
     fn serve(&mut self, mut row: Row, file: &Path, trial: Trial) -> Result<(), RunError> {
         let log = self.folder.path().join("log");
         let program = self.signers[trial.level].program.command();
-        let mut command = serving(program, &self.zones[trial.zone].counts.origin, file, 1);
+        let zone = ServedZone::without_keys(&self.zones[trial.zone].counts.origin, file);
+        let mut command = serving(program, &zone, 1);
         command.args(["--now", &self.options.now.to_string()]);
         let started = Server::start(command, None, &log, READY_LIMIT);
         let Some(server) = self.result_or_record(&row, started) else { return Ok(()) };
