@@ -220,10 +220,10 @@ impl MechanismEntry {
     /// Returns the names that a client can learn from the denials of a server.
     #[must_use]
     pub const fn enumeration(&self) -> Enumeration {
-        match (self.generation, self.mapping) {
-            (DenialGeneration::Online, _) | (_, Mapping::Vrf) => Enumeration::Impossible,
-            (DenialGeneration::Offline, Mapping::Itself) => Enumeration::ZoneWalk,
-            (DenialGeneration::Offline, Mapping::Sha1) => Enumeration::Dictionary,
+        match (self.generation, self.name_hash) {
+            (DenialGeneration::Online, _) | (_, NameHash::Vrf) => Enumeration::Impossible,
+            (DenialGeneration::Offline, NameHash::Unhashed) => Enumeration::ZoneWalk,
+            (DenialGeneration::Offline, NameHash::Sha1) => Enumeration::Dictionary,
         }
     }
 

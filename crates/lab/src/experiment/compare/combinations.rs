@@ -4,7 +4,7 @@ use crate::experiment::parameters::deduplicate;
 use crate::measure::Choice;
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::denial::{MECHANISMS, Mapping};
+use nonesuch_dnssec::denial::{MECHANISMS, NameHash};
 use std::fmt;
 
 /// A way to publish the zone.
@@ -62,7 +62,7 @@ impl Combination {
     pub(super) fn is_experimental(&self) -> bool {
         let Self::Signed(choice, mechanism) = self else { return false };
         let scheme = choice.algorithm.entry().map(|entry| entry.scheme);
-        mechanism.mapping() == Mapping::Vrf || scheme.is_some_and(|scheme| scheme.experimental.is_some())
+        mechanism.name_hash() == NameHash::Vrf || scheme.is_some_and(|scheme| scheme.experimental.is_some())
     }
 }
 

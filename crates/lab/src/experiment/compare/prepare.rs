@@ -9,7 +9,7 @@ use crate::process;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
-use nonesuch_dnssec::denial::{DenialGeneration, Mapping};
+use nonesuch_dnssec::denial::{DenialGeneration, NameHash};
 use nonesuch_dnssec::keys::{KeyTimes, Nsec5Key, SEP, ZONE_KEY, proofs_file_name};
 use nonesuch_dnssec::verify::Anchor;
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, Signed, VerifyOptions, sign, verify};
@@ -78,7 +78,7 @@ impl Preparation<'_> {
     ) -> Result<(Signed, KeySet, Option<NamedProofs>), CombinationFault> {
         let (unsigned, now) = (&self.options.zone.contents, self.options.now);
         (self.progress)("generating keys");
-        let is_nsec5 = mechanism.mapping() == Mapping::Vrf;
+        let is_nsec5 = mechanism.name_hash() == NameHash::Vrf;
         let alias = choice.algorithm.nsec5_alias().filter(|_| is_nsec5);
         let keys = make_keys(unsigned, alias.unwrap_or(choice.algorithm), choice.bits)?;
         let vrf = is_nsec5.then(|| VrfPrivateKey::generate(VrfAlgorithm::P256_SHA256_TAI)).transpose()?;
@@ -88,7 +88,7 @@ impl Preparation<'_> {
             let mut options = SignOptions { now, ..SignOptions::new(mechanism, inception, expiration) };
             let proofs = vrf.as_ref().map(|key| prove_chain(unsigned, key, &ProveOptions::new(mechanism)));
             let proofs = proofs.transpose()?.map(|(proofs, _)| proofs);
-            options.nsec5 = proofs.as_ref().map(|proofs| Nsec5Chain { proofs, keep_keys: false });
+            options.nsec5 = proofs.as_ref().map(|proofs| Nsec5Chain { proofs, keep_other_keys: false });
             let signed = sign(unsigned, &keys, &options)?;
             Ok((signed, proofs))
         })?;
@@ -139,7 +139,7 @@ impl Preparation<'_> {
         let path = directory.join(format!("{}.private", Nsec5Key::of(&key).base_name(zone)));
         write_octets(&path, key.to_text().as_bytes())?;
         proofs.set_serial(serial);
-        proofs.sign(keys).map_err(|source| {
+        proofs.add_seal(keys).map_err(|source| {
             CompareError::Combination(self.combination, CombinationFault::Sign(source.into()))
         })?;
         let path = directory.join(proofs_file_name(zone));
