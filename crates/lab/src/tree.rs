@@ -46,7 +46,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::VrfPrivateKey;
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
-use nonesuch_dnssec::denial::{DenialGeneration, Mapping};
+use nonesuch_dnssec::denial::{DenialGeneration, NameHash};
 use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions, sign};
 use nonesuch_proto::{Name, NameRef};
 use nonesuch_zone::Contents;
@@ -235,9 +235,9 @@ fn sign_zone(
     now: u32,
 ) -> Result<SignedZone, TreeError> {
     let (origin, zone) = (&plan.origin, plan.zone);
-    let vrf = match zone.denial.mapping() {
-        Mapping::Vrf => Some(prove(plan, unsigned, seed)?),
-        Mapping::Itself | Mapping::Sha1 => None,
+    let vrf = match zone.denial.name_hash() {
+        NameHash::Vrf => Some(prove(plan, unsigned, seed)?),
+        NameHash::Unhashed | NameHash::Sha1 => None,
     };
     let proofs = vrf.as_ref().map(|(_, proofs)| proofs);
     let salt = HEXLOWER_PERMISSIVE.decode(zone.salt.as_bytes());
@@ -245,7 +245,7 @@ fn sign_zone(
     let nsec3 = Nsec3Params { salt, iterations: plant::iterations(zone) };
     let options = SignOptions {
         nsec3: nsec3.clone(),
-        nsec5: proofs.map(|proofs| Nsec5Chain { proofs, keep_keys: false }),
+        nsec5: proofs.map(|proofs| Nsec5Chain { proofs, keep_other_keys: false }),
         now,
         seed,
         ..SignOptions::new(zone.denial, now.wrapping_sub(BEFORE), now.wrapping_add(AFTER))

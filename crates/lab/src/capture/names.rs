@@ -131,18 +131,18 @@ const fn content(field: Field) -> Content {
         | Field::U16
         | Field::U32
         | Field::Ttl
-        | Field::Time
+        | Field::Timestamp
         | Field::AlgorithmNumber
         | Field::CertificateType
         | Field::TypeNumber
         | Field::Tag
         | Field::Salt
         | Field::Bitmap
-        | Field::OldBitmap
+        | Field::NxtBitmap
         | Field::GatewayType
         | Field::RelayType => Content::Kept,
         Field::Ipv4 | Field::Ipv6 => Content::Address,
-        Field::Text | Field::Texts | Field::HashedName => Content::Strings,
+        Field::CharacterString | Field::CharacterStrings | Field::HashedName => Content::Strings,
         _ => Content::Zeros,
     }
 }

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn link_or_skip(options: LinkOptions) -> Option<Link> {
     match Link::new(options) {
         Err(LinkError::Namespace(error)) if error.is_unavailable() => {
-            nonesuch_testing::skip("network namespaces or TUN devices cannot be used");
+            nonesuch_testing::record_skip("network namespaces or TUN devices cannot be used");
             None
         }
         link => Some(link.expect("a link")),
@@ -225,11 +225,11 @@ fn a_link_works_in_a_user_namespace() {
     command.args(["--exact", "link::tests::datagrams_cross_the_link_in_both_directions"]);
     nonesuch_net::namespace::in_user_namespace(command.env("NONESUCH_SKIPS", skips.path()));
     let Ok(output) = command.output() else {
-        return nonesuch_testing::skip("user namespaces cannot be used");
+        return nonesuch_testing::record_skip("user namespaces cannot be used");
     };
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
     if std::fs::read(skips.path()).expect("readable") != b"" {
-        nonesuch_testing::skip("network namespaces or TUN devices cannot be used");
+        nonesuch_testing::record_skip("network namespaces or TUN devices cannot be used");
     }
 }

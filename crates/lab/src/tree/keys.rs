@@ -10,7 +10,7 @@ use fn_dsa_kgen::{CryptoRng, FN_DSA_LOGN_512, KeyPairGenerator as _, KeyPairGene
 use fn_dsa_kgen::{sign_key_size, vrfy_key_size};
 use nonesuch_crypto::vrf::VrfPrivateKey;
 use nonesuch_crypto::{Algorithm, DigestType, KeyError, PrivateKey};
-use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::keys::{KeySetError, SEP, ZONE_KEY};
 use nonesuch_dnssec::{KeyPair, KeySet};
 use nonesuch_proto::{Name, NameRef};
@@ -33,9 +33,9 @@ pub(super) fn stream(seed: u64, zone: NameRef<'_>, purpose: &str) -> ChaCha20Rng
 
 /// The algorithm number of the keys: with NSEC5 the alias number.
 pub(super) fn number(zone: &ZoneDescription) -> Algorithm {
-    match zone.denial.mapping() {
-        Mapping::Vrf => zone.algorithm.nsec5_alias().unwrap_or(zone.algorithm),
-        Mapping::Itself | Mapping::Sha1 => zone.algorithm,
+    match zone.denial.name_hash() {
+        NameHash::Vrf => zone.algorithm.nsec5_alias().unwrap_or(zone.algorithm),
+        NameHash::Unhashed | NameHash::Sha1 => zone.algorithm,
     }
 }
 

@@ -9,7 +9,7 @@ use super::records::Records;
 use data_encoding::BASE32HEX_NOPAD;
 use nonesuch_crypto::{key_tag, nsec3_hash};
 use nonesuch_dnssec::denial::nsec5::Proofs;
-use nonesuch_dnssec::denial::{DenialGeneration, Mapping};
+use nonesuch_dnssec::denial::{DenialGeneration, NameHash};
 use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_dnssec::{KeySet, Nsec3Params};
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
@@ -23,7 +23,7 @@ const COLLIDING_KEYS: usize = 12;
 const COLLIDING_SIGNATURES: usize = 24;
 const COLLIDING_OCTETS: usize = 16_384;
 /// Wrong signer and wrong next name.
-const OUTSIDE: NameRef<'static> = NameRef::from_checked(b"\x07outside\x07invalid\x00");
+const OUTSIDE: NameRef<'static> = NameRef::from_wire_unchecked(b"\x07outside\x07invalid\x00");
 /// The type that a lying bit map lists by default. It is for private use.
 pub(super) const LYING_TYPE: Rtype = Rtype(65_400);
 
@@ -50,8 +50,8 @@ pub(super) fn check(plan: &Plan<'_>) -> Result<(), TreeError> {
             (_, FaultScope::Ds) => continue,
             _ if zone.denial.generation() == DenialGeneration::Online => "a zone that is signed offline",
             (_, FaultScope::Keys) if zone.faults.len() > 1 => "a zone without other faults",
-            (Fault::NextNameOutsideZone, _) if zone.denial.mapping() != Mapping::Itself => "NSEC",
-            (fault, _) if needs_nsec3(fault) && zone.denial.mapping() != Mapping::Sha1 => "NSEC3",
+            (Fault::NextNameOutsideZone, _) if zone.denial.name_hash() != NameHash::Unhashed => "NSEC",
+            (fault, _) if needs_nsec3(fault) && zone.denial.name_hash() != NameHash::Sha1 => "NSEC3",
             (Fault::WildcardWithoutProof, _) if zone.samples == Some(false) => "the sample names",
             _ => continue,
         };
@@ -190,29 +190,29 @@ impl Bed<'_> {
         records.sign_all_again(&rrset, self.keys, planted.fault, &|_| {})
     }
 
-    const fn chain_type_of(mapping: Mapping) -> Rtype {
+    const fn chain_type_of(mapping: NameHash) -> Rtype {
         match mapping {
-            Mapping::Itself => Rtype::NSEC,
-            Mapping::Sha1 => Rtype::NSEC3,
-            Mapping::Vrf => Rtype::NSEC5,
+            NameHash::Unhashed => Rtype::NSEC,
+            NameHash::Sha1 => Rtype::NSEC3,
+            NameHash::Vrf => Rtype::NSEC5,
         }
     }
 
     fn chain_type(&self) -> Rtype {
-        Self::chain_type_of(self.plan.zone.denial.mapping())
+        Self::chain_type_of(self.plan.zone.denial.name_hash())
     }
 
     /// Owner of the chain record for `name`; `None` if NSEC5 has no proof for it.
     fn chain_owner(&self, name: &Name) -> Option<Name> {
         let origin = self.plan.origin.view();
-        let hash = match self.plan.zone.denial.mapping() {
-            Mapping::Itself => return Some(name.clone()),
-            Mapping::Sha1 => {
+        let hash = match self.plan.zone.denial.name_hash() {
+            NameHash::Unhashed => return Some(name.clone()),
+            NameHash::Sha1 => {
                 let mut canonical = Vec::new();
                 name.view().push_canonical(&mut canonical);
                 nsec3_hash(&canonical, &self.nsec3.salt, self.nsec3.iterations).to_vec()
             }
-            Mapping::Vrf => {
+            NameHash::Vrf => {
                 let mut entries = self.proofs?.entries();
                 entries.find(|entry| entry.full_name(origin) == *name)?.hash.to_vec()
             }

@@ -232,7 +232,7 @@ impl<'a> Driver<'a> {
         let now = self.clock();
         let ready = std::mem::take(&mut self.ready);
         let mut is_drained = true;
-        for place in ready.places() {
+        for place in ready.indexes() {
             match self.sockets[place].receive_now(&mut self.incoming) {
                 Ok(found) => {
                     is_drained &= found < BATCH;

@@ -2,7 +2,7 @@
 //! denial chain.
 
 use super::super::TreeZone;
-use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::keys::Nsec5Key;
 use nonesuch_proto::message::{Header, Message, Question, Rcode, Record, Section, flags};
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
@@ -107,7 +107,7 @@ impl<'z> Reply<'z> {
             }
         }
         let Some((key, _)) = self.zone.nsec5.as_ref() else { return };
-        assert_eq!(self.zone.description.denial.mapping(), Mapping::Vrf);
+        assert_eq!(self.zone.description.denial.name_hash(), NameHash::Vrf);
         for owner in proved {
             let (mut canonical, mut rdata) = (Vec::new(), Nsec5Key::of(key).tag().to_be_bytes().to_vec());
             owner.view().push_canonical(&mut canonical);
