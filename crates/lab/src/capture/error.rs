@@ -1,5 +1,6 @@
 //! Errors of captures.
 
+use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum CaptureError {
-    #[error("{}: cannot be opened: {source}", path.display())]
+    #[error("{}: cannot be opened: {source}{}", path.display(), read_remedy(source))]
     Open { path: PathBuf, source: io::Error },
     #[error("{}: octet {offset}: cannot be read: {source}", path.display())]
     Read { path: PathBuf, offset: u64, source: io::Error },
