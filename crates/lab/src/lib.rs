@@ -15,6 +15,7 @@ pub mod link;
 pub mod load;
 mod machine;
 pub mod measure;
+pub mod peers;
 mod presentation;
 pub mod process;
 mod published;

@@ -65,6 +65,50 @@ pub fn memory(pid: u32) -> Option<Memory> {
     })
 }
 
+/// Whether the process `pid` exists and has not ended. A process that has ended exists until its
+/// parent waits for it (state `Z` of `proc_pid_stat(5)`).
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let name_end = stat.iter().rposition(|&octet| octet == b')');
+    name_end.and_then(|end| stat.get(end + 2)).is_some_and(|state| !b"ZX".contains(state))
+}
+
+/// Returns the process `pid` and its descendants, parents first. The list has only `pid` if the
+/// process does not exist.
+#[must_use]
+pub fn tree(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(&pid) = all.get(next) {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        }
+        next += 1;
+    }
+    all
+}
+
+/// Returns the CPU time of the process `pid` and its descendants. A process that has ended does not
+/// count.
+#[must_use]
+pub fn tree_cpu_time(pid: u32) -> CpuTime {
+    tree(pid).into_iter().filter_map(cpu_time).fold(CpuTime::default(), |sum, time| CpuTime {
+        user_us: sum.user_us + time.user_us,
+        system_us: sum.system_us + time.system_us,
+    })
+}
+
+/// Returns the memory of the process `pid` and its descendants in KiB, with a proportional part of
+/// shared pages (PSS), or the resident set if the system does not provide PSS.
+#[must_use]
+pub fn tree_memory_kib(pid: u32) -> u64 {
+    let memory = tree(pid).into_iter().filter_map(memory);
+    memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib)).sum()
+}
+
 /// Reads fields 14 and 15 of `proc_pid_stat(5)`. Field 2 is the program name in parentheses. The
 /// name can contain any character, including parentheses and spaces. Therefore the function counts
 /// the other fields from the last closing parenthesis.
@@ -119,6 +163,28 @@ mod tests {
         assert!(spent.user_us + spent.system_us >= CPU_STEP_US);
         let memory = memory(pid).expect("this process runs");
         assert!(memory.resident_kib > 100);
+    }
+
+    #[test]
+    fn a_tree_has_the_descendants_of_a_process() {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "sleep 60 & echo; wait"]).stdout(std::process::Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        // The shell prints the line after it has started the child.
+        let output = shell.stdout.take().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut String::new())
+            .expect("a line");
+        let all = tree(shell.id());
+        assert_eq!((all.len(), all[0]), (2, shell.id()), "{all:?}");
+        assert!(
+            tree_memory_kib(shell.id())
+                > memory(all[1]).map_or(0, |child| child.proportional_kib.unwrap_or(0))
+        );
+        assert!(all.iter().all(|pid| is_running(*pid)));
+        nonesuch_net::signal_process(all[1], nonesuch_net::ProcessSignal::Kill).expect("killed");
+        shell.wait().expect("ended");
+        assert!(!all.iter().any(|pid| is_running(*pid)));
+        assert_eq!((tree(shell.id()).len(), tree_cpu_time(shell.id())), (1, CpuTime::default()));
     }
 
     #[test]

@@ -692,6 +692,35 @@ pub fn wait_with_usage(child: Child) -> io::Result<(ExitStatus, ChildUsage)> {
     Ok((ExitStatus::from_raw(status), usage))
 }
 
+/// A signal to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessSignal {
+    /// SIGHUP: DNS servers reload their configuration or zones.
+    HangUp,
+    /// SIGTERM: the process can end in order.
+    Terminate,
+    /// SIGKILL: the kernel ends the process.
+    Kill,
+}
+
+/// Sends a signal to the process with the number `pid`.
+///
+/// # Errors
+/// Fails if there is no such process, if it belongs to another user, or if `pid` is 0 or not a
+/// process number.
+pub fn signal_process(pid: u32, signal: ProcessSignal) -> io::Result<()> {
+    // 0 and negative numbers are process groups (kill(2)).
+    let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0);
+    let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
+    let number = match signal {
+        ProcessSignal::HangUp => libc::SIGHUP,
+        ProcessSignal::Terminate => libc::SIGTERM,
+        ProcessSignal::Kill => libc::SIGKILL,
+    };
+    // SAFETY: no memory is passed.
+    if unsafe { libc::kill(pid, number) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Sends `octets` on the inherited socket `descriptor`.
 ///
 /// # Errors

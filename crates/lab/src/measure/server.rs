@@ -164,7 +164,8 @@ fn address_in(line: &str) -> Option<SocketAddr> {
     line.split(foreign).map(|word| word.trim_matches(['.', ':'])).find_map(|word| word.parse().ok())
 }
 
-fn log_end(log: &Path) -> String {
+/// Returns the last part of the text in the file `log`, or "nothing" if it has none.
+pub(crate) fn log_end(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let text = text.trim();

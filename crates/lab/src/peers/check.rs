@@ -1,0 +1,146 @@
+//! Checks of a setup: values that the peer cannot have, and text that would break its configuration
+//! file.
+
+use super::error::PeerError;
+use super::info::{Peer, PeerRole};
+use super::setup::{PeerZone, ResolverSetup, Serving, Setup, TlsIdentity, Upstream};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+/// Limits of the UDP payload size that all peers accept, in octets.
+const UDP_OCTETS: std::ops::RangeInclusive<u16> = 512..=4096;
+
+impl Setup {
+    /// Rejects what the peer cannot have.
+    pub(super) fn check(&self, peer: Peer) -> Result<(), PeerError> {
+        let info = peer.info();
+        let unsupported = |what| Err(PeerError::Unsupported { peer: info.title, what });
+        if !self.ip.is_loopback() {
+            return invalid("address", &self.ip, "not in 127.0.0.0/8");
+        }
+        if matches!(peer, Peer::Bind | Peer::BindResolver) && self.ip != Ipv4Addr::LOCALHOST {
+            return unsupported("listen on another address than 127.0.0.1");
+        }
+        if !UDP_OCTETS.contains(&self.udp_octets) {
+            return invalid("UDP payload size", &self.udp_octets, "not between 512 and 4096 octets");
+        }
+        if self.workers == 0 {
+            return invalid("number of workers", &0, "at least one is necessary");
+        }
+        if self.tls.is_some() && !info.tls {
+            return unsupported("answer over TLS");
+        }
+        if let Some(TlsIdentity { certificate, key }) = &self.tls {
+            check_path(certificate)?;
+            check_path(key)?;
+        }
+        if let Some(key) = &self.transfer_key {
+            check_name(&key.name)?;
+            check_word("algorithm of the TSIG key", &key.algorithm)?;
+            check_word("secret of the TSIG key", &key.secret)?;
+        }
+        match info.role {
+            PeerRole::Authoritative => self.zones.iter().try_for_each(|zone| zone.check(peer)),
+            PeerRole::Resolver if !self.zones.is_empty() => unsupported("serve zones"),
+            PeerRole::Resolver => self.resolver.check(peer),
+        }
+    }
+}
+
+impl PeerZone {
+    fn check(&self, peer: Peer) -> Result<(), PeerError> {
+        let info = peer.info();
+        let unsupported = |what| Err(PeerError::Unsupported { peer: info.title, what });
+        check_name(&self.origin)?;
+        check_path(&self.file)?;
+        match &self.serving {
+            Serving::Online { denial, .. } if !info.online.contains(denial) => {
+                unsupported("sign online with this denial of existence")
+            }
+            Serving::Online { keys, .. } if keys.is_empty() && peer == Peer::CoreDns => {
+                unsupported("sign online without given keys")
+            }
+            Serving::Online { keys, .. } => keys.iter().try_for_each(|key| check_path(key)),
+            Serving::Secondary { .. } if !info.transfers => unsupported("be a secondary"),
+            _ if self.notify.is_some() && !info.transfers => unsupported("send NOTIFY"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ResolverSetup {
+    fn check(&self, peer: Peer) -> Result<(), PeerError> {
+        let info = peer.info();
+        if self.cache_mib < 10 {
+            return invalid("cache size", &self.cache_mib, "at least 10 MiB are necessary");
+        }
+        for anchor in &self.anchors {
+            check_name(&anchor.zone)?;
+            let is_field =
+                |field: &str| !field.is_empty() && field.bytes().all(|octet| octet.is_ascii_hexdigit());
+            if anchor.ds.split(' ').count() != 4 || !anchor.ds.split(' ').all(is_field) {
+                return invalid("trust anchor", &anchor.ds, "not the four fields of a DS record");
+            }
+        }
+        match &self.upstream {
+            Upstream::Roots { port, .. } if *port != 53 && !info.iterates_on_any_port => {
+                Err(PeerError::Unsupported {
+                    peer: info.title,
+                    what: "iterate over servers on a port other than 53",
+                })
+            }
+            Upstream::Roots { servers, .. } => servers.iter().try_for_each(|server| {
+                check_loopback(server.address.into()).and_then(|()| check_name(&server.name))
+            }),
+            Upstream::Stubs(zones) => zones
+                .iter()
+                .try_for_each(|stub| check_loopback(stub.server.ip()).and_then(|()| check_name(&stub.zone))),
+        }
+    }
+}
+
+fn invalid<T>(
+    what: &'static str,
+    value: &dyn std::fmt::Display,
+    reason: &'static str,
+) -> Result<T, PeerError> {
+    Err(PeerError::Setup { what, value: value.to_string(), reason })
+}
+
+fn check_loopback(ip: IpAddr) -> Result<(), PeerError> {
+    match ip {
+        IpAddr::V4(ip) if ip.is_loopback() => Ok(()),
+        _ => invalid("address of a server", &ip, "not in 127.0.0.0/8"),
+    }
+}
+
+/// Domain names in configuration files have only letters, digits, hyphens, underscores and dots,
+/// which no syntax gives another meaning.
+fn check_name(name: &str) -> Result<(), PeerError> {
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
+    if name.is_empty() || !name.bytes().all(is_plain) {
+        return invalid("domain name", &name, "use letters, digits, hyphens, underscores and dots");
+    }
+    Ok(())
+}
+
+fn check_word(what: &'static str, word: &str) -> Result<(), PeerError> {
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-.+/=".contains(&octet);
+    if word.is_empty() || !word.bytes().all(is_plain) {
+        return invalid(what, &"...", "a character that is not allowed");
+    }
+    Ok(())
+}
+
+/// Paths in configuration files have no characters that one of the syntaxes gives a meaning.
+pub(super) fn check_path(path: &Path) -> Result<(), PeerError> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=@:~".contains(letter);
+    match path.to_str() {
+        Some(text) if text.chars().all(is_plain) => Ok(()),
+        _ => invalid(
+            "path",
+            &path.display(),
+            "use letters, digits and ._-+=@:~ only, because it is written to configuration files",
+        ),
+    }
+}

@@ -1,0 +1,124 @@
+//! The configuration files of the peers, one module for each program.
+
+mod bind;
+mod coredns;
+mod knot;
+mod knot_resolver;
+mod nsd;
+mod powerdns;
+mod powerdns_recursor;
+mod unbound;
+
+use super::error::PeerError;
+use super::info::{Peer, find};
+use super::setup::{RootServer, Setup, TrustAnchor, free_address};
+use crate::measure::child::KillOnDrop;
+use crate::measure::server::log_end;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Time limit for a program that prepares the data of a peer.
+const STEP: Duration = Duration::from_secs(60);
+
+/// Directory and addresses of a peer.
+pub(super) struct Place {
+    /// Absolute path, which [`check_path`](super::check::check_path) accepts.
+    pub(super) folder: PathBuf,
+    pub(super) address: SocketAddr,
+    pub(super) tls: Option<SocketAddr>,
+}
+
+impl Place {
+    pub(super) fn choose(setup: &Setup, folder: &Path) -> Result<Self, PeerError> {
+        let ip = setup.ip;
+        let free = || free_address(ip).map_err(|source| PeerError::Port { ip, source });
+        let address = setup.port.map_or_else(free, |port| Ok((ip, port).into()))?;
+        let mut tls = None;
+        // The first address is not bound yet, so the second could be the same.
+        while setup.tls.is_some() && (tls.is_none() || tls == Some(address)) {
+            tls = Some(free()?);
+        }
+        Ok(Self { folder: folder.to_owned(), address, tls })
+    }
+
+    /// Writes a file in the directory of the peer.
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, PeerError> {
+        let path = self.folder.join(name);
+        fs::write(&path, text).map_err(|source| PeerError::Write { path: path.clone(), source })?;
+        Ok(path)
+    }
+
+    /// Writes the root servers as a hints file.
+    fn write_hints(&self, servers: &[RootServer]) -> Result<PathBuf, PeerError> {
+        self.write("root.hints", &hints(servers))
+    }
+
+    /// Runs a program that prepares data of the peer, to its end.
+    fn run_step(&self, command: &mut Command) -> Result<(), PeerError> {
+        let path = self.folder.join("step.log");
+        let output = File::create(&path).and_then(|log| Ok((log.try_clone()?, log)));
+        let (log, same_log) = output.map_err(|source| PeerError::Write { path: path.clone(), source })?;
+        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(log).stderr(same_log);
+        let status = spawn(command)?.end_within(STEP);
+        if status.is_some_and(|status| status.success()) {
+            return Ok(());
+        }
+        Err(PeerError::Step { command: format!("{command:?}"), log: log_end(&path) })
+    }
+}
+
+/// Writes the configuration of a peer, and returns the command that starts it in the foreground.
+pub(super) fn prepare(peer: Peer, setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    match peer {
+        Peer::Bind => bind::prepare(setup, place),
+        Peer::Knot => knot::prepare(setup, place),
+        Peer::Nsd => nsd::prepare(setup, place),
+        Peer::PowerDns => powerdns::prepare(setup, place),
+        Peer::CoreDns => coredns::prepare(setup, place),
+        Peer::Unbound => unbound::prepare(setup, place),
+        Peer::BindResolver => bind::prepare_resolver(setup, place),
+        Peer::KnotResolver => knot_resolver::prepare(setup, place),
+        Peer::PowerDnsRecursor => powerdns_recursor::prepare(setup, place),
+    }
+}
+
+/// Starts a program, which ends when the handle is dropped.
+pub(super) fn spawn(command: &mut Command) -> Result<KillOnDrop, PeerError> {
+    let started = command.spawn();
+    started
+        .map(KillOnDrop)
+        .map_err(|source| PeerError::Start { program: command.get_program().into(), source })
+}
+
+/// The command of a program, restricted to the CPUs of the setup.
+fn program(name: &str, setup: &Setup) -> Command {
+    let path = find(name).unwrap_or_else(|| name.into());
+    if setup.cpus.is_empty() {
+        return Command::new(path);
+    }
+    let cpus: Vec<String> = setup.cpus.iter().map(usize::to_string).collect();
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpus.join(",")]).arg(path);
+    command
+}
+
+/// A hints file: NS and A records of the root servers (RFC 8109).
+fn hints(servers: &[RootServer]) -> String {
+    servers.iter().fold(String::new(), |mut text, RootServer { name, address }| {
+        let _ = writeln!(text, ". 3600000 IN NS {name}\n{name} 3600000 IN A {address}");
+        text
+    })
+}
+
+/// DS records in a zone file.
+fn anchor_records(anchors: &[TrustAnchor]) -> String {
+    anchors.iter().fold(String::new(), |text, anchor| text + &anchor.record() + "\n")
+}
+
+const fn yes_or_no(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}

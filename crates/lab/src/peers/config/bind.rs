@@ -1,0 +1,123 @@
+//! BIND, as authoritative server and as resolver.
+
+use super::{Place, hints, program, yes_or_no};
+use crate::peers::error::PeerError;
+use crate::peers::setup::{PeerZone, ResolverSetup, RootServer, Serving, Setup, TlsIdentity, Upstream};
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::Command;
+
+/// Port to which the resolver sends what no stub zone covers: nothing listens there.
+const CLOSED_PORT: u16 = 1;
+
+pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    start(setup, place, &authoritative(setup, place))
+}
+
+pub(super) fn prepare_resolver(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    let none = [RootServer { name: "none.invalid.".to_owned(), address: Ipv4Addr::LOCALHOST }];
+    let servers = match &setup.resolver.upstream {
+        Upstream::Roots { servers, .. } => servers,
+        Upstream::Stubs(_) => &none[..],
+    };
+    let hints = place.write("root.hints", &hints(servers))?;
+    start(setup, place, &resolver(setup, place, &hints))
+}
+
+fn start(setup: &Setup, place: &Place, text: &str) -> Result<Command, PeerError> {
+    let config = place.write("named.conf", text)?;
+    let mut command = program("named", setup);
+    command.args(["-g", "-n", &setup.workers.to_string(), "-c"]).arg(config);
+    Ok(command)
+}
+
+fn authoritative(setup: &Setup, place: &Place) -> String {
+    let mut text = String::new();
+    let mut access = "127.0.0.0/8;".to_owned();
+    if let Some(key) = &setup.transfer_key {
+        let (name, algorithm, secret) = (&key.name, &key.algorithm, &key.secret);
+        let _ = writeln!(text, "key \"{name}\" {{ algorithm {algorithm}; secret \"{secret}\"; }};");
+        access = format!("key \"{name}\";");
+    }
+    text += &options(setup, place);
+    let _ = write!(
+        text,
+        "  recursion no;\n  dnssec-validation no;\n  minimal-any no;\n  check-integrity no;\n  notify explicit;\n  \
+         notify-delay 0;\n  notify-rate 1000;\n  startup-notify-rate 1000;\n  serial-query-rate 1000;\n  \
+         allow-transfer {{ {access} }};\n{}}};\ncontrols {{ }};\n",
+        setup.lines
+    );
+    setup.zones.iter().fold(text, |text, zone| text + &zone_section(zone, setup))
+}
+
+/// The first options of both roles, without the closing brace.
+fn options(setup: &Setup, place: &Place) -> String {
+    let (ip, port, octets) = (place.address.ip(), place.address.port(), setup.udp_octets);
+    let mut text = String::new();
+    let mut listen = format!("  listen-on port {port} {{ {ip}; }};\n");
+    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, place.tls) {
+        let (certificate, key) = (certificate.display(), key.display());
+        let _ = writeln!(text, "tls identity {{ cert-file \"{certificate}\"; key-file \"{key}\"; }};");
+        let _ = writeln!(listen, "  listen-on port {} tls identity {{ {}; }};", tls.port(), tls.ip());
+    }
+    text + &format!(
+        "options {{\n  directory \"{}\";\n{listen}  listen-on-v6 {{ none; }};\n  pid-file none;\n  session-keyfile none;\n  \
+         empty-zones-enable no;\n  answer-cookie no;\n  minimal-responses yes;\n  edns-udp-size {octets};\n  \
+         max-udp-size {octets};\n",
+        place.folder.display()
+    )
+}
+
+fn zone_section(zone: &PeerZone, setup: &Setup) -> String {
+    let (origin, file, lines) = (&zone.origin, zone.file.display(), &zone.lines);
+    let key = setup.transfer_key.as_ref().map_or_else(String::new, |key| format!(" key \"{}\"", key.name));
+    let notify = zone.notify.map_or_else(String::new, |to| {
+        format!("  also-notify {{ {} port {}{key}; }};\n", to.ip(), to.port())
+    });
+    let kind = match &zone.serving {
+        Serving::Secondary { primary } => format!(
+            "type secondary;\n  masterfile-format text;\n  allow-notify {{ 127.0.0.0/8; }};\n  \
+             primaries {{ {} port {}{key}; }};",
+            primary.ip(),
+            primary.port()
+        ),
+        _ => "type primary;\n  check-names ignore;\n  ixfr-from-differences yes;".to_owned(),
+    };
+    format!("zone \"{origin}\" {{\n  {kind}\n  file \"{file}\";\n{notify}{lines}}};\n")
+}
+
+fn resolver(setup: &Setup, place: &Place, hints: &Path) -> String {
+    let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
+    let validation = yes_or_no(!anchors.is_empty());
+    // The option `port` is the port of all servers that an NS record or a hint names.
+    let port = match upstream {
+        Upstream::Roots { port, .. } => *port,
+        Upstream::Stubs(_) => CLOSED_PORT,
+    };
+    let mut text = options(setup, place);
+    let _ = write!(
+        text,
+        "  port {port};\n  query-source address 127.0.0.1;\n  recursion yes;\n  allow-recursion {{ 127.0.0.0/8; }};\n  \
+         allow-query {{ 127.0.0.0/8; }};\n  dnssec-validation {validation};\n  trust-anchor-telemetry no;\n  \
+         synth-from-dnssec {};\n  max-cache-size {cache_mib}M;\n{}}};\ncontrols {{ }};\n\
+         zone \".\" {{ type hint; file \"{}\"; }};\n",
+        yes_or_no(*aggressive),
+        setup.lines,
+        hints.display()
+    );
+    if let Upstream::Stubs(zones) = upstream {
+        for stub in zones {
+            let (zone, ip, port) = (&stub.zone, stub.server.ip(), stub.server.port());
+            let _ = writeln!(
+                text,
+                "zone \"{zone}\" {{ type forward; forward only; forwarders {{ {ip} port {port}; }}; }};"
+            );
+        }
+    }
+    for anchor in anchors {
+        let (head, digest) = anchor.ds.rsplit_once(' ').unwrap_or((&anchor.ds, ""));
+        let _ = writeln!(text, "trust-anchors {{ \"{}\" static-ds {head} \"{digest}\"; }};", anchor.zone);
+    }
+    text
+}

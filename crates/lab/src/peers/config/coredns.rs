@@ -1,0 +1,60 @@
+//! CoreDNS with its plugins `file` and `dnssec`.
+
+use super::{Place, program};
+use crate::peers::error::PeerError;
+use crate::peers::setup::{Serving, Setup};
+use std::fmt::Write as _;
+use std::process::Command;
+
+pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    let config = place.write("Corefile", &text(setup, place))?;
+    let mut command = program("coredns", setup);
+    // CoreDNS has no option for the number of workers.
+    command.env("GOMAXPROCS", setup.workers.to_string()).arg("-conf").arg(config);
+    Ok(command)
+}
+
+/// A server block for each zone, all at the same address.
+fn text(setup: &Setup, place: &Place) -> String {
+    let (ip, port, octets) = (place.address.ip(), place.address.port(), setup.udp_octets);
+    let mut text = setup.lines.clone();
+    for zone in &setup.zones {
+        let (origin, file) = (&zone.origin, zone.file.display());
+        let _ =
+            write!(text, "{origin}:{port} {{\n  bind {ip}\n  bufsize {octets}\n  errors\n  file {file}\n");
+        if let Serving::Online { keys, .. } = &zone.serving {
+            let keys: Vec<String> = keys.iter().map(|key| key.display().to_string()).collect();
+            let _ = write!(
+                text,
+                "  dnssec {{\n    key file {}\n    cache_capacity 10000\n  }}\n",
+                keys.join(" ")
+            );
+        }
+        let _ = writeln!(text, "{}}}", zone.lines);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Place;
+    use super::*;
+    use crate::peers::{OnlineDenial, PeerZone};
+    use std::path::Path;
+
+    #[test]
+    fn each_zone_has_a_server_block() {
+        let keys = ["/k/Kb.example.+013+00001", "/k/Kb.example.+013+00002"].map(Into::into).to_vec();
+        let online = Serving::Online { denial: OnlineDenial::Compact, keys };
+        let zones = vec![
+            PeerZone::new("a.example.", Path::new("/z/a"), Serving::Presigned),
+            PeerZone::new("b.example.", Path::new("/z/b"), online),
+        ];
+        let setup = Setup { zones, ..Setup::new(Path::new("/p")) };
+        let place = Place { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
+        let expected = "a.example.:5300 {\n  bind 127.0.0.1\n  bufsize 1232\n  errors\n  file /z/a\n}\n\
+                        b.example.:5300 {\n  bind 127.0.0.1\n  bufsize 1232\n  errors\n  file /z/b\n  dnssec {\n    \
+                        key file /k/Kb.example.+013+00001 /k/Kb.example.+013+00002\n    cache_capacity 10000\n  }\n}\n";
+        assert_eq!(text(&setup, &place), expected);
+    }
+}

@@ -1,0 +1,64 @@
+//! Knot Resolver: `kresd` with a Lua configuration, which the versions 5 and 6 read.
+
+use super::{Place, program};
+use crate::peers::error::PeerError;
+use crate::peers::info::Peer;
+use crate::peers::setup::{ResolverSetup, Setup, TlsIdentity, Upstream};
+use std::fmt::Write as _;
+use std::process::Command;
+
+pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    if setup.workers != 1 {
+        let peer = Peer::KnotResolver.info().title;
+        return Err(PeerError::Unsupported { peer, what: "run more than one worker in one process" });
+    }
+    if let Upstream::Roots { servers, .. } = &setup.resolver.upstream {
+        place.write_hints(servers)?;
+    }
+    let config = place.write("kresd.conf", &text(setup, place))?;
+    let mut command = program("kresd", setup);
+    command.args(["-n", "-q", "-c"]).arg(config).arg(&place.folder);
+    Ok(command)
+}
+
+fn text(setup: &Setup, place: &Place) -> String {
+    let ResolverSetup { upstream, anchors, cache_mib, .. } = &setup.resolver;
+    let (ip, port, octets) = (place.address.ip(), place.address.port(), setup.udp_octets);
+    let mut text = format!(
+        "net.ipv6 = false\nnet.listen('{ip}', {port}, {{ kind = 'dns' }})\nnet.outgoing_v4('127.0.0.1')\n\
+         net.bufsize({octets})\ncache.size = {cache_mib} * MB\nmodules.unload('ta_signal_query')\n\
+         modules.unload('priming')\nmodules.unload('detect_time_skew')\nmodules.unload('detect_time_jump')\n\
+         modules.unload('ta_update')\ntrust_anchors.remove('.')\n"
+    );
+    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, place.tls) {
+        let (ip, port, certificate, key) = (tls.ip(), tls.port(), certificate.display(), key.display());
+        let _ = write!(
+            text,
+            "net.listen('{ip}', {port}, {{ kind = 'tls' }})\nnet.tls('{certificate}', '{key}')\n"
+        );
+    }
+    for anchor in anchors {
+        let _ = writeln!(text, "trust_anchors.add('{}')", anchor.record());
+    }
+    text += &setup.lines;
+    match upstream {
+        Upstream::Roots { .. } => {
+            let _ = writeln!(
+                text,
+                "modules.load('hints > iterate')\nhints.root_file('{}/root.hints')",
+                place.folder.display()
+            );
+        }
+        Upstream::Stubs(zones) => {
+            for stub in zones {
+                let (zone, ip, port) = (&stub.zone, stub.server.ip(), stub.server.port());
+                let _ = writeln!(
+                    text,
+                    "policy.add(policy.suffix(policy.FORWARD({{'{ip}@{port}'}}), policy.todnames({{'{zone}'}})))"
+                );
+            }
+            text += "policy.add(policy.all(policy.REFUSE))\n";
+        }
+    }
+    text
+}

@@ -1,0 +1,62 @@
+//! NSD.
+
+use super::{Place, program};
+use crate::peers::error::PeerError;
+use crate::peers::setup::{PeerZone, Serving, Setup, TlsIdentity};
+use std::fmt::Write as _;
+use std::process::Command;
+
+pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    let config = place.write("nsd.conf", &text(setup, place))?;
+    let mut command = program("nsd", setup);
+    command.arg("-d").arg("-c").arg(config);
+    Ok(command)
+}
+
+fn text(setup: &Setup, place: &Place) -> String {
+    let (dir, address) = (place.folder.display(), place.address);
+    let mut text = format!(
+        "server:\n  ip-address: {}@{}\n  server-count: {}\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  \
+         database: \"\"\n  pidfile: \"{dir}/nsd.pid\"\n  xfrdfile: \"{dir}/xfrd.state\"\n  xfrdir: \"{dir}\"\n  \
+         zonelistfile: \"{dir}/zone.list\"\n  xfrd-reload-timeout: 0\n  do-ip6: no\n  minimal-responses: yes\n  \
+         ipv4-edns-size: {}\n  rrl-ratelimit: 0\n  rrl-whitelist-ratelimit: 0\n",
+        address.ip(),
+        address.port(),
+        setup.workers,
+        setup.udp_octets
+    );
+    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, place.tls) {
+        let (ip, port, certificate, key) = (tls.ip(), tls.port(), certificate.display(), key.display());
+        let _ = write!(
+            text,
+            "  ip-address: {ip}@{port}\n  tls-port: {port}\n  tls-service-pem: \"{certificate}\"\n  \
+             tls-service-key: \"{key}\"\n"
+        );
+    }
+    text += &setup.lines;
+    text += "remote-control:\n  control-enable: no\n";
+    if let Some(key) = &setup.transfer_key {
+        let (name, algorithm, secret) = (&key.name, &key.algorithm, &key.secret);
+        let _ = write!(text, "key:\n  name: \"{name}\"\n  algorithm: {algorithm}\n  secret: \"{secret}\"\n");
+    }
+    let key = setup.transfer_key.as_ref().map_or("NOKEY", |key| &key.name);
+    setup.zones.iter().fold(text, |text, zone| text + &zone_section(zone, key))
+}
+
+fn zone_section(zone: &PeerZone, key: &str) -> String {
+    let (origin, file) = (&zone.origin, zone.file.display());
+    let mut text =
+        format!("zone:\n  name: \"{origin}\"\n  zonefile: \"{file}\"\n  provide-xfr: 127.0.0.0/8 {key}\n");
+    if let Some(to) = zone.notify {
+        let (ip, port) = (to.ip(), to.port());
+        let _ = writeln!(text, "  create-ixfr: yes\n  store-ixfr: yes\n  notify: {ip}@{port} {key}");
+    }
+    if let Serving::Secondary { primary } = &zone.serving {
+        let (ip, port) = (primary.ip(), primary.port());
+        let _ = writeln!(text, "  allow-notify: 127.0.0.0/8 NOKEY\n  request-xfr: {ip}@{port} {key}");
+        if key != "NOKEY" {
+            let _ = writeln!(text, "  allow-notify: 127.0.0.0/8 {key}");
+        }
+    }
+    text + &zone.lines
+}

@@ -1,0 +1,95 @@
+//! PowerDNS Authoritative Server with its BIND backend, which reads zone files.
+
+use super::{Place, program};
+use crate::peers::error::PeerError;
+use crate::peers::info::OnlineDenial;
+use crate::peers::setup::{PeerZone, Serving, Setup};
+use nonesuch_dnssec::keys::KeyRecord;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    place.write("named.conf", &zones(setup))?;
+    place.write("pdns.conf", &text(setup, place))?;
+    let config = format!("--config-dir={}", place.folder.display());
+    let utility = |arguments: &[&str]| {
+        let mut command = program("pdnsutil", setup);
+        place.run_step(command.arg(&config).args(arguments))
+    };
+    let database = place.folder.join("dnssec.sqlite");
+    utility(&["create-bind-db", &database.display().to_string()])?;
+    for zone in &setup.zones {
+        for arguments in steps(zone)? {
+            utility(&arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
+    }
+    let mut command = program("pdns_server", setup);
+    command.arg(config).args(["--daemon=no", "--guardian=no", "--disable-syslog", "--write-pid=no"]);
+    Ok(command)
+}
+
+/// The zones, in the syntax of `named.conf`.
+fn zones(setup: &Setup) -> String {
+    setup.zones.iter().fold(String::new(), |mut text, zone| {
+        let (name, file) = (name(zone), zone.file.display());
+        let _ = writeln!(text, "zone \"{name}\" {{ type native; file \"{file}\"; }};");
+        text
+    })
+}
+
+/// Caches of responses are off, so that every answer is computed.
+fn text(setup: &Setup, place: &Place) -> String {
+    let (dir, workers, octets) = (place.folder.display(), setup.workers, setup.udp_octets);
+    format!(
+        "launch=bind\nbind-config={dir}/named.conf\nbind-dnssec-db={dir}/dnssec.sqlite\nlocal-address={}\nlocal-port={}\n\
+         socket-dir={dir}\nsetuid=\nsetgid=\nsecurity-poll-suffix=\nreceiver-threads={workers}\ndistributor-threads={workers}\n\
+         udp-truncation-threshold={octets}\ndname-processing=yes\n8bit-dns=yes\nallow-axfr-ips=127.0.0.0/8\n{}",
+        place.address.ip(),
+        place.address.port(),
+        setup.lines
+    )
+}
+
+/// Calls of `pdnsutil` that prepare a zone.
+fn steps(zone: &PeerZone) -> Result<Vec<Vec<String>>, PeerError> {
+    let name = name(zone);
+    let call = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let (denial, keys) = match &zone.serving {
+        Serving::Presigned => return Ok(vec![call(&["set-presigned", name])]),
+        Serving::Online { denial, keys } => (*denial, keys),
+        Serving::Unsigned | Serving::Secondary { .. } => return Ok(Vec::new()),
+    };
+    let mut steps = Vec::new();
+    for key in keys {
+        let role = if is_ksk(key)? { "ksk" } else { "zsk" };
+        let private = format!("{}.private", key.display());
+        steps.push(call(&["import-zone-key", name, &private, "active", role]));
+    }
+    if keys.is_empty() {
+        steps.extend(["ksk", "zsk"].map(|role| call(&["add-zone-key", name, role, "active", "ecdsa256"])));
+    }
+    match denial {
+        OnlineDenial::Nsec3 => steps.push(call(&["set-nsec3", name, "1 0 0 -"])),
+        OnlineDenial::WhiteLies => steps.push(call(&["set-nsec3", name, "1 0 0 -", "narrow"])),
+        OnlineDenial::Nsec | OnlineDenial::Compact => {}
+    }
+    Ok(steps)
+}
+
+/// `pdnsutil` expects names without the last dot, except the root.
+fn name(zone: &PeerZone) -> &str {
+    match zone.origin.strip_suffix('.') {
+        Some("") | None => &zone.origin,
+        Some(name) => name,
+    }
+}
+
+/// Whether the public key file has the SEP flag.
+fn is_ksk(key: &Path) -> Result<bool, PeerError> {
+    let path = PathBuf::from(format!("{}.key", key.display()));
+    let text = fs::read_to_string(&path).map_err(|source| PeerError::Read { path: path.clone(), source })?;
+    let record = KeyRecord::parse(&text).map_err(|source| PeerError::Key { path, source })?;
+    Ok(record.is_sep())
+}

@@ -1,0 +1,118 @@
+//! PowerDNS Recursor with its older configuration format, which all versions read.
+
+use super::{Place, hints, program};
+use crate::peers::error::PeerError;
+use crate::peers::info::Peer;
+use crate::peers::setup::{ResolverSetup, RootServer, Setup, StubZone, TrustAnchor, Upstream};
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+/// Entries of the record cache for each MiB of the cache: an entry has about 256 octets.
+const ENTRIES_PER_MIB: u32 = 4096;
+
+pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    let nowhere = RootServer { name: "none.invalid.".to_owned(), address: Ipv4Addr::new(127, 255, 255, 254) };
+    let text_of_hints = match &setup.resolver.upstream {
+        Upstream::Roots { servers, .. } => hints(servers),
+        Upstream::Stubs(_) => hints(&[nowhere]),
+    };
+    place.write("root.hints", &text_of_hints)?;
+    place.write("anchors.lua", &anchors(&setup.resolver.anchors))?;
+    place.write("recursor.conf", &text(setup, place))?;
+    let mut command = program("pdns_recursor", setup);
+    command.arg(format!("--config-dir={}", place.folder.display()));
+    if Peer::PowerDnsRecursor.version().is_some_and(|version| needs_option_for_old_settings(&version)) {
+        command.arg("--enable-old-settings");
+    }
+    Ok(command)
+}
+
+/// Whether this version reads the older format only with an option: 5.2 and later do.
+fn needs_option_for_old_settings(version: &str) -> bool {
+    let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(5), Some(2))
+}
+
+fn text(setup: &Setup, place: &Place) -> String {
+    let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
+    let (dir, ip, port, octets) =
+        (place.folder.display(), place.address.ip(), place.address.port(), setup.udp_octets);
+    let validation = if anchors.is_empty() { "off" } else { "validate" };
+    let aggressive = if *aggressive { 100_000 } else { 0 };
+    let mut text = format!(
+        "local-address={ip}\nlocal-port={port}\nallow-from=127.0.0.0/8\nthreads={}\ndaemon=no\ndisable-syslog=yes\n\
+         write-pid=no\nsocket-dir={dir}\nsetuid=\nsetgid=\nsecurity-poll-suffix=\nhint-file={dir}/root.hints\ndont-query=\n\
+         query-local-address=127.0.0.1\nlua-config-file={dir}/anchors.lua\ndnssec={validation}\n\
+         aggressive-nsec-cache-size={aggressive}\nmax-cache-entries={}\nedns-outgoing-bufsize={octets}\n\
+         udp-truncation-threshold={octets}\n",
+        setup.workers,
+        cache_mib.saturating_mul(ENTRIES_PER_MIB),
+    );
+    if let Upstream::Stubs(zones) = upstream {
+        let stubs: Vec<String> =
+            zones.iter().map(|StubZone { zone, server }| format!("{zone}={server}")).collect();
+        let _ = writeln!(text, "forward-zones={}", stubs.join(","));
+    }
+    text + &setup.lines
+}
+
+/// Replaces the trust anchor of the public root zone.
+fn anchors(anchors: &[TrustAnchor]) -> String {
+    anchors.iter().fold("clearTA()\n".to_owned(), |mut text, TrustAnchor { zone, ds }| {
+        let _ = writeln!(text, "addTA('{zone}', \"{ds}\")");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Place;
+    use super::*;
+    use std::path::Path;
+
+    fn configuration(upstream: Upstream, anchors: Vec<TrustAnchor>) -> String {
+        let resolver = ResolverSetup { upstream, anchors, cache_mib: 10, ..ResolverSetup::default() };
+        let setup = Setup { resolver, ..Setup::new(Path::new("/p")) };
+        let place = Place { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
+        text(&setup, &place)
+    }
+
+    #[test]
+    fn stub_zones_have_servers_on_any_port() {
+        let stub =
+            |zone: &str, port| StubZone { zone: zone.to_owned(), server: ([127, 0, 0, 2], port).into() };
+        let anchor = TrustAnchor { zone: "example.".to_owned(), ds: "1 13 2 AB".to_owned() };
+        let text = configuration(
+            Upstream::Stubs(vec![stub("example.", 5301), stub("example.net.", 5302)]),
+            vec![anchor.clone()],
+        );
+        for line in [
+            "forward-zones=example.=127.0.0.2:5301,example.net.=127.0.0.2:5302",
+            "dnssec=validate",
+            "dont-query=",
+            "query-local-address=127.0.0.1",
+            "security-poll-suffix=",
+            "local-port=5300",
+            "max-cache-entries=40960",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
+        }
+        assert_eq!(anchors(&[anchor]), "clearTA()\naddTA('example.', \"1 13 2 AB\")\n");
+    }
+
+    #[test]
+    fn without_trust_anchors_nothing_is_validated() {
+        let text = configuration(Upstream::Roots { servers: Vec::new(), port: 53 }, Vec::new());
+        assert!(text.contains("\ndnssec=off\n") && !text.contains("forward-zones"), "{text}");
+    }
+
+    #[test]
+    fn newer_versions_need_an_option_for_this_format() {
+        for (version, needed) in
+            [("4.8.8", false), ("5.1.10", false), ("5.2.0", true), ("5.10.1", true), ("6.0.0", true)]
+        {
+            assert_eq!(needs_option_for_old_settings(version), needed, "{version}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Unbound.
+
+use super::{Place, anchor_records, program, yes_or_no};
+use crate::peers::error::PeerError;
+use crate::peers::setup::{ResolverSetup, Setup, StubZone, TlsIdentity, Upstream};
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
+
+/// Server of all names without a stub zone: nothing listens there.
+const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
+pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+    let ResolverSetup { upstream, anchors, .. } = &setup.resolver;
+    place.write("anchors", &anchor_records(anchors))?;
+    if let Upstream::Roots { servers, .. } = upstream {
+        place.write_hints(servers)?;
+    }
+    let config = place.write("unbound.conf", &text(setup, place))?;
+    let mut command = program("unbound", setup);
+    command.arg("-d").arg("-c").arg(config);
+    Ok(command)
+}
+
+fn text(setup: &Setup, place: &Place) -> String {
+    let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
+    let (dir, address, octets) = (place.folder.display(), place.address, setup.udp_octets);
+    // Unbound recommends an RRset cache of twice the size of the message cache.
+    let messages = cache_mib / 3;
+    let mut text = format!(
+        "server:\n  interface: {}@{}\n  num-threads: {}\n  do-daemonize: no\n  use-syslog: no\n  logfile: \"\"\n  \
+         username: \"\"\n  chroot: \"\"\n  directory: \"{dir}\"\n  pidfile: \"{dir}/unbound.pid\"\n  do-ip6: no\n  \
+         access-control: 127.0.0.0/8 allow\n  do-not-query-localhost: no\n  outgoing-interface: 127.0.0.1\n  \
+         edns-buffer-size: {octets}\n  max-udp-size: {octets}\n  msg-cache-size: {messages}m\n  rrset-cache-size: {}m\n  \
+         trust-anchor-signaling: no\n  aggressive-nsec: {}\n",
+        address.ip(),
+        address.port(),
+        setup.workers,
+        cache_mib - messages,
+        yes_or_no(*aggressive)
+    );
+    text += if anchors.is_empty() {
+        "  module-config: \"iterator\"\n"
+    } else {
+        "  module-config: \"validator iterator\"\n  trust-anchor-file: \"anchors\"\n"
+    };
+    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, place.tls) {
+        let (ip, port, certificate, key) = (tls.ip(), tls.port(), certificate.display(), key.display());
+        let _ = write!(
+            text,
+            "  interface: {ip}@{port}\n  tls-port: {port}\n  tls-service-pem: \"{certificate}\"\n  \
+             tls-service-key: \"{key}\"\n"
+        );
+    }
+    if matches!(upstream, Upstream::Roots { .. }) {
+        text += "  root-hints: \"root.hints\"\n";
+    }
+    text += &setup.lines;
+    text += "remote-control:\n  control-enable: no\n";
+    text + &stubs(upstream)
+}
+
+fn stubs(upstream: &Upstream) -> String {
+    let Upstream::Stubs(zones) = upstream else { return String::new() };
+    let root = StubZone { zone: ".".to_owned(), server: NOWHERE };
+    let has_root = zones.iter().any(|stub| stub.zone == ".");
+    let all = zones.iter().chain((!has_root).then_some(&root));
+    all.fold(String::new(), |mut text, StubZone { zone, server }| {
+        let (ip, port) = (server.ip(), server.port());
+        let _ = write!(text, "stub-zone:\n  name: {zone}\n  stub-addr: {ip}@{port}\n  stub-prime: no\n");
+        text
+    })
+}

@@ -1,0 +1,233 @@
+//! What a peer serves or resolves, independent of the program.
+
+use super::info::OnlineDenial;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Ports for servers. They are below the ports that Linux gives to clients (32768 and above), so
+/// that no client takes one between the choice and the start of the server.
+const PORTS: std::ops::Range<u16> = 10_000..32_000;
+
+/// The configuration of a peer.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Directory for the peer. All its files are in a subdirectory with the name of the peer
+    /// ([`PeerInfo::name`](super::PeerInfo)), which is emptied at the start.
+    pub folder: PathBuf,
+    /// Address on which the peer listens, in 127.0.0.0/8. BIND listens only on addresses of an
+    /// interface, so that for BIND it is 127.0.0.1.
+    pub ip: Ipv4Addr,
+    /// Port for UDP and TCP; `None` for a free port.
+    pub port: Option<u16>,
+    /// Threads or processes that answer queries.
+    pub workers: u16,
+    /// CPUs that the peer may use; empty for all CPUs of the caller.
+    pub cpus: Vec<usize>,
+    /// Maximum size of UDP responses, in octets, from 512 to 4096.
+    pub udp_octets: u16,
+    /// Time limit for the first answers, from the start of the process.
+    pub limit: Duration,
+    /// Authoritative servers: the zones.
+    pub zones: Vec<PeerZone>,
+    /// Authoritative servers: the TSIG key of transfers and NOTIFY messages. Without a key, clients
+    /// on 127.0.0.0/8 may transfer the zones.
+    pub transfer_key: Option<TransferKey>,
+    /// Resolvers: servers, trust anchors, cache.
+    pub resolver: ResolverSetup,
+    /// Certificate and key of DNS over TLS, on a port of its own; `None` without TLS.
+    pub tls: Option<TlsIdentity>,
+    /// More lines, in the syntax of the peer, for its section of server options: `options` of BIND,
+    /// `server` of Knot DNS, NSD and Unbound, the top of the file of other peers.
+    pub lines: String,
+}
+
+impl Setup {
+    /// One worker on 127.0.0.1, UDP responses of at most 1232 octets, a time limit of 60 s, and no
+    /// zones.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            ip: Ipv4Addr::LOCALHOST,
+            port: None,
+            workers: 1,
+            cpus: Vec::new(),
+            udp_octets: 1232,
+            limit: Duration::from_secs(60),
+            zones: Vec::new(),
+            transfer_key: None,
+            resolver: ResolverSetup::default(),
+            tls: None,
+            lines: String::new(),
+        }
+    }
+}
+
+/// A zone of an authoritative server.
+#[derive(Clone, Debug)]
+pub struct PeerZone {
+    /// The apex.
+    pub origin: String,
+    /// The zone file. A secondary writes it.
+    pub file: PathBuf,
+    /// Where the records come from, and who signs them.
+    pub serving: Serving,
+    /// Address that gets NOTIFY messages; `None` for no messages.
+    pub notify: Option<SocketAddr>,
+    /// More lines, in the syntax of the peer, for the section of this zone.
+    pub lines: String,
+}
+
+impl PeerZone {
+    /// A zone from a file, without NOTIFY.
+    #[must_use]
+    pub fn new(origin: &str, file: &Path, serving: Serving) -> Self {
+        let origin = origin.to_owned();
+        Self { origin, file: file.to_owned(), serving, notify: None, lines: String::new() }
+    }
+}
+
+/// Where the records of a zone come from, and who signs them.
+#[derive(Clone, Debug)]
+pub enum Serving {
+    /// The zone file is not signed, and neither are the answers.
+    Unsigned,
+    /// The zone file is signed.
+    Presigned,
+    /// The zone file is not signed. The peer signs answers when it is queried.
+    Online {
+        /// How it denies existence.
+        denial: OnlineDenial,
+        /// Key files without the suffix (`DIR/Kexample.+013+12345`). If there are none, Knot DNS
+        /// and PowerDNS generate a KSK and a ZSK for P-256.
+        keys: Vec<PathBuf>,
+    },
+    /// The zone is transferred.
+    Secondary {
+        /// Address of the primary server.
+        primary: SocketAddr,
+    },
+}
+
+/// A TSIG key (RFC 8945).
+#[derive(Clone)]
+pub struct TransferKey {
+    /// Name of the key.
+    pub name: String,
+    /// Algorithm as in configuration files, for example `hmac-sha256`.
+    pub algorithm: String,
+    /// Secret in Base64.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for TransferKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TransferKey").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The files of a TLS server.
+#[derive(Clone, Debug)]
+pub struct TlsIdentity {
+    /// Certificate chain in PEM.
+    pub certificate: PathBuf,
+    /// Private key in PEM.
+    pub key: PathBuf,
+}
+
+/// The configuration of a resolver.
+#[derive(Clone, Debug)]
+pub struct ResolverSetup {
+    /// The servers that it queries.
+    pub upstream: Upstream,
+    /// Trust anchors. Without any, the resolver does not validate.
+    pub anchors: Vec<TrustAnchor>,
+    /// Size of the cache in MiB, at least 10.
+    pub cache_mib: u32,
+    /// Whether the resolver answers from cached NSEC and NSEC3 records (RFC 8198). Knot Resolver
+    /// always does.
+    pub aggressive: bool,
+}
+
+impl Default for ResolverSetup {
+    /// No servers, no trust anchors, a cache of 64 MiB, no aggressive use of NSEC records.
+    fn default() -> Self {
+        Self { upstream: Upstream::Stubs(Vec::new()), anchors: Vec::new(), cache_mib: 64, aggressive: false }
+    }
+}
+
+/// The servers that a resolver queries.
+#[derive(Clone, Debug)]
+pub enum Upstream {
+    /// Iteration from root servers, as on the Internet. Every server of the tree has this port. A
+    /// port other than 53 requires [`PeerInfo::iterates_on_any_port`](super::PeerInfo).
+    Roots {
+        /// The root servers.
+        servers: Vec<RootServer>,
+        /// Port of every server.
+        port: u16,
+    },
+    /// Given servers for given zones, on any port. No other server is queried.
+    Stubs(Vec<StubZone>),
+}
+
+/// A root server.
+#[derive(Clone, Debug)]
+pub struct RootServer {
+    /// Its name, as in the NS records of the root zone.
+    pub name: String,
+    /// Its address, in 127.0.0.0/8.
+    pub address: Ipv4Addr,
+}
+
+/// A zone and its server.
+#[derive(Clone, Debug)]
+pub struct StubZone {
+    /// The apex.
+    pub zone: String,
+    /// Address of an authoritative server of the zone.
+    pub server: SocketAddr,
+}
+
+/// A DS record as trust anchor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustAnchor {
+    /// The apex of the zone.
+    pub zone: String,
+    /// Key tag, algorithm and digest type in decimal, and the digest in hexadecimal, with a space
+    /// between two fields.
+    pub ds: String,
+}
+
+impl TrustAnchor {
+    /// Returns the record in presentation format (RFC 4034 §5.3).
+    #[must_use]
+    pub fn record(&self) -> String {
+        format!("{} 3600 IN DS {}", self.zone, self.ds)
+    }
+}
+
+/// Returns an address with this IP address and a port that is free for UDP and TCP.
+///
+/// # Errors
+/// Fails if the system has no such address, or if no port is free.
+pub fn free_address(ip: Ipv4Addr) -> io::Result<SocketAddr> {
+    let count = PORTS.end - PORTS.start;
+    // Each call of each process starts at another port.
+    let first = (RandomState::new().hash_one(0) % u64::from(count)) as u16;
+    let mut failure = io::ErrorKind::AddrInUse.into();
+    for step in 0..count {
+        let address = SocketAddr::from((ip, PORTS.start + (first + step) % count));
+        match (TcpListener::bind(address), UdpSocket::bind(address)) {
+            (Ok(_), Ok(_)) => return Ok(address),
+            (Err(error), _) | (_, Err(error)) if error.kind() != io::ErrorKind::AddrInUse => {
+                return Err(error);
+            }
+            (Err(error), _) | (_, Err(error)) => failure = error,
+        }
+    }
+    Err(failure)
+}
