@@ -9,18 +9,18 @@
 //! `--section reflected`, `connections` or `subdomains` measures only one part. Other options:
 //! `--names`, `--runs`, `--seconds`, `--connections`.
 
+#[allow(dead_code)] // each benchmark uses its own part
+mod common;
 mod connections;
 mod networks;
-#[allow(dead_code)] // each benchmark uses its own part
-mod peers;
 #[allow(dead_code)]
 mod servers;
 
+use common::{ORIGIN, OURS, argument, prepare, queries, run, spread};
 use connections::Holder;
 use networks::{Flood, Networks};
 use nonesuch_lab::load::{Latency, LoadOptions, LoadReport, QueryList, run as run_load};
-use peers::{ORIGIN, OURS, argument, prepare, queries, run, spread};
-use servers::{Server, on_cpu_0, sign_nsec5, start_and_read};
+use servers::{Server, sign_nsec5, start_and_read};
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         seconds: argument("--seconds", 4) as f64,
         existing: queries(dir.path(), names, "existing", "0"),
     };
-    println!("{}; {names} delegations, ECDSAP256SHA256, DO set", peers::machine());
+    println!("{}; {names} delegations, ECDSAP256SHA256, DO set", common::machine());
     println!("{} rounds of {} s: median (least-greatest)\n", bench.runs, bench.seconds);
     let section = std::env::args().skip_while(|word| word != "--section").nth(1);
     let wanted = |name: &str| section.as_deref().is_none_or(|section| section == name);
@@ -82,6 +82,13 @@ fn main() -> ExitCode {
     }
     println!("{missed} figures miss their targets");
     ExitCode::from(u8::from(missed > 0))
+}
+
+/// A command restricted to CPU 0.
+fn on_cpu_0(program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", "0"]).arg(program);
+    command
 }
 
 fn list(text: &str) -> Arc<QueryList> {

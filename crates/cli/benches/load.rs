@@ -6,10 +6,11 @@
 //! always. The figures of a generator are those of its whole process.
 
 #[allow(dead_code)] // each benchmark uses its own part
-mod peers;
+mod common;
 
+use common::{ORIGIN, OURS, argument, generate, prepare, ratio, run, spread};
+use nonesuch_lab::peers::find_program;
 use nonesuch_net::wait_with_usage;
-use peers::{ORIGIN, OURS, argument, find, generate, prepare, ratio, run, spread};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -90,7 +91,7 @@ fn line(text: &str, name: &str) -> Option<f64> {
 }
 
 fn main() {
-    if find("taskset").is_none() {
+    if find_program("taskset").is_none() {
         println!("left out: taskset is not installed");
         return;
     }
@@ -103,7 +104,7 @@ fn main() {
     run(command.arg("-f").arg(&signed).arg(&zone));
     let mut command = generate(names);
     run(command.arg("--queries").arg(&queries).arg("-f").arg(dir.path().join("again")));
-    println!("{}; {runs} rounds of {seconds} s, 256 queries outstanding, DO set", peers::machine());
+    println!("{}; {runs} rounds of {seconds} s, 256 queries outstanding, DO set", common::machine());
     println!("ratio: nonesuch load / this, median (least-greatest) of the rounds\n");
     let echo = ["lab", "echo", "--octets", "160"].map(PathBuf::from).to_vec();
     let serve =
@@ -116,7 +117,7 @@ fn main() {
 
 fn race(title: &str, server: SocketAddr, queries: &Path, (runs, seconds): (u64, u64)) {
     let installed =
-        |generator: &&Generator| !generator.name.starts_with("dnsperf") || find("dnsperf").is_some();
+        |generator: &&Generator| !generator.name.starts_with("dnsperf") || find_program("dnsperf").is_some();
     let generators: Vec<&Generator> = GENERATORS.iter().filter(installed).collect();
     let mut figures: Vec<[Vec<f64>; 3]> = generators.iter().map(|_| Default::default()).collect();
     for _ in 0..runs {

@@ -7,13 +7,13 @@
 //! round.
 
 #[allow(dead_code)] // this benchmark measures no peers
-mod peers;
+mod common;
 
+use common::{MODES, Mode, ORIGIN, OURS, argument, prepare, ratio, run, spread};
 use nonesuch_proto::{Rtype, rdata, text};
 use nonesuch_zone::change::SerialRule;
 use nonesuch_zone::write::write_zone;
 use nonesuch_zone::{ChangeSet, Contents, Node, Rrset, read};
-use peers::{MODES, Mode, ORIGIN, OURS, argument, prepare, ratio, run, spread};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn main() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let dir = dir.path();
     let (zone, _) = prepare(dir, names);
-    println!("{}; {names} delegations, ECDSAP256SHA256, KSK and ZSK, {runs} rounds", peers::machine());
+    println!("{}; {names} delegations, ECDSAP256SHA256, KSK and ZSK, {runs} rounds", common::machine());
     println!("{}", change(&zone, dir));
     println!("share: CPU and wall of signing from scratch, median (least-greatest) of the rounds\n");
     for mode in MODES {

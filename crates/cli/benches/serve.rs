@@ -9,11 +9,11 @@
 //! `--section presigned`, `online`, `latency`, `workers` or `loading` measures only one part. The
 //! last two do not pin CPUs. Other options: `--names`, `--runs`, `--seconds`, `--sockets`.
 
-mod peers;
+mod common;
 mod servers;
 
+use common::{MODES, Mode, ORIGIN, OURS, argument, prepare, queries, ratio, run, spread};
 use nonesuch_lab::load::{LoadOptions, LoadReport, QueryList, run as run_load};
-use peers::{MODES, Mode, ORIGIN, OURS, argument, prepare, queries, ratio, run, spread};
 use servers::{Cpus, ONLINE, PRESIGNED, Server, WORKERS, start_all, start_echo};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,7 +61,7 @@ fn main() {
         fresh: Arc::new(fresh),
         loads: AtomicU64::new(1),
     };
-    println!("{}; {names} delegations, ECDSAP256SHA256, DO set", peers::machine());
+    println!("{}; {names} delegations, ECDSAP256SHA256, DO set", common::machine());
     println!(
         "{} rounds of {} s; ratios of CPU a query: median (least-greatest) of the rounds\n",
         bench.runs, bench.seconds

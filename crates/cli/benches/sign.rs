@@ -8,10 +8,11 @@
 //! of threads in the same round.
 
 #[allow(dead_code)] // each benchmark uses its own part
-mod peers;
+mod common;
 
+use common::{MODES, Mode, ORIGIN, OURS, argument, prepare, ratio, spread};
 use nonesuch_crypto::{Algorithm, PrivateKey, sign_batch};
-use peers::{MODES, Mode, ORIGIN, OURS, argument, find, prepare, ratio, spread};
+use nonesuch_lab::peers::find_program;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -44,7 +45,7 @@ fn main() {
     let most = if argument("--alone", 0) == 1 { 1 } else { usize::MAX };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (zone, keys) = prepare(dir.path(), names);
-    println!("{}; {names} delegations, ECDSAP256SHA256, KSK and ZSK, {runs} rounds", peers::machine());
+    println!("{}; {names} delegations, ECDSAP256SHA256, KSK and ZSK, {runs} rounds", common::machine());
     println!("ratio: ours / theirs, median (least-greatest) of the rounds\n");
     for mode in MODES {
         let mut signers = signers(mode, &zone, &keys, dir.path());
@@ -171,7 +172,7 @@ fn signers(mode: Mode, zone: &Path, keys: &[String; 2], dir: &Path) -> Vec<Conte
             command
         })
     }];
-    if let Some(program) = find("kzonesign") {
+    if let Some(program) = find_program("kzonesign") {
         let config = knot_config(mode, &zone, &dir);
         signers.push(Contestant::new("kzonesign", move || {
             let mut command = Command::new(&program);
@@ -179,7 +180,7 @@ fn signers(mode: Mode, zone: &Path, keys: &[String; 2], dir: &Path) -> Vec<Conte
             command
         }));
     }
-    if let Some(program) = find("ldns-signzone") {
+    if let Some(program) = find_program("ldns-signzone") {
         let (zone, dir, keys) = (zone.clone(), dir.clone(), keys);
         signers.push(Contestant::new("ldns-signzone", move || {
             let mut command = Command::new(&program);
@@ -197,7 +198,7 @@ fn signers(mode: Mode, zone: &Path, keys: &[String; 2], dir: &Path) -> Vec<Conte
             command
         }));
     }
-    if let Some(program) = find("dnssec-signzone") {
+    if let Some(program) = find_program("dnssec-signzone") {
         signers.push(Contestant::new("dnssec-signzone", move || {
             let mut command = Command::new(&program);
             command.current_dir(&dir).args(["-q", "-n", "2", "-o", ORIGIN, "-f", "bind.signed", "-S", "-K"]);
@@ -251,7 +252,7 @@ fn verifiers(signed: &Path, keys: &[String; 2], dir: &Path) -> Vec<Contestant> {
             command
         })
     }];
-    if let Some(program) = find("dnssec-verify") {
+    if let Some(program) = find_program("dnssec-verify") {
         let signed = signed.clone();
         verifiers.push(Contestant::new("dnssec-verify", move || {
             let mut command = Command::new(&program);
@@ -259,7 +260,7 @@ fn verifiers(signed: &Path, keys: &[String; 2], dir: &Path) -> Vec<Contestant> {
             command
         }));
     }
-    if let Some(program) = find("ldns-verify-zone") {
+    if let Some(program) = find_program("ldns-verify-zone") {
         let signed = signed.clone();
         verifiers.push(Contestant::new("ldns-verify-zone", move || {
             let mut command = Command::new(&program);
@@ -267,7 +268,7 @@ fn verifiers(signed: &Path, keys: &[String; 2], dir: &Path) -> Vec<Contestant> {
             command
         }));
     }
-    if let Some(program) = find("kzonecheck") {
+    if let Some(program) = find_program("kzonecheck") {
         verifiers.push(Contestant::new("kzonecheck", move || {
             let mut command = Command::new(&program);
             command.args(["-d", "on", "-o", ORIGIN]).arg(&signed);

@@ -21,7 +21,7 @@ mod setup;
 mod tests;
 
 pub use error::PeerError;
-pub use info::{OnlineDenial, Peer, PeerInfo, PeerRole};
+pub use info::{OnlineDenial, Peer, PeerInfo, PeerRole, find_program};
 pub use server::PeerServer;
 pub use setup::{
     PeerZone, ResolverSetup, RootServer, Serving, Setup, StubZone, TlsIdentity, TransferKey, TrustAnchor,

@@ -1,27 +1,29 @@
-//! The measured servers. Each row has the requirements of a server and the function that starts it.
-//! Each server has one worker on CPU 0.
+//! The measured servers: this project's server, and the peers of `nonesuch_lab::peers`. Each server
+//! has one worker on CPU 0.
 //!
 //! A row is skipped with a message if its program is missing or its server does not answer.
 
-use crate::peers::{ORIGIN, OURS, find, run};
+use crate::common::{ORIGIN, OURS, run};
+use nonesuch_lab::peers::{OnlineDenial, Peer, PeerError, PeerServer, PeerZone, Serving, Setup};
 use nonesuch_lab::process;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// Time limit for a server to answer.
-const READY: Duration = Duration::from_secs(60);
 
 /// A way to serve a zone.
 pub(crate) struct Row {
     /// Name in tables.
     pub(crate) name: &'static str,
-    /// Required programs.
-    programs: &'static [&'static str],
-    start: fn(&Site<'_>) -> io::Result<Server>,
+    start: Start,
+}
+
+/// How a row starts its server.
+enum Start {
+    Ours(fn(&Site<'_>) -> io::Result<Server>),
+    /// The zone is signed, or the peer signs online.
+    Peer(Peer, Option<OnlineDenial>),
 }
 
 /// The inputs of a server.
@@ -48,36 +50,34 @@ pub(crate) enum Cpus {
 
 /// Servers of a signed zone; the first is this project's server.
 pub(crate) const PRESIGNED: &[Row] = &[
-    Row { name: "nonesuch", programs: &[], start: |site| start_ours(site, &[]) },
-    Row { name: "nsd", programs: &["nsd"], start: start_nsd },
-    Row { name: "knot", programs: &["knotd", "taskset"], start: start_knot },
-    Row { name: "bind", programs: &["named", "taskset"], start: start_bind },
+    Row { name: "nonesuch", start: Start::Ours(|site| start_ours(site, &[])) },
+    Row { name: "nsd", start: Start::Peer(Peer::Nsd, None) },
+    Row { name: "knot", start: Start::Peer(Peer::Knot, None) },
+    Row { name: "bind", start: Start::Peer(Peer::Bind, None) },
 ];
 
 /// This project's server with one and with two workers, on any CPU.
 pub(crate) const WORKERS: &[Row] = &[
-    Row { name: "one worker", programs: &[], start: |site| start_workers(site, "1") },
-    Row { name: "two workers", programs: &[], start: |site| start_workers(site, "2") },
+    Row { name: "one worker", start: Start::Ours(|site| start_workers(site, "1")) },
+    Row { name: "two workers", start: Start::Ours(|site| start_workers(site, "2")) },
 ];
 
-/// Servers with online denial.
+/// Servers with online denial. All of them use the same keys.
 pub(crate) const ONLINE: &[Row] = &[
-    Row { name: "nonesuch white-lies", programs: &[], start: |site| start_online(site, "white-lies") },
-    Row { name: "nonesuch compact", programs: &[], start: |site| start_online(site, "compact") },
-    Row { name: "nonesuch minimal-nsec", programs: &[], start: |site| start_online(site, "minimal-nsec") },
+    Row { name: "nonesuch white-lies", start: Start::Ours(|site| start_online(site, "white-lies")) },
+    Row { name: "nonesuch compact", start: Start::Ours(|site| start_online(site, "compact")) },
+    Row { name: "nonesuch minimal-nsec", start: Start::Ours(|site| start_online(site, "minimal-nsec")) },
     Row {
         name: "nonesuch nsec5-p256",
-        programs: &[],
-        start: |site| start_nsec5(site, "ecdsap256sha256", "p256"),
+        start: Start::Ours(|site| start_nsec5(site, "ecdsap256sha256", "p256")),
     },
     Row {
         name: "nonesuch nsec5-ed25519",
-        programs: &[],
-        start: |site| start_nsec5(site, "ed25519", "ed25519"),
+        start: Start::Ours(|site| start_nsec5(site, "ed25519", "ed25519")),
     },
-    Row { name: "powerdns narrow", programs: &["pdns_server", "pdnsutil", "taskset"], start: start_powerdns },
-    Row { name: "coredns black lies", programs: &["coredns", "taskset"], start: start_coredns },
-    Row { name: "knot onlinesign", programs: &["knotd", "taskset"], start: start_knot_online },
+    Row { name: "powerdns narrow", start: Start::Peer(Peer::PowerDns, Some(OnlineDenial::WhiteLies)) },
+    Row { name: "coredns black lies", start: Start::Peer(Peer::CoreDns, Some(OnlineDenial::Compact)) },
+    Row { name: "knot onlinesign", start: Start::Peer(Peer::Knot, Some(OnlineDenial::Compact)) },
 ];
 
 /// Starts the servers of `rows` that can be started, each in its own directory below `dir`. Reports
@@ -91,10 +91,6 @@ pub(crate) fn start_all(
 ) -> Vec<Server> {
     let mut servers = Vec::new();
     for row in rows {
-        if let Some(missing) = row.programs.iter().find(|program| find_program(program).is_none()) {
-            println!("left out: {}: {missing} is not installed", row.name);
-            continue;
-        }
         let folder = dir.join(format!(
             "{}-{}",
             row.name.replace(' ', "-"),
@@ -102,7 +98,11 @@ pub(crate) fn start_all(
         ));
         fs::create_dir_all(&folder).expect("a directory for the server");
         let site = Site { folder, zone, keys: keys.0, key_names: keys.1, cpus };
-        match (row.start)(&site) {
+        let started = match row.start {
+            Start::Ours(start) => start(&site).map_err(|error| error.to_string()),
+            Start::Peer(peer, denial) => start_peer(&site, peer, denial).map_err(|error| error.to_string()),
+        };
+        match started {
             Ok(mut server) => {
                 server.name = row.name;
                 servers.push(server);
@@ -111,6 +111,16 @@ pub(crate) fn start_all(
         }
     }
     servers
+}
+
+fn start_peer(site: &Site<'_>, peer: Peer, denial: Option<OnlineDenial>) -> Result<Server, PeerError> {
+    let keys = || site.key_names.iter().map(|name| site.keys.join(name)).collect();
+    let serving = denial.map_or(Serving::Presigned, |denial| Serving::Online { denial, keys: keys() });
+    let cpus = if site.cpus == Cpus::First { vec![0] } else { Vec::new() };
+    let setup =
+        Setup { cpus, zones: vec![PeerZone::new(ORIGIN, site.zone, serving)], ..Setup::new(&site.folder) };
+    let server = PeerServer::start(peer, &setup)?;
+    Ok(Server { name: "", address: server.address, process: Process::Peer(server) })
 }
 
 /// An echo server with responses of `octets` octets. It shows the cost of receiving and sending.
@@ -127,47 +137,44 @@ pub(crate) fn start_echo(octets: f64) -> io::Result<Server> {
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
-    child: Child,
-    /// Kept open, so that the last line of the server can be written.
-    _output: Option<BufReader<ChildStdout>>,
+    process: Process,
 }
 
-impl Drop for Server {
+enum Process {
+    /// The output stays open, because the server may write more lines.
+    Ours {
+        child: Child,
+        _output: Option<BufReader<ChildStdout>>,
+    },
+    Peer(PeerServer),
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
-        for pid in self.processes() {
-            let _ = Command::new("kill").arg(pid.to_string()).stderr(Stdio::null()).status();
+        if let Self::Ours { child, .. } = self {
+            let _ = child.kill();
+            let _ = child.wait();
         }
-        let _ = self.child.wait();
     }
 }
 
 impl Server {
+    fn pid(&self) -> u32 {
+        match &self.process {
+            Process::Ours { child, .. } => child.id(),
+            Process::Peer(server) => server.pid(),
+        }
+    }
+
     /// User and system time of its processes, in µs.
     pub(crate) fn cpu(&self) -> (f64, f64) {
-        let times = self.processes().into_iter().filter_map(process::cpu_time);
-        times.fold((0.0, 0.0), |sum, time| (sum.0 + time.user_us as f64, sum.1 + time.system_us as f64))
+        let time = process::tree_cpu_time(self.pid());
+        (time.user_us as f64, time.system_us as f64)
     }
 
     /// Memory of its processes in MiB, with a proportional part of shared pages (PSS).
     pub(crate) fn memory_mib(&self) -> f64 {
-        let memory = self.processes().into_iter().filter_map(process::memory);
-        let kib: u64 = memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib)).sum();
-        kib as f64 / 1024.0
-    }
-
-    /// The process and its descendants.
-    fn processes(&self) -> Vec<u32> {
-        let mut all = vec![self.child.id()];
-        let mut next = 0;
-        while let Some(&pid) = all.get(next) {
-            let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-            for task in tasks {
-                let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-                all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
-            }
-            next += 1;
-        }
-        all
+        process::tree_memory_kib(self.pid()) as f64 / 1024.0
     }
 }
 
@@ -240,7 +247,9 @@ pub(crate) fn start_and_read(command: &mut Command) -> io::Result<Server> {
         }
     }
     match line.split_whitespace().find_map(|word| word.parse().ok()) {
-        Some(address) => Ok(Server { name: "nonesuch", address, child, _output: output }),
+        Some(address) => {
+            Ok(Server { name: "nonesuch", address, process: Process::Ours { child, _output: output } })
+        }
         None => {
             let _ = child.kill();
             let _ = child.wait();
@@ -248,171 +257,4 @@ pub(crate) fn start_and_read(command: &mut Command) -> io::Result<Server> {
             Err(io::Error::other(said.lines().next().unwrap_or("it ended without a message").trim()))
         }
     }
-}
-
-/// The path of a program, also in the directory where Go installs programs.
-fn find_program(program: &str) -> Option<PathBuf> {
-    let in_go = || Some(PathBuf::from(std::env::var_os("HOME")?).join("go/bin").join(program));
-    find(program).or_else(|| in_go().filter(|path| path.is_file()))
-}
-
-/// An address with a currently unused port.
-fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port")
-}
-
-/// Writes a configuration to the directory of the server.
-fn write(site: &Site<'_>, name: &str, text: &str) -> PathBuf {
-    let path = site.folder.join(name);
-    fs::write(&path, text).expect("a configuration");
-    path
-}
-
-/// A command restricted to the CPUs of the site (CPU 0, or all), for programs that choose the CPUs
-/// of their threads themselves.
-fn on_cpus(site: &Site<'_>, program: &str) -> Command {
-    match site.cpus {
-        Cpus::First => on_cpu_0(program),
-        Cpus::All => Command::new(find_program(program).unwrap_or_else(|| program.into())),
-    }
-}
-
-/// A command restricted to CPU 0.
-pub(crate) fn on_cpu_0(program: &str) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["-c", "0"]).arg(find_program(program).unwrap_or_else(|| program.into()));
-    command
-}
-
-fn start_nsd(site: &Site<'_>) -> io::Result<Server> {
-    let address = free_address();
-    let affinity = match site.cpus {
-        Cpus::First => "cpu-affinity: 0\n  server-1-cpu-affinity: 0\n  ",
-        Cpus::All => "",
-    };
-    let text = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  zonesdir: \"{dir}\"\n  database: \"\"\n  \
-         pidfile: \"{dir}/nsd.pid\"\n  xfrdfile: \"{dir}/xfrd.state\"\n  zonelistfile: \"{dir}/zone.list\"\n  minimal-responses: yes\n  \
-         {affinity}rrl-ratelimit: 0\nremote-control:\n  control-enable: no\nzone:\n  name: {ORIGIN}\n  \
-         zonefile: \"{zone}\"\n",
-        port = address.port(),
-        dir = site.folder.display(),
-        zone = site.zone.display()
-    );
-    let config = write(site, "nsd.conf", &text);
-    let mut command = Command::new(find_program("nsd").unwrap_or_else(|| "nsd".into()));
-    start(command.arg("-d").arg("-c").arg(config), address)
-}
-
-fn start_knot(site: &Site<'_>) -> io::Result<Server> {
-    let zone = format!("file: {}\n    journal-content: none\n", site.zone.display());
-    start_knot_with(site, "", &zone)
-}
-
-/// Knot generates its own keys, and denials as "black lies" with two signatures.
-fn start_knot_online(site: &Site<'_>) -> io::Result<Server> {
-    let policy = "policy:\n  - id: p\n    algorithm: ecdsap256sha256\n    single-type-signing: off\nmod-onlinesign:\n  \
-                  - id: os\n    policy: p\n";
-    let zone =
-        format!("file: {}\n    journal-content: none\n    module: mod-onlinesign/os\n", site.zone.display());
-    start_knot_with(site, policy, &zone)
-}
-
-fn start_knot_with(site: &Site<'_>, sections: &str, zone: &str) -> io::Result<Server> {
-    let address = free_address();
-    let text = format!(
-        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\ndatabase:\n  \
-         storage: {dir}\n{sections}zone:\n  - domain: {ORIGIN}\n    {zone}",
-        port = address.port(),
-        dir = site.folder.display(),
-    );
-    let config = write(site, "knot.conf", &text);
-    start(on_cpus(site, "knotd").arg("-c").arg(config), address)
-}
-
-fn start_bind(site: &Site<'_>) -> io::Result<Server> {
-    let address = free_address();
-    let text = format!(
-        "options {{\n  directory \"{dir}\";\n  listen-on port {port} {{ 127.0.0.1; }};\n  listen-on-v6 {{ none; }};\n  pid-file none;\n  \
-         session-keyfile none;\n  recursion no;\n  dnssec-validation no;\n  minimal-responses yes;\n  notify no;\n  querylog no;\n}};\n\
-         controls {{ }};\nzone \"{ORIGIN}\" {{ type primary; file \"{zone}\"; }};\n",
-        port = address.port(),
-        dir = site.folder.display(),
-        zone = site.zone.display()
-    );
-    let config = write(site, "named.conf", &text);
-    start(on_cpus(site, "named").args(["-f", "-n", "1", "-c"]).arg(config), address)
-}
-
-/// NSEC3 white lies ("narrow") with P-256, in one thread.
-fn start_powerdns(site: &Site<'_>) -> io::Result<Server> {
-    let address = free_address();
-    let (dir, zone) = (site.folder.display(), site.zone.display());
-    write(site, "named.conf", &format!("zone \"{ORIGIN}\" {{ type native; file \"{zone}\"; }};\n"));
-    write(
-        site,
-        "pdns.conf",
-        &format!(
-            "launch=bind\nbind-config={dir}/named.conf\nbind-dnssec-db={dir}/dnssec.sqlite\nlocal-address=127.0.0.1\n\
-             local-port={}\nsocket-dir={dir}\nsetuid=\nsetgid=\nreceiver-threads=1\ndistributor-threads=1\n",
-            address.port()
-        ),
-    );
-    let config = format!("--config-dir={dir}");
-    let database = format!("{dir}/dnssec.sqlite");
-    let zone = ORIGIN.trim_end_matches('.');
-    for step in [
-        &["create-bind-db", &database][..],
-        &["add-zone-key", zone, "ksk", "active", "ecdsa256"],
-        &["add-zone-key", zone, "zsk", "active", "ecdsa256"],
-        &["set-nsec3", zone, "1 0 0 -", "narrow"],
-    ] {
-        run(Command::new("pdnsutil").arg(&config).args(step));
-    }
-    let more = ["--daemon=no", "--guardian=no", "--disable-syslog", "--write-pid=no"];
-    start(on_cpus(site, "pdns_server").arg(&config).args(more), address)
-}
-
-fn start_coredns(site: &Site<'_>) -> io::Result<Server> {
-    let address = free_address();
-    let [ksk, zsk] = site.key_names.each_ref().map(|name| site.keys.join(name));
-    let text = format!(
-        "{ORIGIN}:{port} {{\n    bind 127.0.0.1\n    file {zone}\n    dnssec {{\n        key file {ksk} {zsk}\n        \
-         cache_capacity 10000\n    }}\n}}\n",
-        port = address.port(),
-        zone = site.zone.display(),
-        ksk = ksk.display(),
-        zsk = zsk.display()
-    );
-    let config = write(site, "Corefile", &text);
-    start(on_cpus(site, "coredns").env("GOMAXPROCS", "1").arg("-conf").arg(config), address)
-}
-
-/// Starts a peer without output and waits until it answers.
-fn start(command: &mut Command, address: SocketAddr) -> io::Result<Server> {
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let mut server = Server { name: "", address, child, _output: None };
-    wait_until_ready(&mut server)?;
-    Ok(server)
-}
-
-/// Queries the SOA record until a response arrives.
-fn wait_until_ready(server: &mut Server) -> io::Result<()> {
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
-    socket.connect(server.address)?;
-    socket.set_read_timeout(Some(Duration::from_millis(20)))?;
-    let query = b"\0\x07\0\0\0\x01\0\0\0\0\0\0\x07example\0\0\x06\0\x01";
-    let begun = Instant::now();
-    while begun.elapsed() < READY {
-        let mut answer = [0; 512];
-        let sent = socket.send(query).is_ok();
-        if sent && socket.recv(&mut answer).is_ok_and(|length| length > 12 && answer[3] & 0x0f == 0) {
-            return Ok(());
-        }
-        if let Ok(Some(status)) = server.child.try_wait() {
-            return Err(io::Error::other(format!("it ended: {status}")));
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Err(io::Error::other(format!("it does not answer at {}", server.address)))
 }

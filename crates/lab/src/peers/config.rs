@@ -10,7 +10,7 @@ mod powerdns_recursor;
 mod unbound;
 
 use super::error::PeerError;
-use super::info::{Peer, find};
+use super::info::{Peer, find_program};
 use super::setup::{RootServer, Setup, TrustAnchor, free_address};
 use crate::measure::child::KillOnDrop;
 use crate::measure::server::log_end;
@@ -96,7 +96,7 @@ pub(super) fn spawn(command: &mut Command) -> Result<KillOnDrop, PeerError> {
 
 /// The command of a program, restricted to the CPUs of the setup.
 fn program(name: &str, setup: &Setup) -> Command {
-    let path = find(name).unwrap_or_else(|| name.into());
+    let path = find_program(name).unwrap_or_else(|| name.into());
     if setup.cpus.is_empty() {
         return Command::new(path);
     }

@@ -219,7 +219,7 @@ impl Peer {
     /// Returns the required programs that are not installed.
     #[must_use]
     pub fn missing(self) -> Vec<&'static str> {
-        self.info().programs.iter().copied().filter(|program| find(program).is_none()).collect()
+        self.info().programs.iter().copied().filter(|program| find_program(program).is_none()).collect()
     }
 
     /// Returns the version as the server prints it, for example `9.18.49-1~deb12u3-Debian`. Returns
@@ -227,7 +227,7 @@ impl Peer {
     #[must_use]
     pub fn version(self) -> Option<String> {
         let info = self.info();
-        let program = find(info.programs.first()?)?;
+        let program = find_program(info.programs.first()?)?;
         version_in(&output_of(Command::new(program).arg(info.version))?)
     }
 
@@ -244,7 +244,8 @@ impl Peer {
 
 /// Returns the path of a program in `PATH`, in a directory of system programs, or in the directory
 /// where Go installs programs.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn find_program(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/sbin".into(), "/usr/local/sbin".into()]);
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn installed_peers_have_a_version() {
         for peer in Peer::all() {
-            let installed = find(peer.info().programs[0]).is_some();
+            let installed = find_program(peer.info().programs[0]).is_some();
             assert_eq!(peer.version().is_some(), installed, "{peer:?}");
         }
     }

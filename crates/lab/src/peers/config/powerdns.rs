@@ -39,7 +39,6 @@ fn zones(setup: &Setup) -> String {
     })
 }
 
-/// Caches of responses are off, so that every answer is computed.
 fn text(setup: &Setup, place: &Place) -> String {
     let (dir, workers, octets) = (place.folder.display(), setup.workers, setup.udp_octets);
     format!(

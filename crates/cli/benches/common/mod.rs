@@ -1,5 +1,4 @@
-//! Functions that the benchmarks share: the zone and keys, CPU time of other processes, medians and
-//! ratios.
+//! Functions that the benchmarks share: the zone and keys, programs, medians and ratios.
 
 use nonesuch_lab::load::QueryList;
 use std::fs;
@@ -37,14 +36,6 @@ pub(crate) fn argument(name: &str, default: u64) -> u64 {
     let arguments: Vec<String> = std::env::args().collect();
     let value = arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1));
     value.and_then(|value| value.parse().ok()).unwrap_or(default)
-}
-
-/// The path of `program`, if it is installed.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.extend(["/usr/sbin".into(), "/usr/local/sbin".into()]);
-    folders.into_iter().map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
 /// Runs a command to its end, and panics with its output if it fails.
