@@ -63,7 +63,7 @@ pub(crate) struct CompareArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// List the built-in experiments.
+    /// List the built-in experiments, and other DNS servers with their versions.
     List(LabListArguments),
     /// Run an experiment and write its data and report.html to a directory.
     Run(LabRunArguments),

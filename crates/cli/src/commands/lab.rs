@@ -2,29 +2,28 @@
 
 mod capture;
 mod error;
+mod list;
 mod tree;
 
 pub(crate) use error::Failure;
 
 use crate::arguments::{
-    LabCommand, LabEchoArguments, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments,
-    LabZoneArguments,
+    LabCommand, LabEchoArguments, LabMeasureArguments, LabReportArguments, LabRunArguments, LabZoneArguments,
 };
 use crate::files::{FileError, print_line, print_summary};
 use crate::outcome::CommandOutcome;
 use crate::{progress, zones};
 use nonesuch_lab::experiment::{
-    Definition, ParameterOverrides, Report, Results, RunOptions, built_in, run as run_experiment, store,
+    Definition, ParameterOverrides, Report, Results, RunOptions, run as run_experiment, store,
 };
 use nonesuch_lab::measure::{EchoOptions, EchoServer};
 use nonesuch_lab::measure::{ExamineOptions, examine};
 use nonesuch_lab::measure::{MeasureOptions, follow, measure};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
     match command {
-        LabCommand::List(arguments) => list(arguments),
+        LabCommand::List(arguments) => list::list(arguments),
         LabCommand::Run(arguments) => run_one(arguments),
         LabCommand::Report(arguments) => report(arguments),
         LabCommand::Tree(arguments) => tree::run(arguments),
@@ -32,42 +31,6 @@ pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
         LabCommand::Measure(arguments) => measure_raw(arguments),
         LabCommand::Zone(arguments) => examine_zone(arguments),
         LabCommand::Echo(arguments) => echo(arguments),
-    }
-}
-
-fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failure> {
-    let short = built_in(ParameterOverrides::default())?;
-    let full = built_in(ParameterOverrides { full: true, set: &[] })?;
-    if arguments.json {
-        let entries = short.iter().zip(&full).map(|(short, full)| {
-            serde_json::json!({
-                "name": short.name,
-                "title": short.title,
-                "question": short.question,
-                "method": short.method.name(),
-                "seconds": short.method.duration().as_secs_f64(),
-                "full_seconds": full.method.duration().as_secs_f64(),
-            })
-        });
-        print_line(&serde_json::Value::Array(entries.collect()).to_string())?;
-        return Ok(CommandOutcome::Done);
-    }
-    for (short, full) in short.iter().zip(&full) {
-        let (usual, long) = (duration_text(short.method.duration()), duration_text(full.method.duration()));
-        print_line(&format!(
-            "{}\n    {}\n    about {usual}; {long} with --full",
-            short.name, short.question
-        ))?;
-    }
-    Ok(CommandOutcome::Done)
-}
-
-/// Formats a duration in seconds, minutes or hours.
-fn duration_text(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds @ ..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3600),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::common;
 use common::{done, folder, nonesuch, run, snapshot};
+use nonesuch_lab::peers::Peer;
 use nonesuch_testing::require_peer;
 use serde_json::Value;
 use std::fs;
@@ -96,9 +97,41 @@ fn the_list_names_every_experiment_and_how_long_it_takes() {
     assert!(text.starts_with("verification-benchmark\n"), "{text}");
     assert!(text.contains(" with --full"), "{text}");
     let list: Value = serde_json::from_str(&done(["lab", "list", "--json"]).stdout).expect("JSON");
-    let entry = &list[0];
+    let entry = &list["experiments"][0];
     assert!(entry["seconds"].as_f64() < entry["full_seconds"].as_f64(), "{entry}");
     assert_eq!(entry["method"], "verification-benchmark");
+}
+
+/// A missing server is listed, with the package that has it.
+#[test]
+fn the_list_has_every_other_server_with_its_version() {
+    let list: Value = serde_json::from_str(&done(["lab", "list", "--json"]).stdout).expect("JSON");
+    let peers = list["peers"].as_array().expect("a list");
+    let text = done(["lab", "list"]).stdout;
+    assert_eq!(peers.len(), Peer::all().count());
+    for peer in peers {
+        let name = peer["name"].as_str().expect("a name");
+        let line =
+            text.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).expect("a line");
+        match peer["version"].as_str().filter(|_| peer["missing"] == serde_json::json!([])) {
+            Some(version) => assert!(line.ends_with(version), "{line}"),
+            None => assert!(line.ends_with(peer["package"].as_str().expect("a package")), "{line}"),
+        }
+    }
+}
+
+#[test]
+fn every_other_server_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/peers.md");
+    let documented = fs::read_to_string(path).expect("docs/peers.md");
+    for info in Peer::all().map(Peer::info) {
+        let row = documented.lines().find(|line| line.starts_with(&format!("| `{}` |", info.name)));
+        let row = row.unwrap_or_else(|| panic!("docs/peers.md has no row for {}", info.name));
+        let package = if info.name == "coredns" { "just coredns" } else { info.package };
+        for part in info.programs.iter().chain([&package, &info.title, &info.role.name()]) {
+            assert!(row.contains(part), "{part}: {row}");
+        }
+    }
 }
 
 #[test]

@@ -68,6 +68,35 @@ fn every_resolver_validates_a_stub_zone_and_stops() {
     }
 }
 
+/// A root zone that delegates `example.`, which is served at `ip`.
+fn root_zone(folder: &Path, ip: Ipv4Addr, child: &TrustAnchor) -> SignedZone {
+    let text = format!(
+        "$TTL 300\n@ SOA ns.root. host.root. 1 7200 3600 1209600 300\n@ NS ns.root.\nns.root. A {ip}\n\
+         example. NS ns.example.\nns.example. A {ip}\nexample. DS {}\n",
+        child.ds
+    );
+    SignedZone::make(folder, ".", &text)
+}
+
+/// A tree with two servers on free ports: the DS record comes from the parent. Knot Resolver
+/// forwards all queries for a zone, DS queries included, to the server of this zone.
+#[test]
+fn a_tree_of_stub_zones_is_validated_from_the_root() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let folder = folder.path();
+    let zone = SignedZone::make(folder, "example.", EXAMPLE);
+    let root = root_zone(folder, Ipv4Addr::LOCALHOST, &zone.anchor);
+    let at = (Ipv4Addr::LOCALHOST, 0).into();
+    let Some(child) = serve(&folder.join("child"), at, &[("example.", &zone.signed)]) else { return };
+    let Some(parent) = serve(&folder.join("parent"), at, &[(".", &root.signed)]) else { return };
+    let stub = |zone: &str, server: &PeerServer| StubZone { zone: zone.to_owned(), server: server.address };
+    let upstream = Upstream::Stubs(vec![stub(".", &parent), stub("example.", &child)]);
+    for peer in installed().filter(|peer| *peer != Peer::KnotResolver) {
+        let resolver = resolve(peer, folder, &upstream, std::slice::from_ref(&root.anchor));
+        assert_eq!(verdicts(&resolver), SECURE, "{peer:?}: {}", resolver.log());
+    }
+}
+
 /// A signed root zone with a secure delegation, on one server.
 #[test]
 fn resolvers_iterate_from_root_servers() {
@@ -81,12 +110,7 @@ fn resolvers_iterate_from_root_servers() {
         }
         let folder = folder.path().join(format!("port-{port}"));
         let zone = SignedZone::make(&folder, "example.", &EXAMPLE.replace("127.0.0.1", &ip.to_string()));
-        let root = format!(
-            "$TTL 300\n@ SOA ns.root. host.root. 1 7200 3600 1209600 300\n@ NS ns.root.\nns.root. A {ip}\n\
-             example. NS ns.example.\nns.example. A {ip}\nexample. DS {}\n",
-            zone.anchor.ds
-        );
-        let root = SignedZone::make(&folder, ".", &root);
+        let root = root_zone(&folder, ip, &zone.anchor);
         let zones = [(".", root.signed.as_path()), ("example.", zone.signed.as_path())];
         let Some(server) = serve(&folder, (ip, port).into(), &zones) else { return };
         let servers = vec![RootServer { name: "ns.root.".to_owned(), address: ip }];
