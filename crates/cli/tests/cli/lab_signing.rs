@@ -1,7 +1,8 @@
 //! `nonesuch lab run pqc-signing`: small zones, each job once. No assertion depends on speed.
 
 use crate::common;
-use common::{Ended, done, folder, nonesuch, run, snapshot, text};
+use common::{Ended, done, folder, nonesuch, peers, run, snapshot, text};
+use nonesuch_lab::peers::{Peer, Serving};
 use nonesuch_testing::require_peer;
 use serde_json::Value;
 use std::fs;
@@ -192,7 +193,7 @@ fn a_computed_transfer_is_what_nsd_sends() {
     common::sign(&unsigned, "zz.", &keys, "nsec", &signed);
     let printed = done(["lab", "zone", text(&signed), "-o", "zz.", "--transfer"]).stdout;
     let ours: Value = serde_json::from_str(&printed).expect("JSON");
-    let server = common::start_peer(&folder.path().join("log"), |address| nsd(folder.path(), address));
+    let server = peers::start(Peer::Nsd, &peers::zone(folder.path(), "zz.", &signed, Serving::Presigned));
     let (ip, port) = (server.address.ip().to_string(), server.address.port().to_string());
     let mut dig = Command::new("dig");
     let shown = run(dig.args([&format!("@{ip}"), "-p", &port, "zz.", "AXFR"])).expect_done("dig").stdout;
@@ -203,20 +204,4 @@ fn a_computed_transfer_is_what_nsd_sends() {
     assert_eq!(ours["transfer"]["records"].as_u64(), Some(numbers[0]), "{line}");
     let octets = ours["transfer"]["octets"].as_u64().expect("octets");
     assert!(octets.abs_diff(numbers[2]) * 100 <= numbers[2] * 3, "{octets}, {line}");
-}
-
-fn nsd(folder: &Path, address: SocketAddr) -> Command {
-    let config = folder.join("nsd.conf");
-    let place = folder.display();
-    let text_of = format!(
-        "server:\n  ip-address: {}@{}\n  username: \"\"\n  zonesdir: {place}\n  database: \"\"\n  pidfile: {place}/pid\n  \
-         xfrdfile: {place}/xfrd\n  zonelistfile: {place}/list\nremote-control:\n  control-enable: no\nzone:\n  name: zz.\n  \
-         zonefile: signed\n  provide-xfr: 127.0.0.1 NOKEY\n",
-        address.ip(),
-        address.port()
-    );
-    fs::write(&config, text_of).expect("written");
-    let mut command = Command::new("nsd");
-    command.arg("-d").arg("-c").arg(config);
-    command
 }

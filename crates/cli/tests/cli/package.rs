@@ -1,5 +1,5 @@
 //! Checks of the Debian package and the systemd unit with `systemd-analyze`, `dpkg` and `lintian`.
-//! The package is installed, serves a zone and is removed in a temporary copy of this system.
+//! The package is is_installed, serves a zone and is removed in a temporary copy of this system.
 
 use crate::common;
 use common::{folder, is_installed, run, text};

@@ -3,10 +3,11 @@
 use crate::common;
 use common::configured::{Configured, configure};
 use common::{
-    Ended, KEYS_ORIGIN, Running, done, folder, free_address, generate_key, made, nonesuch, prepared, run,
-    serve, sign, snapshot, start_peer, text,
+    Ended, KEYS_ORIGIN, done, folder, free_address, generate_key, made, nonesuch, peers, prepared, run,
+    serve, sign, snapshot, text,
 };
 use data_encoding::HEXLOWER;
+use nonesuch_lab::peers::{Peer, PeerServer, Serving, Setup, TlsIdentity, TransferKey};
 use nonesuch_net::tcp::{TcpOptions, serve_tls};
 use nonesuch_net::tls::{IdentitySlot, ServerIdentity};
 use nonesuch_net::{bind, bind_tcp};
@@ -437,28 +438,17 @@ fn tls_is_spoken_and_certificates_are_verified() {
     snapshot::check("query", "certificate with another name than --tls-hostname", &ended.stderr);
 }
 
-/// `named` with the zone `keys.example.`, which only the key `k` may transfer.
-fn start_named(folder: &Path, tls: SocketAddr, [_, certificate, key]: &[PathBuf; 3]) -> Running {
-    let at = folder.display();
-    start_peer(&folder.join("named.log"), |address| {
-        let configuration = format!(
-            "tls t {{ cert-file \"{}\"; key-file \"{}\"; }};\n\
-             key \"k\" {{ algorithm hmac-sha256; secret \"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\"; }};\n\
-             options {{ directory \"{at}\"; pid-file none; listen-on-v6 {{ none; }}; recursion no;\n\
-             listen-on port {} {{ 127.0.0.1; }}; listen-on port {} tls t {{ 127.0.0.1; }};\n\
-             allow-transfer {{ key k; }}; dnssec-validation no; notify no; server-id \"bind\"; }};\n\
-             controls {{}};\nzone \"keys.example\" {{ type primary; file \"{at}/zone\"; check-names ignore; }};\n",
-            certificate.display(),
-            key.display(),
-            address.port(),
-            tls.port()
-        );
-        let file = folder.join("named.conf");
-        fs::write(&file, configuration).expect("written");
-        let mut command = Command::new("named");
-        command.arg("-g").arg("-c").arg(file);
-        command
-    })
+/// BIND with the zone `keys.example.`, which only the key `k` may transfer.
+fn start_bind(folder: &Path, [_, certificate, key]: &[PathBuf; 3], secret: &str) -> PeerServer {
+    let transfer_key =
+        TransferKey { name: "k".to_owned(), algorithm: "hmac-sha256".to_owned(), secret: secret.to_owned() };
+    let setup = Setup {
+        transfer_key: Some(transfer_key),
+        tls: Some(TlsIdentity { certificate: certificate.clone(), key: key.clone() }),
+        lines: "server-id \"bind\";\n".to_owned(),
+        ..peers::zone(folder, KEYS_ORIGIN, &folder.join("zone"), Serving::Unsigned)
+    };
+    peers::start(Peer::Bind, &setup)
 }
 
 /// Another server, over all transports, with cookies, signatures and a transfer.
@@ -467,15 +457,12 @@ fn bind_is_asked_in_every_way() {
     require_peer!("named");
     let folder = prepared();
     let files = certificates(folder.path());
-    let tls = free_address();
-    let server = start_named(folder.path(), tls, &files);
     let secret = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+    let server = start_bind(folder.path(), &files, secret);
+    let tls = server.tls_address.expect("an address for TLS");
     let (right, wrong) =
         (format!("k:hmac-sha256:{secret}"), "k:hmac-sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
     let asked = |words: &[&str]| query(server.address, words);
-    // `named` answers before it has loaded the zone.
-    let is_loaded = (0..500).any(|_| asked(&["ns.keys.example"]).status == 0);
-    assert!(is_loaded, "{}", fs::read_to_string(folder.path().join("named.log")).unwrap_or_default());
     let plain = asked(&["ns.keys.example", "--nsid", "--cookie"]).expect_done("query").stdout;
     assert!(plain.contains(";; NSID 62696e64 (\"bind\")") && plain.contains(", server "), "{plain}");
     let signed = asked(&["ns.keys.example", "--tsig-key", &right]).expect_done("query").stdout;

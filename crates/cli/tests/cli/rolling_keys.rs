@@ -5,9 +5,10 @@
 
 use crate::common;
 use common::{
-    Ended, KEYS_ORIGIN as ORIGIN, KEYS_ZONE, Running, ask, done, events, folder, generate_key, nonesuch, run,
-    serve, serve_at, snapshot, start_unbound, text,
+    Ended, KEYS_ORIGIN as ORIGIN, KEYS_ZONE, ask, done, events, folder, generate_key, nonesuch, peers, run,
+    serve, serve_at, snapshot, text,
 };
+use nonesuch_lab::peers::{Peer, PeerServer};
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -431,13 +432,13 @@ fn the_chain_stays_of_its_kind_where_nothing_is_said() {
 fn unbound_takes_refused_steps_for_bogus() {
     require_peer!("unbound");
     let mut rolled = Rolled::new("ecdsap256sha256");
-    let anchor = rolled.ds(&rolled.key("KSK", "ECDSAP256SHA256"), "keys");
+    let anchor = peers::anchor(&rolled.ds(&rolled.key("KSK", "ECDSAP256SHA256"), "keys"));
     rolled.sign(&[]);
     let (home, other) = (folder(), folder());
     let server = serve(&rolled.path("signed"), &["--origin", ORIGIN]);
     let address = server.address;
-    let unbound = start_unbound(home.path(), ORIGIN, &anchor, address);
-    let answer = |resolver: &Running, name: &str| {
+    let unbound = peers::start(Peer::Unbound, &peers::resolver(home.path(), &anchor, address));
+    let answer = |resolver: &PeerServer, name: &str| {
         let name = if name == "@" { ORIGIN.to_owned() } else { format!("{name}.{ORIGIN}") };
         let header = ask(resolver.address, &name, 1, Duration::from_secs(10)).expect("an answer");
         (header.rcode, header.authenticated)
@@ -459,6 +460,6 @@ fn unbound_takes_refused_steps_for_bogus() {
     refused(&rolled, OTHER_KSK, &[]);
     rolled.sign(&["--allow-unsafe-transition"]);
     let server = serve_at(&rolled.path("signed"), &address.to_string(), &["--origin", ORIGIN]);
-    let fresh = start_unbound(other.path(), ORIGIN, &anchor, server.address);
+    let fresh = peers::start(Peer::Unbound, &peers::resolver(other.path(), &anchor, server.address));
     assert_eq!(answer(&fresh, "ns"), (2, false), "the parent has the DS record of the previous key");
 }

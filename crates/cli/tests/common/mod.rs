@@ -5,6 +5,7 @@
 pub mod certificates;
 pub mod configured;
 pub mod judges;
+pub mod peers;
 pub mod resign;
 pub mod snapshot;
 pub mod transfer;
@@ -310,43 +311,6 @@ pub fn start_peer(log: &Path, command: impl Fn(SocketAddr) -> Command) -> Runnin
         }
     }
     panic!("the peer does not answer: {}", fs::read_to_string(log).unwrap_or_default());
-}
-
-/// Starts Unbound in `folder`, with `anchor` (a DS record, as a line) as its trust anchor and
-/// `server` as the server of `zone`. For other names, it follows referrals.
-pub fn start_unbound(folder: &Path, zone: &str, anchor: &str, server: SocketAddr) -> Running {
-    start_unbound_with(folder, zone, anchor, server, "aggressive-nsec: no")
-}
-
-/// Like [`start_unbound`], with one more line in the `server` part of the configuration.
-pub fn start_unbound_with(
-    folder: &Path,
-    zone: &str,
-    anchor: &str,
-    server: SocketAddr,
-    line: &str,
-) -> Running {
-    let file = folder.join("anchor");
-    fs::write(&file, anchor).expect("written");
-    start_peer(&folder.join("unbound.log"), |address| {
-        let (at, port) = (folder.display(), address.port());
-        let configuration = format!(
-            "server:\n interface: 127.0.0.1\n port: {port}\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n \
-             directory: \"{at}\"\n pidfile: \"{at}/pid\"\n use-syslog: no\n logfile: \"\"\n num-threads: 1\n \
-             do-ip6: no\n do-not-query-localhost: no\n module-config: \"validator iterator\"\n \
-             trust-anchor-file: \"{}\"\n trust-anchor-signaling: no\n {line}\n \
-             access-control: 127.0.0.0/8 allow\nremote-control:\n control-enable: no\n\
-             stub-zone:\n name: {zone}\n stub-addr: 127.0.0.1@{}\n stub-prime: no\n\
-             stub-zone:\n name: .\n stub-addr: 127.0.0.1@1\n",
-            file.display(),
-            server.port()
-        );
-        let file = folder.join("unbound.conf");
-        fs::write(&file, configuration).expect("written");
-        let mut command = Command::new("unbound");
-        command.arg("-d").arg("-c").arg(file);
-        command
-    })
 }
 
 /// An address that is currently unused for UDP and TCP.

@@ -13,13 +13,12 @@
 use crate::common;
 pub(crate) mod classes;
 pub(crate) mod exchange;
-#[allow(dead_code)] // `peers_online` uses the functions for online signers
-pub(crate) mod peers;
 pub(crate) mod questions;
 pub(crate) mod zone;
 
-use classes::{CLASSES, Case, Peer};
+use classes::{CLASSES, Case};
 use exchange::{ObservedRecord, Question, Reply, ask_all};
+use nonesuch_lab::peers::{Peer, Serving, Setup};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use zone::{ORIGIN, Zone};
@@ -38,9 +37,8 @@ struct Differences {
 
 #[test]
 fn answers_are_those_of_nsd_knot_and_bind() {
-    let all = [(Peer::Nsd, "nsd"), (Peer::Knot, "knotd"), (Peer::Bind, "named")];
-    let peers: Vec<Peer> =
-        all.iter().filter(|peer| common::is_installed(peer.1)).map(|peer| peer.0).collect();
+    let all = [Peer::Nsd, Peer::Knot, Peer::Bind].into_iter();
+    let peers: Vec<Peer> = all.filter(|peer| common::is_installed(peer.info().programs[0])).collect();
     if peers.is_empty() {
         return;
     }
@@ -54,11 +52,10 @@ fn answers_are_those_of_nsd_knot_and_bind() {
         let our_replies = ask_all(ours.address, &questions);
         for &peer in &peers {
             let at = folder.path().join(format!("{peer:?}.{mechanism}"));
-            let theirs = match peer {
-                Peer::Nsd => peers::start_nsd(&at, &zone.peer_file, ORIGIN),
-                Peer::Knot => peers::start_knot(&at, &zone.peer_file, ORIGIN),
-                Peer::Bind => peers::start_bind(&at, &zone.peer_file, ORIGIN),
-            };
+            let setup = common::peers::zone(&at, ORIGIN, &zone.peer_file, Serving::Presigned);
+            // With the name servers of the zone in the authority section, as NSD does by default.
+            let lines = if peer == Peer::Nsd { "  minimal-responses: no\n" } else { "" };
+            let theirs = common::peers::start(peer, &Setup { lines: lines.to_owned(), ..setup });
             let their_replies = ask_all(theirs.address, &questions);
             for ((question, ours), theirs) in questions.iter().zip(&our_replies).zip(their_replies) {
                 compare(&Case { zone: &zone, question, peer }, mechanism, ours, theirs, &mut outcome);

@@ -4,9 +4,10 @@
 
 use crate::common;
 use common::{
-    EVERY_TYPE, EVERY_TYPE_ORIGIN, Header, MECHANISMS, PEER_ALGORITHMS, Running, ask, done, folder,
-    generate_key, is_installed, nonesuch, public_data, run, serve, sign, snapshot, text,
+    EVERY_TYPE, EVERY_TYPE_ORIGIN, Header, MECHANISMS, PEER_ALGORITHMS, Running, ask, public_data, done, folder,
+    generate_key, is_installed, nonesuch, peers, run, serve, sign, snapshot, text,
 };
+use nonesuch_lab::peers::{Peer, PeerServer};
 use serde_json::Value;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -104,15 +105,15 @@ fn serve_signed(algorithm: &str, mechanism: &str) -> Served {
 }
 
 /// Starts Unbound with the zone's DS record as its trust anchor and `server` as the zone's server.
-fn start_unbound(folder: &Path, ds: &str, server: SocketAddr) -> Running {
-    common::start_unbound(folder, EVERY_TYPE_ORIGIN, ds, server)
+fn start_unbound(folder: &Path, ds: &str, server: SocketAddr) -> PeerServer {
+    peers::start(Peer::Unbound, &peers::resolver(folder, &peers::anchor(ds), server))
 }
 
 fn has(programs: &[&str]) -> bool {
     programs.iter().all(|program| is_installed(program))
 }
 
-fn asked(server: &Running, name: &str, rtype: u16) -> Header {
+fn asked(server: &PeerServer, name: &str, rtype: u16) -> Header {
     ask(server.address, name, rtype, Duration::from_secs(15))
         .unwrap_or_else(|| panic!("no answer for {name}"))
 }

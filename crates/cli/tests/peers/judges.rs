@@ -5,13 +5,12 @@
 
 use crate::common;
 use common::judges::{Judge, installed_judges, judged};
-use common::{PEER_ALGORITHMS, ask, done, folder, generate_key, start_peer, text};
+use common::{PEER_ALGORITHMS, ask, done, folder, generate_key, peers, text};
+use nonesuch_lab::peers::{Peer, Serving};
 use nonesuch_testing::require_peer;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const ORIGIN: &str = "judged.example.";
 
@@ -163,33 +162,11 @@ fn nsd_serves_every_algorithm_and_denial() {
         let keys = make_keys(folder.path(), algorithm, LAYOUTS[1]);
         for denial in &DENIALS[..3] {
             let signed = sign_and_judge(folder.path(), &keys, denial);
-            let log = folder.path().join("output");
-            let server = start_peer(&log, |address| nsd(folder.path(), &signed, address));
-            let end = Instant::now() + Duration::from_secs(15);
-            let answer = loop {
-                match ask(server.address, ORIGIN, SOA, Duration::from_millis(200)) {
-                    Some(header) if header.answers > 0 => break header,
-                    other => assert!(Instant::now() < end, "{algorithm}, {denial:?}: {other:?}"),
-                }
-            };
+            let server =
+                peers::start(Peer::Nsd, &peers::zone(folder.path(), ORIGIN, &signed, Serving::Presigned));
+            let answer = ask(server.address, ORIGIN, SOA, Duration::from_secs(15)).expect("an answer");
             // The record and its signature.
             assert_eq!((answer.rcode, answer.answers), (0, 2), "{algorithm}, {denial:?}");
         }
     }
-}
-
-fn nsd(folder: &Path, zone: &Path, address: SocketAddr) -> Command {
-    let (at, port) = (folder.display(), address.port());
-    let configuration = folder.join("nsd.conf");
-    let text = format!(
-        "server:\n ip-address: 127.0.0.1@{port}\n username: \"\"\n chroot: \"\"\n zonesdir: \"{at}\"\n database: \"\"\n \
-         pidfile: \"{at}/pid\"\n xfrdfile: \"{at}/xfrd\"\n zonelistfile: \"{at}/list\"\n xfrdir: \"{at}\"\n \
-         server-count: 1\n rrl-ratelimit: 0\nremote-control:\n control-enable: no\nzone:\n name: {ORIGIN}\n \
-         zonefile: \"{}\"\n",
-        zone.display()
-    );
-    fs::write(&configuration, text).expect("written");
-    let mut command = Command::new("nsd");
-    command.arg("-d").arg("-c").arg(configuration);
-    command
 }

@@ -12,12 +12,13 @@ mod cases;
 mod validators;
 
 use cases::{CASES, Case, Kind, ORIGIN, ZONE};
-use common::{Running, folder, generate_key, nonesuch, run, serve, sign, text};
+use common::{Running, folder, generate_key, nonesuch, peers, run, serve, sign, text};
+use nonesuch_lab::peers::{Peer, ResolverSetup, Setup, TrustAnchor};
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
-use validators::{Anchor, Validator, Verdict};
+use validators::{Validator, Verdict, anchor_of};
 
 const NOERROR: u8 = 0;
 const SERVFAIL: u8 = 2;
@@ -40,7 +41,7 @@ enum RecordOrigin {
 /// A served zone.
 struct Served {
     folder: tempfile::TempDir,
-    anchor: Anchor,
+    anchor: TrustAnchor,
     server: Running,
     /// Servers of the secure and of the unsigned child, if port 53 is available.
     children: Vec<Running>,
@@ -75,15 +76,15 @@ fn children(folder: &Path, algorithm: &str, last: u8) -> (Vec<Running>, Ipv4Addr
     let base = generate_key(&keys, &secure, algorithm, &["--csk"]);
     let signed = folder.join("secure.signed");
     sign(&unsigned_secure, &secure, &keys, "nsec", &signed);
-    let anchor = Anchor::of(&secure, &keys.join(base + ".key"));
+    let anchor = anchor_of(&secure, &keys.join(base + ".key"));
     let (Some(first), Some(second)) = (child_address(last), child_address(last + 1)) else {
         nonesuch_testing::record_skip("referrals: port 53 of the loopback range cannot be bound");
-        return (Vec::new(), Ipv4Addr::LOCALHOST, anchor.fields);
+        return (Vec::new(), Ipv4Addr::LOCALHOST, anchor.ds);
     };
     // If both glue records had the same address, the parent's referral would lead to the wrong
     // zone.
     let servers = vec![serve_child(&signed, first), serve_child(&unsigned, second)];
-    (servers, first, anchor.fields)
+    (servers, first, anchor.ds)
 }
 
 fn prepare(algorithm: &str, mechanism: &str, made: RecordOrigin, last: u8) -> Served {
@@ -126,7 +127,7 @@ fn prepare(algorithm: &str, mechanism: &str, made: RecordOrigin, last: u8) -> Se
             (base, serve(&signed, &["--denial", mechanism, "--keys", text(&keys)]))
         }
     };
-    let anchor = Anchor::of(ORIGIN, &keys.join(format!("{base}.key")));
+    let anchor = anchor_of(ORIGIN, &keys.join(format!("{base}.key")));
     Served { folder, anchor, server, children }
 }
 
@@ -263,10 +264,9 @@ fn names_that_a_wildcard_matches_stay_for_resolvers_that_use_records_again() {
         ("compact", RecordOrigin::OverSigned),
     ] {
         let served = prepare("ecdsap256sha256", mechanism, made, 70);
-        let (folder, anchor) = (served.folder.path(), served.anchor.record() + "\n");
-        let line = "aggressive-nsec: yes";
-        let unbound =
-            common::start_unbound_with(folder, &served.anchor.zone, &anchor, served.server.address, line);
+        let setup = peers::resolver(served.folder.path(), &served.anchor, served.server.address);
+        let resolver = ResolverSetup { aggressive: true, ..setup.resolver };
+        let unbound = peers::start(Peer::Unbound, &Setup { resolver, ..setup });
         let unbound = Validator::Unbound(unbound);
         for (first, second) in [("victim\\000", "victim"), (behind.as_str(), before.as_str())] {
             for labels in [first.to_owned(), second.to_owned(), format!("below.{second}")] {

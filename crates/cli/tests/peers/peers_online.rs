@@ -15,17 +15,17 @@
 
 use crate::common;
 use crate::differential::exchange;
-use crate::differential::peers;
 use crate::differential::questions;
 use crate::differential::zone;
 use nonesuch_testing::require_peer;
 mod classes;
 mod meaning;
 
-use classes::{CLASSES, Case, Class, Peer};
+use classes::{CLASSES, Case, Class};
 use common::{Running, is_installed, nonesuch, run, serve, stripped, text};
 use exchange::{Question, Reply, ask_all};
 use meaning::Meaning;
+use nonesuch_lab::peers::{OnlineDenial, Peer, PeerServer, Serving, Setup};
 use nonesuch_proto::{MAX_NAME, Rtype};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -82,6 +82,15 @@ fn serve_ours(prepared: &Prepared, mechanism: &str) -> Running {
     serve(&prepared.unsigned, &options)
 }
 
+/// A peer that signs the zone online with the same key. PowerDNS caches no response.
+fn start_online(prepared: &Prepared, peer: Peer, denial: OnlineDenial) -> PeerServer {
+    let serving = Serving::Online { denial, keys: vec![prepared.key.with_extension("")] };
+    let setup = common::peers::zone(prepared.folder.path(), ORIGIN, &prepared.unsigned, serving);
+    let caches = "cache-ttl=0\nquery-cache-ttl=0\nnegquery-cache-ttl=0\n";
+    let lines = if peer == Peer::PowerDns { caches.to_owned() } else { String::new() };
+    common::peers::start(peer, &Setup { lines, ..setup })
+}
+
 /// Differences so far: how often each class explained one, and those that no class explains.
 #[derive(Default)]
 struct Differences {
@@ -92,7 +101,7 @@ struct Differences {
 
 type Read = fn(&Zone, &Question, &Reply) -> Meaning;
 
-fn compare(prepared: &Prepared, peer: Peer, ours: &Running, theirs: &Running, read: Read) -> Differences {
+fn compare(prepared: &Prepared, peer: Peer, ours: &Running, theirs: &PeerServer, read: Read) -> Differences {
     let mut questions = asked(&prepared.zone);
     // Class `next-name-too-long`: CoreDNS's response to such a question cannot be parsed.
     questions.retain(|question| peer != Peer::CoreDns || question.name.view().len() + 2 <= MAX_NAME);
@@ -164,8 +173,7 @@ fn beside_powerdns(mechanism: &str) {
     require_peer!("pdns_server", "pdnsutil");
     let prepared = prepare("nsec3");
     let ours = serve_ours(&prepared, mechanism);
-    let at = prepared.folder.path().join("powerdns");
-    let theirs = peers::start_powerdns(&at, &prepared.unsigned, ORIGIN, &[(&prepared.key, true)]);
+    let theirs = start_online(&prepared, Peer::PowerDns, OnlineDenial::WhiteLies);
     let outcome = compare(&prepared, Peer::PowerDns, &ours, &theirs, |zone, question, reply| {
         Meaning::of_nsec3(zone, &question.name, reply)
     });
@@ -191,9 +199,7 @@ fn compact_denial_means_what_coredns_means() {
     }
     let prepared = prepare("nsec");
     let ours = serve_ours(&prepared, "compact");
-    let at = prepared.folder.path().join("coredns");
-    let key = prepared.key.with_extension("");
-    let theirs = peers::start_coredns(&at, &prepared.unsigned, ORIGIN, &[&key]);
+    let theirs = start_online(&prepared, Peer::CoreDns, OnlineDenial::Compact);
     let outcome = compare(&prepared, Peer::CoreDns, &ours, &theirs, |zone, question, reply| {
         Meaning::of_compact(zone, question, reply)
     });

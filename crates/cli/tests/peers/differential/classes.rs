@@ -2,17 +2,10 @@
 
 use super::exchange::{ObservedRecord, Question, Reply};
 use super::zone::Zone;
+use nonesuch_lab::peers::Peer;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::collections::BTreeSet;
-
-/// The server that this server is compared with.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Peer {
-    Nsd,
-    Knot,
-    Bind,
-}
 
 /// One question, both replies, and the zone.
 pub(crate) struct Case<'a> {

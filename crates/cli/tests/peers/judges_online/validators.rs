@@ -1,8 +1,9 @@
 //! The validators: Unbound and Knot Resolver as servers, `delv` as a program.
 
-use super::common::{Ended, Running, is_installed, run, start_peer, start_unbound, text};
+use super::common::{Ended, is_installed, peers, run, text};
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_lab::peers::{Peer, PeerServer, Setup, TrustAnchor};
 use nonesuch_proto::edns::{self, push_opt};
 use nonesuch_proto::message::{Header, flags, push_query};
 use nonesuch_proto::{Name, Rtype};
@@ -24,48 +25,34 @@ pub(crate) struct Verdict {
     pub(crate) has_answer: bool,
 }
 
-/// A DS record as trust anchor: tag, algorithm, digest type, digest.
-#[derive(Clone)]
-pub(crate) struct Anchor {
-    pub(crate) zone: String,
-    pub(crate) fields: String,
-}
-
-impl Anchor {
-    /// The anchor for the public key file of a KSK or CSK.
-    pub(crate) fn of(zone: &str, key_file: &Path) -> Self {
-        let record = KeyRecord::parse(&fs::read_to_string(key_file).expect("a key file")).expect("a key");
-        let rdata = record.ds_rdata(DigestType::SHA256).expect("a digest");
-        let digest = data_encoding::HEXUPPER.encode(&rdata[4..]);
-        let tag = u16::from_be_bytes([rdata[0], rdata[1]]);
-        Self { zone: zone.to_owned(), fields: format!("{tag} {} {} {digest}", rdata[2], rdata[3]) }
-    }
-
-    /// The record in presentation format.
-    pub(crate) fn record(&self) -> String {
-        format!("{} 3600 IN DS {}", self.zone, self.fields)
-    }
+/// The trust anchor for the public key file of a KSK or CSK.
+pub(crate) fn anchor_of(zone: &str, key_file: &Path) -> TrustAnchor {
+    let record = KeyRecord::parse(&fs::read_to_string(key_file).expect("a key file")).expect("a key");
+    let rdata = record.ds_rdata(DigestType::SHA256).expect("a digest");
+    let digest = data_encoding::HEXUPPER.encode(&rdata[4..]);
+    let tag = u16::from_be_bytes([rdata[0], rdata[1]]);
+    TrustAnchor { zone: zone.to_owned(), ds: format!("{tag} {} {} {digest}", rdata[2], rdata[3]) }
 }
 
 /// A running validator.
 pub(crate) enum Validator {
-    Unbound(Running),
-    KnotResolver(Running),
+    Unbound(PeerServer),
+    KnotResolver(PeerServer),
     Delv { anchor: PathBuf, zone: String, server: SocketAddr },
 }
 
 impl Validator {
     /// The installed validators, which send their queries to `server`.
-    pub(crate) fn all(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Vec<Self> {
+    pub(crate) fn all(folder: &Path, anchor: &TrustAnchor, server: SocketAddr) -> Vec<Self> {
         let mut all = Vec::new();
         if is_installed("unbound") {
-            all.push(Self::Unbound(start_unbound(folder, &anchor.zone, &(anchor.record() + "\n"), server)));
+            all.push(Self::Unbound(peers::start(Peer::Unbound, &peers::resolver(folder, anchor, server))));
         }
         if is_installed("kresd") {
             all.push(Self::KnotResolver(start_knot_resolver(folder, anchor, server)));
         }
         if is_installed("delv") {
-            let line = anchor.fields.splitn(4, ' ').collect::<Vec<_>>();
+            let line = anchor.ds.splitn(4, ' ').collect::<Vec<_>>();
             let fields = format!("{} {} {} \"{}\"", line[0], line[1], line[2], line[3]);
             let file = folder.join("anchor.conf");
             let content = format!("trust-anchors {{ {} static-ds {fields}; }};\n", anchor.zone);
@@ -142,27 +129,8 @@ fn read_delv(ended: &Ended) -> Verdict {
     Verdict { rcode, secure: is_secure, has_answer }
 }
 
-/// Knot Resolver forwards to `server` and caches nothing, so that it sends each query to the
-/// server.
-fn start_knot_resolver(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Running {
-    start_peer(&folder.join("kresd.log"), |address| {
-        let configuration = format!(
-            "net.ipv6 = false\nnet.listen('127.0.0.1', {}, {{ kind = 'dns' }})\ncache.size = 10 * MB\n\
-             modules.unload('ta_signal_query')\nmodules.unload('priming')\nmodules.unload('detect_time_skew')\n\
-             modules.unload('detect_time_jump')\nmodules.unload('ta_update')\ntrust_anchors.remove('.')\n\
-             trust_anchors.add('{}')\npolicy.add(policy.all(policy.FLAGS({{'NO_CACHE'}})))\n\
-             policy.add(policy.suffix(policy.FORWARD({{'127.0.0.1@{}'}}), policy.todnames({{'{}'}})))\n\
-             policy.add(policy.all(policy.REFUSE))\n",
-            address.port(),
-            anchor.record(),
-            server.port(),
-            anchor.zone
-        );
-        let (file, at) = (folder.join("kresd.conf"), folder.join("kresd"));
-        fs::write(&file, configuration).expect("written");
-        fs::create_dir_all(&at).expect("a directory");
-        let mut command = Command::new("kresd");
-        command.args(["-n", "-q", "-c"]).arg(file).arg(at);
-        command
-    })
+/// Knot Resolver caches nothing, so that it sends each query to the server.
+fn start_knot_resolver(folder: &Path, anchor: &TrustAnchor, server: SocketAddr) -> PeerServer {
+    let lines = "policy.add(policy.all(policy.FLAGS({'NO_CACHE'})))\n".to_owned();
+    peers::start(Peer::KnotResolver, &Setup { lines, ..peers::resolver(folder, anchor, server) })
 }

@@ -4,16 +4,10 @@ use super::exchange::Question;
 use super::meaning::Meaning;
 use super::zone::Zone;
 use crate::differential::classes::Right;
+use nonesuch_lab::peers::Peer;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, Rtype};
 use std::collections::BTreeSet;
-
-/// The server that this server is compared with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Peer {
-    PowerDns,
-    CoreDns,
-}
 
 /// One question and the zone.
 pub(crate) struct Case<'a> {

@@ -63,7 +63,7 @@ fn options(setup: &Setup, place: &Place) -> String {
     }
     text + &format!(
         "options {{\n  directory \"{}\";\n{listen}  listen-on-v6 {{ none; }};\n  pid-file none;\n  session-keyfile none;\n  \
-         empty-zones-enable no;\n  answer-cookie no;\n  minimal-responses yes;\n  edns-udp-size {octets};\n  \
+         empty-zones-enable no;\n  minimal-responses yes;\n  edns-udp-size {octets};\n  \
          max-udp-size {octets};\n",
         place.folder.display()
     )

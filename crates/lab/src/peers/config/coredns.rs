@@ -16,12 +16,11 @@ pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError
 
 /// A server block for each zone, all at the same address.
 fn text(setup: &Setup, place: &Place) -> String {
-    let (ip, port, octets) = (place.address.ip(), place.address.port(), setup.udp_octets);
+    let (ip, port) = (place.address.ip(), place.address.port());
     let mut text = setup.lines.clone();
     for zone in &setup.zones {
         let (origin, file) = (&zone.origin, zone.file.display());
-        let _ =
-            write!(text, "{origin}:{port} {{\n  bind {ip}\n  bufsize {octets}\n  errors\n  file {file}\n");
+        let _ = write!(text, "{origin}:{port} {{\n  bind {ip}\n  file {file}\n");
         if let Serving::Online { keys, .. } = &zone.serving {
             let keys: Vec<String> = keys.iter().map(|key| key.display().to_string()).collect();
             let _ = write!(
@@ -52,8 +51,8 @@ mod tests {
         ];
         let setup = Setup { zones, ..Setup::new(Path::new("/p")) };
         let place = Place { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
-        let expected = "a.example.:5300 {\n  bind 127.0.0.1\n  bufsize 1232\n  errors\n  file /z/a\n}\n\
-                        b.example.:5300 {\n  bind 127.0.0.1\n  bufsize 1232\n  errors\n  file /z/b\n  dnssec {\n    \
+        let expected = "a.example.:5300 {\n  bind 127.0.0.1\n  file /z/a\n}\n\
+                        b.example.:5300 {\n  bind 127.0.0.1\n  file /z/b\n  dnssec {\n    \
                         key file /k/Kb.example.+013+00001 /k/Kb.example.+013+00002\n    cache_capacity 10000\n  }\n}\n";
         assert_eq!(text(&setup, &place), expected);
     }
