@@ -6,7 +6,6 @@ use nonesuch_lab::peers::{Peer, Serving};
 use nonesuch_testing::require_peer;
 use serde_json::Value;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 

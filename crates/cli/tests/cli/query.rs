@@ -16,7 +16,6 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread::{self, JoinHandle};
 
 const CLIENT_COOKIE: &str = "0102030405060708";

@@ -28,11 +28,6 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// SOA of the apex.
-    pub(crate) fn apex_soa(origin: &str) -> Self {
-        Self { name: origin.parse().expect("a name"), rtype: Rtype::SOA, dnssec_ok: false }
-    }
-
     fn query(&self, id: u16) -> Vec<u8> {
         let mut query = Vec::with_capacity(300);
         message::push_query(&self.name, self.rtype, id, 0, &mut query);
@@ -103,21 +98,6 @@ impl Reply {
         let (answer, authority) = (read(Section::Answer), read(Section::Authority));
         let authoritative = message.header.flags & flags::AA != 0;
         Self { rcode: message.rcode(), authoritative, answer, authority, repeats }
-    }
-}
-
-/// Whether the server answers with NOERROR within `wait`.
-pub(crate) fn ask_once(server: SocketAddr, question: &Question, wait: Duration) -> bool {
-    let Ok(socket) = connect(server, wait) else { return false };
-    let mut buffer = [0; 512];
-    match socket.send(&question.query(1)).and_then(|_| socket.recv(&mut buffer)) {
-        Ok(length) => Message::parse(&buffer[..length])
-            .is_ok_and(|message| message.rcode() == Rcode::NOERROR && message.header.counts[1] > 0),
-        Err(_) => {
-            // A closed port is reported immediately.
-            std::thread::sleep(Duration::from_millis(10));
-            false
-        }
     }
 }
 
