@@ -5,6 +5,7 @@
 use super::configured::{Configured, plain_zone, write_beside};
 pub use super::transfer::{transferred, try_transferred, zone_text};
 use super::{Running, done, sign, text};
+use nonesuch_lab::peers::{Serving, Setup, TransferKey};
 use nonesuch_zone::load;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -106,25 +107,14 @@ pub fn hang_up(peer: &Running) {
     assert!(status.expect("kill").success());
 }
 
-pub fn knot(dir: &Path, port: u16, notified: u16) -> Command {
-    let dir = text(dir);
-    let configuration = format!(
-        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n  tcp-remote-io-timeout: 60000\n\
-         database:\n  storage: {dir}\nlog:\n  - target: stderr\n    any: info\n\
-         key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
-         remote:\n  - id: us\n    address: 127.0.0.1@{notified}\n    key: transfer.key\n\
-         acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\n\
-         zone:\n  - domain: {ZONE}\n    file: {dir}/zone\n    zonefile-load: difference\n    zonefile-sync: -1\n    journal-content: changes\n    notify: us\n    acl: us\n"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("knotd");
-    command.args(["-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
-pub fn bind(dir: &Path, port: u16, notified: u16) -> Command {
-    let zones = format!("zone \"{ZONE}\" {{ type primary; file \"zone\"; }};\n");
-    bind_with(dir, port, notified, &zones)
+/// A peer that serves [`ZONE`] from the file `zone` in `dir`, permits transfers with the TSIG key,
+/// and sends NOTIFY to a port.
+pub fn primary_setup(dir: &Path, notified: u16) -> Setup {
+    let mut setup = super::peers::zone(dir, ZONE, &dir.join("zone"), Serving::Presigned);
+    setup.zones[0].notify = Some(([127, 0, 0, 1], notified).into());
+    let (name, algorithm) = ("transfer.key".to_owned(), "hmac-sha256".to_owned());
+    setup.transfer_key = Some(TransferKey { name, algorithm, secret: SECRET.to_owned() });
+    setup
 }
 
 pub fn bind_with(dir: &Path, port: u16, notified: u16, zones: &str) -> Command {
@@ -140,52 +130,4 @@ pub fn bind_with(dir: &Path, port: u16, notified: u16, zones: &str) -> Command {
     let mut command = Command::new("named");
     command.args(["-g", "-n", "1", "-c", &format!("{dir}/peer.conf")]);
     command
-}
-
-pub fn nsd(dir: &Path, port: u16, notified: u16) -> Command {
-    nsd_with(dir, port, notified, "")
-}
-
-/// NSD with more lines in its `server` section.
-fn nsd_with(dir: &Path, port: u16, notified: u16, more: &str) -> Command {
-    let dir = text(dir);
-    let configuration = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n{more}  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  pidfile: \"{dir}/pid\"\n\
-         \x20 database: \"\"\n  zonelistfile: \"{dir}/list\"\n  xfrdfile: \"{dir}/xfrd\"\n  xfrdir: \"{dir}\"\nremote-control:\n  control-enable: no\n\
-         key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha256\n  secret: \"{SECRET}\"\n\
-         zone:\n  name: \"{ZONE}\"\n  zonefile: \"{dir}/zone\"\n  create-ixfr: yes\n  store-ixfr: yes\n  provide-xfr: 127.0.0.1 transfer.key\n\
-         \x20 notify: 127.0.0.1@{notified} transfer.key\n"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("nsd");
-    command.args(["-d", "-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
-/// BIND that transfers the zone only over TLS, at a separate port, with a certificate and its key.
-pub fn bind_over_tls(dir: &Path, port: u16, [tls, notified]: [u16; 2], identity: [&Path; 2]) -> Command {
-    let [certificate, key] = identity.map(text);
-    let dir = text(dir);
-    let configuration = format!(
-        "tls mine {{ cert-file \"{certificate}\"; key-file \"{key}\"; }};\n\
-         key \"transfer.key\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n\
-         options {{ directory \"{dir}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on port {tls} tls mine {{ 127.0.0.1; }};\n\
-         listen-on-v6 {{ none; }}; recursion no; pid-file \"pid\"; session-keyfile \"session\"; ixfr-from-differences yes;\n\
-         notify explicit; notify-delay 0; notify-rate 1000; startup-notify-rate 1000; dnssec-validation no; check-integrity no;\n\
-         also-notify {{ 127.0.0.1 port {notified} key transfer.key; }}; }};\ncontrols {{ }};\n\
-         zone \"{ZONE}\" {{ type primary; file \"zone\"; allow-transfer port {tls} transport tls {{ key transfer.key; }}; }};\n"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("named");
-    command.args(["-g", "-n", "1", "-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
-/// NSD that also answers over TLS.
-pub fn nsd_over_tls(dir: &Path, port: u16, [tls, notified]: [u16; 2], identity: [&Path; 2]) -> Command {
-    let [certificate, key] = identity.map(text);
-    let more = format!(
-        "  ip-address: 127.0.0.1@{tls}\n  tls-port: {tls}\n  tls-service-pem: \"{certificate}\"\n  tls-service-key: \"{key}\"\n"
-    );
-    nsd_with(dir, port, notified, &more)
 }

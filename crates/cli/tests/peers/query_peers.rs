@@ -6,13 +6,13 @@ use crate::common::certificates;
 use crate::common::transferring;
 use certificates::{Certificates, HOST};
 use common::configured::{Configured, configure, plain_zone};
-use common::{Ended, folder, nonesuch, run, snapshot, start_peer, text};
+use common::{Ended, folder, nonesuch, peers, run, snapshot, text};
+use nonesuch_lab::peers::{Peer, Setup, TlsIdentity};
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
-use transferring::{ZONE, bind_over_tls, free_port, knot, nsd_over_tls};
+use transferring::{ZONE, free_port, primary_setup};
 
 /// Maximum number of attempts until a server has loaded its zone.
 const TRIES: usize = 500;
@@ -66,27 +66,25 @@ fn ask_all(server: SocketAddr, tls: Option<SocketAddr>, authority: &Path) {
 }
 
 /// Queries a program that also answers over TLS.
-fn ask_over_tls(program: &str, command: impl Fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command) {
-    require_peer!(program);
+fn ask_over_tls(peer: Peer) {
+    require_peer!(peer.info().programs[0]);
     let folder = folder();
     let dir = folder.path();
     write_zone(dir);
     let files = Certificates::make(dir);
-    let tls = free_port();
-    let identity = [&*files.server, &*files.key];
-    let peer =
-        start_peer(&dir.join("log"), |address| command(dir, address.port(), [tls, free_port()], identity));
-    ask_all(peer.address, Some(([127, 0, 0, 1], tls).into()), &files.authority);
+    let tls = TlsIdentity { certificate: files.server.clone(), key: files.key.clone() };
+    let peer = peers::start(peer, &Setup { tls: Some(tls), ..primary_setup(dir, free_port()) });
+    ask_all(peer.address, peer.tls_address, &files.authority);
 }
 
 #[test]
 fn nsd_is_asked_in_every_way() {
-    ask_over_tls("nsd", nsd_over_tls);
+    ask_over_tls(Peer::Nsd);
 }
 
 #[test]
 fn bind_is_asked_in_every_way() {
-    ask_over_tls("named", bind_over_tls);
+    ask_over_tls(Peer::Bind);
 }
 
 #[test]
@@ -95,7 +93,7 @@ fn knot_is_asked_in_every_way() {
     let folder = folder();
     let dir = folder.path();
     write_zone(dir);
-    let peer = start_peer(&dir.join("log"), |address| knot(dir, address.port(), free_port()));
+    let peer = peers::start(Peer::Knot, &primary_setup(dir, free_port()));
     ask_all(peer.address, None, dir);
 }
 

@@ -6,16 +6,16 @@ use crate::common;
 use crate::common::transferring;
 use crate::peers;
 use common::configured::{Configured, configure};
-use common::{done, events, folder, generate_keys, made, sign, start_peer, text};
+use common::{done, events, folder, generate_keys, made, sign, text};
+use nonesuch_lab::peers::Peer;
 use nonesuch_testing::require_peer;
 use nonesuch_zone::load;
 use peers::{KEY, Program, SECRET, Secondary, records_of};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
-use transferring::{ZONE, free_port, hang_up, start_at, transferred, zone_text};
+use transferring::{ZONE, free_port, primary_setup, start_at, transferred, zone_text};
 
 /// Number of delegations in an ordinary run, and number of those that change.
 const DELEGATIONS: u32 = 2000;
@@ -101,13 +101,14 @@ fn is_given_to(program: Program) {
 
 /// This server transfers the zone from a primary, verifies it completely, and then transfers its
 /// changes.
-fn is_had_from(program: &str, command: fn(&Path, u16, u16) -> Command) {
+fn is_had_from(peer: Peer) {
+    let program = peer.info().programs[0];
     require_peer!(program);
     let (home, theirs) = (folder(), folder());
     let dir = theirs.path();
     sign_version(dir, ZONE, 1);
     let port = free_port();
-    let peer = start_peer(&dir.join("log"), |address| command(dir, address.port(), port));
+    let peer = common::peers::start(peer, &primary_setup(dir, port));
     let zones = format!(
         "[zone.\"{ZONE}\"]\nprimaries = [\"{} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\nverify = \"full\"\nretry-min = \"1s\"\n",
         peer.address
@@ -116,7 +117,7 @@ fn is_had_from(program: &str, command: fn(&Path, u16, u16) -> Command) {
     for serial in [1, 2] {
         if serial == 2 {
             sign_version(dir, ZONE, serial);
-            hang_up(&peer);
+            peer.reload().expect("it runs");
         }
         let end = Instant::now() + PATIENCE;
         while server.serial(ZONE) != Some(serial) {
@@ -152,15 +153,15 @@ fn bind_has_it_from_ours() {
 
 #[test]
 fn ours_has_it_from_nsd() {
-    is_had_from("nsd", transferring::nsd);
+    is_had_from(Peer::Nsd);
 }
 
 #[test]
 fn ours_has_it_from_knot() {
-    is_had_from("knotd", transferring::knot);
+    is_had_from(Peer::Knot);
 }
 
 #[test]
 fn ours_has_it_from_bind() {
-    is_had_from("named", transferring::bind);
+    is_had_from(Peer::Bind);
 }

@@ -4,7 +4,8 @@
 use crate::common;
 use crate::common::transferring;
 use common::configured::{Configured, ask, plain_zone, write_beside};
-use common::{Running, done, folder, generate_keys, is_installed, made, start_peer, text};
+use common::{done, folder, generate_keys, is_installed, made, peers, start_peer, text};
+use nonesuch_lab::peers::{Peer, PeerServer};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Rcode, push_query};
 use nonesuch_server::clock::seconds_now;
@@ -17,22 +18,23 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use transferring::{
-    SECRET, ZONE, assert_serves, bind, bind_with, free_port, hang_up, knot, nsd, plain, sign_version,
-    start_at, transferred,
+    SECRET, ZONE, assert_serves, bind_with, free_port, hang_up, plain, primary_setup, sign_version, start_at,
+    transferred,
 };
 
-/// The command of a primary for a directory, a port, and the port that it sends NOTIFY to.
-type Primary = fn(&Path, u16, u16) -> Command;
-
 /// Signed versions of a peer, each verified here and compared; a broken version; a restart.
-fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Command) {
-    require_peer!(program);
+fn follow(peer: Peer, mechanism: &str, tsig: &str) {
+    require_peer!(peer.info().programs[0]);
     let (home, theirs) = (folder(), folder());
     let dir = theirs.path();
     generate_keys(&made(dir, "keys"), ZONE, "ecdsap256sha256");
     sign_version(dir, 1, mechanism);
     let port = free_port();
-    let peer = start_peer(&dir.join("log"), |address| command(dir, address.port(), port));
+    let mut setup = primary_setup(dir, port);
+    if let Some(key) = &mut setup.transfer_key {
+        tsig.clone_into(&mut key.algorithm);
+    }
+    let peer = peers::start(peer, &setup);
     let zones = format!(
         "[zone.\"{ZONE}\"]\nprimaries = [\"{} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\nverify = \"full\"\non-fault = \"reject\"\nretry-min = \"1s\"\n",
         peer.address
@@ -42,7 +44,7 @@ fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Comman
     assert_serves(&server, ZONE, &dir.join("zone"));
     for serial in 2..=6 {
         sign_version(dir, serial, mechanism);
-        hang_up(&peer);
+        peer.reload().expect("it runs");
         server.wait_for(ZONE, serial);
         assert_serves(&server, ZONE, &dir.join("zone"));
     }
@@ -56,49 +58,41 @@ fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Comman
 }
 
 /// Version 7 lacks a signature, so version 6 stays. Version 8 is valid.
-fn refuse_broken(server: &Configured, peer: &Running, dir: &Path, mechanism: &str) {
+fn refuse_broken(server: &Configured, peer: &PeerServer, dir: &Path, mechanism: &str) {
     sign_version(dir, 7, mechanism);
     let zone = fs::read_to_string(dir.join("zone")).expect("a zone");
     let is_target = |line: &&str| line.starts_with("t.") && line.contains("\tRRSIG\tTXT");
     assert_eq!(zone.lines().filter(is_target).count(), 1);
     let broken: String = zone.lines().filter(|line| !is_target(line)).flat_map(|line| [line, "\n"]).collect();
     write_beside(&dir.join("zone"), &broken);
-    hang_up(peer);
+    peer.reload().expect("it runs");
     server.wait_for_event("zone-rejected", &["zone=signed.example."]);
     assert_eq!(server.serial(ZONE), Some(6));
     sign_version(dir, 8, mechanism);
-    hang_up(peer);
+    peer.reload().expect("it runs");
     server.wait_for(ZONE, 8);
     assert_serves(server, ZONE, &dir.join("zone"));
 }
 
 #[test]
 fn knot_is_followed() {
-    follow("knotd", "nsec", knot);
+    follow(Peer::Knot, "nsec", "hmac-sha256");
 }
 
 #[test]
 fn bind_is_followed() {
-    follow("named", "nsec3", bind);
+    follow(Peer::Bind, "nsec3", "hmac-sha256");
 }
 
 #[test]
 fn nsd_is_followed() {
-    follow("nsd", "nsec3-opt-out", nsd);
+    follow(Peer::Nsd, "nsec3-opt-out", "hmac-sha256");
 }
 
-/// BIND with a key for signatures of half the hash length.
-fn bind_truncating(dir: &Path, port: u16, notified: u16) -> Command {
-    let command = bind(dir, port, notified);
-    let path = dir.join("peer.conf");
-    let text = fs::read_to_string(&path).expect("a configuration");
-    write_beside(&path, &text.replace("algorithm hmac-sha256;", "algorithm hmac-sha256-128;"));
-    command
-}
-
+/// BIND has a key for signatures of half the hash length.
 #[test]
 fn bind_is_followed_by_truncated_signatures() {
-    follow("named", "nsec", bind_truncating);
+    follow(Peer::Bind, "nsec", "hmac-sha256-128");
 }
 
 /// The result of a query to a peer, signed `before` seconds before now.
@@ -119,15 +113,15 @@ fn ask_signed(server: SocketAddr, before: i64) -> Result<(), ResponseTsigError> 
 /// Peers reject a message that was signed at another time, and this client recognizes the reason.
 #[test]
 fn peers_are_heard_about_expired_signatures() {
-    let peers: [(&str, Primary); 3] = [("nsd", nsd), ("knotd", knot), ("named", bind)];
-    for (program, command) in peers {
+    for peer in [Peer::Nsd, Peer::Knot, Peer::Bind] {
+        let program = peer.info().programs[0];
         if !is_installed(program) {
             continue;
         }
         let theirs = folder();
         let dir = theirs.path();
         fs::write(dir.join("zone"), plain(1)).expect("written");
-        let peer = start_peer(&dir.join("log"), |address| command(dir, address.port(), free_port()));
+        let peer = peers::start(peer, &primary_setup(dir, free_port()));
         assert_eq!(ask_signed(peer.address, 0), Ok(()), "{program}");
         for before in [400, -400] {
             let found = ask_signed(peer.address, before);

@@ -7,9 +7,8 @@ use crate::common::certificates;
 use crate::common::transferring;
 use certificates::{Certificates, HOST};
 use common::configured::Configured;
-use common::{
-    Running, folder, free_address, generate_keys, is_installed, made, run, snapshot, start_peer, text,
-};
+use common::{Running, folder, free_address, generate_keys, is_installed, made, peers, run, snapshot, text};
+use nonesuch_lab::peers::{Peer, Setup, TlsIdentity};
 use nonesuch_testing::require_peer;
 use serde_json::Value;
 use std::fs;
@@ -17,8 +16,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use transferring::{
-    SECRET, ZONE, assert_serves, bind_over_tls, free_port, hang_up, nsd_over_tls, sign_next, sign_version,
-    start_with, wait_for_zone,
+    SECRET, ZONE, assert_serves, free_port, primary_setup, sign_next, sign_version, start_with, wait_for_zone,
 };
 
 /// Number of versions that a secondary follows.
@@ -158,23 +156,23 @@ fn start_secondary(dir: &Path, port: u16, primary: u16, host: &str, authority: &
 
 /// Versions of a peer arrive over TLS. Nothing is transferred if the peer does not have the
 /// configured identity.
-fn follow(program: &str, command: fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command) {
-    require_peer!(program);
+fn follow(peer: Peer) {
+    require_peer!(peer.info().programs[0]);
     let (home, theirs) = (folder(), folder());
     let dir = theirs.path();
     let files = Certificates::make(dir);
     generate_keys(&made(dir, "keys"), ZONE, "ecdsap256sha256");
     sign_version(dir, 1, "nsec");
-    let (port, tls) = (free_port(), free_port());
-    let peer = start_peer(&dir.join("log"), |address| {
-        command(dir, address.port(), [tls, port], [&files.server, &files.key])
-    });
+    let port = free_port();
+    let identity = TlsIdentity { certificate: files.server.clone(), key: files.key.clone() };
+    let peer = peers::start(peer, &Setup { tls: Some(identity), ..primary_setup(dir, port) });
+    let tls = peer.tls_address.expect("an address for TLS").port();
     let server = start_secondary(home.path(), port, tls, &format!("tls:{HOST}"), &files.authority);
     server.wait_for(ZONE, 1);
     assert_serves(&server, ZONE, &dir.join("zone"));
     for serial in 2..=LAST {
         sign_version(dir, serial, "nsec");
-        hang_up(&peer);
+        peer.reload().expect("it runs");
         server.wait_for(ZONE, serial);
         assert_serves(&server, ZONE, &dir.join("zone"));
     }
@@ -230,30 +228,27 @@ fn a_primary_whose_certificate_has_expired_is_refused() {
     let tls = tls_address(&primary).port();
     is_refused_as(tls, &named, &files.authority, case);
     is_refused_as(tls, &named, &files.expired, case);
-    for (program, command) in
-        [("named", bind_over_tls as fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command), ("nsd", nsd_over_tls)]
-    {
-        if !is_installed(program) {
+    for peer in [Peer::Bind, Peer::Nsd] {
+        if !is_installed(peer.info().programs[0]) {
             continue;
         }
         let theirs = folder();
         fs::copy(home.path().join("zone"), theirs.path().join("zone")).expect("copied");
-        let tls = free_port();
-        let _peer = start_peer(&theirs.path().join("log"), |address| {
-            command(theirs.path(), address.port(), [tls, 9], [&files.expired, &files.key])
-        });
+        let identity = TlsIdentity { certificate: files.expired.clone(), key: files.key.clone() };
+        let peer = peers::start(peer, &Setup { tls: Some(identity), ..primary_setup(theirs.path(), 9) });
+        let tls = peer.tls_address.expect("an address for TLS").port();
         is_refused_as(tls, &named, &files.authority, case);
     }
 }
 
 #[test]
 fn bind_is_followed_over_tls() {
-    follow("named", bind_over_tls);
+    follow(Peer::Bind);
 }
 
 #[test]
 fn nsd_is_followed_over_tls() {
-    follow("nsd", nsd_over_tls);
+    follow(Peer::Nsd);
 }
 
 /// A zone that is permitted only over TLS is refused over TCP, even with the key. A connection

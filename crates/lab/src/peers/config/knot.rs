@@ -31,7 +31,8 @@ fn text(setup: &Setup, place: &Place) -> String {
     let (dir, workers, octets) = (place.folder.display(), setup.workers, setup.udp_octets);
     let mut text = format!(
         "server:\n  rundir: \"{dir}\"\n  listen: {}@{}\n  udp-workers: {workers}\n  tcp-workers: {workers}\n  \
-         background-workers: 1\n  udp-max-payload: {octets}\n{}database:\n  storage: \"{dir}\"\nlog:\n  - target: stderr\n    \
+         background-workers: 1\n  udp-max-payload: {octets}\n  \
+         tcp-remote-io-timeout: 60000\n{}database:\n  storage: \"{dir}\"\nlog:\n  - target: stderr\n    \
          any: info\n",
         place.address.ip(),
         place.address.port(),
