@@ -4,8 +4,8 @@
 
 use crate::common;
 use common::{
-    EVERY_TYPE, EVERY_TYPE_ORIGIN, Header, MECHANISMS, PEER_ALGORITHMS, Running, ask, public_data, done, folder,
-    generate_key, is_installed, nonesuch, peers, run, serve, sign, snapshot, text,
+    EVERY_TYPE, EVERY_TYPE_ORIGIN, Header, MECHANISMS, PEER_ALGORITHMS, Running, ask, done, folder,
+    generate_key, is_installed, nonesuch, peers, public_data, run, serve, sign, snapshot, text,
 };
 use nonesuch_lab::peers::{Peer, PeerServer};
 use serde_json::Value;

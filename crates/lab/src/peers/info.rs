@@ -223,7 +223,7 @@ impl Peer {
     }
 
     /// Returns the version as the server prints it, for example `9.18.49-1~deb12u3-Debian`. Returns
-    /// `None` if the program is not is_installed, or prints no version within ten seconds.
+    /// `None` if the program is not installed, or prints no version within ten seconds.
     #[must_use]
     pub fn version(self) -> Option<String> {
         let info = self.info();
@@ -310,7 +310,7 @@ mod tests {
     fn installed_peers_have_a_version() {
         for peer in Peer::all() {
             let installed = find_program(peer.info().programs[0]).is_some();
-            assert_eq!(peer.version().is_some(), is_installed, "{peer:?}");
+            assert_eq!(peer.version().is_some(), installed, "{peer:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-fn is_installed() -> impl Iterator<Item = Peer> {
+fn installed() -> impl Iterator<Item = Peer> {
     let servers = Peer::all().filter(|peer| peer.info().role == PeerRole::Authoritative);
     servers.filter(|peer| is_installed(*peer))
 }
@@ -36,7 +36,7 @@ fn assert_signed(server: &PeerServer) {
 fn every_peer_serves_a_signed_zone_and_stops() {
     let folder = tempfile::tempdir().expect("a directory");
     let zone = SignedZone::make(folder.path(), "example.", EXAMPLE);
-    for peer in is_installed() {
+    for peer in installed() {
         let zones = vec![PeerZone::new("example.", &zone.signed, Serving::Presigned)];
         let setup = Setup { zones, ..Setup::new(&folder.path().join(peer.info().name)) };
         let server = PeerServer::start(peer, &setup).unwrap_or_else(|error| panic!("{error}"));
@@ -50,7 +50,7 @@ fn every_peer_serves_a_signed_zone_and_stops() {
 fn every_online_signer_signs_with_given_keys() {
     let folder = tempfile::tempdir().expect("a directory");
     let zone = SignedZone::make(folder.path(), "example.", EXAMPLE);
-    for peer in is_installed() {
+    for peer in installed() {
         for denial in peer.info().online.iter().copied() {
             let serving = Serving::Online { denial, keys: zone.keys.to_vec() };
             let zones = vec![PeerZone::new("example.", &zone.unsigned, serving)];
@@ -74,7 +74,7 @@ fn every_online_signer_signs_with_given_keys() {
 fn online_signers_generate_keys() {
     let folder = tempfile::tempdir().expect("a directory");
     let zone = SignedZone::make(folder.path(), "example.", EXAMPLE);
-    for peer in is_installed().filter(|peer| *peer != Peer::CoreDns) {
+    for peer in installed().filter(|peer| *peer != Peer::CoreDns) {
         let Some(denial) = peer.info().online.last().copied() else { continue };
         let serving = Serving::Online { denial, keys: Vec::new() };
         let zones = vec![PeerZone::new("example.", &zone.unsigned, serving)];
@@ -89,7 +89,7 @@ fn secondaries_transfer_zones_and_follow_notify() {
     let folder = tempfile::tempdir().expect("a directory");
     let secret = "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch".to_owned();
     let key = TransferKey { name: "transfer.key".to_owned(), algorithm: "hmac-sha256".to_owned(), secret };
-    let all: Vec<Peer> = is_installed().filter(|peer| peer.info().transfers).collect();
+    let all: Vec<Peer> = installed().filter(|peer| peer.info().transfers).collect();
     for (place, &primary) in all.iter().enumerate() {
         let secondary = all[(place + 1) % all.len()];
         let to = crate::peers::free_address(Ipv4Addr::LOCALHOST).expect("a free port");
@@ -146,7 +146,7 @@ fn a_peer_keeps_to_its_cpus_and_its_address() {
     let folder = tempfile::tempdir().expect("a directory");
     let zone = SignedZone::make(folder.path(), "example.", EXAMPLE);
     let cpu = *crate::machine::allowed_cpus().last().expect("a CPU");
-    for peer in is_installed() {
+    for peer in installed() {
         let ip = if peer == Peer::Bind { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(127, 3, 5, 7) };
         let setup = Setup {
             ip,

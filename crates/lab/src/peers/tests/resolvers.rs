@@ -11,7 +11,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-fn is_installed() -> impl Iterator<Item = Peer> {
+fn installed() -> impl Iterator<Item = Peer> {
     Peer::all().filter(|peer| peer.info().role == PeerRole::Resolver).filter(|peer| is_installed(*peer))
 }
 
@@ -57,7 +57,7 @@ fn every_resolver_validates_a_stub_zone_and_stops() {
     let Some(server) = serve(folder.path(), at, &[("example.", &zone.signed)]) else { return };
     let stub = StubZone { zone: "example.".to_owned(), server: server.address };
     let upstream = Upstream::Stubs(vec![stub]);
-    for peer in is_installed() {
+    for peer in installed() {
         for (anchors, expected) in
             [(vec![zone.anchor.clone()], SECURE), (vec![], INSECURE), (vec![other.anchor.clone()], BOGUS)]
         {
@@ -91,7 +91,7 @@ fn a_tree_of_stub_zones_is_validated_from_the_root() {
     let Some(parent) = serve(&folder.join("parent"), at, &[(".", &root.signed)]) else { return };
     let stub = |zone: &str, server: &PeerServer| StubZone { zone: zone.to_owned(), server: server.address };
     let upstream = Upstream::Stubs(vec![stub(".", &parent), stub("example.", &child)]);
-    for peer in is_installed().filter(|peer| *peer != Peer::KnotResolver) {
+    for peer in installed().filter(|peer| *peer != Peer::KnotResolver) {
         let resolver = resolve(peer, folder, &upstream, std::slice::from_ref(&root.anchor));
         assert_eq!(verdicts(&resolver), SECURE, "{peer:?}: {}", resolver.log());
     }
@@ -115,7 +115,7 @@ fn resolvers_iterate_from_root_servers() {
         let Some(server) = serve(&folder, (ip, port).into(), &zones) else { return };
         let servers = vec![RootServer { name: "ns.root.".to_owned(), address: ip }];
         let upstream = Upstream::Roots { servers, port: server.address.port() };
-        for peer in is_installed().filter(|peer| port == 53 || peer.info().iterates_on_any_port) {
+        for peer in installed().filter(|peer| port == 53 || peer.info().iterates_on_any_port) {
             let resolver = resolve(peer, &folder, &upstream, std::slice::from_ref(&root.anchor));
             assert_eq!(verdicts(&resolver), SECURE, "{peer:?}: {}", resolver.log());
         }
