@@ -9,7 +9,7 @@ use super::names::NameMask;
 use super::options::anonymize_options;
 use nonesuch_proto::{Name, Rtype};
 
-/// What is anonymised besides the addresses.
+/// Data to anonymise in addition to the addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnonymizeOptions {
     /// Whether names are replaced, as well as addresses in RDATA. Texts, keys, signatures and other

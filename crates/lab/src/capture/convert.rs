@@ -9,7 +9,7 @@ use super::skip::{SkipCounts, SkipReason};
 use super::writer::{CaptureFormat, CaptureWriter};
 use std::io::{self, Write};
 
-/// What is written.
+/// Output of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureOutput {
     /// All messages, as a capture.

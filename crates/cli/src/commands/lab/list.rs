@@ -58,7 +58,7 @@ fn peer(peer: Peer) -> Value {
     })
 }
 
-/// The name, the role, and the version, or what is missing.
+/// The name, the role, and the version, or the missing programs.
 fn peer_text(peer: Peer) -> String {
     let (info, missing) = (peer.info(), peer.missing());
     let state = if missing.is_empty() {

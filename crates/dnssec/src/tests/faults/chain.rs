@@ -48,8 +48,8 @@ pub(super) const ROWS: &[Row] = &[
     row("NSEC bit map lacks NSEC", "RFC 4034 §4.1.2", Scope::Nsec, |bench| {
         lacks(bench, "b.example.", " NSEC", Rtype::NSEC)
     }),
-    row("NSEC beside NSEC3", "RFC 5155 §10.3", Scope::Nsec3, nsec_beside_nsec3),
-    row("NSEC3PARAM beside NSEC", "RFC 5155 §4", Scope::Nsec, nsec3param_beside_nsec),
+    row("NSEC next to NSEC3", "RFC 5155 §10.3", Scope::Nsec3, nsec_beside_nsec3),
+    row("NSEC3PARAM next to NSEC", "RFC 5155 §4", Scope::Nsec, nsec3param_beside_nsec),
 ];
 
 #[test]

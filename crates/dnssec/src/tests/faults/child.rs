@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Row] = &[
     row("CDS of an algorithm without keys", "RFC 6840 §5.11", Scope::Every, cds_of_an_algorithm_without_keys),
     row("CDS and CDNSKEY of different keys", "RFC 7344 §4", Scope::Every, cds_and_cdnskey_differ),
     row("CDS asks for removal, CDNSKEY does not", "RFC 7344 §4", Scope::Every, removal_in_one),
-    row("removal beside another record", "RFC 8078 §4", Scope::Every, removal_beside_another),
+    row("removal next to another record", "RFC 8078 §4", Scope::Every, removal_beside_another),
     row("removal with other fields", "RFC 8078 §4", Scope::Every, removal_with_other_fields),
     row("CDS away from the apex", "RFC 7344 §4.1", Scope::Every, |bench| {
         let text = cds_text(&bench.keys.keys()[0], DigestType::SHA256);

@@ -105,18 +105,18 @@ pub(super) const ROWS: &[Row] = &[
     row("DNSKEY with a known number", "draft-vcelak-nsec5-07 §2", Scope::Nsec5, plain_dnskey),
     row("signature with a known number", "draft-vcelak-nsec5-07 §2", Scope::Nsec5, plain_signature),
     row("CDS with a known number", "draft-vcelak-nsec5-07 §2", Scope::Nsec5, plain_cds),
-    row("NSEC beside NSEC5", SIGNING, Scope::Nsec5, |bench| {
+    row("NSEC next to NSEC5", SIGNING, Scope::Nsec5, |bench| {
         beside(bench, B, Rtype::NSEC, "c.example. A TXT RRSIG NSEC")
     }),
-    row("NSEC3 beside NSEC5", SIGNING, Scope::Nsec5, |bench| {
+    row("NSEC3 next to NSEC5", SIGNING, Scope::Nsec5, |bench| {
         let at = hashed(B);
         beside(bench, &at, Rtype::NSEC3, "1 0 0 - 00000000000000000000000000000000 A TXT RRSIG")
     }),
-    row("NSEC3PARAM beside NSEC5", SIGNING, Scope::Nsec5, |bench| {
+    row("NSEC3PARAM next to NSEC5", SIGNING, Scope::Nsec5, |bench| {
         bench.edit_chain(APEX, |rdata| format!("{rdata} NSEC3PARAM"));
         beside(bench, APEX, Rtype::NSEC3PARAM, "1 0 0 -")
     }),
-    row("NSEC5 beside another mechanism", SIGNING, Scope::NotNsec5, |bench| {
+    row("NSEC5 next to another mechanism", SIGNING, Scope::NotNsec5, |bench| {
         let at = crate::tests::nsec5::hashed(B);
         let next = BASE32HEX_NOPAD.encode(&hash(APEX));
         beside(bench, &at, Rtype::NSEC5, &format!("{} 0 {next} A TXT RRSIG", tag()))

@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
             (hashes[b], proofs[b]) = (hashes[0], proofs[0].clone());
         })
     }),
-    row("another hash beside a stored proof", RULE, Scope::Nsec5, |bench| {
+    row("another hash next to a stored proof", RULE, Scope::Nsec5, |bench| {
         of_b(bench, FaultReason::StoredHashMismatch, |b, hashes, _| hashes[b][0] ^= 1)
     }),
     row("stored proof missing", RULE, Scope::Nsec5, |bench| {

@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
     row("signature empty", "RFC 4035 §5.3.3", Scope::Every, signature_empty),
     row("signature of another owner", "RFC 4034 §3.1.8.1", Scope::Every, signature_of_another_owner),
     row("signature by another key", "RFC 4035 §5.3.3", Scope::Every, signature_by_another_key),
-    row("bad beside good", "RFC 4035 §5.3.3", Scope::Every, bad_beside_good),
+    row("bad next to good", "RFC 4035 §5.3.3", Scope::Every, bad_beside_good),
     row("expired", "RFC 4035 §5.3.1", Scope::Every, expired),
     row("expired: keys", "RFC 4035 §5.3.1", Scope::Every, expired_keys),
     row("not yet valid", "RFC 4035 §5.3.1", Scope::Every, early),

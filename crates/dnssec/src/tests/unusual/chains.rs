@@ -41,10 +41,10 @@ pub(super) const ROWS: &[Row] = &[
     row("two chains that differ in iterations alone", "RFC 5155 §4", Scope::Nsec3, |variant| {
         two_chains(variant, Vec::new(), 3)
     }),
-    row("NSEC3PARAM with flags beside a good one", "RFC 5155 §4.1.2", Scope::Nsec3, |variant| {
+    row("NSEC3PARAM with flags next to a good one", "RFC 5155 §4.1.2", Scope::Nsec3, |variant| {
         param(variant, 1, 1)
     }),
-    row("NSEC3PARAM with an unknown hash beside a good one", "RFC 5155 §4.1.1", Scope::Nsec3, |variant| {
+    row("NSEC3PARAM with an unknown hash next to a good one", "RFC 5155 §4.1.1", Scope::Nsec3, |variant| {
         param(variant, 7, 0)
     }),
     row("NSEC3PARAM with a TTL", "RFC 5155 §4", Scope::Nsec3, |variant| {

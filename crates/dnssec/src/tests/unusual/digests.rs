@@ -18,18 +18,18 @@ pub(super) const ROWS: &[Row] = &[
         Sound::from(with_record(digested(variant, &[]), &format!("7 1 240 {}", "00".repeat(12))))
             .warned(VerifyWarning::UnsupportedZonemd { scheme: 1, hash: 240 })
     }),
-    row("a digest of an unknown scheme beside a good one", "RFC 8976 §4", Scope::Every, |variant| {
+    row("a digest of an unknown scheme next to a good one", "RFC 8976 §4", Scope::Every, |variant| {
         Sound::from(with_record(
             digested(variant, &[ZonemdHash::Sha384]),
             &format!("7 9 1 {}", "00".repeat(48)),
         ))
         .warned(VerifyWarning::UnsupportedZonemd { scheme: 9, hash: 1 })
     }),
-    row("a wrong digest beside a good one", "RFC 8976 §4", Scope::Every, |variant| {
+    row("a wrong digest next to a good one", "RFC 8976 §4", Scope::Every, |variant| {
         let reason = FaultReason::ZonemdMismatch { hash: ZonemdHash::Sha512 };
         spare(variant, &format!("7 1 2 {}", "00".repeat(64)), reason)
     }),
-    row("a digest of another serial beside a good one", "RFC 8976 §4", Scope::Every, |variant| {
+    row("a digest of another serial next to a good one", "RFC 8976 §4", Scope::Every, |variant| {
         let reason = FaultReason::ZonemdSerial { found: 6, expected: 7 };
         spare(variant, &format!("6 1 2 {}", "00".repeat(64)), reason)
     }),

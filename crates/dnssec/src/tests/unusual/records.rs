@@ -42,7 +42,7 @@ pub(super) const NAMES: &[Plain] = &[
     ("an asterisk within a label", "RFC 4592 §2.1.1", "a*b A 192.0.2.1\n** A 192.0.2.1\n*a A 192.0.2.1"),
     ("an asterisk in the middle", "RFC 4592 §2.1.2", "a.*.w A 192.0.2.1"),
     ("a wildcard below a wildcard", "RFC 4592 §2.1.3", "*.w A 192.0.2.1\n*.*.w A 192.0.2.2"),
-    ("a name below a wildcard beside its data", "RFC 4592 §2.2.2", "*.w A 192.0.2.1\nx.*.w A 192.0.2.1"),
+    ("a name below a wildcard next to its data", "RFC 4592 §2.2.2", "*.w A 192.0.2.1\nx.*.w A 192.0.2.1"),
 ];
 
 /// Unusual types, RDATA and TTLs.
@@ -84,7 +84,7 @@ pub(super) const TYPES: &[Plain] = &[
     ("the root as a target", "RFC 7505 §3", "x MX 0 .\ny SRV 0 0 0 .\nz CNAME ."),
     ("SVCB keeps its case", "RFC 3597 §7", "x SVCB 1 TARGET.test.\ny HTTPS 0 Target.test."),
     ("records of RFC 2535", "RFC 3755 §3", "x KEY 256 3 13 AAAA\nx NXT y.test. A"),
-    ("SPF beside TXT", "RFC 7208 §3.1", "x SPF \"v=spf1 -all\"\nx TXT \"v=spf1 -all\""),
+    ("SPF next to TXT", "RFC 7208 §3.1", "x SPF \"v=spf1 -all\"\nx TXT \"v=spf1 -all\""),
     ("the highest private type", "RFC 6895 §3.1", "x TYPE65534 \\# 1 ff"),
     ("TTL 0", "RFC 2181 §8", "x 0 A 192.0.2.1"),
     ("the longest TTL", "RFC 2181 §8", "x 2147483647 A 192.0.2.1"),
@@ -102,7 +102,7 @@ pub(super) const STRUCTURES: &[Plain] = &[
     ("an empty non-terminal", "RFC 5155 §7.1", "x.ent A 192.0.2.1"),
     ("empty non-terminals in a row", "RFC 5155 §7.1", "x.e1.e2.e3.e4.e5 A 192.0.2.1"),
     (
-        "empty non-terminals beside names",
+        "empty non-terminals next to names",
         "RFC 5155 §7.1",
         "a.ent A 192.0.2.1\nb.c.ent A 192.0.2.1\nx.a.ent A 192.0.2.1",
     ),
@@ -146,7 +146,7 @@ pub(super) const STRUCTURES: &[Plain] = &[
         "c.b NS ns.test.\na.c.b A 192.0.2.1\nb A 192.0.2.1",
     ),
     ("a DNAME", "RFC 6672 §2.3", "n DNAME target.test."),
-    ("a DNAME beside data", "RFC 6672 §2.3", "n DNAME target.test.\nn A 192.0.2.1\nn TXT \"t\""),
+    ("a DNAME next to data", "RFC 6672 §2.3", "n DNAME target.test.\nn A 192.0.2.1\nn TXT \"t\""),
     ("data below a DNAME", "RFC 6672 §2.4", "n DNAME target.test.\nx.n A 192.0.2.1\ny.z.n TXT \"t\""),
     (
         "a cut below a DNAME",

@@ -91,8 +91,8 @@ pub(super) const ROWS: &[Row] = &[
     row("DS with SHA-1", "RFC 4509 §3", Scope::Every, |variant| digest(variant, DigestType::SHA1)),
     row("DS with SHA-256", "RFC 4509 §2", Scope::Every, |variant| digest(variant, DigestType::SHA256)),
     row("DS with SHA-384", "RFC 6605 §2", Scope::Every, |variant| digest(variant, DigestType::SHA384)),
-    row("DS with an unknown digest beside a known one", "RFC 4509 §3", Scope::Every, unknown_digest),
-    row("DS of a key that is gone beside a good one", "RFC 4035 §5.2", Scope::Every, |variant| {
+    row("DS with an unknown digest next to a known one", "RFC 4509 §3", Scope::Every, unknown_digest),
+    row("DS of a key that is gone next to a good one", "RFC 4035 §5.2", Scope::Every, |variant| {
         ksk_double_ds(variant, 1, 2)
     }),
     row("an anchor that is the key", "RFC 4035 §5", Scope::Every, |variant| {
@@ -103,11 +103,11 @@ pub(super) const ROWS: &[Row] = &[
     row("CDS and CDNSKEY", "RFC 7344 §4", Scope::Every, cds_and_cdnskey),
     row("CDS alone", "RFC 7344 §4", Scope::Every, |variant| told(variant, &[&cds(variant, 1)])),
     row("CDNSKEY alone", "RFC 7344 §4", Scope::Every, |variant| told(variant, &[&cdnskey(variant, 1)])),
-    row("CDS with two digests beside one CDNSKEY", "RFC 7344 §4", Scope::Every, cds_with_two_digests),
+    row("CDS with two digests next to one CDNSKEY", "RFC 7344 §4", Scope::Every, cds_with_two_digests),
     row("CDS with an unknown digest", "RFC 7344 §4", Scope::Every, |variant| {
         told(variant, &[&format!("@ CDS {} {} 99 00", variant.key(257, 1).tag(), variant.algorithm.0)])
     }),
-    row("CDS of the next key beside the present one", "RFC 7344 §4.1", Scope::Every, |variant| {
+    row("CDS of the next key next to the present one", "RFC 7344 §4.1", Scope::Every, |variant| {
         told(variant, &[&cds(variant, 1), &cds(variant, 3), &cdnskey(variant, 1), &cdnskey(variant, 3)])
     }),
     row("removal of all DS records", "RFC 8078 §4", Scope::Every, |variant| {

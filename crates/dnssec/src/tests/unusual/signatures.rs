@@ -31,22 +31,22 @@ pub(super) const ROWS: &[Row] = &[
         (1..10).for_each(|at| bench.sign_more(A, Rtype::A, |fields| fields.expiration = EXPIRATION - at));
         bench.into()
     }),
-    row("an expired one beside a good one", "RFC 4035 §5.3.3", Scope::Every, |variant| {
+    row("an expired one next to a good one", "RFC 4035 §5.3.3", Scope::Every, |variant| {
         let bench = more(variant, |fields| fields.expiration = NOW - 1);
         let tag = bench.keys.keys()[0].tag();
         Sound::from(bench).warned(spare(FaultReason::Expired { tag, expiration: NOW - 1 }))
     }),
-    row("an early one beside a good one", "RFC 4035 §5.3.3", Scope::Every, |variant| {
+    row("an early one next to a good one", "RFC 4035 §5.3.3", Scope::Every, |variant| {
         let bench = more(variant, |fields| fields.inception = NOW + 1);
         let tag = bench.keys.keys()[0].tag();
         Sound::from(bench).warned(spare(FaultReason::NotYetValid { tag, inception: NOW + 1 }))
     }),
-    row("one by an unknown key beside a good one", "RFC 4035 §5.3.3", Scope::Every, |variant| {
+    row("one by an unknown key next to a good one", "RFC 4035 §5.3.3", Scope::Every, |variant| {
         let bench = more(variant, |fields| fields.tag ^= 1);
         let tag = bench.keys.keys()[0].tag() ^ 1;
         Sound::from(bench).warned(spare(FaultReason::UnknownKey { tag, algorithm: variant.algorithm }))
     }),
-    row("one of an unknown algorithm beside a good one", "RFC 4035 §5.3.3", Scope::NotNsec5, |variant| {
+    row("one of an unknown algorithm next to a good one", "RFC 4035 §5.3.3", Scope::NotNsec5, |variant| {
         let bench = more(variant, |fields| fields.algorithm = Algorithm(199));
         let tag = bench.keys.keys()[0].tag();
         Sound::from(bench).warned(spare(FaultReason::UnknownKey { tag, algorithm: Algorithm(199) }))
