@@ -22,8 +22,8 @@ const VERSION: u8 = 0xa0;
 /// A warning if the first certificate in the file at `path` has expired at `now` or expires soon.
 /// Returns `None` if the file cannot be read, because the code that loads the certificate reports
 /// this.
-pub(crate) fn warn_of_expiry(path: &Path, now: Timestamp) -> Option<String> {
-    let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS_MAX).ok()?)?)?;
+pub(crate) fn expiry_warning(path: &Path, now: Timestamp) -> Option<String> {
+    let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS).ok()?)?)?;
     let left = end.as_second() - now.as_second();
     let place = path.display();
     if left < 0 {

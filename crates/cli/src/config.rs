@@ -21,11 +21,11 @@ mod zone;
 mod zones;
 
 pub(crate) use limits::Limits;
-pub(crate) use outputs::{Dnstap, DnstapTo, Log};
+pub(crate) use outputs::{Dnstap, DnstapDestination, Log};
 pub(crate) use problem::{ConfigLocation, Problem, Problems};
 pub(crate) use secrets::Cookies;
 pub(crate) use server::Server;
-pub(crate) use sources::{NamedFile, Role, Sources};
+pub(crate) use sources::{FileRole, NamedFile, Sources};
 pub(crate) use values::duration_text;
 
 use crate::files::read_wiped;
@@ -37,7 +37,7 @@ use nonesuch_server::acl::AccessList;
 use nonesuch_server::tsig::TsigKeys;
 use problem::Document;
 use secrets::TsigList;
-use section::{Findings, NamedTable, Section};
+use section::{Diagnostics, NamedTable, Section};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -48,9 +48,9 @@ use zeroize::{Zeroize as _, Zeroizing};
 use zones::ConfigContext;
 
 /// Maximum size of a configuration, in bytes; enough for several hundred thousand zones.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_CONFIGURATION_BYTES: u64 = 64 << 20;
 /// Minimum size of the first read buffer, in bytes.
-const MIN_BUFFER: usize = 4096;
+const MIN_BUFFER_BYTES: usize = 4096;
 /// Keys that name other configuration files. They are read first, because these files are read
 /// before the other keys.
 const FILE_KEYS: [&str; 2] = ["include", "added-zones-file"];
@@ -76,7 +76,7 @@ impl Configuration {
             server: server::table().defaults().server,
             log: outputs::log_table().defaults(),
             dnstap: None,
-            limits: Limits::declared(),
+            limits: Limits::defaults(),
             cookies: secrets::cookie_table().defaults().cookies,
             keys: TsigKeys::default(),
             templates: BTreeMap::new(),
@@ -115,13 +115,14 @@ pub(crate) fn load(path: &Path) -> Result<LoadedConfiguration, Problems> {
 
 /// Like [`load`], but if `added` is `Some`, it replaces the text of the file of added zones.
 fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, Problems> {
-    let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
-        let remedy = match error.kind() {
-            io::ErrorKind::NotFound => ": name the file with --config",
-            _ => read_remedy(&error),
-        };
-        Problems::of_file(path, format!("cannot be read: {error}{remedy}"))
-    })?;
+    let text =
+        File::open(path).and_then(|file| read_text(file, MAX_CONFIGURATION_BYTES)).map_err(|error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::NotFound => ": name the file with --config",
+                _ => read_remedy(&error),
+            };
+            Problems::of_file(path, format!("cannot be read: {error}{remedy}"))
+        })?;
     parse_text(path, text, added)
 }
 
@@ -131,18 +132,20 @@ fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, 
 /// # Errors
 /// The file cannot be read.
 pub(crate) fn find_control_socket(path: &Path) -> Result<Option<PathBuf>, Problems> {
-    let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
-        let remedy = match error.kind() {
-            io::ErrorKind::NotFound => "name the file with --config",
-            _ => "make it readable",
-        };
-        let message =
-            format!("cannot be read: {error}: {remedy}, or name the server's control socket with --socket");
-        Problems::of_file(path, message)
-    })?;
-    let (document, findings) = (Document::new(0, path, text), Findings::default());
+    let text =
+        File::open(path).and_then(|file| read_text(file, MAX_CONFIGURATION_BYTES)).map_err(|error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::NotFound => "name the file with --config",
+                _ => "make it readable",
+            };
+            let message = format!(
+                "cannot be read: {error}: {remedy}, or name the server's control socket with --socket"
+            );
+            Problems::of_file(path, message)
+        })?;
+    let (document, diagnostics) = (Document::new(0, path, text), Diagnostics::default());
     let (table, _) = DeTable::parse_recoverable(document.text());
-    let root = Section::root(&document, &findings, &table);
+    let root = Section::root(&document, &diagnostics, &table);
     Ok(root.item("control-socket").and_then(|item| values::path(item).ok()))
 }
 
@@ -165,7 +168,7 @@ fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
     }
     // The additional byte lets the last read find the end of the file without a larger buffer.
     let capacity = usize::try_from(metadata.len().min(max)).unwrap_or(usize::MAX).saturating_add(1);
-    let mut bytes = read_wiped(file.take(max + 1), capacity.max(MIN_BUFFER))?;
+    let mut bytes = read_wiped(file.take(max + 1), capacity.max(MIN_BUFFER_BYTES))?;
     if bytes.len() as u64 > max {
         return Err(too_long());
     }
@@ -178,7 +181,7 @@ fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
 fn too_long() -> io::Error {
     io::Error::other(format!(
         "longer than the maximum of {} MiB for all files of a configuration",
-        MAX_BYTES >> 20
+        MAX_CONFIGURATION_BYTES >> 20
     ))
 }
 
@@ -193,59 +196,64 @@ fn parse_text(
     text: Zeroizing<String>,
     added: Option<String>,
 ) -> Result<LoadedConfiguration, Problems> {
-    let findings = Findings::new(path, server::table().names());
-    let read = read_main(&Document::new(0, path, text), &findings, added);
-    let (warnings, files) = findings.finish()?;
-    let Parts { configuration, top, zones } = read.ok_or_else(|| Problems(Vec::new()))?;
+    let diagnostics = Diagnostics::new(path, server::table().names());
+    let read = read_main(&Document::new(0, path, text), &diagnostics, added);
+    let (warnings, files) = diagnostics.finish()?;
+    let CombinedConfiguration { configuration, top_level_keys, zones } =
+        read.ok_or_else(|| Problems(Vec::new()))?;
     Ok(LoadedConfiguration {
         configuration,
         warnings,
-        sources: Sources { path: path.to_path_buf(), files, top, zones },
+        sources: Sources { path: path.to_path_buf(), files, top_level_keys, zones },
     })
 }
 
 /// The combined content of all files.
-struct Parts {
+struct CombinedConfiguration {
     configuration: Configuration,
     /// Locations of the keys outside tables, by key.
-    top: BTreeMap<String, ConfigLocation>,
+    top_level_keys: BTreeMap<String, ConfigLocation>,
     /// Locations of the zone declarations.
     zones: BTreeMap<Name, ConfigLocation>,
 }
 
-/// Reads the main file and the files that it includes. `candidate` replaces the text of the file of
+/// Reads the main file and the files that it includes. `added_zones_text` replaces the text of the file of
 /// added zones. Returns `None` after a TOML syntax error, which is reported.
-fn read_main(main: &Document, findings: &Findings, candidate: Option<String>) -> Option<Parts> {
-    let table = parse_table(main, findings)?;
-    let root = Section::root(main, findings, &table);
+fn read_main(
+    main: &Document,
+    diagnostics: &Diagnostics,
+    added_zones_text: Option<String>,
+) -> Option<CombinedConfiguration> {
+    let table = parse_table(main, diagnostics)?;
+    let root = Section::root(main, diagnostics, &table);
     let (keys, mut settings) = (server::table(), server::table().defaults());
     keys.read(&root, &mut settings, |key| FILE_KEYS.contains(&key));
     let added = settings.server.added_zones_file.clone();
     let added = added.map(|path| Include { path, location: root.location("added-zones-file") });
-    let documents = include::read(&root, &settings.includes, added, candidate);
-    let tables: Vec<_> = documents.iter().map(|document| parse_table(document, findings)).collect();
+    let documents = include::read(&root, &settings.includes, added, added_zones_text);
+    let tables: Vec<_> = documents.iter().map(|document| parse_table(document, diagnostics)).collect();
     let tables = tables.into_iter().collect::<Option<Vec<_>>>()?;
     keys.read(&root, &mut settings, |key| !FILE_KEYS.contains(&key));
     settings.resolve(&root);
     keys.report_unknown(&root);
     let included = documents.iter().zip(&tables);
-    let included = included.map(|(document, table)| Section::root(document, findings, table));
+    let included = included.map(|(document, table)| Section::root(document, diagnostics, table));
     let roots: Vec<_> = std::iter::once(root).chain(included).collect();
     Some(read_tables(&roots, settings))
 }
 
-fn parse_table<'t>(document: &'t Document, findings: &Findings) -> Option<Spanned<DeTable<'t>>> {
+fn parse_table<'t>(document: &'t Document, diagnostics: &Diagnostics) -> Option<Spanned<DeTable<'t>>> {
     let (table, errors) = DeTable::parse_recoverable(document.text());
     for error in &errors {
         let location = document.location(error.span().unwrap_or(0..0).start, "");
-        findings.fault(&location, format!("invalid TOML: {}", error.message()));
+        diagnostics.report_fault(&location, format!("invalid TOML: {}", error.message()));
     }
     // The file is not read further, because later errors could follow from the syntax errors.
     errors.is_empty().then_some(table)
 }
 
 /// Reads the tables of all files. The first file is the main file.
-fn read_tables(roots: &[Section<'_>], settings: server::Root) -> Parts {
+fn read_tables(roots: &[Section<'_>], settings: server::Root) -> CombinedConfiguration {
     let root = &roots[0];
     for included in &roots[1..] {
         added_zones::check_tables(included);
@@ -261,21 +269,22 @@ fn read_tables(roots: &[Section<'_>], settings: server::Root) -> Parts {
     let query = settings.query.iter().flat_map(AccessList::keys).collect();
     zones::check_tsig_names("allow-query", query, root, &names);
     let context = ConfigContext {
-        findings: root.findings,
+        diagnostics: root.diagnostics,
         tsig_names: &names,
-        has_state: root.has("state-dir"),
+        has_state_dir: root.has("state-dir"),
         has_authorities: root.has("tls-authorities"),
         root: &settings,
     };
     let read = zones::read(&named("template"), &named("zone"), &context);
-    secrets::warn_of_unused(&key_tables);
-    overlap::check(root.findings, settings.server.state_dir.as_deref());
+    secrets::warn_of_unused_keys(&key_tables);
+    overlap::check(root.diagnostics, settings.server.state_dir.as_deref());
     // The names are unique, because each key was checked when it was read.
     let keys = TsigKeys::new(keys).unwrap_or_default();
     let (server, templates, zones) = (settings.server, read.templates, read.zones);
-    let top = root.table.keys().map(|key| (key.get_ref().to_string(), root.location(key.get_ref())));
+    let top_level_keys =
+        root.table.keys().map(|key| (key.get_ref().to_string(), root.location(key.get_ref())));
     let configuration = Configuration { server, log, dnstap, limits, cookies, keys, templates, zones };
-    Parts { configuration, top: top.collect(), zones: read.locations }
+    CombinedConfiguration { configuration, top_level_keys: top_level_keys.collect(), zones: read.locations }
 }
 
 #[cfg(test)]

@@ -34,9 +34,9 @@ impl CommandError {
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             failure if is_reader_gone(failure) => 0,
-            Self::Server(failure) if failure.is_no() => 1,
-            Self::Server(failure) if failure.is_of_system() => 3,
-            Self::Control(failure) if failure.is_of_system() => 3,
+            Self::Server(failure) if failure.is_negative() => 1,
+            Self::Server(failure) if failure.is_caused_by_system() => 3,
+            Self::Control(failure) if failure.is_caused_by_system() => 3,
             _ => 2,
         }
     }

@@ -103,7 +103,7 @@ pub(crate) fn write_output<E: From<FileError>>(
     mode: u32,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
-    if is_standard(path) {
+    if is_standard_stream(path) {
         let mut out = BufWriter::new(io::stdout().lock());
         write(&mut out)?;
         return Ok(out.flush().map_err(FileError::output)?);
@@ -135,7 +135,7 @@ pub(crate) fn write_output<E: From<FileError>>(
 
 /// Writes a new file with the permissions `mode`, completely or not at all. Fails if the file
 /// exists.
-pub(crate) fn write_new<E: From<FileError>>(
+pub(crate) fn write_new_file<E: From<FileError>>(
     path: &Path,
     mode: u32,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
@@ -144,7 +144,7 @@ pub(crate) fn write_new<E: From<FileError>>(
         io::ErrorKind::AlreadyExists => FileError::FileExists { path: path.to_path_buf() },
         _ => FileError::Write { path: path.to_path_buf(), source },
     };
-    check_new(path)?;
+    check_new_output(path)?;
     let atomic =
         atomic_file::create(parent_directory(path), mode).map_err(|error| failed(without_path(&error)))?;
     let mut file = atomic.as_file();
@@ -155,7 +155,7 @@ pub(crate) fn write_new<E: From<FileError>>(
 }
 
 /// Checks, before any work is done, that an output does not exist and that its directory exists.
-pub(crate) fn check_new(path: &Path) -> Result<(), FileError> {
+pub(crate) fn check_new_output(path: &Path) -> Result<(), FileError> {
     check_folder(path)?;
     if fs::symlink_metadata(path).is_ok() {
         return Err(FileError::FileExists { path: path.to_path_buf() });
@@ -188,23 +188,27 @@ fn without_path(error: &io::Error) -> io::Error {
 
 /// Checks, before any work is done, that an output can be written.
 pub(crate) fn check_writable(path: &Path) -> Result<(), FileError> {
-    if is_standard(path) || is_special(path) { Ok(()) } else { create_atomic(path, KEY_MODE).map(drop) }
+    if is_standard_stream(path) || is_special(path) {
+        Ok(())
+    } else {
+        create_atomic(path, KEY_MODE).map(drop)
+    }
 }
 
 /// Whether `path` refers to standard input or output.
-pub(crate) fn is_standard(path: &Path) -> bool {
+pub(crate) fn is_standard_stream(path: &Path) -> bool {
     path == Path::new("-")
 }
 
 /// The name of the input at `path` in messages.
 pub(crate) fn input_name(path: &Path) -> &Path {
-    if is_standard(path) { Path::new("standard input") } else { path }
+    if is_standard_stream(path) { Path::new("standard input") } else { path }
 }
 
 /// The default output path: the path of the input with the suffix `suffix`, or standard output if
 /// the input is standard input.
 pub(crate) fn default_output(input: &Path, suffix: &str) -> PathBuf {
-    if is_standard(input) {
+    if is_standard_stream(input) {
         return input.to_path_buf();
     }
     let mut name = input.as_os_str().to_owned();
@@ -215,7 +219,7 @@ pub(crate) fn default_output(input: &Path, suffix: &str) -> PathBuf {
 /// Reads the complete input at `path`; `-` is standard input.
 pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, FileError> {
     let mut octets = Vec::new();
-    let read = if is_standard(path) {
+    let read = if is_standard_stream(path) {
         io::stdin().lock().read_to_end(&mut octets).map(|_| octets)
     } else {
         fs::read(path)
@@ -225,7 +229,7 @@ pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, FileError> {
 
 /// Fails if more than one input is standard input, because it can be read only once.
 pub(crate) fn check_inputs<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), FileError> {
-    match paths.into_iter().filter(|path| is_standard(path)).count() {
+    match paths.into_iter().filter(|path| is_standard_stream(path)).count() {
         0 | 1 => Ok(()),
         _ => Err(FileError::InputTwice),
     }
@@ -243,7 +247,7 @@ pub(crate) fn check_output(path: &Path, source: &Path) -> Result<(), FileError> 
 /// Whether both paths refer to the same file, also through links or different spellings.
 pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
     match (fs::metadata(a), fs::metadata(b)) {
-        _ if is_standard(a) || is_standard(b) => false,
+        _ if is_standard_stream(a) || is_standard_stream(b) => false,
         (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
         _ => false,
     }
@@ -254,17 +258,19 @@ pub(crate) fn is_same_path(a: &Path, b: &Path) -> bool {
     let resolved = |path: &Path| {
         (fs::canonicalize(parent_directory(path)).ok(), path.file_name().map(ToOwned::to_owned))
     };
-    a == b || is_same_file(a, b) || !is_standard(a) && !is_standard(b) && resolved(a) == resolved(b)
+    a == b
+        || is_same_file(a, b)
+        || !is_standard_stream(a) && !is_standard_stream(b) && resolved(a) == resolved(b)
 }
 
 /// Whether no file exists at `path`.
 pub(crate) fn is_missing(path: &Path) -> bool {
-    !is_standard(path)
+    !is_standard_stream(path)
         && fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Fails if two outputs have the same path, because one would overwrite the other.
-pub(crate) fn check_two_outputs(a: &Path, b: &Path) -> Result<(), FileError> {
+pub(crate) fn check_distinct_outputs(a: &Path, b: &Path) -> Result<(), FileError> {
     if is_same_path(a, b) {
         return Err(FileError::OneOutput { path: a.to_path_buf() });
     }
@@ -413,7 +419,7 @@ fn into_text(mut octets: Zeroizing<Vec<u8>>) -> io::Result<Zeroizing<String>> {
 pub(crate) fn write_failure(path: &Path) -> impl FnOnce(io::Error) -> FileError {
     let path = path.to_path_buf();
     move |source| {
-        if is_standard(&path) { FileError::output(source) } else { FileError::Write { path, source } }
+        if is_standard_stream(&path) { FileError::output(source) } else { FileError::Write { path, source } }
     }
 }
 
@@ -430,7 +436,7 @@ pub(crate) fn print_summary(line: &str) -> Result<(), FileError> {
 }
 
 /// Prints a line to standard error. Ignores a write error, because it must not change the outcome.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_to_stderr(line: &str) {
     if logging::print_queued(Stream::Error, line).is_none() {
         let _ = writeln!(io::stderr(), "{line}");
     }

@@ -53,7 +53,7 @@ fn report(failure: &CommandError) -> u8 {
     match status {
         0 => {}
         _ if logging::is_json() => tracing::error!(name: "command-failed", "nonesuch: error: {failure}"),
-        _ => files::say(&format!("nonesuch: error: {failure}")),
+        _ => files::print_to_stderr(&format!("nonesuch: error: {failure}")),
     }
     status
 }

@@ -56,15 +56,15 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reloads {
     /// Number of successful reloads.
-    pub(crate) done: u64,
+    pub(crate) succeeded: u64,
     /// Number of reloads with a rejected configuration.
-    pub(crate) refused: u64,
+    pub(crate) rejected: u64,
     /// Whether the last reload was rejected.
-    pub(crate) is_refused: bool,
+    pub(crate) is_last_rejected: bool,
     /// Time when a configuration was read last.
-    pub(crate) last: u64,
+    pub(crate) last_read_at: u64,
     /// Time when the configuration in use was read.
-    pub(crate) in_force_since: u64,
+    pub(crate) in_use_since: u64,
 }
 
 /// One zone.
@@ -83,7 +83,7 @@ pub(crate) struct ZoneRow {
     /// Number of records.
     pub(crate) records: Option<u64>,
     /// Whether its newest version was rejected, or it is a broken catalog.
-    pub(crate) is_refused: bool,
+    pub(crate) is_rejected: bool,
     /// Queries for names in the zone, if they are counted.
     pub(crate) queries: Option<u64>,
     /// Times of refreshes, for a secondary zone.

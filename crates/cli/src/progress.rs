@@ -20,7 +20,7 @@ pub(crate) fn bar(total: u64, what: &str) -> ProgressBar {
 }
 
 /// Shows the step of an experiment.
-pub(crate) fn show(bar: &ProgressBar, step: Step<'_>) {
+pub(crate) fn show_step(bar: &ProgressBar, step: Step<'_>) {
     bar.set_length(step.steps);
     bar.set_position(step.index);
     bar.set_message(step.what.to_owned());
@@ -55,7 +55,7 @@ fn set_template(bar: &ProgressBar, template: &str) {
 
 /// A count of completed items of one kind.
 #[derive(Clone, Copy)]
-pub(crate) struct Count {
+pub(crate) struct ProgressCount {
     pub(crate) done: u64,
     /// The plural name of the kind.
     pub(crate) name: &'static str,
@@ -63,14 +63,14 @@ pub(crate) struct Count {
 
 /// A line with the elapsed time. From the first step on, it is a progress bar with the rates per
 /// second of several counts. The remaining time is estimated from the steps.
-pub(crate) struct Rates {
+pub(crate) struct RateBar {
     bar: ProgressBar,
     what: &'static str,
     /// Time and counts of the first step. Work before it is not included in the rates.
     first: OnceLock<(Instant, Vec<u64>)>,
 }
 
-impl Rates {
+impl RateBar {
     /// A line with the name `what`. Each step sets the length of the bar.
     pub(crate) fn new(what: &'static str) -> Self {
         Self { bar: spinner(what), what, first: OnceLock::new() }
@@ -82,15 +82,15 @@ impl Rates {
     }
 
     /// Shows that `done` of `total` steps are completed, and the rates of `counts`.
-    pub(crate) fn show(&self, done: u64, total: u64, counts: &[Count]) {
-        let (begun, before) = self.first.get_or_init(|| {
+    pub(crate) fn show(&self, done: u64, total: u64, counts: &[ProgressCount]) {
+        let (started_at, before) = self.first.get_or_init(|| {
             set_template(&self.bar, "{msg} {wide_bar} {percent} %, {eta} left");
             self.bar.reset_eta();
             (Instant::now(), counts.iter().map(|count| count.done).collect())
         });
         self.bar.set_length(total);
         self.bar.set_position(done);
-        let seconds = begun.elapsed().as_secs_f64();
+        let seconds = started_at.elapsed().as_secs_f64();
         if seconds > MIN_RATE_SECONDS {
             self.bar.set_message(format!("{}: {}", self.what, rates(counts, before, seconds)));
         }
@@ -103,7 +103,7 @@ impl Rates {
 }
 
 /// The rates of `counts` as text: the increase since `before`, per second, during `seconds`.
-fn rates(counts: &[Count], before: &[u64], seconds: f64) -> String {
+fn rates(counts: &[ProgressCount], before: &[u64], seconds: f64) -> String {
     let each = counts.iter().zip(before).map(|(count, before)| {
         format!("{} {}/s", rate(count.done.saturating_sub(*before), seconds), count.name)
     });
@@ -121,8 +121,11 @@ mod tests {
 
     #[test]
     fn rates_leave_out_what_was_done_before_the_first_step() {
-        let counts = [Count { done: 1_500, name: "signatures" }, Count { done: 2_000_100, name: "records" }];
+        let counts = [
+            ProgressCount { done: 1_500, name: "signatures" },
+            ProgressCount { done: 2_000_100, name: "records" },
+        ];
         assert_eq!(rates(&counts, &[500, 100], 2.0), "500 signatures/s, 1,000,000 records/s");
-        assert_eq!(rates(&[Count { done: 7, name: "names" }], &[7], 1.0), "0 names/s");
+        assert_eq!(rates(&[ProgressCount { done: 7, name: "names" }], &[7], 1.0), "0 names/s");
     }
 }

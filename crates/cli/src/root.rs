@@ -33,10 +33,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_does_not_serve_the_network_unasked() {
-        let (outer, inner) = ("192.0.2.1:53".parse().unwrap(), "127.0.0.1:53".parse().unwrap());
-        assert!(check_root(None, [inner]).is_ok());
-        assert!(check_root(Some("nonesuch"), [outer]).is_ok());
-        assert_eq!(check_root(None, [inner, outer]).is_err(), Uid::effective().is_root());
+    fn root_serves_the_network_only_if_the_configuration_permits_it() {
+        let (public, loopback) = ("192.0.2.1:53".parse().unwrap(), "127.0.0.1:53".parse().unwrap());
+        assert!(check_root(None, [loopback]).is_ok());
+        assert!(check_root(Some("nonesuch"), [public]).is_ok());
+        assert_eq!(check_root(None, [loopback, public]).is_err(), Uid::effective().is_root());
     }
 }

@@ -1,8 +1,8 @@
 //! Functions for zones that several commands share: reading with warnings, verification, time,
 //! trust anchors.
 
-use crate::files::{FileError, input_name, is_standard, read_input, say};
-use crate::progress::{self, Count, Rates};
+use crate::files::{FileError, input_name, is_standard_stream, print_to_stderr, read_input};
+use crate::progress::{self, ProgressCount, RateBar};
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::inspect::{DenialInfo, KeyInfo, VrfKeyInfo};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The message about a zone in which only the key set is signed.
-pub(crate) const ONLY_KEY_SET: &str = "only the key set is signed, as by `nonesuch zone sign --only-keys`: \
+pub(crate) const ONLY_KEY_SET_MESSAGE: &str = "only the key set is signed, as by `nonesuch zone sign --only-keys`: \
     serve it with `nonesuch serve FILE --denial MECHANISM --keys DIR`, or sign the whole zone";
 
 /// Why a zone is not read, or why the result is not written.
@@ -100,7 +100,7 @@ pub(crate) fn read_previous(path: &Path, origin: Option<&Name>) -> Result<Conten
 }
 
 /// Default maximum number of listed faults, warnings and findings of one kind.
-pub(crate) const LISTED_OF_KIND: usize = 20;
+pub(crate) const MAX_LISTED_PER_KIND: usize = 20;
 
 /// The first `limit` entries of each kind, in their order.
 pub(crate) fn first_of_each_kind<T, K: Eq + Hash>(
@@ -120,12 +120,12 @@ pub(crate) fn first_of_each_kind<T, K: Eq + Hash>(
 /// Logs warnings about the zone from `path`: the first 20 of each kind.
 pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     let name = input_name(path).display();
-    let listed = first_of_each_kind(warnings, LISTED_OF_KIND, discriminant);
+    let listed = first_of_each_kind(warnings, MAX_LISTED_PER_KIND, discriminant);
     for warning in &listed {
         tracing::warn!(name: "zone-warning", "{name}: {warning}");
     }
     if listed.len() < warnings.len() {
-        tracing::warn!(name: "zone-warnings-omitted", "{name}: listed the first {LISTED_OF_KIND} of each kind of {} warnings", warnings.len());
+        tracing::warn!(name: "zone-warnings-omitted", "{name}: listed the first {MAX_LISTED_PER_KIND} of each kind of {} warnings", warnings.len());
     }
 }
 
@@ -133,8 +133,8 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
 pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, ReadZoneError> {
     let name = input_name(path).display();
     let line = progress::spinner(&format!("reading {name}"));
-    let begun = Instant::now();
-    let loaded = if is_standard(path) {
+    let started_at = Instant::now();
+    let loaded = if is_standard_stream(path) {
         load_octets(io::stdin().lock(), input_name(path), origin)
     } else {
         load(path, origin)
@@ -142,9 +142,9 @@ pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone
     line.finish_and_clear();
     let loaded = loaded?;
     if !line.is_hidden() {
-        let (records, seconds) = (loaded.contents.record_count(), begun.elapsed().as_secs_f64());
+        let (records, seconds) = (loaded.contents.record_count(), started_at.elapsed().as_secs_f64());
         let rate = progress::rate(records, seconds);
-        say(&format!("{name}: {records} records read in {seconds:.2} s, {rate} records/s"));
+        print_to_stderr(&format!("{name}: {records} records read in {seconds:.2} s, {rate} records/s"));
     }
     Ok(loaded)
 }
@@ -155,10 +155,10 @@ pub(crate) fn verify_with_progress(
     options: &VerifyOptions,
     evidence: &Nsec5Evidence<'_>,
 ) -> Report {
-    let bar = Rates::new("verifying");
+    let bar = RateBar::new("verifying");
     let show = |at: VerifyProgress| {
-        let signatures = Count { done: at.signatures, name: "signatures" };
-        bar.show(at.names, at.total_names, &[signatures, Count { done: at.names, name: "names" }]);
+        let signatures = ProgressCount { done: at.signatures, name: "signatures" };
+        bar.show(at.names, at.total_names, &[signatures, ProgressCount { done: at.names, name: "names" }]);
     };
     let progress = bar.is_visible().then_some(&show as ProgressFn<'_>);
     let report = verify_with_inputs(
@@ -197,7 +197,7 @@ pub(crate) fn denial_json(denial: &DenialInfo) -> serde_json::Value {
 }
 
 /// The given time or the current time, in seconds since 1970 modulo 2^32.
-pub(crate) fn now_or(time: Option<u32>) -> u32 {
+pub(crate) fn time_or_now(time: Option<u32>) -> u32 {
     time.unwrap_or_else(|| {
         // If the clock is before 1970, the time is 0. Every signature is then invalid, which is
         // reported later.

@@ -1,7 +1,7 @@
 //! Value types of arguments that several commands use.
 
 use crate::config::duration_text;
-use crate::zones::now_or;
+use crate::zones::time_or_now;
 use nonesuch_proto::text::parse_ttl;
 use nonesuch_proto::timestamp;
 use std::net::SocketAddr;
@@ -98,7 +98,7 @@ fn parse_signed(text: &str) -> Option<i64> {
 
 /// Reads a time; a relative one counts from the present.
 pub(super) fn parse_time(text: &str) -> Result<u32, ArgumentError> {
-    let now = now_or(None);
+    let now = time_or_now(None);
     text.parse().map(|time: TimeArgument| time.resolve(now, now))
 }
 

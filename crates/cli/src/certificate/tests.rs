@@ -23,7 +23,7 @@ fn check_message(case: &str, found: &str) {
 fn certificates_are_warned_of_before_and_after_their_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.pem");
-    let at = |now: &str| warn_of_expiry(&path, now.parse().unwrap());
+    let at = |now: &str| expiry_warning(&path, now.parse().unwrap());
     assert_eq!(at("2026-01-01T00:00:00Z"), None, "there is none");
     // With a two-digit year and with a four-digit year.
     for (year, month) in [(2026, 3), (2055, 3)] {

@@ -41,9 +41,9 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failur
         server: &|zone| serving(Command::new(&program), zone, 1),
         seconds_per_load: arguments.seconds,
         work_dir: work_dir.path(),
-        now: zones::now_or(arguments.now),
+        now: zones::time_or_now(arguments.now),
         command: std::env::args().collect::<Vec<_>>().join(" "),
-        progress: &|step| progress::show(&bar, step),
+        progress: &|step| progress::show_step(&bar, step),
     })?;
     bar.finish_and_clear();
     write_reports(arguments, &comparison)?;

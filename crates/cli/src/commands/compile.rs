@@ -2,12 +2,12 @@
 
 use crate::arguments::{CompileArguments, CompileVerify};
 use crate::files::{
-    FileError, check_output, default_output, input_name, is_standard, print_line, print_summary,
+    FileError, check_output, default_output, input_name, is_standard_stream, print_line, print_summary,
     write_failure, write_output,
 };
 use crate::nsec5::{self, EvidenceError};
 use crate::outcome::CommandOutcome;
-use crate::zones::{self, LISTED_OF_KIND, ONLY_KEY_SET, ReadZoneError, first_of_each_kind};
+use crate::zones::{self, MAX_LISTED_PER_KIND, ONLY_KEY_SET_MESSAGE, ReadZoneError, first_of_each_kind};
 use nonesuch_authoritative::service::{MAX_FINDINGS, MAX_FINDINGS_PER_KIND};
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::inspect::has_only_signed_key_set;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failur
         octets = out.octets;
         Ok::<_, FileError>(())
     })?;
-    if !is_standard(&output) {
+    if !is_standard_stream(&output) {
         let report = report(arguments, &contents, verification, &output, octets);
         if arguments.json { print_line(&report) } else { print_summary(&report) }?;
     }
@@ -81,7 +81,7 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
         CompileVerify::Full => Mode::Full,
         CompileVerify::Structural => Mode::Structural,
     };
-    let at = zones::now_or(arguments.now);
+    let at = zones::time_or_now(arguments.now);
     let options = VerifyOptions { now: Some(at), mode, ..VerifyOptions::default() };
     let evidence = nsec5::load_evidence(&arguments.file, arguments.nsec5_keys.as_deref(), &contents)?;
     let inputs = VerifyInputs { evidence: evidence.view(), ..VerifyInputs::default() };
@@ -115,7 +115,7 @@ fn recorded_verification(report: &Report, mode: Mode, at: u32) -> Verification {
 }
 
 fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Report) -> Result<(), FileError> {
-    let faults = first_of_each_kind(&report.faults, LISTED_OF_KIND, |fault| discriminant(&fault.reason));
+    let faults = first_of_each_kind(&report.faults, MAX_LISTED_PER_KIND, |fault| discriminant(&fault.reason));
     if arguments.json {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         let count = report.faults.len();
@@ -127,11 +127,11 @@ fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Repo
         print_line(&format!("fault: {fault}"))?;
     }
     if has_only_signed_key_set(contents) {
-        print_line(&format!("note: {ONLY_KEY_SET}"))?;
+        print_line(&format!("note: {ONLY_KEY_SET_MESSAGE}"))?;
     }
     if left_out > 0 {
         print_line(&format!(
-            "note: listed the first {LISTED_OF_KIND} faults of each kind, {left_out} left out: `nonesuch \
+            "note: listed the first {MAX_LISTED_PER_KIND} faults of each kind, {left_out} left out: `nonesuch \
                 zone verify --all` lists all"
         ))?;
     }

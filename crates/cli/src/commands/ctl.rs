@@ -12,7 +12,7 @@ use crate::control_protocol::{
     Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ServerStatus,
     TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, read,
 };
-use crate::files::{FileError, count_text, print_line, print_summary, say};
+use crate::files::{FileError, count_text, print_line, print_summary, print_to_stderr};
 use crate::outcome::CommandOutcome;
 use nonesuch_authoritative::service::ReloadReport;
 use nonesuch_proto::Name;
@@ -95,7 +95,7 @@ fn read_all(zones: &[Value]) -> Option<Vec<ZoneReport>> {
 
 /// The outcome is negative if a reload rejected zones, or if an added zone cannot be loaded.
 fn outcome_of(command: &ControlCommand, done: &Value) -> CommandOutcome {
-    let is_no = match command {
+    let is_negative = match command {
         ControlCommand::Reload { zone: None } => {
             read(done).is_some_and(|reloaded: ReloadResult| !reloaded.report.refused.is_empty())
         }
@@ -104,14 +104,14 @@ fn outcome_of(command: &ControlCommand, done: &Value) -> CommandOutcome {
         }
         _ => false,
     };
-    if is_no { CommandOutcome::Negative } else { CommandOutcome::Done }
+    if is_negative { CommandOutcome::Negative } else { CommandOutcome::Done }
 }
 
 fn fail(arguments: &ControlArguments, error: &str) -> Result<CommandOutcome, Failure> {
     if arguments.json {
         print_line(&json!({ "error": error }).to_string())?;
     } else {
-        say(&format!("nonesuch: error: {error}"));
+        print_to_stderr(&format!("nonesuch: error: {error}"));
     }
     Ok(CommandOutcome::Negative)
 }

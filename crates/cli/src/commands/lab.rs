@@ -47,11 +47,11 @@ fn run_one(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
         &definition,
         &RunOptions {
             seed: arguments.seed,
-            now: zones::now_or(arguments.now),
+            now: zones::time_or_now(arguments.now),
             command: std::env::args().collect::<Vec<_>>().join(" "),
             levels_chosen: arguments.set.iter().any(|(key, _)| key == "levels"),
             program: &program,
-            progress: &|step| progress::show(&bar, step),
+            progress: &|step| progress::show_step(&bar, step),
         },
     )?;
     bar.finish_and_clear();

@@ -2,7 +2,7 @@
 //! canonical order.
 
 use crate::arguments::PrintArguments;
-use crate::files::{check_new, is_standard, write_failure, write_new, write_output};
+use crate::files::{check_new_output, is_standard_stream, write_failure, write_new_file, write_output};
 use crate::outcome::CommandOutcome;
 use crate::zones::{self, ReadZoneError, ZoneError};
 use nonesuch_zone::open_compiled;
@@ -12,10 +12,10 @@ use std::path::Path;
 
 pub(crate) fn run(arguments: &PrintArguments) -> Result<CommandOutcome, ZoneError> {
     let standard = Path::new("-");
-    match arguments.output.as_deref().filter(|output| !is_standard(output)) {
+    match arguments.output.as_deref().filter(|output| !is_standard_stream(output)) {
         Some(output) => {
-            check_new(output)?;
-            write_new(output, 0o644, |out| print(arguments, output, out))?;
+            check_new_output(output)?;
+            write_new_file(output, 0o644, |out| print(arguments, output, out))?;
         }
         None => write_output(standard, 0o644, |out| print(arguments, standard, out))?,
     }
@@ -25,8 +25,11 @@ pub(crate) fn run(arguments: &PrintArguments) -> Result<CommandOutcome, ZoneErro
 fn print(arguments: &PrintArguments, output: &Path, mut out: &mut dyn Write) -> Result<(), ZoneError> {
     let (file, origin) = (arguments.file.as_path(), arguments.origin.as_ref());
     // A compiled zone is read in chunks, so that it need not fit into memory.
-    let stored =
-        if is_standard(file) { None } else { open_compiled(file, origin).map_err(ReadZoneError::from)? };
+    let stored = if is_standard_stream(file) {
+        None
+    } else {
+        open_compiled(file, origin).map_err(ReadZoneError::from)?
+    };
     let written = match &stored {
         Some(zone) => write_stored(zone, &mut out),
         None => write_zone(&zones::read_zone(file, origin)?, &mut out),

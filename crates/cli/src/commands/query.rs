@@ -12,7 +12,7 @@ mod transfer;
 mod tsig;
 
 use crate::arguments::QueryArguments;
-use crate::files::{print_line, say};
+use crate::files::{print_line, print_to_stderr};
 use crate::outcome::CommandOutcome;
 pub(crate) use error::QueryError;
 
@@ -46,7 +46,10 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
     }
     if arguments.short {
         // Standard output contains only the data, for programs.
-        response.complaints().iter().for_each(|complaint| say(&format!("nonesuch: error: {complaint}")));
+        response
+            .complaints()
+            .iter()
+            .for_each(|complaint| print_to_stderr(&format!("nonesuch: error: {complaint}")));
     }
     Ok(response.outcome())
 }

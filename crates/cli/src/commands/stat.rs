@@ -20,7 +20,7 @@ const MAX_BAR: u64 = 40;
 
 pub(crate) fn run(arguments: &StatArguments) -> Result<CommandOutcome, ZoneError> {
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
-    let now = zones::now_or(arguments.now);
+    let now = zones::time_or_now(arguments.now);
     let statistics = Statistics::count(&contents, now);
     let text_octets = text_octets(&contents);
     let text = if arguments.json {

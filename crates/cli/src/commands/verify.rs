@@ -6,7 +6,8 @@ use crate::logging;
 use crate::nsec5::{self, EvidenceError};
 use crate::outcome::CommandOutcome;
 use crate::zones::{
-    self, AnchorError, LISTED_OF_KIND, ONLY_KEY_SET, ReadZoneError, first_of_each_kind, verify_with_progress,
+    self, AnchorError, MAX_LISTED_PER_KIND, ONLY_KEY_SET_MESSAGE, ReadZoneError, first_of_each_kind,
+    verify_with_progress,
 };
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::inspect::has_only_signed_key_set;
@@ -40,11 +41,11 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure
         Some(path) => zones::read_anchors(path, contents.apex())?,
         None => Vec::new(),
     };
-    let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors, mode: Mode::Full };
+    let options = VerifyOptions { now: Some(zones::time_or_now(arguments.now)), anchors, mode: Mode::Full };
     let evidence = nsec5::load_evidence(&arguments.file, arguments.nsec5_keys.as_deref(), &contents)?;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let report = verify_with_progress(&contents, &options, &evidence.view());
-    let limit = if arguments.all { usize::MAX } else { LISTED_OF_KIND };
+    let limit = if arguments.all { usize::MAX } else { MAX_LISTED_PER_KIND };
     let findings = semantics::check(&contents, limit);
     let outcome = Verdict {
         contents: &contents,
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure
         report: &report,
         findings: &findings,
         is_strict: arguments.strict,
-        seconds: begun.elapsed().as_secs_f64(),
+        seconds: started_at.elapsed().as_secs_f64(),
     };
     let mut out = BufWriter::new(std::io::stdout().lock());
     let written =
@@ -101,12 +102,12 @@ impl Verdict<'_> {
             writeln!(out, "fault: {fault}")?;
         }
         if !report.has_no_faults() && has_only_signed_key_set(contents) {
-            writeln!(out, "note: {ONLY_KEY_SET}")?;
+            writeln!(out, "note: {ONLY_KEY_SET_MESSAGE}")?;
         }
         if self.left_out() > 0 {
             writeln!(
                 out,
-                "note: listed the first {LISTED_OF_KIND} entries of each kind, {} left out: --all lists \
+                "note: listed the first {MAX_LISTED_PER_KIND} entries of each kind, {} left out: --all lists \
                     all",
                 self.left_out()
             )?;

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 /// configuration, too.
 const NEW_FILE_MODE: u32 = 0o640;
 /// Maximum size of the file, in bytes; enough for several hundred thousand zones.
-const MAX_BYTES: usize = 32 << 20;
+const MAX_FILE_BYTES: usize = 32 << 20;
 /// First lines of the file.
 const HEADER: &str = "# Written by `nonesuch ctl zone add` and `nonesuch ctl zone remove`. The server \
     replaces the whole file; comments are lost.\n\n";
@@ -31,55 +31,55 @@ const HEADER: &str = "# Written by `nonesuch ctl zone add` and `nonesuch ctl zon
 /// Why a zone is not added or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum AddedError {
+pub(crate) enum AddedZonesError {
     #[error("no file for zones that are added while the server runs: set added-zones-file = \"PATH\" in \
         {} and reload", main.display())]
     NoFile { main: PathBuf },
     #[error("zone {apex} is already configured at {location}: `nonesuch ctl zone remove {apex}` removes it")]
-    Added { apex: Name, location: ConfigLocation },
+    AlreadyAdded { apex: Name, location: ConfigLocation },
     #[error("zone {apex} is configured at {location}: change it there, then run `nonesuch ctl reload`")]
-    Elsewhere { apex: Name, location: ConfigLocation },
+    DeclaredElsewhere { apex: Name, location: ConfigLocation },
     #[error("zone {apex} is not in the configuration: `nonesuch ctl zone status` lists the configured zones")]
     Unknown { apex: Name },
     #[error("zone {apex}: catalogs and zones with catalog-zone cannot be added: configure them in {}", main.display())]
-    OfCatalog { apex: Name, main: PathBuf },
-    #[error("{} would have {found} bytes, more than the maximum of {MAX_BYTES}: configure zones in \
+    CatalogZone { apex: Name, main: PathBuf },
+    #[error("{} would have {found} bytes, more than the maximum of {MAX_FILE_BYTES}: configure zones in \
         included files of your own", path.display())]
     TooLong { path: PathBuf, found: usize },
     #[error("{}: cannot be read: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: {}", path.display(), link_words(source))]
+    #[error("{}: {}", path.display(), link_error_text(source))]
     Link { path: PathBuf, source: io::Error },
     #[error("{}: invalid TOML: {message}", path.display())]
-    Form { path: PathBuf, message: String },
+    Syntax { path: PathBuf, message: String },
     /// The problems that the configuration reader reports.
     #[error("{0}")]
-    Refused(Problems),
+    ConfigurationRejected(Problems),
     #[error(transparent)]
     Write(#[from] FileError),
 }
 
 /// Why the file is not written through a symbolic link.
-pub(crate) fn link_words(error: &io::Error) -> String {
+pub(crate) fn link_error_text(error: &io::Error) -> String {
     format!("a symbolic link whose target cannot be found: {error}: create the target, or remove the link")
 }
 
 /// A change of the file that the configuration reader accepts and that is not written yet.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct AddedZonesChange {
     target: PathBuf,
     text: String,
     /// The configuration with the change.
     pub(crate) read: LoadedConfiguration,
 }
 
-impl Change {
+impl AddedZonesChange {
     /// Replaces the file. If the process ends at any time, the file has either the old text or the
     /// new text.
     ///
     /// # Errors
     /// A write error. The file then has the old text.
-    pub(crate) fn write(&self) -> Result<(), AddedError> {
+    pub(crate) fn write(&self) -> Result<(), AddedZonesError> {
         // The mode is preserved, because an operator may have restricted the access.
         let mode =
             fs::metadata(&self.target).map_or(NEW_FILE_MODE, |found| found.permissions().mode() & 0o777);
@@ -93,7 +93,7 @@ impl Change {
 
     /// The result of writing `text`. If an error occurs after the rename, the file contains the
     /// change, and the result is `Ok`: otherwise the server would not match its configuration.
-    fn confirm_written(&self, text: &str, written: Result<(), FileError>) -> Result<(), AddedError> {
+    fn confirm_written(&self, text: &str, written: Result<(), FileError>) -> Result<(), AddedZonesError> {
         let Err(failure) = written else { return Ok(()) };
         if !fs::read(&self.target).is_ok_and(|found| found == text.as_bytes()) {
             return Err(failure.into());
@@ -119,43 +119,50 @@ struct AddedZonesFile {
 
 impl AddedZonesFile {
     /// Reads the configuration at `main`, which must have no fault, and its file of added zones.
-    fn open(main: &Path) -> Result<(Self, LoadedConfiguration), AddedError> {
-        let read = load(main).map_err(AddedError::Refused)?;
+    fn open(main: &Path) -> Result<(Self, LoadedConfiguration), AddedZonesError> {
+        let read = load(main).map_err(AddedZonesError::ConfigurationRejected)?;
         let path = read.configuration.server.added_zones_file.clone();
-        let path = path.ok_or_else(|| AddedError::NoFile { main: main.to_path_buf() })?;
-        let target = resolve_link(&path).map_err(|source| AddedError::Link { path: path.clone(), source })?;
-        let text = match read_regular(&path, MAX_BYTES as u64) {
+        let path = path.ok_or_else(|| AddedZonesError::NoFile { main: main.to_path_buf() })?;
+        let target =
+            resolve_link(&path).map_err(|source| AddedZonesError::Link { path: path.clone(), source })?;
+        let text = match read_regular(&path, MAX_FILE_BYTES as u64) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Zeroizing::default(),
-            found => found.map_err(|source| AddedError::Read { path: path.clone(), source })?,
+            found => found.map_err(|source| AddedZonesError::Read { path: path.clone(), source })?,
         };
         let table = text.parse::<Table>();
-        let table = table
-            .map_err(|error| AddedError::Form { path: path.clone(), message: error.message().to_owned() })?;
+        let table = table.map_err(|error| AddedZonesError::Syntax {
+            path: path.clone(),
+            message: error.message().to_owned(),
+        })?;
         Ok((Self { main: main.to_path_buf(), path, target, table }, read))
     }
 
     /// The error for the zone `apex`, which is already declared at `location`.
-    fn declared_error(&self, apex: &Name, location: &ConfigLocation) -> AddedError {
+    fn declared_error(&self, apex: &Name, location: &ConfigLocation) -> AddedZonesError {
         let (apex, is_ours, location) = (apex.clone(), *location.path == *self.path, location.clone());
-        if is_ours { AddedError::Added { apex, location } } else { AddedError::Elsewhere { apex, location } }
+        if is_ours {
+            AddedZonesError::AlreadyAdded { apex, location }
+        } else {
+            AddedZonesError::DeclaredElsewhere { apex, location }
+        }
     }
 
     /// The table `zone`.
-    fn zone_table(&mut self) -> Result<&mut Table, AddedError> {
+    fn zone_table(&mut self) -> Result<&mut Table, AddedZonesError> {
         let path = self.path.clone();
         let zones = self.table.entry("zone").or_insert_with(|| Value::Table(Table::new()));
         zones
             .as_table_mut()
-            .ok_or_else(|| AddedError::Form { path, message: "zone is not a table".to_owned() })
+            .ok_or_else(|| AddedZonesError::Syntax { path, message: "zone is not a table".to_owned() })
     }
 
     /// The change, if the complete configuration has no fault with it. Faults of the zone `apex`
     /// are reported without a location, because the text is not in a file yet.
-    fn into_change(self, apex: &Name) -> Result<Change, AddedError> {
+    fn into_change(self, apex: &Name) -> Result<AddedZonesChange, AddedZonesError> {
         let text = self.table.to_string();
         let found = HEADER.len() + text.len();
-        if found > MAX_BYTES {
-            return Err(AddedError::TooLong { path: self.path, found });
+        if found > MAX_FILE_BYTES {
+            return Err(AddedZonesError::TooLong { path: self.path, found });
         }
         let read = load_with(&self.main, Some(text.clone()));
         let read = read.map_err(|Problems(problems)| {
@@ -166,9 +173,9 @@ impl AddedZonesFile {
                 new.key.clone_from(&location.key);
                 Problem { location: if is_new { new } else { location }, message }
             };
-            AddedError::Refused(Problems(problems.into_iter().map(relocate).collect()))
+            AddedZonesError::ConfigurationRejected(Problems(problems.into_iter().map(relocate).collect()))
         })?;
-        Ok(Change { target: self.target, text, read })
+        Ok(AddedZonesChange { target: self.target, text, read })
     }
 }
 
@@ -178,7 +185,7 @@ impl AddedZonesFile {
 /// # Errors
 /// The configuration has no file of added zones or the file cannot be read; the zone already exists
 /// or belongs to a catalog; or the configuration reader reports problems.
-pub(crate) fn add(main: &Path, apex: &Name, settings: Table) -> Result<Change, AddedError> {
+pub(crate) fn add(main: &Path, apex: &Name, settings: Table) -> Result<AddedZonesChange, AddedZonesError> {
     let (mut file, read) = AddedZonesFile::open(main)?;
     if let Some(location) = read.sources.zones.get(apex) {
         return Err(file.declared_error(apex, location));
@@ -186,7 +193,7 @@ pub(crate) fn add(main: &Path, apex: &Name, settings: Table) -> Result<Change, A
     file.zone_table()?.insert(apex.to_string(), Value::Table(settings));
     let change = file.into_change(apex)?;
     if is_of_catalog(&change.read.configuration, apex) {
-        return Err(AddedError::OfCatalog { apex: apex.clone(), main: main.to_path_buf() });
+        return Err(AddedZonesError::CatalogZone { apex: apex.clone(), main: main.to_path_buf() });
     }
     Ok(change)
 }
@@ -198,15 +205,15 @@ pub(crate) fn add(main: &Path, apex: &Name, settings: Table) -> Result<Change, A
 /// The configuration has no file of added zones or the file cannot be read; the zone does not
 /// exist, is declared in another file or belongs to a catalog; or the configuration reader reports
 /// problems.
-pub(crate) fn remove(main: &Path, apex: &Name) -> Result<Change, AddedError> {
+pub(crate) fn remove(main: &Path, apex: &Name) -> Result<AddedZonesChange, AddedZonesError> {
     let (mut file, read) = AddedZonesFile::open(main)?;
     let location = read.sources.zones.get(apex);
-    let location = location.ok_or_else(|| AddedError::Unknown { apex: apex.clone() })?;
+    let location = location.ok_or_else(|| AddedZonesError::Unknown { apex: apex.clone() })?;
     if *location.path != *file.path {
         return Err(file.declared_error(apex, location));
     }
     if is_of_catalog(&read.configuration, apex) {
-        return Err(AddedError::OfCatalog { apex: apex.clone(), main: main.to_path_buf() });
+        return Err(AddedZonesError::CatalogZone { apex: apex.clone(), main: main.to_path_buf() });
     }
     let is_named = |name: &str| name.parse::<Name>().is_ok_and(|name| name.view().to_canonical() == *apex);
     file.zone_table()?.retain(|name, _| !is_named(name));
@@ -218,9 +225,10 @@ pub(crate) fn remove(main: &Path, apex: &Name) -> Result<Change, AddedError> {
 /// copied to memory that is not wiped.
 pub(super) fn check_tables(root: &Section<'_>) {
     let others = root.table.keys().filter(|name| name.get_ref() != "zone");
-    for name in others.filter(|_| root.document.has_added_zones) {
+    for name in others.filter(|_| root.document.is_added_zones_file) {
         let message = "added-zones-file may contain only zones: move this to another included file";
-        root.findings.fault(&root.document.location(name.span().start, name.get_ref().as_ref()), message);
+        root.diagnostics
+            .report_fault(&root.document.location(name.span().start, name.get_ref().as_ref()), message);
     }
 }
 

@@ -7,8 +7,8 @@
 
 use super::problem::{ConfigLocation, Document};
 use super::section::Section;
-use super::sources::Role;
-use super::{MAX_BYTES, read_remedy, read_text, too_long};
+use super::sources::FileRole;
+use super::{MAX_CONFIGURATION_BYTES, read_remedy, read_text, too_long};
 use crate::files::open_regular;
 use std::collections::HashMap;
 use std::fs;
@@ -27,24 +27,25 @@ pub(super) struct Include {
 }
 
 /// Reads the files that the main file with the keys `root` includes, and reports their problems.
-/// The last file is the file of added zones; `candidate` is its text if that text is not written
+/// The last file is the file of added zones; `added_zones_text` is its text if that text is not written
 /// yet.
 pub(super) fn read(
     root: &Section<'_>,
     includes: &[Include],
     added: Option<Include>,
-    candidate: Option<String>,
+    added_zones_text: Option<String>,
 ) -> Vec<Document> {
     let main = fs::canonicalize(&root.document.path).ok();
-    let seen = main.into_iter().map(|main| (main, None)).collect();
-    let mut reader = Reader { root, seen, documents: Vec::new(), remaining_bytes: MAX_BYTES };
+    let included_paths = main.into_iter().map(|main| (main, None)).collect();
+    let mut reader =
+        Reader { root, included_paths, documents: Vec::new(), remaining_bytes: MAX_CONFIGURATION_BYTES };
     for include in includes {
         for file in reader.matching_files(include) {
-            reader.read_file(&file, include, Role::Included, None);
+            reader.read_file(&file, include, FileRole::Included, None);
         }
     }
     if let Some(added) = added {
-        reader.read_file(&added.path, &added, Role::AddedZones, candidate);
+        reader.read_file(&added.path, &added, FileRole::AddedZones, added_zones_text);
     }
     reader.documents
 }
@@ -53,24 +54,24 @@ pub(super) fn read(
 struct Reader<'r, 't> {
     root: &'r Section<'t>,
     /// Resolved paths with the locations that name them; `None` for the main file.
-    seen: HashMap<PathBuf, Option<ConfigLocation>>,
+    included_paths: HashMap<PathBuf, Option<ConfigLocation>>,
     documents: Vec<Document>,
     /// Maximum total size of the further files, in bytes.
     remaining_bytes: u64,
 }
 
 impl Reader<'_, '_> {
-    fn fault(&self, include: &Include, message: String) {
-        self.root.findings.fault(&include.location, message);
+    fn report_fault(&self, include: &Include, message: String) {
+        self.root.diagnostics.report_fault(&include.location, message);
     }
 
     /// The files that match `include`, in the order of their names.
     fn matching_files(&self, include: &Include) -> Vec<PathBuf> {
         let has_wildcard = |text: &str| text.contains(['*', '?']);
-        let folder = include.path.parent().unwrap_or_else(|| Path::new(""));
-        if folder.to_str().is_some_and(has_wildcard) {
+        let directory = include.path.parent().unwrap_or_else(|| Path::new(""));
+        if directory.to_str().is_some_and(has_wildcard) {
             let shown = include.path.display();
-            self.fault(
+            self.report_fault(
                 include,
                 format!("{shown}: * and ? are allowed only in the file name, not in the directory"),
             );
@@ -79,67 +80,80 @@ impl Reader<'_, '_> {
         let pattern =
             include.path.file_name().and_then(|name| name.to_str()).filter(|name| has_wildcard(name));
         let Some(pattern) = pattern else { return vec![include.path.clone()] };
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        match list_matching(folder, pattern) {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        match list_matching(directory, pattern) {
             Ok(files) => {
-                self.root.findings.note_file(include.location.clone(), folder, Role::IncludedDirectory);
+                self.root.diagnostics.record_file(
+                    include.location.clone(),
+                    directory,
+                    FileRole::IncludedDirectory,
+                );
                 files
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let message =
-                    format!("{}: the directory does not exist; nothing is included", folder.display());
-                self.root.findings.warn(&include.location, message);
+                    format!("{}: the directory does not exist; nothing is included", directory.display());
+                self.root.diagnostics.warn(&include.location, message);
                 Vec::new()
             }
             Err(error) => {
-                let (shown, remedy) = (folder.display(), read_remedy(&error));
-                self.fault(include, format!("{shown}: cannot be read: {error}{remedy}"));
+                let (shown, remedy) = (directory.display(), read_remedy(&error));
+                self.report_fault(include, format!("{shown}: cannot be read: {error}{remedy}"));
                 Vec::new()
             }
         }
     }
 
     /// Reads `file`, which `include` names, and adds it to the documents. Reports faults.
-    /// `candidate` replaces the content of the file.
-    fn read_file(&mut self, file: &Path, include: &Include, role: Role, candidate: Option<String>) {
+    /// `added_zones_text` replaces the content of the file.
+    fn read_file(
+        &mut self,
+        file: &Path,
+        include: &Include,
+        role: FileRole,
+        added_zones_text: Option<String>,
+    ) {
         let shown = file.display();
-        if self.seen.len() > MAX_FILES {
-            return self.fault(include, format!("more than {MAX_FILES} included files: join some of them"));
+        if self.included_paths.len() > MAX_FILES {
+            return self
+                .report_fault(include, format!("more than {MAX_FILES} included files: join some of them"));
         }
         // If the file does not exist, reading reports it.
         let resolved = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
-        match self.seen.get(&resolved) {
+        match self.included_paths.get(&resolved) {
             None => {}
             Some(None) => {
                 let message = "the file includes itself: name other files, or a separate directory";
-                return self.fault(include, format!("{shown}: {message}"));
+                return self.report_fault(include, format!("{shown}: {message}"));
             }
             Some(Some(earlier)) => {
-                return self
-                    .fault(include, format!("{shown}: is already included ({earlier}): leave one out"));
+                return self.report_fault(
+                    include,
+                    format!("{shown}: is already included ({earlier}): leave one out"),
+                );
             }
         }
-        self.seen.insert(resolved, Some(include.location.clone()));
-        let has_added_zones = role == Role::AddedZones;
-        self.root.findings.note_file(include.location.clone(), file, role);
-        match candidate.map_or_else(
+        self.included_paths.insert(resolved, Some(include.location.clone()));
+        let is_added_zones_file = role == FileRole::AddedZones;
+        self.root.diagnostics.record_file(include.location.clone(), file, role);
+        match added_zones_text.map_or_else(
             || read_regular(file, self.remaining_bytes),
             |text| check_size(text, self.remaining_bytes),
         ) {
             Ok(text) => {
                 self.remaining_bytes -= text.len() as u64;
                 let mut document = Document::new(self.documents.len() + 1, file, text);
-                document.has_added_zones = has_added_zones;
+                document.is_added_zones_file = is_added_zones_file;
                 self.documents.push(document);
             }
             // No zone has been added yet.
-            Err(error) if has_added_zones && error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_added_zones_file && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 let remedy = match error.kind() {
                     io::ErrorKind::NotFound => ": create the file, or remove it from include",
                     _ => read_remedy(&error),
                 };
-                self.fault(include, format!("{shown}: cannot be read: {error}{remedy}"));
+                self.report_fault(include, format!("{shown}: cannot be read: {error}{remedy}"));
             }
         }
     }
@@ -160,23 +174,23 @@ pub(super) fn read_regular(path: &Path, max: u64) -> io::Result<Zeroizing<String
     }
 }
 
-/// The files in `folder` with names that match `pattern`, in the order of their names.
-fn list_matching(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
+/// The files in `directory` with names that match `pattern`, in the order of their names.
+fn list_matching(directory: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let pattern: Vec<char> = pattern.chars().collect();
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
-        let letters: Vec<char> = name.to_string_lossy().chars().collect();
+        let characters: Vec<char> = name.to_string_lossy().chars().collect();
         // As in a shell, hidden files (for example of editors) match only a pattern that begins
         // with a dot.
-        if (letters.first() != Some(&'.') || pattern.first() == Some(&'.'))
-            && matches_pattern(&letters, &pattern)
+        if (characters.first() != Some(&'.') || pattern.first() == Some(&'.'))
+            && matches_pattern(&characters, &pattern)
         {
             names.push(name);
         }
     }
     names.sort();
-    Ok(names.into_iter().map(|name| folder.join(name)).collect())
+    Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
 /// Whether `name` matches `pattern`. `*` matches any number of characters, `?` matches one.

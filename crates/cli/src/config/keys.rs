@@ -8,7 +8,7 @@
 //! knows neither the directory of a file nor the location of a value.
 
 use super::problem::Document;
-use super::section::{Findings, Item, Section};
+use super::section::{Diagnostics, Item, Section};
 use super::value_error::ValueError;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -18,7 +18,7 @@ use toml::de::DeTable;
 /// Maximum edit distance between an unknown key and the suggested key.
 const SUGGESTION_DISTANCE: usize = 3;
 /// Maximum length of an unknown key for which a suggestion is computed.
-const MAX_COMPARED: usize = 64;
+const MAX_SUGGESTION_LENGTH: usize = 64;
 /// Tables of the configuration. The last three contain tables with names that the user chooses.
 pub(super) const TABLES: [&str; 7] = ["log", "dnstap", "limits", "cookies", "key", "template", "zone"];
 /// Tables that included files may contain.
@@ -38,13 +38,13 @@ pub(super) enum Row<S> {
 
 pub(super) struct Key<S> {
     name: &'static str,
-    shown: Shown,
+    documented: DocumentedValue,
     read: Read<S>,
 }
 
 /// The default of a key, and its line in the reference.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct DocumentedValue {
     /// In TOML syntax.
     default: Option<String>,
     /// In TOML syntax. Without an example, the reference shows the default.
@@ -52,19 +52,19 @@ pub(super) struct Shown {
 }
 
 /// For a key with the default `value`. A string may be given without quotation marks.
-pub(super) fn default(value: impl Display) -> Shown {
-    Shown { default: Some(as_toml(&value.to_string())), example: None }
+pub(super) fn default(value: impl Display) -> DocumentedValue {
+    DocumentedValue { default: Some(as_toml(&value.to_string())), example: None }
 }
 
 /// For a key without a default. The reference shows `value` as an example. A string may be given
 /// without quotation marks.
-pub(super) fn example(value: impl Display) -> Shown {
-    Shown { default: None, example: Some(as_toml(&value.to_string())) }
+pub(super) fn example(value: impl Display) -> DocumentedValue {
+    DocumentedValue { default: None, example: Some(as_toml(&value.to_string())) }
 }
 
 /// For a key without a default that the reference does not show.
-pub(super) fn hidden() -> Shown {
-    Shown::default()
+pub(super) fn hidden() -> DocumentedValue {
+    DocumentedValue::default()
 }
 
 fn as_toml(value: &str) -> String {
@@ -77,17 +77,17 @@ fn as_toml(value: &str) -> String {
 pub(super) fn key<S: 'static, T: 'static>(
     name: &'static str,
     kind: impl Fn(Item<'_, '_>) -> Result<T, ValueError> + 'static,
-    shown: Shown,
+    documented: DocumentedValue,
     set: fn(&mut S, T),
 ) -> Row<S> {
     let read = move |item: Item<'_, '_>, settings: &mut S| kind(item).map(|value| set(settings, value));
-    Row::Key(Key { name, shown, read: Box::new(read) })
+    Row::Key(Key { name, documented, read: Box::new(read) })
 }
 
 impl<S> Key<S> {
     /// The line in the reference; `None` for a key that is not shown.
     fn line(&self, is_example: bool) -> Option<String> {
-        let Shown { default, example } = &self.shown;
+        let DocumentedValue { default, example } = &self.documented;
         let value = example.as_ref().or(default.as_ref())?;
         let mark = if is_example || example.is_some() { "  # example" } else { "" };
         Some(format!("#{} = {value}{mark}\n", self.name))
@@ -136,7 +136,9 @@ impl<S> Table<S> {
     ) -> BTreeSet<&'static str> {
         let read = |key: &&Key<S>| {
             let item = section.item(key.name).filter(|_| wanted(key.name));
-            item.is_some_and(|item| (key.read)(item, settings).map_err(|error| item.fault(&error)).is_ok())
+            item.is_some_and(|item| {
+                (key.read)(item, settings).map_err(|error| item.report_fault(&error)).is_ok()
+            })
         };
         self.keys().filter(read).map(|key| key.name).collect()
     }
@@ -146,12 +148,13 @@ impl<S> Table<S> {
     where
         S: Default,
     {
-        let lines =
-            self.keys().filter_map(|key| Some(format!("{} = {}\n", key.name, key.shown.default.as_ref()?)));
+        let lines = self
+            .keys()
+            .filter_map(|key| Some(format!("{} = {}\n", key.name, key.documented.default.as_ref()?)));
         let document = Document::new(0, Path::new(""), lines.collect::<String>().into());
-        let (table, findings) = (DeTable::parse_recoverable(document.text()).0, Findings::default());
+        let (table, diagnostics) = (DeTable::parse_recoverable(document.text()).0, Diagnostics::default());
         let mut settings = S::default();
-        self.read(&Section::root(&document, &findings, &table), &mut settings, |_| true);
+        self.read(&Section::root(&document, &diagnostics, &table), &mut settings, |_| true);
         settings
     }
 
@@ -195,7 +198,7 @@ pub(super) fn report_unknown(
             let known: Vec<&str> = known.iter().copied().collect();
             format!("unknown key{suggestion} Allowed: {}", known.join(", "))
         });
-        section.findings.fault(&location, message);
+        section.diagnostics.report_fault(&location, message);
     }
 }
 
@@ -206,10 +209,11 @@ fn explain_included(section: &Section<'_>, name: &str) -> Option<String> {
         "version" => "the version applies to all files",
         _ => "this key applies to the whole server",
     };
-    let is_of_main =
-        section.document.is_included() && section.name.is_empty() && section.findings.top.contains(name);
-    let main = section.findings.main.display();
-    is_of_main.then(|| {
+    let belongs_in_main_file = section.document.is_included()
+        && section.name.is_empty()
+        && section.diagnostics.top_level_keys.contains(name);
+    let main = section.diagnostics.main.display();
+    belongs_in_main_file.then(|| {
         format!("{reason}: set it only in {main}; included files have key, template and zone tables")
     })
 }
@@ -227,17 +231,17 @@ fn suggest(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&
     if section.name.starts_with("template.") && name == "template" {
         return Some("a template cannot use another template: copy its keys to this one.".to_owned());
     }
-    let is_top = !section.document.is_included()
+    let is_top_level_key = !section.document.is_included()
         && !section.name.is_empty()
-        && section.findings.top.contains(name)
+        && section.diagnostics.top_level_keys.contains(name)
         && !TABLES.contains(&name);
-    is_top.then(|| "it belongs to the top level: move it above the first line with [ ].".to_owned())
+    is_top_level_key.then(|| "it belongs to the top level: move it above the first line with [ ].".to_owned())
 }
 
 /// The name in `names` that is most similar to `name`; `None` if the two differ too much for a
 /// typing error.
 fn nearest<'n>(name: &str, names: &BTreeSet<&'n str>) -> Option<&'n str> {
-    let names = names.iter().filter(|_| name.len() <= MAX_COMPARED);
+    let names = names.iter().filter(|_| name.len() <= MAX_SUGGESTION_LENGTH);
     let distances = names.map(|other| (strsim::levenshtein(name, other), *other));
     let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
     (distance <= SUGGESTION_DISTANCE.min(nearest.len() / 2)).then_some(nearest)

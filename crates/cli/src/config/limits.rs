@@ -22,7 +22,7 @@ const UP_TO_WEEK: RangeInclusive<u64> = 1..=604_800;
 const ONLINE_OVER: [(&str, OverBudgetAction); 2] =
     [("truncate", OverBudgetAction::Truncate), ("refuse", OverBudgetAction::Refuse)];
 /// The remedy for the removed limits of online work.
-const EQUAL_SHARES: &str = "this key was removed: each client gets an equal share of online-share once \
+const REMOVED_ONLINE_LIMIT: &str = "this key was removed: each client gets an equal share of online-share once \
     a worker has spent it, and has no limit before that; delete this line";
 
 /// Limits for clients and transfers. Times are in seconds, sizes in bytes. [`Default`] sets all
@@ -71,7 +71,7 @@ pub(crate) struct Limits {
 pub(super) fn table() -> Table<Limits> {
     let (rates, online) = (RateSettings::default(), OnlineSettings::default());
     let (tcp, incoming) = (TcpOptions::default(), TransfersOptions::default());
-    let of = |time: Duration| duration_text(time.as_secs());
+    let duration = |time: Duration| duration_text(time.as_secs());
     Table::new(vec![
         Row::Text("
 [limits]
@@ -85,12 +85,12 @@ pub(super) fn table() -> Table<Limits> {
 # limits.
 #
 # Maximum number of connections of all clients: 1 to 1000000."),
-        key("tcp-connections", count(), default(4096), |l, v| l.tcp_connections = v),
+        key("tcp-connections", limit_count(), default(4096), |l, v| l.tcp_connections = v),
         Row::Text("# Maximum number of connections of one client (an IPv4 address or an IPv6 /64): 1 to 1000000, at
 # most tcp-connections."),
-        key("tcp-connections-each", count(), default(128), |l, v| l.tcp_connections_each = v),
+        key("tcp-connections-each", limit_count(), default(128), |l, v| l.tcp_connections_each = v),
         Row::Text("# Maximum number of queries of one connection that are answered at the same time: 1 to 1000000."),
-        key("tcp-queries-in-flight", count(), default(64), |l, v| l.tcp_queries_in_flight = v),
+        key("tcp-queries-in-flight", limit_count(), default(64), |l, v| l.tcp_queries_in_flight = v),
         Row::Text("# Maximum memory for buffers and TLS handshakes, of all connections to one listen address together:
 # 1MiB to 1024GiB."),
         key("tcp-memory", bytes(1 << 20..=1 << 40), default("64MiB"), |l, v| l.tcp_memory = v),
@@ -139,44 +139,44 @@ pub(super) fn table() -> Table<Limits> {
 # Limits of zone transfers (restart, all of them).
 #
 # Maximum number of concurrent transfers to secondaries: 1 to 1000000."),
-        key("transfers-out", count(), default(outbound::DEFAULT_MAX_TRANSFERS), |l, v| l.transfers_out = v),
+        key("transfers-out", limit_count(), default(outbound::DEFAULT_MAX_TRANSFERS), |l, v| l.transfers_out = v),
         Row::Text("# Maximum number of concurrent transfers to one network (IPv4 /24, IPv6 /56) that is not exempt: 1
 # to transfers-out. Default: 5, or transfers-out if that is less."),
-        key("transfers-out-each", count(), default(outbound::DEFAULT_MAX_PER_NETWORK), |l, v| l.transfers_out_each = v),
+        key("transfers-out-each", limit_count(), default(outbound::DEFAULT_MAX_PER_NETWORK), |l, v| l.transfers_out_each = v),
         Row::Text("# Maximum number of concurrent transfers from primaries: 1 to 1000000."),
-        key("transfers-in", count(), default(incoming.transfers), |l, v| l.transfers_in = v),
+        key("transfers-in", limit_count(), default(incoming.transfers), |l, v| l.transfers_in = v),
         Row::Text("# Maximum number of concurrent transfers from one primary: 1 to 1000000."),
-        key("transfers-in-each", count(), default(incoming.transfers_per_primary), |l, v| l.transfers_in_each = v),
+        key("transfers-in-each", limit_count(), default(incoming.transfers_each), |l, v| l.transfers_in_each = v),
         Row::Text("# Maximum time until a secondary acknowledges 16 KiB of a transfer, or the rest of it: 1s to 1h. The
 # default requires 546 octets per second."),
-        key("transfer-out-idle", seconds(UP_TO_HOUR), default(of(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
+        key("transfer-out-idle", seconds(UP_TO_HOUR), default(duration(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
         Row::Text("# Maximum time of a whole transfer to a secondary: 1s to 1w."),
-        key("transfer-out-time", seconds(UP_TO_WEEK), default(of(tcp.stream_time_max)), |l, v| l.transfer_out_time = v),
+        key("transfer-out-time", seconds(UP_TO_WEEK), default(duration(tcp.stream_time_max)), |l, v| l.transfer_out_time = v),
         Row::Text("# Maximum time of a transfer from a primary, without the verification that follows: 1s to 1w."),
-        key("transfer-in-time", seconds(UP_TO_WEEK), default(of(incoming.time_limit)), |l, v| l.transfer_in_time = v),
+        key("transfer-in-time", seconds(UP_TO_WEEK), default(duration(incoming.time_limit)), |l, v| l.transfer_in_time = v),
         Row::Text("# Maximum time in which a primary sends nothing during a transfer: 1s to 1h."),
-        key("transfer-in-idle", seconds(UP_TO_HOUR), default(of(incoming.idle_limit)), |l, v| l.transfer_in_idle = v),
-        Row::Removed("online-operations", EQUAL_SHARES),
-        Row::Removed("online-proven-factor", EQUAL_SHARES),
+        key("transfer-in-idle", seconds(UP_TO_HOUR), default(duration(incoming.idle_limit)), |l, v| l.transfer_in_idle = v),
+        Row::Removed("online-operations", REMOVED_ONLINE_LIMIT),
+        Row::Removed("online-proven-factor", REMOVED_ONLINE_LIMIT),
     ])
 }
 
 /// A number of connections, queries or transfers.
-fn count() -> impl Fn(Item<'_, '_>) -> Result<usize, ValueError> {
+fn limit_count() -> impl Fn(Item<'_, '_>) -> Result<usize, ValueError> {
     number(1..=1_000_000)
 }
 
 impl Limits {
     /// The declared defaults.
-    pub(crate) fn declared() -> Self {
+    pub(crate) fn defaults() -> Self {
         table().defaults()
     }
 
     /// Reads `[limits]`. Computes defaults that depend on other limits, and reports contradictions.
     pub(super) fn read(root: &Section<'_>) -> Self {
-        let Some(section) = root.subtable("limits") else { return Self::declared() };
+        let Some(section) = root.subtable("limits") else { return Self::defaults() };
         let mut limits = table().read_all(&section);
-        limits.complete_rates(&section);
+        limits.set_default_rates(&section);
         if !section.has("transfers-out-each") {
             limits.transfers_out_each = limits.transfers_out_each.min(limits.transfers_out);
         }
@@ -185,7 +185,7 @@ impl Limits {
     }
 
     /// Derives the rates that are not set from `responses-per-second`.
-    fn complete_rates(&mut self, section: &Section<'_>) {
+    fn set_default_rates(&mut self, section: &Section<'_>) {
         let rate = self.responses_per_second;
         if !section.has("nxdomain-responses-per-second") {
             self.nxdomain_responses_per_second = rate;
@@ -209,7 +209,7 @@ impl Limits {
     fn check(&self, section: &Section<'_>) {
         let fault = |is_wrong: bool, key: &str, message: &str| {
             if is_wrong {
-                section.fault(key, message);
+                section.report_fault(key, message);
             }
         };
         fault(

@@ -3,7 +3,7 @@
 use super::keys::{Row, Table, default, example, key};
 use super::section::Section;
 use super::server::socket_path_error;
-use super::sources::Role;
+use super::sources::FileRole;
 use super::values::{bytes, choice, file, list, path, text};
 use crate::logging::Format;
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ const LEVELS: [(&str, Level); 5] = [
 ];
 const FORMATS: [(&str, Format); 4] =
     [("auto", Format::Auto), ("text", Format::Text), ("journal", Format::Journal), ("json", Format::Json)];
-const MESSAGES: [(&str, Message); 2] = [("queries", Message::Query), ("responses", Message::Response)];
+const MESSAGES: [(&str, DnstapMessage); 2] =
+    [("queries", DnstapMessage::Query), ("responses", DnstapMessage::Response)];
 
 /// The log: its minimum level and its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub(super) fn log_table() -> Table<Log> {
 /// The destination and the content of dnstap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dnstap {
-    pub(crate) to: DnstapTo,
+    pub(crate) destination: DnstapDestination,
     pub(crate) identity: Option<String>,
     pub(crate) queries: bool,
     pub(crate) responses: bool,
@@ -67,14 +68,14 @@ pub(crate) struct Dnstap {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DnstapTo {
+pub(crate) enum DnstapDestination {
     Socket(PathBuf),
     File(PathBuf),
 }
 
 /// A kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Message {
+enum DnstapMessage {
     Query,
     Response,
 }
@@ -85,7 +86,7 @@ pub(super) struct DnstapFields {
     socket: Option<PathBuf>,
     file: Option<PathBuf>,
     identity: Option<String>,
-    messages: Vec<Message>,
+    messages: Vec<DnstapMessage>,
     queue: u64,
 }
 
@@ -100,7 +101,9 @@ pub(super) fn dnstap_table() -> Table<DnstapFields> {
         ),
         key("socket", path, example("/run/dnstap/collector.sock"), |d, v| d.socket = Some(v)),
         Row::Text("# Output file."),
-        key("file", file(Role::Dnstap), example("/var/log/nonesuch/queries.dnstap"), |d, v| d.file = Some(v)),
+        key("file", file(FileRole::Dnstap), example("/var/log/nonesuch/queries.dnstap"), |d, v| {
+            d.file = Some(v)
+        }),
         Row::Text("# Name of this server in the copies. Default: the name of the host."),
         key("identity", text, example("ns1"), |d, v| d.identity = Some(v)),
         Row::Text("# Messages to copy. Default: both."),
@@ -121,29 +124,29 @@ impl Dnstap {
         let section = root.subtable("dnstap")?;
         let keys = dnstap_table().read_all(&section);
         let (queries, responses) =
-            (keys.messages.contains(&Message::Query), keys.messages.contains(&Message::Response));
-        let to = match (keys.socket, keys.file) {
+            (keys.messages.contains(&DnstapMessage::Query), keys.messages.contains(&DnstapMessage::Response));
+        let destination = match (keys.socket, keys.file) {
             (Some(_), Some(_)) => {
                 let message = "socket is set too: dnstap writes either to a socket or to a file; leave \
                     one out";
-                section.fault("file", message);
+                section.report_fault("file", message);
                 return None;
             }
             (Some(socket), None) => {
                 if let Some(message) = socket_path_error(&socket) {
-                    section.fault("socket", message);
+                    section.report_fault("socket", message);
                 }
-                DnstapTo::Socket(socket)
+                DnstapDestination::Socket(socket)
             }
-            (None, Some(file)) => DnstapTo::File(file),
+            (None, Some(file)) => DnstapDestination::File(file),
             (None, None) => {
                 if !section.has("socket") && !section.has("file") {
                     let message = "missing: set socket (a collector listens on it) or file";
-                    section.fault("socket", message);
+                    section.report_fault("socket", message);
                 }
                 return None;
             }
         };
-        Some(Self { to, identity: keys.identity, queries, responses, queue: keys.queue })
+        Some(Self { destination, identity: keys.identity, queries, responses, queue: keys.queue })
     }
 }

@@ -12,7 +12,7 @@ const MAX_LISTED: usize = 50;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConfigLocation {
     /// Index of the file; 0 is the main file. Problems are sorted by it.
-    file: usize,
+    file_index: usize,
     pub(crate) path: Arc<Path>,
     /// Counted from 1; 0 refers to the whole file.
     pub(crate) line: usize,
@@ -25,7 +25,7 @@ pub(crate) struct ConfigLocation {
 impl ConfigLocation {
     /// The whole file.
     pub(crate) fn of_file(path: &Path) -> Self {
-        Self { file: 0, path: path.into(), line: 0, column: 0, key: String::new() }
+        Self { file_index: 0, path: path.into(), line: 0, column: 0, key: String::new() }
     }
 
     /// A problem at this location.
@@ -35,7 +35,7 @@ impl ConfigLocation {
 
     /// The sort key of problems.
     const fn sort_key(&self) -> (usize, usize, usize) {
-        (self.file, self.line, self.column)
+        (self.file_index, self.line, self.column)
     }
 }
 
@@ -93,28 +93,29 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 /// Sorts problems by location and removes duplicates.
-pub(super) fn sort(problems: &mut Vec<Problem>) {
+pub(super) fn sort_problems(problems: &mut Vec<Problem>) {
     problems.sort_by_key(|problem| problem.location.sort_key());
     problems.dedup();
 }
 
 /// The text of one of the files of a configuration.
 pub(super) struct Document {
-    file: usize,
+    file_index: usize,
     pub(super) path: Arc<Path>,
     /// May contain secrets.
     text: Zeroizing<String>,
     /// Offsets of the beginnings of lines.
-    lines: Vec<usize>,
+    line_starts: Vec<usize>,
     /// Whether this is the file of added zones (`ctl zone add`).
-    pub(super) has_added_zones: bool,
+    pub(super) is_added_zones_file: bool,
 }
 
 impl Document {
-    /// The file with the index `file`; 0 is the main file.
-    pub(super) fn new(file: usize, path: &Path, text: Zeroizing<String>) -> Self {
-        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
-        Self { file, path: path.into(), text, lines, has_added_zones: false }
+    /// The file with the index `file_index`; 0 is the main file.
+    pub(super) fn new(file_index: usize, path: &Path, text: Zeroizing<String>) -> Self {
+        let line_starts =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
+        Self { file_index, path: path.into(), text, line_starts, is_added_zones_file: false }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -128,15 +129,15 @@ impl Document {
 
     /// Whether another file includes this file.
     pub(super) const fn is_included(&self) -> bool {
-        self.file > 0
+        self.file_index > 0
     }
 
     /// The location of the octet at `start`, with `key`.
     pub(super) fn location(&self, start: usize, key: impl Into<String>) -> ConfigLocation {
-        let line = self.lines.partition_point(|begin| *begin <= start);
-        let before = self.text.get(self.lines[line - 1]..start).unwrap_or_default();
-        let (file, path) = (self.file, self.path.clone());
-        ConfigLocation { file, path, line, column: before.chars().count() + 1, key: key.into() }
+        let line = self.line_starts.partition_point(|begin| *begin <= start);
+        let before = self.text.get(self.line_starts[line - 1]..start).unwrap_or_default();
+        let (file_index, path) = (self.file_index, self.path.clone());
+        ConfigLocation { file_index, path, line, column: before.chars().count() + 1, key: key.into() }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::keys::{Row, Table, default, example, hidden, key};
 use super::section::{Item, NamedTable, Section};
 use super::server::warn_if_world_readable;
-use super::sources::Role;
+use super::sources::FileRole;
 use super::value_error::ValueError;
 use super::values::{boolean, choice, parse_name, path, text};
 use crate::files::{is_world_readable, read_key_file};
@@ -25,17 +25,17 @@ const REQUIRE: [(&str, RequireCookie); 2] =
 /// DNS cookies (RFC 7873, RFC 9018).
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Cookies {
-    pub(crate) is_off: bool,
+    pub(crate) is_disabled: bool,
     /// The current secret, then other accepted secrets. If the list is empty, the server uses a
     /// random secret.
     pub(crate) secrets: Vec<Secret>,
-    pub(crate) demand: RequireCookie,
+    pub(crate) require: RequireCookie,
 }
 
 impl fmt::Debug for Cookies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The output must not contain secrets.
-        write!(f, "Cookies {{ is_off: {}, demand: {:?} }}", self.is_off, self.demand)
+        write!(f, "Cookies {{ is_disabled: {}, require: {:?} }}", self.is_disabled, self.require)
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn cookie_table() -> Table<CookieFields> {
 [cookies]
 # Support DNS cookies (RFC 7873, RFC 9018).",
         ),
-        key("enabled", boolean, default(true), |c, v| c.cookies.is_off = !v),
+        key("enabled", boolean, default(true), |c, v| c.cookies.is_disabled = !v),
         Row::Text(
             "# File with secrets of 32 hexadecimal digits, one on each line, the current secret first. The
 # servers of one anycast address share it. Default: a random secret.",
@@ -64,7 +64,7 @@ pub(super) fn cookie_table() -> Table<CookieFields> {
 # cookie but no valid one. when-limited: BADCOOKIE with a valid cookie. never: the truncated
 # response.",
         ),
-        key("require", choice(REQUIRE), default("when-limited"), |c, v| c.cookies.demand = v),
+        key("require", choice(REQUIRE), default("when-limited"), |c, v| c.cookies.require = v),
     ])
 }
 
@@ -73,9 +73,9 @@ impl Cookies {
         let Some(section) = root.subtable("cookies") else { return cookie_table().defaults().cookies };
         let CookieFields { mut cookies, file } = cookie_table().read_all(&section);
         cookies.secrets = file.map_or_else(Vec::new, |file| read_cookie_secrets(&section, &file));
-        if cookies.is_off && section.has("secret-file") {
+        if cookies.is_disabled && section.has("secret-file") {
             let message = "cookies are off (enabled = false): enable them, or leave the secret out";
-            section.fault("secret-file", message);
+            section.report_fault("secret-file", message);
         }
         cookies
     }
@@ -86,15 +86,16 @@ fn read_cookie_secrets(section: &Section<'_>, file: &Path) -> Vec<Secret> {
     let Some(text) = read_secret_file(section, file) else { return Vec::new() };
     cookies::Cookies::parse_secrets(&text).unwrap_or_else(|error| {
         let message = format!("{}: {error}, as `openssl rand -hex 16` prints them", file.display());
-        section.fault("secret-file", message);
+        section.report_fault("secret-file", message);
         Vec::new()
     })
 }
 
 /// Reads a secret from the file in `secret-file`, which must be a regular file of limited size.
 fn read_secret_file(section: &Section<'_>, path: &Path) -> Option<Zeroizing<String>> {
-    section.note_file("secret-file", path, Role::Secret);
-    let text = read_key_file(path).map_err(|error| section.fault("secret-file", error.to_string())).ok()?;
+    section.record_file("secret-file", path, FileRole::Secret);
+    let text =
+        read_key_file(path).map_err(|error| section.report_fault("secret-file", error.to_string())).ok()?;
     warn_if_world_readable(section, "secret-file", path);
     Some(text)
 }
@@ -147,7 +148,8 @@ impl TsigList {
     pub(super) fn read(tables: &[NamedTable<'_>]) -> Self {
         let (mut list, mut locations, table) = (Self::default(), BTreeMap::new(), key_table());
         for named in tables {
-            let name = parse_name(&named.name).map_err(|error| named.fault("key", error.to_string())).ok();
+            let name =
+                parse_name(&named.name).map_err(|error| named.report_fault("key", error.to_string())).ok();
             list.names.extend(name.clone());
             let Some(key) = table.read_all(&named.section).resolve(&named.section, name) else { continue };
             match locations.entry(key.name().to_canonical()) {
@@ -155,7 +157,7 @@ impl TsigList {
                     entry.insert(named.location("key"));
                     list.keys.push(key);
                 }
-                Entry::Occupied(earlier) => named.fault(
+                Entry::Occupied(earlier) => named.report_fault(
                     "key",
                     format!(
                         "a key of this name already exists ({}): leave one out; names are not \
@@ -171,16 +173,16 @@ impl TsigList {
 
 /// Warns of TSIG keys that no access list and no server list names. Requires that all zones have
 /// been read.
-pub(super) fn warn_of_unused(tables: &[NamedTable<'_>]) {
+pub(super) fn warn_of_unused_keys(tables: &[NamedTable<'_>]) {
     for named in tables {
         let Ok(name) = parse_name(&named.name) else { continue };
-        let findings = named.section.findings;
-        if !findings.uses_tsig_key(&name) {
+        let diagnostics = named.section.diagnostics;
+        if !diagnostics.uses_tsig_key(&name) {
             let message = format!(
                 "no zone uses this key: write key:{name} in transfer, allow-query, notify-from, \
                     primaries or also-notify, or leave the key out"
             );
-            findings.warn(&named.location(&named.section.name), message);
+            diagnostics.warn(&named.location(&named.section.name), message);
         }
     }
 }
@@ -190,7 +192,7 @@ impl TsigKeyFields {
     fn resolve(self, section: &Section<'_>, name: Option<Name>) -> Option<TsigKey> {
         let (secret, source_key) = match (self.secret, self.file) {
             (Some(_), Some(_)) => {
-                section.fault("secret-file", "secret is set too: leave one of them out");
+                section.report_fault("secret-file", "secret is set too: leave one of them out");
                 return None;
             }
             (Some(secret), None) => {
@@ -206,17 +208,17 @@ impl TsigKeyFields {
                 if !section.has("secret") && !section.has("secret-file") {
                     let message = "missing: name a file with the secret in base64, or set secret = \
                         \"…\"";
-                    section.fault("secret-file", message);
+                    section.report_fault("secret-file", message);
                 }
                 return None;
             }
         };
         if secret.contains('{') {
-            return take_bind_key(section, source_key, &name?, self.algorithm, &secret);
+            return find_bind_key(section, source_key, &name?, self.algorithm, &secret);
         }
         let default = || if section.has("algorithm") { None } else { "hmac-sha256".parse().ok() };
         let key = TsigKey::from_base64(&name?, self.algorithm.or_else(default)?, secret.trim());
-        let key = key.map_err(|error| section.fault(source_key, error.to_string())).ok()?;
+        let key = key.map_err(|error| section.report_fault(source_key, error.to_string())).ok()?;
         if key.is_short() {
             let message = "the secret is shorter than the hash (RFC 8945 section 8): generate a longer \
                 one";
@@ -227,24 +229,24 @@ impl TsigKeyFields {
 }
 
 /// Reads the key `name` from a text in BIND format: `key "NAME" { algorithm …; secret "…"; };`.
-fn take_bind_key(
+fn find_bind_key(
     section: &Section<'_>,
     source_key: &str,
     name: &Name,
     algorithm: Option<TsigAlgorithm>,
     text: &str,
 ) -> Option<TsigKey> {
-    let keys = read_keys(text).map_err(|error| section.fault(source_key, error.to_string())).ok()?;
+    let keys = read_keys(text).map_err(|error| section.report_fault(source_key, error.to_string())).ok()?;
     let Some(key) = keys.into_iter().find(|key| key.name() == name.view()) else {
         let message = format!(
             "the file has no key {name}: write only the secret in base64, or the name \
             of the key in the file"
         );
-        section.fault(source_key, message);
+        section.report_fault(source_key, message);
         return None;
     };
     if algorithm.is_some_and(|algorithm| algorithm != key.algorithm()) {
-        section.fault(
+        section.report_fault(
             "algorithm",
             format!("the key file has the algorithm {}: leave this out", key.algorithm()),
         );

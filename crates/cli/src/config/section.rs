@@ -1,8 +1,8 @@
 //! TOML tables, and the findings in them. The reader reports all problems in one pass, each with
 //! its location.
 
-use super::problem::{ConfigLocation, Document, Problem, Problems, sort};
-use super::sources::{NamedFile, Role};
+use super::problem::{ConfigLocation, Document, Problem, Problems, sort_problems};
+use super::sources::{FileRole, NamedFile};
 use super::value_error::ValueError;
 use nonesuch_proto::Name;
 use std::cell::{Ref, RefCell};
@@ -12,15 +12,15 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Maximum number of characters of a value in messages.
-const MAX_SHOWN: usize = 60;
+const MAX_VALUE_CHARACTERS: usize = 60;
 
 /// Results of reading the files of a configuration.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(super) struct Diagnostics {
     /// The main file.
     pub(super) main: PathBuf,
     /// Names of the keys outside tables and of the tables that the main file may contain.
-    pub(super) top: BTreeSet<&'static str>,
+    pub(super) top_level_keys: BTreeSet<&'static str>,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
     files: RefCell<Vec<NamedFile>>,
@@ -28,13 +28,13 @@ pub(super) struct Findings {
     used_tsig_names: RefCell<BTreeSet<Name>>,
 }
 
-impl Findings {
-    /// Findings for the main file at `path`, which may contain the keys and tables in `top`.
-    pub(super) fn new(path: &Path, top: BTreeSet<&'static str>) -> Self {
-        Self { main: path.to_path_buf(), top, ..Self::default() }
+impl Diagnostics {
+    /// Diagnostics for the main file at `path`, which may contain the keys and tables in `top_level_keys`.
+    pub(super) fn new(path: &Path, top_level_keys: BTreeSet<&'static str>) -> Self {
+        Self { main: path.to_path_buf(), top_level_keys, ..Self::default() }
     }
 
-    pub(super) fn fault(&self, location: &ConfigLocation, message: impl Into<String>) {
+    pub(super) fn report_fault(&self, location: &ConfigLocation, message: impl Into<String>) {
         self.problems.borrow_mut().push(location.problem(message));
     }
 
@@ -43,7 +43,7 @@ impl Findings {
     }
 
     /// Records a file or directory that is named at `location`.
-    pub(super) fn note_file(&self, location: ConfigLocation, path: &Path, role: Role) {
+    pub(super) fn record_file(&self, location: ConfigLocation, path: &Path, role: FileRole) {
         self.files.borrow_mut().push(NamedFile { path: path.to_path_buf(), role, location });
     }
 
@@ -60,8 +60,8 @@ impl Findings {
     /// Returns warnings and named files, or the problems if there are any.
     pub(super) fn finish(self) -> Result<(Vec<Problem>, Vec<NamedFile>), Problems> {
         let (mut problems, mut warnings) = (self.problems.into_inner(), self.warnings.into_inner());
-        sort(&mut problems);
-        sort(&mut warnings);
+        sort_problems(&mut problems);
+        sort_problems(&mut warnings);
         if problems.is_empty() { Ok((warnings, self.files.into_inner())) } else { Err(Problems(problems)) }
     }
 }
@@ -70,7 +70,7 @@ impl Findings {
 #[derive(Clone)]
 pub(super) struct Section<'t> {
     pub(super) document: &'t Document,
-    pub(super) findings: &'t Findings,
+    pub(super) diagnostics: &'t Diagnostics,
     /// Names of the tables from the root to this table, separated by dots; empty for the root.
     pub(super) name: String,
     pub(super) table: &'t DeTable<'t>,
@@ -94,8 +94,8 @@ impl NamedTable<'_> {
         self.section.document.location(self.start, key)
     }
 
-    pub(super) fn fault(&self, key: impl Into<String>, message: impl Into<String>) {
-        self.section.findings.fault(&self.location(key), message);
+    pub(super) fn report_fault(&self, key: impl Into<String>, message: impl Into<String>) {
+        self.section.diagnostics.report_fault(&self.location(key), message);
     }
 }
 
@@ -103,10 +103,17 @@ impl<'t> Section<'t> {
     /// The root table of a file.
     pub(super) fn root(
         document: &'t Document,
-        findings: &'t Findings,
+        diagnostics: &'t Diagnostics,
         table: &'t Spanned<DeTable<'t>>,
     ) -> Self {
-        Self { document, findings, name: String::new(), table: table.get_ref(), start: 0, is_silent: false }
+        Self {
+            document,
+            diagnostics,
+            name: String::new(),
+            table: table.get_ref(),
+            start: 0,
+            is_silent: false,
+        }
     }
 
     /// The same table, for reading its values again without reports.
@@ -126,22 +133,22 @@ impl<'t> Section<'t> {
     }
 
     /// Reports a fault of the value of `key`, or of the table if the key is missing.
-    pub(super) fn fault(&self, key: &str, message: impl Into<String>) {
+    pub(super) fn report_fault(&self, key: &str, message: impl Into<String>) {
         if !self.is_silent {
-            self.findings.fault(&self.location(key), message);
+            self.diagnostics.report_fault(&self.location(key), message);
         }
     }
 
     /// Like [`fault`](Self::fault), for problems that do not prevent a server from running.
     pub(super) fn warn(&self, key: &str, message: impl Into<String>) {
         if !self.is_silent {
-            self.findings.warn(&self.location(key), message);
+            self.diagnostics.warn(&self.location(key), message);
         }
     }
 
     /// Records a file or directory that the value of `key` names, or that is derived from it.
-    pub(super) fn note_file(&self, key: &str, path: &Path, role: Role) {
-        self.findings.note_file(self.location(key), path, role);
+    pub(super) fn record_file(&self, key: &str, path: &Path, role: FileRole) {
+        self.diagnostics.record_file(self.location(key), path, role);
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -173,7 +180,7 @@ impl<'t> Section<'t> {
     /// The table that is the value of `key`. Reports a fault if the value is not a table.
     pub(super) fn subtable(&self, key: &str) -> Option<Self> {
         let item = self.item(key)?;
-        item.table().map_err(|error| item.fault(&error)).ok()
+        item.table().map_err(|error| item.report_fault(&error)).ok()
     }
 
     /// The subtables of the table `key`, which have names that the user chooses, in the order of
@@ -204,10 +211,12 @@ impl<'t> Item<'_, 't> {
     }
 
     /// The value in the form for messages.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display_text(&self) -> String {
         match self.value() {
-            DeValue::String(text) if text.chars().count() <= MAX_SHOWN => format!("{text:?}"),
-            DeValue::String(text) => format!("{:?}…", text.chars().take(MAX_SHOWN).collect::<String>()),
+            DeValue::String(text) if text.chars().count() <= MAX_VALUE_CHARACTERS => format!("{text:?}"),
+            DeValue::String(text) => {
+                format!("{:?}…", text.chars().take(MAX_VALUE_CHARACTERS).collect::<String>())
+            }
             DeValue::Integer(number) => number.as_str().to_owned(),
             DeValue::Float(number) => number.as_str().to_owned(),
             DeValue::Boolean(is_set) => is_set.to_string(),
@@ -221,9 +230,9 @@ impl<'t> Item<'_, 't> {
         self.section.document.location(self.value.span().start, self.section.path_of(self.key))
     }
 
-    pub(super) fn fault(&self, error: &ValueError) {
+    pub(super) fn report_fault(&self, error: &ValueError) {
         if !self.section.is_silent {
-            self.section.findings.fault(&self.location(), error.to_string());
+            self.section.diagnostics.report_fault(&self.location(), error.to_string());
         }
     }
 
@@ -231,18 +240,18 @@ impl<'t> Item<'_, 't> {
         if !self.section.is_silent
             && let Some(message) = message()
         {
-            self.section.findings.warn(&self.location(), message);
+            self.section.diagnostics.warn(&self.location(), message);
         }
     }
 
     /// Records the file or directory that this value names.
-    pub(super) fn note_file(&self, path: &Path, role: Role) {
-        self.section.findings.note_file(self.location(), path, role);
+    pub(super) fn record_file(&self, path: &Path, role: FileRole) {
+        self.section.diagnostics.record_file(self.location(), path, role);
     }
 
     /// Records that this value names TSIG keys.
-    pub(super) fn note_tsig_keys<'k>(&self, names: impl Iterator<Item = &'k Name>) {
-        self.section.findings.used_tsig_names.borrow_mut().extend(names.cloned());
+    pub(super) fn record_tsig_keys<'k>(&self, names: impl Iterator<Item = &'k Name>) {
+        self.section.diagnostics.used_tsig_names.borrow_mut().extend(names.cloned());
     }
 
     /// The value as a table.
@@ -250,7 +259,7 @@ impl<'t> Item<'_, 't> {
         let (name, start) = (self.section.path_of(self.key), self.value.span().start);
         match self.value().as_table() {
             Some(table) => Ok(Section { name, table, start, ..self.section.clone() }),
-            None => Err(ValueError::NoTable { found: self.shown(), name }),
+            None => Err(ValueError::NotATable { found: self.display_text(), name }),
         }
     }
 

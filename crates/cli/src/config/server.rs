@@ -3,7 +3,7 @@
 use super::include::Include;
 use super::keys::{Row, TABLES, Table, default, example, hidden, key};
 use super::section::{Item, Section};
-use super::sources::Role;
+use super::sources::FileRole;
 use super::value_error::ValueError;
 use super::values::{
     access, boolean, bytes, file, identifier, list, name, number, path, size_text, socket_address, text,
@@ -138,11 +138,11 @@ version = 1"#,
             r.server.listen_tls = v
         }),
         Row::Text("# Certificate of this server, followed by its intermediate certificates, in PEM."),
-        key("tls-certificate", file(Role::Tls), example("/etc/nonesuch/tls/certificate.pem"), |r, v| {
+        key("tls-certificate", file(FileRole::Tls), example("/etc/nonesuch/tls/certificate.pem"), |r, v| {
             r.certificate = Some(v)
         }),
         Row::Text("# Private key of the certificate, in PEM. A reload reads certificate and key again."),
-        key("tls-key", file(Role::Tls), example("/etc/nonesuch/tls/key.pem"), |r, v| r.key = Some(v)),
+        key("tls-key", file(FileRole::Tls), example("/etc/nonesuch/tls/key.pem"), |r, v| r.key = Some(v)),
         Row::Text(
             "# Certificates in PEM that verify the servers with tls:HOSTNAME in primaries and also-notify
 # (restart): those of certification authorities, or of such a server itself. Without it, the server
@@ -150,7 +150,7 @@ version = 1"#,
         ),
         key(
             "tls-authorities",
-            file(Role::Authorities),
+            file(FileRole::Authorities),
             example("/etc/nonesuch/tls/authorities.pem"),
             |r, v| r.server.tls_authorities = Some(v),
         ),
@@ -174,7 +174,7 @@ version = 1"#,
 # Control socket for `nonesuch ctl` (restart). `ctl` finds it in /etc/nonesuch/nonesuch.toml, or in
 # the file of --config. Without it, the server has no control socket.",
         ),
-        key("control-socket", file(Role::Control), example("/run/nonesuch/control"), |r, v| {
+        key("control-socket", file(FileRole::Control), example("/run/nonesuch/control"), |r, v| {
             r.server.control_socket = Some(v)
         }),
         Row::Text("# Group that may use the control socket (restart). Default: only the server's user."),
@@ -285,7 +285,7 @@ impl Root {
     /// Completes the settings, and reports contradictions.
     pub(super) fn resolve(&mut self, root: &Section<'_>) {
         if !root.has("version") {
-            root.fault("version", format!("missing: write version = {VERSION} as the first line"));
+            root.report_fault("version", format!("missing: write version = {VERSION} as the first line"));
         }
         if !root.has("listen") {
             // The default address list includes IPv6, and a host may have no IPv6 address.
@@ -302,11 +302,11 @@ impl Root {
         self.check_control(root);
         if self.server.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
             let message = "the root is not an agent domain: name another, or leave this out (RFC 9567)";
-            root.fault("report-channel", message);
+            root.report_fault("report-channel", message);
         }
         match self.server.user.as_deref() {
             Some("") => {
-                root.fault(
+                root.report_fault(
                     "user",
                     "\"\" is not a user: name a user for this server, for example \
                     \"nonesuch\"",
@@ -325,12 +325,12 @@ impl Root {
         for (missing, other) in [("tls-key", "tls-certificate"), ("tls-certificate", "tls-key")] {
             if !root.has(missing) && root.has(other) {
                 let message = format!("{missing} is missing: a certificate needs its key; set both");
-                root.fault(other, message);
+                root.report_fault(other, message);
             }
         }
         if is_wanted && !has_certificate && !has_key {
             let message = "DNS over TLS needs tls-certificate and tls-key: set both, or leave listen-tls out";
-            root.fault("listen-tls", message);
+            root.report_fault("listen-tls", message);
         }
         if let Some(TlsFiles { key, .. }) = &self.server.tls {
             warn_if_world_readable(root, "tls-key", key);
@@ -347,13 +347,13 @@ impl Root {
         // Faults of the given addresses have already been reported.
         let is_reported = root.has_items("listen") || root.has_items("listen-tls");
         if listen.is_empty() && listen_tls.is_empty() && !is_reported {
-            root.fault("listen", "no address to listen on: name one, for example \"192.0.2.1:53\"");
+            root.report_fault("listen", "no address to listen on: name one, for example \"192.0.2.1:53\"");
         }
         for (key, addresses) in [("listen", listen), ("listen-tls", listen_tls)] {
             let mut sorted = addresses.clone();
             sorted.sort_unstable();
             if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1] && pair[0].port() != 0) {
-                root.fault(key, format!("{} is listed twice: leave one out", twice[0]));
+                root.report_fault(key, format!("{} is listed twice: leave one out", twice[0]));
             }
         }
         let has_port = |address: &&SocketAddr| address.port() != 0;
@@ -362,7 +362,7 @@ impl Root {
                 "{both} is in listen too: DNS over TLS needs its own port, for \
                 example 853"
             );
-            root.fault("listen-tls", message);
+            root.report_fault("listen-tls", message);
         }
         let is_taken = |address: &&SocketAddr| listen.contains(address) || listen_tls.contains(address);
         if let Some(both) = metrics_listen.iter().filter(has_port).find(is_taken) {
@@ -370,7 +370,7 @@ impl Root {
                 "{both} is in listen or listen-tls too: metrics need their own address, for example \
                     127.0.0.1:9530"
             );
-            root.fault("metrics-listen", message);
+            root.report_fault("metrics-listen", message);
         }
     }
 
@@ -378,10 +378,10 @@ impl Root {
         let Server { control_socket, control_group, .. } = &self.server;
         if control_group.is_some() && control_socket.is_none() {
             let message = "no control-socket to give to a group: add control-socket, or leave this out";
-            root.fault("control-group", message);
+            root.report_fault("control-group", message);
         }
         if let Some(message) = control_socket.as_deref().and_then(socket_path_error) {
-            root.fault("control-socket", message);
+            root.report_fault("control-socket", message);
         }
     }
 }

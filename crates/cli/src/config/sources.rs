@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// The role of a file or directory that a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum FileRole {
     /// Certificates or key for DNS over TLS.
     Tls,
     /// Certificates that verify other servers.
@@ -36,7 +36,7 @@ pub(crate) enum Role {
     Control,
 }
 
-impl Role {
+impl FileRole {
     /// Whether the server only reads the file.
     pub(super) const fn is_input(&self) -> bool {
         !matches!(self, Self::Dnstap | Self::Control)
@@ -47,7 +47,7 @@ impl Role {
 #[derive(Clone, Debug)]
 pub(crate) struct NamedFile {
     pub(crate) path: PathBuf,
-    pub(crate) role: Role,
+    pub(crate) role: FileRole,
     pub(crate) location: ConfigLocation,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Sources {
     pub(crate) path: PathBuf,
     pub(crate) files: Vec<NamedFile>,
     /// Locations of the keys outside tables.
-    pub(super) top: BTreeMap<String, ConfigLocation>,
+    pub(super) top_level_keys: BTreeMap<String, ConfigLocation>,
     /// Locations of the zone declarations.
     pub(super) zones: BTreeMap<Name, ConfigLocation>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Sources {
 impl Sources {
     /// A problem of a key outside tables, or of the whole file if the key is missing.
     pub(crate) fn problem_of(&self, key: &str, message: impl Into<String>) -> Problem {
-        match self.top.get(key) {
+        match self.top_level_keys.get(key) {
             Some(location) => location.problem(message),
             None => ConfigLocation::of_file(&self.path).problem(message),
         }

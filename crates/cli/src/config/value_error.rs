@@ -9,24 +9,24 @@ pub(super) enum ValueError {
     #[error("{found} is not allowed: write {allowed}")]
     NotAllowed { found: String, allowed: String },
     #[error("{found} is not a string: write it in quotation marks")]
-    NoText { found: String },
+    NotAString { found: String },
     #[error("{found} is not a string in quotation marks")]
-    NoTextInTable { found: String },
+    NotAStringInTable { found: String },
     #[error("{found} is neither true nor false")]
-    NoBoolean { found: String },
+    NotABoolean { found: String },
     #[error("{found} is not a list: write a list of {of} in [ ]")]
-    NoList { found: String, of: &'static str },
+    NotAList { found: String, of: &'static str },
     #[error("{found} is not a table: write [{name}]")]
-    NoTable { found: String, name: String },
+    NotATable { found: String, name: String },
     #[error(
         "{found} is not an address: write \"192.0.2.1\", \"192.0.2.1:{port}\" or \
         \"[2001:db8::1]:{port}\""
     )]
-    NoAddress { found: String, port: u16 },
+    NotAnAddress { found: String, port: u16 },
     #[error("\"\" is not a domain name: write \".\" for the root")]
     EmptyName,
     #[error("{text:?} is not a domain name: {source}")]
-    NoName { text: String, source: NameError },
+    NotADomainName { text: String, source: NameError },
     #[error("\"\" is not a path")]
     EmptyPath,
     #[error("configuration version {found} is unknown: this program knows {known}")]

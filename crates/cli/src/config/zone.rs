@@ -3,7 +3,7 @@
 
 mod resolve;
 
-pub(super) use resolve::note_files;
+pub(super) use resolve::record_files;
 
 use super::keys::{Row, Table, example, key};
 use super::section::{Item, Section};
@@ -26,7 +26,7 @@ const SOA_TIMES: RangeInclusive<u32> = 1..=31_536_000;
 /// Range of the limits on the records of one type and on the types of a name. A message cannot have
 /// more records, and there are not more types, because both numbers have 16 bits.
 const RECORD_LIMITS: RangeInclusive<u32> = 0..=65_535;
-const ROLES: [(&str, CatalogRole); 2] =
+const CATALOG_ROLES: [(&str, CatalogRole); 2] =
     [("producer", CatalogRole::Producer), ("consumer", CatalogRole::Consumer)];
 const VERIFY: [(&str, VerifyChoice); 5] = [
     ("auto", VerifyChoice::Auto),
@@ -38,7 +38,7 @@ const VERIFY: [(&str, VerifyChoice); 5] = [
 const ON_FAULT: [(&str, OnFault); 2] = [("reject", OnFault::Reject), ("warn", OnFault::Warn)];
 const DNSSEC: [(&str, bool); 2] = [("required", true), ("optional", false)];
 /// Keys of [`ZoneFields::bounds`].
-const BOUNDS: [&str; 6] =
+const SOA_BOUND_KEYS: [&str; 6] =
     ["refresh-min", "refresh-max", "retry-min", "retry-max", "expire-min", "expire-max"];
 
 /// The role of the server for a catalog zone.
@@ -68,7 +68,7 @@ pub(super) struct ZoneFields {
     query: Option<AccessList>,
     /// Transfer settings, in which the ranges of the SOA times still have their defaults.
     transfers: TransferSettings,
-    /// Minimum and maximum of refresh, retry and expire, in seconds and in the order of [`BOUNDS`];
+    /// Minimum and maximum of refresh, retry and expire, in seconds and in the order of [`SOA_BOUND_KEYS`];
     /// `None` for the default.
     bounds: [Option<u32>; 6],
     pub(super) catalog: Option<CatalogRole>,
@@ -193,7 +193,7 @@ pub(super) fn table() -> Table<ZoneFields> {
 # labels of its members.
 #[zone."catalog.example."]  # example
 # producer: the server generates the catalog. consumer: see below."#),
-        key("catalog", choice(ROLES), example("producer"), |z, v| z.catalog = Some(v)),
+        key("catalog", choice(CATALOG_ROLES), example("producer"), |z, v| z.catalog = Some(v)),
         Row::Text(r#"#transfer = ["key:transfer.example."]  # example
 
 #[zone."listed.example."]  # example
@@ -237,7 +237,7 @@ fn mechanism(item: Item<'_, '_>) -> Result<Mechanism, ValueError> {
 
 /// The condition under which a key has an effect on a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
+enum KeyCondition {
     Denial,
     Primaries,
     NoPrimaries,
@@ -245,52 +245,52 @@ enum Need {
     Member,
 }
 
-/// Keys that have an effect only on zones that meet the condition `need`, and the message about the
+/// Keys that have an effect only on zones that meet the condition `condition`, and the message about the
 /// keys in other zones.
-struct Rule {
-    need: Need,
+struct KeyRule {
+    condition: KeyCondition,
     keys: &'static [&'static str],
     message: &'static str,
 }
 
 /// The rules of keys. A zone that does not meet the condition of a rule does not inherit its keys,
 /// because a zone cannot unset an inherited key.
-const RULES: [Rule; 7] = [
-    Rule {
-        need: Need::Denial,
+const KEY_RULES: [KeyRule; 7] = [
+    KeyRule {
+        condition: KeyCondition::Denial,
         keys: &["signature-validity", "ignore-key-times"],
         message: "no effect without online signing: add denial, or leave this out",
     },
-    Rule {
-        need: Need::NoPrimaries,
+    KeyRule {
+        condition: KeyCondition::NoPrimaries,
         keys: &["allow-unsafe-transition"],
         message: "no effect on a zone from primaries, whose unsafe versions are served with a warning: \
             leave this out",
     },
-    Rule {
-        need: Need::Primaries,
+    KeyRule {
+        condition: KeyCondition::Primaries,
         keys: &["notify-from"],
         message: "no effect on a zone without primaries: add primaries, or leave this out",
     },
-    Rule {
-        need: Need::Primaries,
-        keys: &BOUNDS,
+    KeyRule {
+        condition: KeyCondition::Primaries,
+        keys: &SOA_BOUND_KEYS,
         message: "no effect on a zone without primaries, which is not refreshed: add primaries, or \
             leave this out",
     },
-    Rule {
-        need: Need::Primaries,
+    KeyRule {
+        condition: KeyCondition::Primaries,
         keys: &["request-ixfr", "transfer-size-max", "transfer-records-max"],
         message: "no effect on a zone without primaries, which is not transferred: add primaries, or \
             leave this out",
     },
-    Rule {
-        need: Need::Consumer,
+    KeyRule {
+        condition: KeyCondition::Consumer,
         keys: &["member-template", "group-templates"],
         message: "only a consumer has members to serve: add catalog = \"consumer\", or leave this out",
     },
-    Rule {
-        need: Need::Member,
+    KeyRule {
+        condition: KeyCondition::Member,
         keys: &["group", "catalog-next", "catalog-former"],
         message: "applies only to a member of a catalog: add catalog-zone, or leave this out",
     },
@@ -310,7 +310,7 @@ impl ZoneFields {
         let mut names = template.present_keys.clone();
         let mut leave_out = |keys: &[&str]| names.retain(|name| !keys.contains(name));
         // Contradictions are reported for the template.
-        template.contradictory_bounds().for_each(|first| leave_out(&BOUNDS[first..first + 2]));
+        template.contradictory_bounds().for_each(|first| leave_out(&SOA_BOUND_KEYS[first..first + 2]));
         let sets = |key: &str| self.present_keys.contains(key);
         if sets("file") || sets("primaries") || self.catalog == Some(CatalogRole::Producer) {
             leave_out(&["file", "primaries"]);
@@ -325,20 +325,22 @@ impl ZoneFields {
         let catalog = self.catalog.or(template.catalog);
         // Keys of catalog members are also inherited by a zone that is not a member, and
         // `check_rules` reports them.
-        let is_unmet = |rule: &&Rule| rule.need != Need::Member && !rule.need.is_met(&both, catalog);
-        for rule in RULES.iter().filter(is_unmet) {
+        let is_unmet = |rule: &&KeyRule| {
+            rule.condition != KeyCondition::Member && !rule.condition.is_met(&both, catalog)
+        };
+        for rule in KEY_RULES.iter().filter(is_unmet) {
             names.retain(|name| !rule.keys.contains(name));
         }
         names
     }
 
-    /// Indices in [`BOUNDS`] of the minimums that exceed their maximum.
+    /// Indices in [`SOA_BOUND_KEYS`] of the minimums that exceed their maximum.
     fn contradictory_bounds(&self) -> impl Iterator<Item = usize> {
         let min = |first: usize| self.bounds[first].unwrap_or_else(|| self.default_min(first));
         [0, 2, 4].into_iter().filter(move |first| self.bounds[first + 1].is_some_and(|max| min(*first) > max))
     }
 
-    /// The default of the minimum with the index `first` in [`BOUNDS`], in seconds.
+    /// The default of the minimum with the index `first` in [`SOA_BOUND_KEYS`], in seconds.
     const fn default_min(&self, first: usize) -> u32 {
         let TransferSettings { refresh, retry, expire, .. } = &self.transfers;
         *[refresh, retry, expire][first / 2].start()
@@ -370,7 +372,7 @@ impl ZoneFields {
     }
 }
 
-impl Need {
+impl KeyCondition {
     /// Whether a zone with these keys meets the condition.
     fn is_met(self, keys: &BTreeSet<&str>, catalog: Option<CatalogRole>) -> bool {
         match self {

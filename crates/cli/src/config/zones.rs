@@ -3,9 +3,9 @@
 
 use super::keys::{self, Table};
 use super::problem::ConfigLocation;
-use super::section::{Findings, NamedTable, Section, quoted};
+use super::section::{Diagnostics, NamedTable, Section, quoted};
 use super::server::Root;
-use super::sources::Role;
+use super::sources::FileRole;
 use super::values::parse_name;
 use super::zone::{self, ZoneFields};
 use nonesuch_authoritative::catalog::ProducedMember;
@@ -18,12 +18,12 @@ use std::net::SocketAddr;
 
 /// The parts of the configuration outside zones and templates that the zones depend on.
 pub(super) struct ConfigContext<'c> {
-    pub(super) findings: &'c Findings,
+    pub(super) diagnostics: &'c Diagnostics,
     pub(super) root: &'c Root,
     /// Names of the TSIG keys, also of invalid ones.
     pub(super) tsig_names: &'c BTreeSet<Name>,
     /// Whether `state-dir` is set.
-    pub(super) has_state: bool,
+    pub(super) has_state_dir: bool,
     /// Whether `tls-authorities` is set.
     pub(super) has_authorities: bool,
 }
@@ -52,7 +52,7 @@ struct Member {
     location: ConfigLocation,
 }
 
-struct Reader<'c, 't> {
+struct ZoneReader<'c, 't> {
     context: &'c ConfigContext<'c>,
     table: Table<ZoneFields>,
     /// The settings before any key is read.
@@ -70,7 +70,7 @@ pub(super) fn read(
     zones: &[NamedTable<'_>],
     context: &ConfigContext<'_>,
 ) -> AllZones {
-    let mut reader = Reader {
+    let mut reader = ZoneReader {
         context,
         table: zone::table(),
         defaults: ZoneFields::default(),
@@ -103,7 +103,7 @@ fn used_templates<'t: 'n, 'n>(tables: impl Iterator<Item = &'n NamedTable<'t>>) 
     tables.flat_map(|table| keys.into_iter().flat_map(|key| table.section.texts(key))).collect()
 }
 
-impl<'t> Reader<'_, 't> {
+impl<'t> ZoneReader<'_, 't> {
     fn read_template(&mut self, named: &NamedTable<'t>, is_used: bool) {
         let (section, context) = (&named.section, self.context);
         let mut fields = self.defaults.clone();
@@ -119,14 +119,14 @@ impl<'t> Reader<'_, 't> {
             Entry::Occupied(earlier) => {
                 let message =
                     format!("the template already exists ({}): leave one out", earlier.get().location);
-                section.findings.fault(&location, message);
+                section.diagnostics.report_fault(&location, message);
             }
             Entry::Vacant(entry) => {
                 if fields.has_primaries()
                     && let Some(settings) = context.resolve_zone(&fields, Name::root(), section)
                 {
                     // The paths are completed for each member.
-                    zone::note_files(&settings, section, |_| Role::Template);
+                    zone::record_files(&settings, section, |_| FileRole::Template);
                     self.result.templates.insert(named.name.clone(), ZoneTemplate::new(settings));
                 }
                 entry.insert(Template { fields, section: section.clone(), location });
@@ -140,13 +140,13 @@ impl<'t> Reader<'_, 't> {
         own.read(&self.table, section, |_| true);
         let apex = match parse_name(&named.name) {
             Ok(apex) => apex,
-            Err(error) => return named.fault("zone", error.to_string()),
+            Err(error) => return named.report_fault("zone", error.to_string()),
         };
         // With the name as written, for messages.
         let location = named.location(format!("{:?}", named.name));
         if let Some(earlier) = self.result.locations.get(&apex) {
             let message = format!("the zone already exists, as {} ({earlier}): leave one out", earlier.key);
-            return named.fault(format!("zone.{}", location.key), message);
+            return named.report_fault(format!("zone.{}", location.key), message);
         }
         self.result.locations.insert(apex.clone(), location);
         let template = own.template.as_deref();
@@ -158,13 +158,13 @@ impl<'t> Reader<'_, 't> {
         let settings =
             self.context.resolve_zone(fields, apex.clone(), section).map(ZoneSettings::with_zone_name);
         if let Some(settings) = &settings {
-            zone::note_files(settings, section, |role| role);
+            zone::record_files(settings, section, |role| role);
         }
         if let Some(catalog) = &fields.catalog_zone {
             if let Some(settings) = &settings {
                 self.warn_of_denied_transfer(catalog, settings, section);
             }
-            self.note_member(catalog, fields, apex, section);
+            self.record_member(catalog, fields, apex, section);
         }
         self.result.zones.extend(settings);
     }
@@ -189,7 +189,7 @@ impl<'t> Reader<'_, 't> {
             } else {
                 format!("the template {name:?} does not exist: name one of {}, or {write}", names.join(", "))
             };
-            section.fault(key, message);
+            section.report_fault(key, message);
         }
         template
     }
@@ -205,14 +205,14 @@ impl<'t> Reader<'_, 't> {
                     "the template {template:?} has no primaries, from which members are transferred: \
                         add them there"
                 );
-                section.fault(key, message);
+                section.report_fault(key, message);
             }
         }
     }
 
     /// Records the zone `apex` as a member of `catalog`. If the zone moves to `catalog`, its former
     /// catalog still lists it.
-    fn note_member(&mut self, catalog: &Name, fields: &ZoneFields, apex: Name, section: &Section<'_>) {
+    fn record_member(&mut self, catalog: &Name, fields: &ZoneFields, apex: Name, section: &Section<'_>) {
         let listed = ProducedMember::new(apex, fields.group.clone());
         if let Some(former) = &fields.catalog_former {
             // The former catalog names the new owner until the operator removes `catalog-former`.
@@ -266,7 +266,7 @@ impl<'t> Reader<'_, 't> {
                         "{catalog} is not a catalog that this server generates: set catalog = \
                             \"producer\" in its table"
                     );
-                    self.context.findings.fault(&location, message);
+                    self.context.diagnostics.report_fault(&location, message);
                 }
             }
         }
@@ -277,7 +277,7 @@ impl<'t> Reader<'_, 't> {
 impl ConfigContext<'_> {
     /// The settings of the zone `apex`. Reports contradictions; returns `None` after some of them.
     fn resolve_zone(&self, fields: &ZoneFields, apex: Name, section: &Section<'_>) -> Option<ZoneSettings> {
-        fields.resolve(apex, section, self.has_state, self.root.query.as_ref())
+        fields.resolve(apex, section, self.has_state_dir, self.root.query.as_ref())
     }
 
     /// Checks the keys that a zone or template itself sets, so that a fault in an inherited key is
@@ -299,10 +299,10 @@ impl ConfigContext<'_> {
                     "no authority for the certificate of {host}: set tls-authorities at the top to a \
                         file of certificates in PEM, or write only tls, which authenticates no server"
                 );
-                section.fault(key, message);
+                section.report_fault(key, message);
             }
         }
-        fields.check_journal(section, self.has_state);
+        fields.check_journal(section, self.has_state_dir);
         fields.check_bounds(section);
     }
 
@@ -310,14 +310,14 @@ impl ConfigContext<'_> {
     fn check_server(&self, key: &str, server: &Remote, section: &Section<'_>) {
         let address = server.address;
         if address.port() == 0 {
-            section.fault(key, format!("{address}: 0 is not a port: write another, or none"));
+            section.report_fault(key, format!("{address}: 0 is not a port: write another, or none"));
         } else if self.is_own_address(server) {
             let reason = if key == "primaries" {
                 "would transfer the zone from itself"
             } else {
                 "would notify itself"
             };
-            section.fault(key, format!("{address} is this server, which {reason}: name another one"));
+            section.report_fault(key, format!("{address} is this server, which {reason}: name another one"));
         }
     }
 
@@ -344,7 +344,7 @@ pub(super) fn check_tsig_names(
     known: &BTreeSet<Name>,
 ) {
     for name in names.into_iter().filter(|name| !known.contains(*name)) {
-        section.fault(
+        section.report_fault(
             key,
             format!("the key {name} does not exist: add [key.{:?}] with its secret", name.to_string()),
         );

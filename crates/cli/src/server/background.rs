@@ -5,7 +5,7 @@
 //! process can report on it. Each process notices when the other one ends.
 
 use crate::arguments::ServeArguments;
-use crate::files::{is_standard, print_line};
+use crate::files::{is_standard_stream, print_line};
 use crate::outcome::CommandOutcome;
 use crate::server::error::ServerError;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -22,15 +22,15 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// Environment variable with the descriptor of the inherited socket.
-const VARIABLE: &str = "NONESUCH_BACKGROUND";
+const SOCKET_VARIABLE: &str = "NONESUCH_BACKGROUND";
 /// Paths that refer to standard input.
-const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+const STANDARD_INPUT_PATHS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
-    let (mut server, socket) = start(has_input(arguments)).map_err(ServerError::Background)?;
+    let (mut server, socket) = start(reads_standard_input(arguments)).map_err(ServerError::Background)?;
     let outcome = wait_and_print(&mut server, socket, arguments.json);
     if outcome.is_err() {
-        stop(&mut server);
+        stop_server(&mut server);
     }
     outcome
 }
@@ -41,7 +41,7 @@ fn wait_and_print(
     is_json: bool,
 ) -> Result<CommandOutcome, ServerError> {
     if let Some(status) = wait_until_ready(socket, server).map_err(ServerError::Background)? {
-        return ended(status);
+        return outcome_of_end(status);
     }
     let process = server.id();
     print_line(&if is_json { json!({ "process": process }).to_string() } else { process.to_string() })?;
@@ -49,11 +49,11 @@ fn wait_and_print(
 }
 
 /// Whether the server reads its zone or its configuration from standard input.
-fn has_input(arguments: &ServeArguments) -> bool {
-    let is_input = |path: &Path| INPUTS.iter().any(|name| path == Path::new(name));
+fn reads_standard_input(arguments: &ServeArguments) -> bool {
+    let is_input = |path: &Path| STANDARD_INPUT_PATHS.iter().any(|name| path == Path::new(name));
     match &arguments.config {
         Some(path) => is_input(path),
-        None => is_standard(&arguments.file) || is_input(&arguments.file),
+        None => is_standard_stream(&arguments.file) || is_input(&arguments.file),
     }
 }
 
@@ -69,7 +69,10 @@ fn start(has_input: bool) -> io::Result<(Child, UnixStream)> {
         arguments.remove(at);
     }
     let mut command = Command::new(env::current_exe()?);
-    command.args(arguments).env(VARIABLE, inherited.as_raw_fd().to_string()).env_remove("NOTIFY_SOCKET");
+    command
+        .args(arguments)
+        .env(SOCKET_VARIABLE, inherited.as_raw_fd().to_string())
+        .env_remove("NOTIFY_SOCKET");
     command.stdin(if has_input { Stdio::inherit() } else { Stdio::null() }).stdout(io::stderr());
     // The server gets its own process group, so that an interrupt from the terminal does not reach
     // it. A server that reads the terminal stays in the foreground group, because only foreground
@@ -90,7 +93,7 @@ fn wait_until_ready(mut socket: UnixStream, server: &mut Child) -> io::Result<Op
 }
 
 /// The outcome if the server ended before it answered.
-fn ended(status: ExitStatus) -> Result<CommandOutcome, ServerError> {
+fn outcome_of_end(status: ExitStatus) -> Result<CommandOutcome, ServerError> {
     if let Some(signal) = status.signal() {
         return Err(ServerError::Killed(signal));
     }
@@ -101,7 +104,7 @@ fn ended(status: ExitStatus) -> Result<CommandOutcome, ServerError> {
 }
 
 /// Stops a server after an error that prevented the report of its process ID.
-fn stop(server: &mut Child) {
+fn stop_server(server: &mut Child) {
     if let (Ok(None), Ok(process)) = (server.try_wait(), i32::try_from(server.id())) {
         let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
         let _ = server.wait();
@@ -115,6 +118,6 @@ fn stop(server: &mut Child) {
 /// [`ServerError::Abandoned`] if that command has ended: no process has received the server's
 /// process ID.
 pub(crate) fn report_ready() -> Result<(), ServerError> {
-    let number = env::var(VARIABLE).ok().and_then(|number| number.parse().ok());
+    let number = env::var(SOCKET_VARIABLE).ok().and_then(|number| number.parse().ok());
     number.map_or(Ok(()), |number| send_inherited(number, b"1").map_err(|_| ServerError::Abandoned))
 }

@@ -3,15 +3,15 @@
 
 use crate::access::FileUser;
 use crate::arguments::CheckScope;
-use crate::certificate::warn_of_expiry;
-use crate::config::{self, ConfigLocation, Configuration, Problem, Role, Sources};
+use crate::certificate::expiry_warning;
+use crate::config::{self, ConfigLocation, Configuration, FileRole, Problem, Sources};
 use crate::files::{count_text, parent_directory, print_line, readable_key_warning};
 use crate::keys::{find_signing_key, read_directory, world_readable_keys};
 use crate::nsec5;
 use crate::outcome::CommandOutcome;
 use crate::root::check_root;
 use crate::server::error::ServerError;
-use crate::server::keys::QUIET_KEY_FILES;
+use crate::server::keys::QUIET_KEY_LOADER;
 use crate::server::output::zone_line;
 use crate::server::preflight::{self, Effect, PreflightFault};
 use crate::server::privileges::{Account, drop_privileges};
@@ -51,19 +51,19 @@ struct ListedFault {
 impl Report {
     /// Records a fault. Only the first fault of each location is recorded, because later faults
     /// there follow from the first.
-    fn fault(&mut self, fault: PreflightFault) {
+    fn add_fault(&mut self, fault: PreflightFault) {
         let PreflightFault { problem, effect } = fault;
         if problem.location.line > 0 && !self.locations.insert(problem.location.clone()) {
             return;
         }
         let mut value = problem_value(&problem);
-        note_effect(&mut value, &effect);
+        insert_effect(&mut value, &effect);
         self.faults.push(ListedFault { text: format!("{problem}; {effect}"), value, effect });
     }
 
-    fn refuse_start(&mut self, problems: impl IntoIterator<Item = Problem>) {
+    fn add_start_faults(&mut self, problems: impl IntoIterator<Item = Problem>) {
         for problem in problems {
-            self.fault(PreflightFault { problem, effect: Effect::Start });
+            self.add_fault(PreflightFault { problem, effect: Effect::Start });
         }
     }
 
@@ -77,10 +77,12 @@ impl Report {
     }
 
     /// Number of zones that would not be loaded.
-    fn refused_zones(&self) -> usize {
+    fn rejected_zones(&self) -> usize {
         let zones = self.faults.iter().filter_map(|fault| match &fault.effect {
             Effect::Zone(apex) => Some(apex),
-            Effect::Start | Effect::Reload | Effect::Transfers | Effect::Zones | Effect::Findings(_) => None,
+            Effect::Start | Effect::Reload | Effect::Transfers | Effect::Storage | Effect::Findings(_) => {
+                None
+            }
         });
         zones.collect::<HashSet<_>>().len()
     }
@@ -92,19 +94,19 @@ impl Report {
 
     /// The summary of the faults as text.
     fn verdict(&self) -> String {
-        let (refused, with_findings) = (self.refused_zones(), self.zones_with_findings());
-        let word = |effect: Effect| self.has(&effect).then(|| effect.to_string());
-        let words = [
-            word(Effect::Start),
-            word(Effect::Reload),
-            word(Effect::Transfers),
-            word(Effect::Zones),
+        let (refused, with_findings) = (self.rejected_zones(), self.zones_with_findings());
+        let effect_text = |effect: Effect| self.has(&effect).then(|| effect.to_string());
+        let effects = [
+            effect_text(Effect::Start),
+            effect_text(Effect::Reload),
+            effect_text(Effect::Transfers),
+            effect_text(Effect::Storage),
             (refused > 0).then(|| format!("{} would not be loaded", count_text(refused, "zone"))),
             (with_findings > 0)
                 .then(|| format!("semantic checks have findings in {}", count_text(with_findings, "zone"))),
         ];
-        let words: Vec<String> = words.into_iter().flatten().collect();
-        if words.is_empty() { "valid".to_owned() } else { format!("invalid: {}", words.join(", ")) }
+        let effects: Vec<String> = effects.into_iter().flatten().collect();
+        if effects.is_empty() { "valid".to_owned() } else { format!("invalid: {}", effects.join(", ")) }
     }
 
     /// Prints the report. If only zones have faults, the outcome is negative and not an error.
@@ -149,12 +151,12 @@ fn problem_value(problem: &Problem) -> Value {
     value
 }
 
-fn note_effect(value: &mut Value, effect: &Effect) {
+fn insert_effect(value: &mut Value, effect: &Effect) {
     value["effect"] = match effect {
         Effect::Start => json!("start"),
         Effect::Reload => json!("reload"),
         Effect::Transfers => json!("transfers"),
-        Effect::Zones => json!("zones"),
+        Effect::Storage => json!("zones"),
         Effect::Zone(_) => json!("zone"),
         Effect::Findings(_) => json!("findings"),
     };
@@ -175,7 +177,7 @@ pub(crate) fn run(
     let read = match config::load(path) {
         Ok(read) => read,
         Err(problems) if is_json => {
-            report.refuse_start(problems.0);
+            report.add_start_faults(problems.0);
             return report.finish(path, true);
         }
         Err(problems) => return Err(problems.into()),
@@ -185,23 +187,23 @@ pub(crate) fn run(
     }
     let (configuration, sources) = (read.configuration, read.sources);
     report.zones = configuration.zones.len();
-    report.refuse_start(preflight::check_start(&configuration, &sources));
-    preflight::check_runtime(&sources).iter().for_each(|problem| report.warn(problem));
-    report.refuse_start(
+    report.add_start_faults(preflight::check_start(&configuration, &sources));
+    preflight::check_runtime_directories(&sources).iter().for_each(|problem| report.warn(problem));
+    report.add_start_faults(
         preflight::load_identity(&configuration, &sources).err().into_iter().flat_map(|found| found.0),
     );
     let certificate = configuration.server.tls.as_ref().map(|files| files.certificate.as_path());
-    if let Some(message) = certificate.and_then(|path| warn_of_expiry(path, jiff::Timestamp::now())) {
+    if let Some(message) = certificate.and_then(|path| expiry_warning(path, jiff::Timestamp::now())) {
         report.warn(&sources.problem_of("tls-certificate", message));
     }
     if let Err(error) = answer_settings(&configuration, None) {
-        report.refuse_start([sources.problem_of("", error.to_string())]);
+        report.add_start_faults([sources.problem_of("", error.to_string())]);
     }
     if let Some(user) = become_user(&configuration, &sources, &mut report)? {
-        for fault in preflight::check_reading(&configuration, &sources, &user) {
-            report.fault(fault);
+        for fault in preflight::check_file_access(&configuration, &sources, &user) {
+            report.add_fault(fault);
         }
-        warn_of_open_keys(&sources, scope, &mut report);
+        warn_of_world_readable_keys(&sources, scope, &mut report);
         if !user.is_other() {
             check_keys(&sources, &mut report);
         }
@@ -244,22 +246,22 @@ fn become_user(
 
 /// Warns of private keys that every user may read. If zones are checked, this includes the keys in
 /// the default directory of a zone file.
-fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) {
+fn warn_of_world_readable_keys(sources: &Sources, scope: CheckScope, report: &mut Report) {
     let named = sources.files.iter().filter_map(|file| match &file.role {
-        Role::SigningKeys(apex, _) | Role::VrfKeys(apex, _) => Some(apex),
+        FileRole::SigningKeys(apex, _) | FileRole::VrfKeys(apex, _) => Some(apex),
         _ => None,
     });
     let named: HashSet<&Name> = named.collect();
     for file in &sources.files {
-        let open = match &file.role {
-            Role::SigningKeys(apex, _) => world_readable_keys(&file.path, apex),
-            Role::VrfKeys(apex, _) => nsec5::world_readable_keys(&file.path, apex),
-            Role::Zone(apex) if scope == CheckScope::Zones && !named.contains(apex) => {
+        let readable_keys = match &file.role {
+            FileRole::SigningKeys(apex, _) => world_readable_keys(&file.path, apex),
+            FileRole::VrfKeys(apex, _) => nsec5::world_readable_keys(&file.path, apex),
+            FileRole::Zone(apex) if scope == CheckScope::Zones && !named.contains(apex) => {
                 nsec5::world_readable_keys(&nsec5::default_directory(&file.path), apex)
             }
             _ => continue,
         };
-        open.iter().for_each(|path| report.warn(&file.location.problem(readable_key_warning(path))));
+        readable_keys.iter().for_each(|path| report.warn(&file.location.problem(readable_key_warning(path))));
     }
 }
 
@@ -267,14 +269,16 @@ fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) 
 fn check_keys(sources: &Sources, report: &mut Report) {
     for file in &sources.files {
         let (apex, problem) = match &file.role {
-            Role::SigningKeys(apex, ignore_key_times) => {
-                let at = (!ignore_key_times).then(|| zones::now_or(None));
+            FileRole::SigningKeys(apex, ignore_key_times) => {
+                let at = (!ignore_key_times).then(|| zones::time_or_now(None));
                 let keys = read_directory(&file.path, apex).and_then(|keys| keys.zone_keys(at));
                 (apex, keys.err().map(|error| error.to_string()))
             }
-            Role::VrfKeys(apex, zone) => {
-                let folders = zone.as_deref().map(parent_directory).into_iter().chain([file.path.as_path()]);
-                let found = folders.filter_map(|folder| find_signing_key(folder).ok().flatten()).next();
+            FileRole::VrfKeys(apex, zone) => {
+                let directories =
+                    zone.as_deref().map(parent_directory).into_iter().chain([file.path.as_path()]);
+                let found =
+                    directories.filter_map(|directory| find_signing_key(directory).ok().flatten()).next();
                 let message = |path| LoadProverError::SigningKey { path, zone: apex.clone() }.to_string();
                 (apex, found.map(message))
             }
@@ -282,7 +286,7 @@ fn check_keys(sources: &Sources, report: &mut Report) {
         };
         let effect = Effect::Zone(apex.clone());
         if let Some(message) = problem.filter(|_| !report.has(&effect)) {
-            report.fault(PreflightFault { problem: file.location.problem(message), effect });
+            report.add_fault(PreflightFault { problem: file.location.problem(message), effect });
         }
     }
 }
@@ -302,15 +306,15 @@ fn check_zones(
     let files: Vec<(Name, PathBuf)> = settings.zones.iter().filter_map(zone_file).collect();
     // The stored version of a zone that is signed online differs from its file, so the two are not
     // compared.
-    let served_as_they_are =
+    let not_signed_online =
         settings.zones.iter().filter(|zone| !matches!(zone.signing_mode, SigningMode::Online(_)));
-    let compared: HashSet<Name> = served_as_they_are.map(|zone| zone.apex.clone()).collect();
-    let service = Service::open(settings, QUIET_KEY_FILES, Arc::new(Zones::new()))?;
+    let compared: HashSet<Name> = not_signed_online.map(|zone| zone.apex.clone()).collect();
+    let service = Service::open(settings, QUIET_KEY_LOADER, Arc::new(Zones::new()))?;
     service.begin().map_err(ServerError::Thread)?;
     let _ = service.wait_until_loaded();
     for (apex, file) in files {
         for zone in service.zone_status(Some(&apex)) {
-            add_zone(&apex, &zone, report, is_json)?;
+            add_zone_result(&apex, &zone, report, is_json)?;
             if zone.error.is_none() {
                 let stored = state_dir.as_deref().filter(|dir| {
                     compared.contains(&apex) && StateDirectory::version_path(dir, &apex).is_file()
@@ -346,7 +350,12 @@ fn zone_file(zone: &ZoneSettings) -> Option<(Name, PathBuf)> {
     }
 }
 
-fn add_zone(apex: &Name, zone: &ZoneStatus, report: &mut Report, is_json: bool) -> Result<(), ServerError> {
+fn add_zone_result(
+    apex: &Name,
+    zone: &ZoneStatus,
+    report: &mut Report,
+    is_json: bool,
+) -> Result<(), ServerError> {
     let name = &zone.zone;
     report.warnings.extend(zone.warnings.iter().map(|warning| json!({ "message": warning, "zone": name })));
     match &zone.error {
@@ -355,7 +364,7 @@ fn add_zone(apex: &Name, zone: &ZoneStatus, report: &mut Report, is_json: bool) 
         Some(error) => {
             let effect = Effect::Zone(apex.clone());
             let mut value = json!({ "message": error });
-            note_effect(&mut value, &effect);
+            insert_effect(&mut value, &effect);
             report.faults.push(ListedFault { text: format!("zone {}: {error}", zone.zone), value, effect });
             Ok(())
         }
@@ -385,6 +394,6 @@ fn add_findings(
     let findings = count_text(count, "finding");
     let message = format!("{findings} of the semantic checks: `nonesuch zone verify --all FILE` lists them");
     let mut value = json!({ "message": message });
-    note_effect(&mut value, &effect);
+    insert_effect(&mut value, &effect);
     report.faults.push(ListedFault { text: format!("zone {name}: {message}"), value, effect });
 }

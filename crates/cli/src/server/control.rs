@@ -28,11 +28,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Maximum length of a request, in octets.
-const REQUEST_OCTETS: u64 = 4096;
+const MAX_REQUEST_OCTETS: u64 = 4096;
 /// Maximum number of simultaneous connections.
-const CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// Maximum time from the start of a connection to the end of the request.
-const REQUEST_TIME: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for each write of a response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for each write of an exported zone. It is long because a person may read the output page
@@ -60,7 +60,7 @@ fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
             std::thread::sleep(ACCEPT_PAUSE);
             continue;
         };
-        if open.fetch_add(1, Relaxed) >= CONNECTIONS {
+        if open.fetch_add(1, Relaxed) >= MAX_CONNECTIONS {
             open.fetch_sub(1, Relaxed);
             // The send buffer of a new socket has room for this line. If it does not, the client
             // sees only the end of the connection.
@@ -71,8 +71,8 @@ fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
         let (daemon, open_connections) = (Arc::clone(daemon), Arc::clone(&open));
         let body = move || {
             // An error means that the client has disconnected or is too slow, and gets no response.
-            let _ = answer(&stream, &daemon);
-            // Without a drop guard, because a panic in `answer` ends the process
+            let _ = handle_connection(&stream, &daemon);
+            // Without a drop guard, because a panic in `handle_connection` ends the process
             // (`abort_on_panic`).
             open_connections.fetch_sub(1, Relaxed);
         };
@@ -82,11 +82,11 @@ fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
     }
 }
 
-fn answer(mut stream: &UnixStream, daemon: &Daemon) -> io::Result<()> {
+fn handle_connection(mut stream: &UnixStream, daemon: &Daemon) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
-    let line = read_request(stream, REQUEST_TIME)?;
-    if line.len() as u64 == REQUEST_OCTETS && !line.ends_with(b"\n") {
-        return write_line(stream, &error_line(&ControlError::RequestTooLong { most: REQUEST_OCTETS }));
+    let line = read_request(stream, REQUEST_TIMEOUT)?;
+    if line.len() as u64 == MAX_REQUEST_OCTETS && !line.ends_with(b"\n") {
+        return write_line(stream, &error_line(&ControlError::RequestTooLong { max: MAX_REQUEST_OCTETS }));
     }
     let request = serde_json::from_slice::<Request>(&line);
     if let Ok(Request::ZoneExport { zone }) = &request {
@@ -107,14 +107,14 @@ fn answer(mut stream: &UnixStream, daemon: &Daemon) -> io::Result<()> {
     written
 }
 
-/// Reads a request line of at most [`REQUEST_OCTETS`] octets. A longer line has no line end.
+/// Reads a request line of at most [`MAX_REQUEST_OCTETS`] octets. A longer line has no line end.
 ///
 /// # Errors
 /// Reading fails, or the line does not end within `time`.
 fn read_request(stream: &UnixStream, time: Duration) -> io::Result<Vec<u8>> {
     let reader = DeadlineReader { stream, deadline: Instant::now() + time };
     let mut line = Vec::new();
-    BufReader::new(reader.take(REQUEST_OCTETS)).read_until(b'\n', &mut line)?;
+    BufReader::new(reader.take(MAX_REQUEST_OCTETS)).read_until(b'\n', &mut line)?;
     Ok(line)
 }
 
@@ -157,13 +157,13 @@ fn export(stream: &UnixStream, zone: &str, daemon: &Daemon) -> io::Result<()> {
     outcome
 }
 
-/// Runs `act` and returns its result. Each second until it returns, sends a line with the
+/// Runs `action` and returns its result. Each second until it returns, sends a line with the
 /// `activities` of the server. The line tells the client that the request is still executed, so it
 /// is also sent without activities.
 fn with_progress_lines<T: Send>(
     stream: &UnixStream,
     activities: impl Fn() -> Vec<Activity> + Send,
-    act: impl FnOnce() -> T + Send,
+    action: impl FnOnce() -> T + Send,
 ) -> T {
     let (sender, finished) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -176,7 +176,7 @@ fn with_progress_lines<T: Send>(
             }
         };
         let progress = std::thread::Builder::new().name("control".to_owned()).spawn_scoped(scope, body);
-        let outcome = act();
+        let outcome = action();
         drop(sender);
         // The response must follow the progress lines. If the thread could not be started, there
         // are no progress lines.
@@ -203,7 +203,7 @@ fn execute(request: Request, daemon: &Daemon) -> Vec<Line> {
         }
         Request::ZoneRemove { zone } => respond_for_zone(&zone, |apex| daemon.remove_zone(apex)),
         Request::ZonePurge { zone } => respond_for_zone(&zone, |apex| daemon.purge_zone(apex)),
-        // `answer` sends an export piece by piece.
+        // `handle_connection` sends an export piece by piece.
         Request::ZoneExport { .. } => Ok(Vec::new()),
         Request::Purge {} => daemon.purge_all().map(|done| vec![Line::done(&done)]),
         Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
@@ -236,9 +236,9 @@ fn zone_lines(reports: &[ZoneReport]) -> Vec<Line> {
 
 fn respond_for_zone<T: Serialize>(
     zone: &str,
-    act: impl FnOnce(&Name) -> Result<T, ControlError>,
+    action: impl FnOnce(&Name) -> Result<T, ControlError>,
 ) -> Result<Vec<Line>, ControlError> {
-    let done = parse_zone_name(zone).and_then(|apex| act(&apex))?;
+    let done = parse_zone_name(zone).and_then(|apex| action(&apex))?;
     Ok(vec![Line::done(&done)])
 }
 
@@ -276,7 +276,7 @@ mod tests {
     fn a_request_ends_with_its_line() {
         let (server, mut client) = UnixStream::pair().unwrap();
         client.write_all(b"{}\nmore").unwrap();
-        assert_eq!(read_request(&server, REQUEST_TIME).unwrap(), b"{}\n");
+        assert_eq!(read_request(&server, REQUEST_TIMEOUT).unwrap(), b"{}\n");
     }
 
     #[test]

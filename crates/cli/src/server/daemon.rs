@@ -1,6 +1,6 @@
 //! A running server with all its parts; signals and the control socket act on it.
 
-use crate::certificate::warn_of_expiry;
+use crate::certificate::expiry_warning;
 use crate::config::Configuration;
 use crate::files::count_text;
 use crate::server::reload_status::ReloadStatus;
@@ -40,17 +40,17 @@ pub(crate) struct Daemon {
     /// The current configuration.
     pub(crate) configuration: Mutex<Configuration>,
     pub(crate) service: Arc<Service>,
-    pub(crate) shared: ServerContext,
+    pub(crate) context: ServerContext,
     pub(crate) transfers: Arc<Transfers>,
     /// Certificate and key of the TLS listeners; `None` without TLS.
     pub(crate) tls_identity: Option<IdentitySlot>,
     /// The sockets and workers; `None` before they start and after they stop.
     pub(crate) server: Mutex<Option<Server>>,
     pub(crate) notifier: Notifier,
-    pub(crate) stop: Notify,
+    pub(crate) stop_request: Notify,
     /// Held during a reload. The next reload waits before it reads the configuration, so that the
     /// newest configuration is applied last.
-    pub(crate) reloading: Mutex<()>,
+    pub(crate) reload_lock: Mutex<()>,
     /// The outcomes of the reloads so far.
     pub(crate) reloads: ReloadStatus,
     /// Start of the server, for the uptime.
@@ -64,7 +64,7 @@ impl Daemon {
 
     /// Starts to answer queries at bound sockets.
     pub(crate) fn start(&self, bound: BoundSockets) -> Result<(), NetError> {
-        let server = bound.start(&self.shared)?;
+        let server = bound.start(&self.context)?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Daemon {
 
     /// Requests the main loop to stop the server.
     pub(crate) fn request_stop(&self) {
-        self.stop.notify_one();
+        self.stop_request.notify_one();
     }
 
     /// The current activities.
@@ -88,7 +88,7 @@ impl Daemon {
     pub(crate) fn warn_of_certificate(&self) {
         let files = self.configuration().server.tls.clone();
         if let Some(warning) =
-            files.and_then(|files| warn_of_expiry(&files.certificate, jiff::Timestamp::now()))
+            files.and_then(|files| expiry_warning(&files.certificate, jiff::Timestamp::now()))
         {
             tracing::warn!(name: "certificate-warning", "TLS certificate: {warning}");
         }

@@ -61,13 +61,13 @@ pub(crate) enum ServerError {
 
 impl ServerError {
     /// Whether the command ran and its answer is negative, because a zone does not verify.
-    pub(crate) fn is_no(&self) -> bool {
-        matches!(self, Self::ZoneFile(error) if error.is_no())
+    pub(crate) fn is_negative(&self) -> bool {
+        matches!(self, Self::ZoneFile(error) if error.is_negative())
     }
 
     /// Whether the system prevented the start and a later attempt may succeed: an address does not
     /// exist yet, or another process still has the port or the directory.
-    pub(crate) const fn is_of_system(&self) -> bool {
+    pub(crate) const fn is_caused_by_system(&self) -> bool {
         match self {
             Self::Bind(_)
             | Self::State(_)
@@ -77,7 +77,7 @@ impl ServerError {
             | Self::Background(_)
             | Self::Abandoned
             | Self::Killed(_) => true,
-            Self::ControlSocket(error) => error.is_of_system(),
+            Self::ControlSocket(error) => error.is_caused_by_system(),
             _ => false,
         }
     }

@@ -10,20 +10,20 @@ use nonesuch_dnssec::online::{LoadProverError, Nsec5Prover, Nsec5Zone};
 use std::path::Path;
 
 /// Key file functions of a service. They warn of key files that every user may read.
-pub(crate) const KEY_FILES: KeyLoader = KeyLoader {
+pub(crate) const KEY_LOADER: KeyLoader = KeyLoader {
     load_signing_keys: |dir, zone, at| {
         warn_of_readable_keys(&world_readable_keys(dir, zone));
-        (QUIET_KEY_FILES.load_signing_keys)(dir, zone, at)
+        (QUIET_KEY_LOADER.load_signing_keys)(dir, zone, at)
     },
     load_prover: |dir, file, zone| {
         warn_of_readable_keys(&nsec5::world_readable_keys(dir, zone.apex()));
-        (QUIET_KEY_FILES.load_prover)(dir, file, zone)
+        (QUIET_KEY_LOADER.load_prover)(dir, file, zone)
     },
-    ..QUIET_KEY_FILES
+    ..QUIET_KEY_LOADER
 };
 
 /// The same functions without warnings, for callers that warn themselves.
-pub(crate) const QUIET_KEY_FILES: KeyLoader = KeyLoader {
+pub(crate) const QUIET_KEY_LOADER: KeyLoader = KeyLoader {
     load_signing_keys: |dir, zone, at| Ok(read_directory(dir, zone)?.zone_keys(at)?.into()),
     next_key_event: |dir, zone, now| read_directory(dir, zone).ok()?.next_event(now),
     load_prover,
@@ -33,9 +33,9 @@ pub(crate) const QUIET_KEY_FILES: KeyLoader = KeyLoader {
 /// the zone's `file` contains a signing key, because an attacker must not be able to obtain that
 /// key from the server.
 fn load_prover(dir: &Path, file: Option<&Path>, zone: &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError> {
-    for folder in file.map(parent_directory).into_iter().chain([dir]) {
-        let found = find_signing_key(folder)
-            .map_err(|source| Nsec5DirectoryError::Read { path: folder.to_path_buf(), source })?;
+    for directory in file.map(parent_directory).into_iter().chain([dir]) {
+        let found = find_signing_key(directory)
+            .map_err(|source| Nsec5DirectoryError::Read { path: directory.to_path_buf(), source })?;
         if let Some(path) = found {
             return Err(LoadProverError::SigningKey { path, zone: zone.apex().clone() });
         }

@@ -51,7 +51,7 @@ impl MainLoop {
         // Does not wait for a reload in progress: the versions that it has published are stored,
         // and nothing else is lost.
         runtime.shutdown_background();
-        daemon.notifier.stopping();
+        daemon.notifier.notify_stopping();
         outcome
     }
 }
@@ -89,7 +89,7 @@ impl MainLoopState {
                     SignalAction::Stop => return Ok(()),
                     SignalAction::Reload => self.is_reload_requested = true,
                 },
-                () = self.daemon.stop.notified() => return Ok(()),
+                () = self.daemon.stop_request.notified() => return Ok(()),
                 outcome = &mut announcing, if !is_announced => {
                     is_announced = true;
                     outcome.unwrap_or_else(|error| Err(ServerError::Thread(error.into())))?;
@@ -119,7 +119,7 @@ impl MainLoopState {
 
     /// The work of each second: logs the end of rate limiting, and applies key times that are due.
     fn tick(&mut self) {
-        self.daemon.shared.statistics.log_limiting_ended();
+        self.daemon.context.statistics.log_unlimited();
         if self.task.is_none() && self.daemon.service.is_key_event_due() {
             let service = Arc::clone(&self.daemon.service);
             self.task = Some(spawn_blocking(move || service.apply_key_times()));
@@ -153,7 +153,7 @@ pub(crate) fn stop(daemon: &Daemon, is_json: bool) -> Result<CommandOutcome, Ser
     let counters = server.udp_counters();
     let online = daemon.service.needs_online_work().then(|| server.online_counters());
     server.stop()?;
-    if let Some(tap) = &daemon.shared.dnstap {
+    if let Some(tap) = &daemon.context.dnstap {
         tap.finish();
     }
     if let Some(online) = &online {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Maximum number of zones that are listed when the server is ready.
-const ZONES_LISTED: usize = 20;
+const MAX_LISTED_ZONES: usize = 20;
 
 /// Prints a line. If printing fails, for example because the disk is full, the line is lost and the
 /// server continues. If the log has a queue, the line goes to that queue, so that a slow reader
@@ -38,29 +38,29 @@ pub(crate) fn log_start(what: &'static str, path: &Path) {
 
 /// Reports the state of the configured zones, each loaded or rejected, and that the server is
 /// ready.
-pub(crate) fn print_ready(daemon: &Daemon, settled: StartupSummary, is_json: bool) {
+pub(crate) fn print_ready(daemon: &Daemon, summary: StartupSummary, is_json: bool) {
     let zones = daemon.service.zone_status(None);
     let (status, workers) = (daemon.status(), daemon.workers());
     let seconds = daemon.started_at.elapsed().as_secs_f64();
     if is_json {
-        let StartupSummary { serving, waiting, failed } = settled;
+        let StartupSummary { serving, waiting, failed } = summary;
         let ready = json!({
             "addresses": status.listen, "tls_addresses": status.listen_tls, "address": status.listen.first(),
             "workers": workers, "serving": serving, "waiting": waiting, "failed": failed, "seconds": seconds,
-            "zones": zones.iter().take(ZONES_LISTED).collect::<Vec<_>>(),
+            "zones": zones.iter().take(MAX_LISTED_ZONES).collect::<Vec<_>>(),
         });
         return print(&json!({ "ready": ready }).to_string());
     }
     if logging::is_quiet() {
         return;
     }
-    for zone in zones.iter().take(ZONES_LISTED) {
+    for zone in zones.iter().take(MAX_LISTED_ZONES) {
         print(&zone_line(zone));
     }
-    if zones.len() > ZONES_LISTED {
+    if zones.len() > MAX_LISTED_ZONES {
         print(&format!(
             "and {} more: `nonesuch ctl zone status` lists all zones",
-            zones.len() - ZONES_LISTED
+            zones.len() - MAX_LISTED_ZONES
         ));
     }
     print(&format!(
@@ -76,10 +76,10 @@ pub(crate) fn print_zone_ready(daemon: &Daemon, zone: &ZoneStatus, is_json: bool
     let status = daemon.status();
     let (address, workers) = (status.listen.first(), daemon.workers());
     let (name, serial) = (&zone.zone, zone.serial.unwrap_or_default());
-    let how = zone.served.as_deref().unwrap_or_default();
+    let served = zone.served.as_deref().unwrap_or_default();
     if is_json {
         let ready = json!({
-            "address": address, "zone": name, "serial": serial, "workers": workers, "served": how,
+            "address": address, "zone": name, "serial": serial, "workers": workers, "served": served,
         });
         return print(&json!({ "ready": ready }).to_string());
     }
@@ -89,7 +89,7 @@ pub(crate) fn print_zone_ready(daemon: &Daemon, zone: &ZoneStatus, is_json: bool
     let address = address.map_or_else(String::new, ToString::to_string);
     let workers = count_text(workers, "worker");
     print(&format!(
-        "ready: listening on {address} (udp, tcp), zone {name} serial {serial}, {how}, {workers}"
+        "ready: listening on {address} (udp, tcp), zone {name} serial {serial}, {served}, {workers}"
     ));
 }
 
@@ -119,9 +119,9 @@ pub(crate) fn stopped_line(counters: &UdpCounters, online: Option<&OnlineCounter
         });
         return json!({ "stopped": stopped }).to_string();
     }
-    let each = *system_calls as f64 / (*datagrams_in).max(1) as f64;
+    let calls_per_datagram = *system_calls as f64 / (*datagrams_in).max(1) as f64;
     format!(
-        "stopped: {} in, {datagrams_out} out, {} ({each:.3} per datagram), {oversized} oversized, {}",
+        "stopped: {} in, {datagrams_out} out, {} ({calls_per_datagram:.3} per datagram), {oversized} oversized, {}",
         count_text(*datagrams_in, "datagram"),
         count_text(*system_calls, "system call"),
         count_text(errors, "error"),

@@ -3,10 +3,10 @@
 
 mod output_paths;
 
-pub(super) use output_paths::check_runtime;
+pub(super) use output_paths::check_runtime_directories;
 
 use crate::access::{AccessError, FileUser, read_remedy};
-use crate::config::{ConfigLocation, Configuration, NamedFile, Problem, Problems, Role, Sources};
+use crate::config::{ConfigLocation, Configuration, FileRole, NamedFile, Problem, Problems, Sources};
 use crate::root::check_root;
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
@@ -28,7 +28,7 @@ pub(super) enum Effect {
     /// certificates are read for each transfer.
     Transfers,
     /// No version can be stored. Therefore only versions that are already stored are served.
-    Zones,
+    Storage,
     /// The zone is not loaded; its stored version, if any, is served.
     Zone(Name),
     /// The zone is loaded, and its findings of the semantic checks count as faults.
@@ -43,7 +43,7 @@ impl fmt::Display for Effect {
             Self::Transfers => {
                 f.write_str("transfers from servers with tls:HOSTNAME and NOTIFY to them would fail")
             }
-            Self::Zones => f.write_str("no new version of a zone would be stored and published"),
+            Self::Storage => f.write_str("no new version of a zone would be stored and published"),
             Self::Zone(apex) => write!(f, "zone {apex} would not be loaded"),
             Self::Findings(apex) => write!(f, "zone {apex} has findings of the semantic checks"),
         }
@@ -79,7 +79,7 @@ pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> V
     if let Some(message) = check_cpus(&server.cpus) {
         fault("cpus", message);
     }
-    if let Some(message) = server.state_dir.as_deref().and_then(output_paths::check_state) {
+    if let Some(message) = server.state_dir.as_deref().and_then(output_paths::check_state_directory_mode) {
         fault("state-dir", message);
     }
     problems.extend(output_paths::check_output_directories(server, sources));
@@ -104,7 +104,7 @@ pub(super) fn load_identity(
 ) -> Result<Option<ServerIdentity>, Problems> {
     let Some(files) = &configuration.server.tls else { return Ok(None) };
     let mut problems = Vec::new();
-    for file in sources.files.iter().filter(|file| file.role == Role::Tls) {
+    for file in sources.files.iter().filter(|file| file.role == FileRole::Tls) {
         if let Err(error) = fs::metadata(&file.path) {
             let message = format!("{}: cannot be read: {error}{}", file.path.display(), read_remedy(&error));
             problems.push(file.location.problem(message));
@@ -128,66 +128,70 @@ pub(super) fn load_identity(
 }
 
 /// Problems of files that `user` could not read at a reload. Zone files are not included.
-pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem> {
-    let own = user.check_file(&sources.path).err();
-    let own = own.map(|error| ConfigLocation::of_file(&sources.path).problem(error.to_string()));
+pub(super) fn unreadable_at_reload(sources: &Sources, user: &FileUser) -> Vec<Problem> {
+    let main_file = user.check_file(&sources.path).err();
+    let main_file = main_file.map(|error| ConfigLocation::of_file(&sources.path).problem(error.to_string()));
     let is_read = |file: &&NamedFile| {
-        matches!(file.role, Role::Tls | Role::Secret | Role::Included | Role::IncludedDirectory)
+        matches!(
+            file.role,
+            FileRole::Tls | FileRole::Secret | FileRole::Included | FileRole::IncludedDirectory
+        )
     };
     let others = sources.files.iter().filter(is_read).filter_map(|file| {
-        let is_directory = file.role == Role::IncludedDirectory;
+        let is_directory = file.role == FileRole::IncludedDirectory;
         let found = if is_directory { user.check_directory(&file.path) } else { user.check_file(&file.path) };
         Some(file.location.problem(error_message(found)?))
     });
-    own.into_iter().chain(others).collect()
+    main_file.into_iter().chain(others).collect()
 }
 
 /// Reports if the file of added zones (`ctl zone add`) cannot be read or replaced.
 pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Problem> {
-    let file = sources.files.iter().find(|file| file.role == Role::AddedZones)?;
-    let closed = fs::metadata(&file.path).ok().and_then(|_| error_message(user.check_file(&file.path)));
-    let message = closed.or_else(|| output_paths::check_replaced(&file.path, user))?;
+    let file = sources.files.iter().find(|file| file.role == FileRole::AddedZones)?;
+    let unreadable = fs::metadata(&file.path).ok().and_then(|_| error_message(user.check_file(&file.path)));
+    let message = unreadable.or_else(|| output_paths::check_can_replace(&file.path, user))?;
     Some(file.location.problem(message))
 }
 
 /// Problems of files for transfers that `user` could not read.
-pub(super) fn read_by_transfers(sources: &Sources, user: &FileUser) -> Vec<Problem> {
-    let files = sources.files.iter().filter(|file| file.role == Role::Authorities);
+pub(super) fn unreadable_for_transfers(sources: &Sources, user: &FileUser) -> Vec<Problem> {
+    let files = sources.files.iter().filter(|file| file.role == FileRole::Authorities);
     files
         .filter_map(|file| Some(file.location.problem(error_message(user.check_file(&file.path))?)))
         .collect()
 }
 
 /// Faults of the files and directories that the configuration names, for `user`. Changes nothing.
-pub(super) fn check_reading(
+pub(super) fn check_file_access(
     configuration: &Configuration,
     sources: &Sources,
     user: &FileUser,
 ) -> Vec<PreflightFault> {
-    let with = |effect: Effect| move |problem| PreflightFault { problem, effect: effect.clone() };
+    let with_effect = |effect: Effect| move |problem| PreflightFault { problem, effect: effect.clone() };
     let mut faults: Vec<PreflightFault> =
-        read_by_reload(sources, user).into_iter().map(with(Effect::Reload)).collect();
-    faults.extend(read_by_transfers(sources, user).into_iter().map(with(Effect::Transfers)));
+        unreadable_at_reload(sources, user).into_iter().map(with_effect(Effect::Reload)).collect();
+    faults.extend(unreadable_for_transfers(sources, user).into_iter().map(with_effect(Effect::Transfers)));
     let state =
         configuration.server.state_dir.as_deref().and_then(|dir| output_paths::check_stored_zones(dir, user));
-    faults.extend(state.map(|(message, effect)| with(effect)(sources.problem_of("state-dir", message))));
-    faults.extend(check_added_zones(sources, user).into_iter().map(with(Effect::Start)));
+    faults
+        .extend(state.map(|(message, effect)| with_effect(effect)(sources.problem_of("state-dir", message))));
+    faults.extend(check_added_zones(sources, user).into_iter().map(with_effect(Effect::Start)));
     for file in &sources.files {
         let (effect, message) = match &file.role {
-            Role::Zone(apex) => (Effect::Zone(apex.clone()), error_message(user.check_file(&file.path))),
-            Role::SigningKeys(apex, _) | Role::VrfKeys(apex, _) => {
+            FileRole::Zone(apex) => (Effect::Zone(apex.clone()), error_message(user.check_file(&file.path))),
+            FileRole::SigningKeys(apex, _) | FileRole::VrfKeys(apex, _) => {
                 (Effect::Zone(apex.clone()), error_message(user.check_directory(&file.path)))
             }
-            Role::Dnstap if output_paths::is_made_by_systemd(&file.path) => continue,
-            Role::Dnstap => (Effect::Start, output_paths::check_dnstap(&file.path, user)),
-            Role::Tls
-            | Role::Authorities
-            | Role::Secret
-            | Role::Template
-            | Role::Control
-            | Role::Included
-            | Role::AddedZones
-            | Role::IncludedDirectory => continue,
+            FileRole::Dnstap if output_paths::lacks_runtime_directory(&file.path) => continue,
+            FileRole::Dnstap => (Effect::Start, output_paths::check_dnstap(&file.path, user)),
+            FileRole::Tls
+            | FileRole::Authorities
+            | FileRole::Secret
+            | FileRole::Template
+            | FileRole::Control
+            | FileRole::Included
+            | FileRole::AddedZones
+            | FileRole::IncludedDirectory => continue,
         };
         faults.extend(
             message.map(|message| PreflightFault { problem: file.location.problem(message), effect }),

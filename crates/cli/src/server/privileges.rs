@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_that_is_not_there_is_named() {
+    fn the_error_names_the_missing_user() {
         let error = Account::find(Some("nobody-of-this-name")).unwrap_err();
         assert!(matches!(&error, PrivilegeError::NoUser(user) if user == "nobody-of-this-name"), "{error}");
     }

@@ -4,7 +4,7 @@ use crate::config::{self, Problems};
 use crate::control_protocol::ReloadResult;
 use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::preflight;
-use crate::server::settings::{InForce, SettingsError, answer_settings, set_log};
+use crate::server::settings::{ConfigurationInUse, SettingsError, answer_settings, set_log};
 use nonesuch_authoritative::service::Settings;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -23,15 +23,15 @@ impl Daemon {
     /// Reads the configuration again and applies it. A configuration with a fault is rejected as a
     /// whole. Waits while the server starts and while another reload runs.
     pub(crate) fn reload(&self) -> Result<ReloadResult, ReloadError> {
-        let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reload_guard = self.reload_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.service.wait_until_loaded();
-        self.notifier.reloading();
+        self.notifier.notify_reloading();
         let outcome = self.reload_all();
         if let Err(problems) = &outcome {
             tracing::error!(name: "configuration-rejected", "configuration: rejected, keeping the previous configuration:\n{problems}");
         }
-        self.reloads.note(outcome.as_ref().err().map(ToString::to_string));
-        self.notifier.ready(&self.status_line());
+        self.reloads.record(outcome.as_ref().err().map(ToString::to_string));
+        self.notifier.notify_ready(&self.status_line());
         outcome
     }
 
@@ -63,30 +63,30 @@ impl Daemon {
             _ => None,
         };
         let mut current = self.configuration();
-        let settings_in_force = self.shared.settings.load();
-        let in_force = InForce { configuration: &current, settings: &settings_in_force };
-        let settings = answer_settings(&new, Some(in_force))?;
+        let settings_in_use = self.context.settings.load();
+        let in_use = ConfigurationInUse { configuration: &current, settings: &settings_in_use };
+        let settings = answer_settings(&new, Some(in_use))?;
         // Nothing after this line rejects the configuration.
-        let restart = self.reloads.needs_restart(&new);
-        if !restart.is_empty() {
+        let restart_keys = self.reloads.settings_needing_restart(&new);
+        if !restart_keys.is_empty() {
             tracing::warn!(
                 name: "restart-needed",
                 "configuration: restart the server to apply the changes of {}",
-                restart.join(", ")
+                restart_keys.join(", ")
             );
         }
         set_log(&new);
-        self.shared.settings.store(Arc::new(settings));
+        self.context.settings.store(Arc::new(settings));
         if let Some((slot, identity)) = identity {
             slot.replace(identity);
         }
-        if let Some(tap) = &self.shared.dnstap {
+        if let Some(tap) = &self.context.dnstap {
             tap.reopen();
         }
         let service_settings = new.service_settings();
         *current = new;
         drop(current);
         self.warn_of_certificate();
-        Ok(self.reload_zones(service_settings, &restart))
+        Ok(self.reload_zones(service_settings, &restart_keys))
     }
 }

@@ -9,75 +9,77 @@ use nonesuch_server::limits::OverBudgetAction;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The settings at the start of the server that change only with a restart.
-struct StartedWith {
-    pub(crate) server: Server,
-    pub(crate) limits: Limits,
-    pub(crate) dnstap: Option<Dnstap>,
+struct StartSettings {
+    server: Server,
+    limits: Limits,
+    dnstap: Option<Dnstap>,
 }
 
 /// The reloads of a server.
 pub(crate) struct ReloadStatus {
-    started: StartedWith,
-    known: Mutex<Known>,
+    at_start: StartSettings,
+    history: Mutex<ReloadHistory>,
 }
 
 #[derive(Default)]
-struct Known {
-    numbers: metrics::Reloads,
+struct ReloadHistory {
+    counters: metrics::Reloads,
     /// Why the configuration that was read last was rejected.
     problems: Option<String>,
 }
 
 impl ReloadStatus {
     /// Status of a server that starts now with this configuration.
-    pub(crate) fn new(started: &Configuration) -> Self {
+    pub(crate) fn new(at_start: &Configuration) -> Self {
         let now = seconds_now();
-        let numbers = metrics::Reloads { last: now, in_force_since: now, ..metrics::Reloads::default() };
-        let Configuration { server, limits, dnstap, .. } = started;
-        let started = StartedWith { server: server.clone(), limits: limits.clone(), dnstap: dnstap.clone() };
-        Self { started, known: Mutex::new(Known { numbers, problems: None }) }
+        let counters =
+            metrics::Reloads { last_read_at: now, in_use_since: now, ..metrics::Reloads::default() };
+        let Configuration { server, limits, dnstap, .. } = at_start;
+        let at_start =
+            StartSettings { server: server.clone(), limits: limits.clone(), dnstap: dnstap.clone() };
+        Self { at_start, history: Mutex::new(ReloadHistory { counters, problems: None }) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn history(&self) -> MutexGuard<'_, ReloadHistory> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the end of a reload. `problems` is the reason if the configuration was rejected.
-    pub(crate) fn note(&self, problems: Option<String>) {
-        let mut known = self.known();
-        let numbers = &mut known.numbers;
-        numbers.last = seconds_now();
-        numbers.is_refused = problems.is_some();
+    pub(crate) fn record(&self, problems: Option<String>) {
+        let mut history = self.history();
+        let counters = &mut history.counters;
+        counters.last_read_at = seconds_now();
+        counters.is_last_rejected = problems.is_some();
         if problems.is_some() {
-            numbers.refused += 1;
+            counters.rejected += 1;
         } else {
-            numbers.done += 1;
-            numbers.in_force_since = numbers.last;
+            counters.succeeded += 1;
+            counters.in_use_since = counters.last_read_at;
         }
-        known.problems = problems;
+        history.problems = problems;
     }
 
     /// The counters for the metrics.
-    pub(crate) fn numbers(&self) -> metrics::Reloads {
-        self.known().numbers
+    pub(crate) fn counters(&self) -> metrics::Reloads {
+        self.history().counters
     }
 
     /// Time and reason of the rejection, if the configuration that was read last was rejected.
-    pub(crate) fn refused(&self) -> Option<RefusedConfiguration> {
-        let known = self.known();
-        let problems = known.problems.clone()?;
-        Some(RefusedConfiguration { at: known.numbers.last, problems })
+    pub(crate) fn rejected_configuration(&self) -> Option<RefusedConfiguration> {
+        let history = self.history();
+        let problems = history.problems.clone()?;
+        Some(RefusedConfiguration { at: history.counters.last_read_at, problems })
     }
 
     /// Names of the changed settings that take effect only after a restart.
-    pub(crate) fn needs_restart(&self, configuration: &Configuration) -> Vec<&'static str> {
-        needs_restart(&self.started, configuration)
+    pub(crate) fn settings_needing_restart(&self, configuration: &Configuration) -> Vec<&'static str> {
+        changed_restart_settings(&self.at_start, configuration)
     }
 }
 
 /// Names of the settings that differ and that take effect only after a restart.
-fn needs_restart(old: &StartedWith, new: &Configuration) -> Vec<&'static str> {
-    let (a, b) = (&old.server, &new.server);
+fn changed_restart_settings(old: &StartSettings, new: &Configuration) -> Vec<&'static str> {
+    let (old_server, new_server) = (&old.server, &new.server);
     // The limits that need a restart; the others are set to fixed values.
     let restart_limits = |limits: &Limits| Limits {
         responses_per_second: 0,
@@ -92,18 +94,18 @@ fn needs_restart(old: &StartedWith, new: &Configuration) -> Vec<&'static str> {
         ..limits.clone()
     };
     let changes = [
-        ("user", a.user != b.user),
-        ("state-dir", a.state_dir != b.state_dir),
-        ("listen", a.listen != b.listen),
-        ("listen-tls", a.listen_tls != b.listen_tls),
-        ("tls-authorities", a.tls_authorities != b.tls_authorities),
-        ("workers", a.workers != b.workers),
-        ("cpus", a.cpus != b.cpus),
-        ("control-socket", a.control_socket != b.control_socket),
-        ("control-group", a.control_group != b.control_group),
-        ("metrics-listen", a.metrics_listen != b.metrics_listen),
-        ("signature-cache", a.signature_cache != b.signature_cache),
-        ("load-jobs", a.load_jobs != b.load_jobs),
+        ("user", old_server.user != new_server.user),
+        ("state-dir", old_server.state_dir != new_server.state_dir),
+        ("listen", old_server.listen != new_server.listen),
+        ("listen-tls", old_server.listen_tls != new_server.listen_tls),
+        ("tls-authorities", old_server.tls_authorities != new_server.tls_authorities),
+        ("workers", old_server.workers != new_server.workers),
+        ("cpus", old_server.cpus != new_server.cpus),
+        ("control-socket", old_server.control_socket != new_server.control_socket),
+        ("control-group", old_server.control_group != new_server.control_group),
+        ("metrics-listen", old_server.metrics_listen != new_server.metrics_listen),
+        ("signature-cache", old_server.signature_cache != new_server.signature_cache),
+        ("load-jobs", old_server.load_jobs != new_server.load_jobs),
         ("dnstap", old.dnstap != new.dnstap),
         ("limits of connections and transfers", restart_limits(&old.limits) != restart_limits(&new.limits)),
     ];

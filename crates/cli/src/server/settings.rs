@@ -1,7 +1,7 @@
 //! Converts a configuration to the settings of the server's parts: answers, listeners, transfers
 //! and log.
 
-use crate::config::{Configuration, DnstapTo, Limits};
+use crate::config::{Configuration, DnstapDestination, Limits};
 use crate::logging;
 use nonesuch_authoritative::AnswerSettings;
 use nonesuch_authoritative::chaos::Chaos;
@@ -37,7 +37,7 @@ pub(crate) fn set_log(configuration: &Configuration) {
 
 /// The configuration that a server runs with, and the settings derived from it.
 #[derive(Clone, Copy)]
-pub(crate) struct InForce<'a> {
+pub(crate) struct ConfigurationInUse<'a> {
     pub(crate) configuration: &'a Configuration,
     pub(crate) settings: &'a AnswerSettings,
 }
@@ -50,7 +50,7 @@ pub(crate) struct InForce<'a> {
 /// A setting is out of range, or the system provides no random secret.
 pub(crate) fn answer_settings(
     configuration: &Configuration,
-    previous: Option<InForce<'_>>,
+    previous: Option<ConfigurationInUse<'_>>,
 ) -> Result<AnswerSettings, SettingsError> {
     let server = &configuration.server;
     let reply = ReplySettings {
@@ -62,16 +62,18 @@ pub(crate) fn answer_settings(
     };
     reply.check()?;
     let keys = configuration.keys.clone();
-    let same_cookies = |previous: &InForce<'_>| previous.configuration.cookies == configuration.cookies;
-    let kept = previous.filter(same_cookies).and_then(|previous| previous.settings.cookies.clone());
-    let cookies = match kept {
+    let same_cookies =
+        |previous: &ConfigurationInUse<'_>| previous.configuration.cookies == configuration.cookies;
+    let reused = previous.filter(same_cookies).and_then(|previous| previous.settings.cookies.clone());
+    let cookies = match reused {
         Some(cookies) => Some(cookies),
-        None => make_cookies(configuration)?,
+        None => create_cookies(configuration)?,
     };
-    let same_limits =
-        |previous: &InForce<'_>| limit_settings(previous.configuration) == limit_settings(configuration);
-    let kept = previous.filter(same_limits).and_then(|previous| previous.settings.limits.clone());
-    let limits = match kept {
+    let same_limits = |previous: &ConfigurationInUse<'_>| {
+        limit_settings(previous.configuration) == limit_settings(configuration)
+    };
+    let reused = previous.filter(same_limits).and_then(|previous| previous.settings.limits.clone());
+    let limits = match reused {
         Some(limits) => limits,
         None => Arc::new(limits::Limits::new(&limit_settings(configuration))?),
     };
@@ -83,9 +85,9 @@ pub(crate) fn answer_settings(
     Ok(AnswerSettings { tsig_keys: keys, cookies, limits: Some(limits), reply, counts_zone_queries, chaos })
 }
 
-fn make_cookies(configuration: &Configuration) -> Result<Option<Cookies>, SettingsError> {
+fn create_cookies(configuration: &Configuration) -> Result<Option<Cookies>, SettingsError> {
     let cookies = &configuration.cookies;
-    if cookies.is_off {
+    if cookies.is_disabled {
         return Ok(None);
     }
     match Cookies::with_secrets(cookies.secrets.clone()) {
@@ -105,16 +107,17 @@ pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
         table_octets: usize::try_from(limits.response_table).unwrap_or(usize::MAX),
         ..RateSettings::uniform(limits.responses_per_second)
     };
-    let is_limited = [rates.positive, rates.nxdomain, rates.referral, rates.all].iter().any(|rate| *rate > 0);
+    let has_rate_limit =
+        [rates.positive, rates.nxdomain, rates.referral, rates.all].iter().any(|rate| *rate > 0);
     LimitSettings {
-        responses: is_limited.then_some(rates),
+        responses: has_rate_limit.then_some(rates),
         online: OnlineSettings {
             share: limits.online_share,
             busy_share: limits.online_busy_share,
             over_budget_action: limits.online_over,
         },
         exempt: limits.exempt.clone(),
-        require_cookie: configuration.cookies.demand,
+        require_cookie: configuration.cookies.require,
     }
 }
 
@@ -140,9 +143,9 @@ fn tcp_options(limits: &Limits) -> TcpOptions {
 /// The destination and content of dnstap; `None` without dnstap.
 pub(crate) fn dnstap_options(configuration: &Configuration) -> Option<DnstapOptions> {
     let tap = configuration.dnstap.as_ref()?;
-    let destination = match &tap.to {
-        DnstapTo::Socket(path) => Destination::Socket(path.clone()),
-        DnstapTo::File(path) => Destination::File(path.clone()),
+    let destination = match &tap.destination {
+        DnstapDestination::Socket(path) => Destination::Socket(path.clone()),
+        DnstapDestination::File(path) => Destination::File(path.clone()),
     };
     // gethostname(2), because /proc may be hidden from a service.
     let host = || nix::unistd::gethostname().map(OsString::into_encoded_bytes).unwrap_or_default();
@@ -212,14 +215,14 @@ mod tests {
     #[test]
     fn bounds_of_connections_are_those_of_the_server_by_default() {
         let said = |options: &TcpOptions| format!("{options:?}");
-        assert_eq!(said(&tcp_options(&Limits::declared())), said(&TcpOptions::default()));
+        assert_eq!(said(&tcp_options(&Limits::defaults())), said(&TcpOptions::default()));
     }
 
     /// A default in brackets after a key in `docs/limits.md` equals the actual default.
     #[test]
     fn the_manual_has_the_defaults() {
         let page = include_str!("../../../../docs/limits.md");
-        let limits = Limits::declared();
+        let limits = Limits::defaults();
         for (key, value) in [
             ("client-responses-per-second", RateSettings::DEFAULT_CLIENT_RATE),
             ("slip", limits.slip.into()),

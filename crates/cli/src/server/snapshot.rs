@@ -3,7 +3,7 @@
 use crate::logging;
 use crate::metrics::{RefreshTimes, Snapshot, ZoneRow};
 use crate::server::daemon::Daemon;
-use crate::zones::now_or;
+use crate::zones::time_or_now;
 use nonesuch_authoritative::server::Server;
 use nonesuch_proto::Name;
 use nonesuch_proto::message::opcode;
@@ -22,12 +22,12 @@ impl Daemon {
         let secondaries: HashMap<String, _> =
             secondaries.iter().map(|zone| (zone.apex.to_string(), zone)).collect();
         let configuration = self.configuration();
-        let is_counted = configuration.server.metrics_zone_queries && zones.len() <= max_zones;
+        let counts_queries = configuration.server.metrics_zone_queries && zones.len() <= max_zones;
         drop(configuration);
-        let table = self.service.zones().database();
+        let database = self.service.zones().database();
         let queries = |zone: &str| {
-            let apex: Name = zone.parse().ok().filter(|_| is_counted)?;
-            Some(table.find_exact(apex.view().to_canonical().view())?.query_count())
+            let apex: Name = zone.parse().ok().filter(|_| counts_queries)?;
+            Some(database.find_exact(apex.view().to_canonical().view())?.query_count())
         };
         let rows = zones.into_iter().map(|status| ZoneRow {
             queries: queries(&status.zone),
@@ -41,12 +41,12 @@ impl Daemon {
             loaded_at: status.loaded_at,
             nearest_expiration: status.nearest_expiration.map(u64::from),
             records: status.records,
-            is_refused: status.error.is_some(),
+            is_rejected: status.error.is_some(),
             zone: status.zone,
         });
-        let mut statistics = self.shared.statistics.sum();
-        add_incoming(&self.transfers.counts(), &mut statistics.transfers);
-        let refused = statistics.error_responses(opcode::NOTIFY);
+        let mut statistics = self.context.statistics.sum();
+        add_incoming_transfers(&self.transfers.counts(), &mut statistics.transfers);
+        let refused = statistics.refused(opcode::NOTIFY);
         statistics.transfers.add_notifies(Direction::In, NotifyCount::Refused, refused);
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         let server = server.as_ref();
@@ -56,19 +56,19 @@ impl Daemon {
             udp: server.map(Server::udp_counters).unwrap_or_default(),
             tcp: server.map(Server::tcp_counters).unwrap_or_default(),
             tls: server.and_then(Server::tls_counters),
-            tap: self.shared.dnstap.as_ref().map(|tap| tap.counters()),
+            tap: self.context.dnstap.as_ref().map(|tap| tap.counters()),
             zones: rows.collect(),
             max_zones,
-            reloads: self.reloads.numbers(),
+            reloads: self.reloads.counters(),
             log: logging::counters(),
-            now: u64::from(now_or(None)),
+            now: u64::from(time_or_now(None)),
         }
     }
 }
 
 /// Adds the results of transfers from primaries and of NOTIFY.
-fn add_incoming(counts: &Counts, sum: &mut TransferTotals) {
-    let steps = counts.ixfr_outcomes;
+fn add_incoming_transfers(counts: &Counts, sum: &mut TransferTotals) {
+    let steps = counts.by_steps;
     for (kind, result, times) in [
         (TransferKind::Axfr, TransferResult::Done, counts.axfr),
         (TransferKind::Ixfr, TransferResult::Done, counts.ixfr),
@@ -110,7 +110,7 @@ mod tests {
             ..Counts::default()
         };
         let mut sum = TransferTotals::default();
-        add_incoming(&counts, &mut sum);
+        add_incoming_transfers(&counts, &mut sum);
         let times = |kind, result| sum.ended.get(&(Direction::In, kind, result)).copied();
         assert_eq!(times(TransferKind::Axfr, TransferResult::Done), Some(1));
         assert_eq!(times(TransferKind::Axfr, TransferResult::Failed), Some(3));

@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
 /// Time limit for systemd to accept a notification.
-const NOTIFY_LIMIT: Duration = Duration::from_secs(1);
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The notification socket of systemd (sd_notify(3)). Without a socket, nothing is sent.
 #[derive(Debug, Default)]
@@ -30,13 +30,13 @@ impl Notifier {
             };
             let socket = UnixDatagram::unbound().ok()?;
             // The loop that sends notifications also handles signals.
-            socket.set_write_timeout(Some(NOTIFY_LIMIT)).ok()?;
+            socket.set_write_timeout(Some(NOTIFY_TIMEOUT)).ok()?;
             Some((socket, address.ok()?))
         });
         Self { socket }
     }
 
-    fn notify(&self, state: &str) {
+    fn send(&self, state: &str) {
         if let Some((socket, address)) = &self.socket
             && let Err(error) = socket.send_to_addr(state.as_bytes(), address)
         {
@@ -45,28 +45,28 @@ impl Notifier {
     }
 
     /// Reports that the server answers.
-    pub(crate) fn ready(&self, status: &str) {
-        self.notify(&format!("READY=1\nSTATUS={}", one_line(status)));
+    pub(crate) fn notify_ready(&self, status: &str) {
+        self.send(&format!("READY=1\nSTATUS={}", join_lines(status)));
     }
 
     /// Reports that the server reads its configuration again.
-    pub(crate) fn reloading(&self) {
+    pub(crate) fn notify_reloading(&self) {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
-        self.notify(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
     }
 
     /// Reports that the server stops.
-    pub(crate) fn stopping(&self) {
-        self.notify("STOPPING=1");
+    pub(crate) fn notify_stopping(&self) {
+        self.send("STOPPING=1");
     }
 
     /// Reports that the server is alive.
-    pub(crate) fn alive(&self) {
-        self.notify("WATCHDOG=1");
+    pub(crate) fn notify_alive(&self) {
+        self.send("WATCHDOG=1");
     }
 }
 
-fn one_line(text: &str) -> String {
+fn join_lines(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
@@ -78,21 +78,23 @@ pub(crate) struct Watchdog {
     limit: Option<Duration>,
     heartbeats: Heartbeats,
     /// The loops that had not reported at the last check.
-    silent: Vec<String>,
+    late_loops: Vec<String>,
 }
 
 impl Watchdog {
     /// Reads the environment variables `WATCHDOG_USEC` and `WATCHDOG_PID`.
     pub(crate) fn from_environment() -> Self {
         let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
-        let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
-        let limit =
-            number("WATCHDOG_USEC").filter(|_| is_ours).map(|interval| Duration::from_micros(interval / 2));
+        let is_for_this_process =
+            number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        let limit = number("WATCHDOG_USEC")
+            .filter(|_| is_for_this_process)
+            .map(|interval| Duration::from_micros(interval / 2));
         let limit = limit.filter(|limit| *limit > Duration::from_millis(1));
         Self {
             limit,
             heartbeats: limit.map_or_else(Heartbeats::default, Heartbeats::new),
-            silent: Vec::new(),
+            late_loops: Vec::new(),
         }
     }
 
@@ -109,22 +111,22 @@ impl Watchdog {
     /// Notifies systemd, unless a loop hangs.
     pub(crate) fn check(&mut self, notifier: &Notifier) {
         let Some(limit) = self.limit else { return };
-        let silent = self.heartbeats.overdue_loops(Instant::now());
-        if silent.is_empty() {
-            notifier.alive();
+        let late_loops = self.heartbeats.silent(Instant::now());
+        if late_loops.is_empty() {
+            notifier.notify_alive();
         }
-        if silent != self.silent {
+        if late_loops != self.late_loops {
             let seconds = limit.as_secs_f64();
-            match silent.is_empty() {
+            match late_loops.is_empty() {
                 true => tracing::warn!(name: "watchdog-recovered", "watchdog: all loops report again"),
                 false => tracing::error!(
                     name: "watchdog-late",
-                    loops = silent.join(","),
+                    loops = late_loops.join(","),
                     seconds,
                     "watchdog: not notified, a loop has not reported in time"
                 ),
             }
-            self.silent = silent;
+            self.late_loops = late_loops;
         }
     }
 }
@@ -134,9 +136,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systemd_is_told_in_datagrams() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("notify");
+    fn each_notification_is_one_datagram() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
         let systemd = UnixDatagram::bind(&path).unwrap();
         let address = SocketAddr::from_pathname(&path).unwrap();
         let notifier = Notifier { socket: Some((UnixDatagram::unbound().unwrap(), address)) };
@@ -145,14 +147,14 @@ mod tests {
             let length = systemd.recv(&mut octets).unwrap();
             String::from_utf8_lossy(&octets[..length]).into_owned()
         };
-        notifier.ready("2 zones\nserved");
+        notifier.notify_ready("2 zones\nserved");
         assert_eq!(next(), "READY=1\nSTATUS=2 zones served");
-        notifier.reloading();
-        let told = next();
-        let microseconds = told.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("the time");
+        notifier.notify_reloading();
+        let state = next();
+        let microseconds = state.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("the time");
         assert!(microseconds.parse::<u64>().unwrap() > 0);
-        notifier.stopping();
+        notifier.notify_stopping();
         assert_eq!(next(), "STOPPING=1");
-        Notifier::default().alive();
+        Notifier::default().notify_alive();
     }
 }

@@ -45,7 +45,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Whether the system is the cause.
-    pub(crate) const fn is_of_system(&self) -> bool {
+    pub(crate) const fn is_caused_by_system(&self) -> bool {
         matches!(self, Self::Thread(_))
     }
 }

@@ -5,7 +5,7 @@ use super::error::Failure;
 use super::{Bounds, fail, request_each_line, to_request};
 use crate::arguments::ControlArguments;
 use crate::control_protocol::{Line, ZoneExported, read};
-use crate::files::{print_line, print_summary, write_failure, write_new, write_output};
+use crate::files::{print_line, print_summary, write_failure, write_new_file, write_output};
 use crate::outcome::CommandOutcome;
 use nonesuch_proto::Name;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(super) fn run(
         }
     };
     let written = match file {
-        Some(file) => write_new(file, 0o644, write),
+        Some(file) => write_new_file(file, 0o644, write),
         None => write_output(output, 0o644, write),
     };
     match (written, end) {

@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 16;
 pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<CommandOutcome, Failure> {
     let key = generate(arguments)?;
     keys::warn_about_key(&key);
-    keys::store(&arguments.dir, &key, &KeyTimes::active_since(zones::now_or(arguments.now)))?;
+    keys::store(&arguments.dir, &key, &KeyTimes::active_since(zones::time_or_now(arguments.now)))?;
     print_key(&key, arguments.json)?;
     Ok(CommandOutcome::Done)
 }

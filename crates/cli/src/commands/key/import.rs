@@ -54,7 +54,7 @@ fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTime
         KeyPair::new(zone.view().to_canonical(), flags, private)
     };
     let times = KeyTimes::parse(&text).map_err(keys::key_file(&path))?;
-    let times = times.unwrap_or_else(|| KeyTimes::active_since(zones::now_or(arguments.now)));
+    let times = times.unwrap_or_else(|| KeyTimes::active_since(zones::time_or_now(arguments.now)));
     Ok((pair, times))
 }
 

@@ -89,7 +89,7 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failur
     if let Some(zone) = &arguments.zone {
         bases.retain(|base, _| is_key_file_of(base, zone));
     }
-    let at = (!arguments.ignore_key_times).then(|| zones::now_or(arguments.now));
+    let at = (!arguments.ignore_key_times).then(|| zones::time_or_now(arguments.now));
     let (mut listed, mut faults) = (Vec::new(), Vec::new());
     for (base, _) in bases {
         listed.extend(examine(&arguments.dir, base, at, &mut faults));

@@ -3,7 +3,7 @@
 
 use super::error::Failure;
 use crate::arguments::{KeyTsigArguments, TsigForm, TsigOutput};
-use crate::files::{FileError, KEY_MODE, check_new, write_failure, write_new};
+use crate::files::{FileError, KEY_MODE, check_new_output, write_failure, write_new_file};
 use crate::outcome::CommandOutcome;
 use nonesuch_proto::Name;
 use nonesuch_server::tsig::TsigAlgorithm;
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failur
             Some(file) => {
                 let write =
                     |out: &mut dyn io::Write| out.write_all(text.as_bytes()).map_err(write_failure(file));
-                write_new(file, KEY_MODE, write).map(|()| written.push(file))
+                write_new_file(file, KEY_MODE, write).map(|()| written.push(file))
             }
             None => print(&text),
         };
@@ -61,7 +61,7 @@ fn check_outputs(forms: &[TsigOutput]) -> Result<(), FileError> {
     for (index, file) in
         forms.iter().enumerate().filter_map(|(index, output)| Some((index, output.file.as_ref()?)))
     {
-        check_new(file)?;
+        check_new_output(file)?;
         if forms[..index].iter().any(|earlier| earlier.file.as_ref() == Some(file)) {
             return Err(FileError::OneOutput { path: file.clone() });
         }

@@ -144,7 +144,7 @@ impl QueryClient<'_> {
     ) -> Result<Received, QueryError> {
         let (query, verifier) = self.write_query(question, template)?;
         let mut connection = self.connect(server).await?;
-        let begun = Instant::now();
+        let started_at = Instant::now();
         connection.send(&query).await?;
         let mut octets = Vec::new();
         for _ in 0..MAX_MESSAGES {
@@ -156,7 +156,7 @@ impl QueryClient<'_> {
                     server,
                     transport: self.transport(),
                     tls: connection.tls().cloned(),
-                    elapsed: begun.elapsed(),
+                    elapsed: started_at.elapsed(),
                     notes: Vec::new(),
                 });
             }

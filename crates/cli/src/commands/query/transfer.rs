@@ -9,7 +9,7 @@ use super::show::{describe_tls, option_to_json};
 use super::tsig::TsigSigner;
 use super::{rcode, record};
 use crate::arguments::QueryArguments;
-use crate::files::{print_line, say};
+use crate::files::{print_line, print_to_stderr};
 use crate::outcome::CommandOutcome;
 use nonesuch_net::ClientError;
 use nonesuch_proto::Rtype;
@@ -37,7 +37,7 @@ pub(super) async fn run(
     let (query, mut verifier) = client.write_query(question, &template)?;
     let mut connection = client.connect_any().await?;
     let server = connection.peer_addr();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     connection.send(&query).await?;
     let (mut totals, mut tracker) = (Totals::default(), TransferTracker::new(question.rtype));
     let (mut octets, mut options) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ pub(super) async fn run(
     if let Some(Err(fault)) = verifier.map(super::tsig::Verifier::finish) {
         return refused(arguments, server, &tsig_reason(client, &fault));
     }
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = started_at.elapsed().as_secs_f64();
     let Totals { messages, octets, records } = totals;
     if arguments.json {
         let options: Vec<_> = options.iter().map(option_to_json).collect();
@@ -164,7 +164,7 @@ fn refused(
         print_line(&json!({ "error": reason, "server": server.to_string() }).to_string())?;
     } else if arguments.short {
         // Standard output contains only the data, for programs.
-        say(&format!("nonesuch: error: {server}: no transfer: {reason}"));
+        print_to_stderr(&format!("nonesuch: error: {server}: no transfer: {reason}"));
     } else {
         print_line(&format!(";; no transfer: {reason} from {server}"))?;
     }

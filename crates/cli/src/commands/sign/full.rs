@@ -5,9 +5,9 @@ use super::options::{load_keys, options, output, with_denial_of};
 use super::proofs;
 use super::write::{log_warnings, show_progress, write_signed};
 use crate::arguments::SignArguments;
-use crate::files::{FileError, check_output, is_standard, print_line, print_summary};
+use crate::files::{FileError, check_output, is_standard_stream, print_line, print_summary};
 use crate::outcome::CommandOutcome;
-use crate::progress::Rates;
+use crate::progress::RateBar;
 use crate::zones;
 use nonesuch_dnssec::sign::SignSummary;
 use nonesuch_zone::Contents;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::Instant;
 
 pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<CommandOutcome, Failure> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let output = output(arguments);
     check_output(&output, file)?;
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
@@ -23,7 +23,7 @@ pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<CommandOutco
     let keys = load_keys(arguments, contents.apex())?;
     let mut options = options(arguments)?;
     let mut proved = proofs::prepare(arguments, &output, &contents, &keys)?;
-    let bar = Rates::new("signing");
+    let bar = RateBar::new("signing");
     let show = |at| show_progress(&bar, at);
     options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
     options.progress = bar.is_visible().then_some(&show);
@@ -36,8 +36,8 @@ pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<CommandOutco
         proved.store(summary.statistics.serial, &keys)?;
         proofs::warn_of_signing_keys(&output);
     }
-    if !is_standard(&output) {
-        let seconds = Seconds { signing, all: begun.elapsed().as_secs_f64() };
+    if !is_standard_stream(&output) {
+        let seconds = Seconds { signing, all: started_at.elapsed().as_secs_f64() };
         report(arguments, &contents, &summary, &output, proved.as_ref(), seconds)?;
     }
     Ok(CommandOutcome::Done)

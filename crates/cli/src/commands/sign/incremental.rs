@@ -7,9 +7,9 @@ use super::previous::{previous_options, verify_previous, with_denial_info, with_
 use super::proofs;
 use super::write::{show_progress, write_signed};
 use crate::arguments::SignArguments;
-use crate::files::{check_inputs, check_output, check_two_outputs, input_name, read_input};
+use crate::files::{check_distinct_outputs, check_inputs, check_output, input_name, read_input};
 use crate::outcome::CommandOutcome;
-use crate::progress::Rates;
+use crate::progress::RateBar;
 use crate::zones::{self, ReadZoneError};
 use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::inspect::denial_by_directory;
@@ -25,17 +25,17 @@ use std::path::Path;
 use std::time::Instant;
 
 pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     check_outputs(arguments)?;
-    if let Some(outcome) = sign_stored(arguments, begun)? {
+    if let Some(outcome) = sign_stored(arguments, started_at)? {
         return Ok(outcome);
     }
-    let new = match compare(arguments, begun)? {
+    let new = match compare(arguments, started_at)? {
         Comparison::Signed => return Ok(CommandOutcome::Done),
         Comparison::NeedsWholeZone(new) => Some(new),
         Comparison::NotCompared => None,
     };
-    run_whole(arguments, new, begun)
+    run_whole(arguments, new, started_at)
 }
 
 /// The result of a comparison of zone files.
@@ -50,7 +50,7 @@ enum Comparison {
 
 /// Signs a zone file incrementally if the previous zone is a zone file that this program wrote.
 /// Unchanged lines are copied from it. Zones with NSEC5 are not signed here.
-fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Failure> {
+fn compare(arguments: &SignArguments, started_at: Instant) -> Result<Comparison, Failure> {
     let resign = &arguments.resign;
     let (Some(path), Some(file)) = (&resign.previous, &arguments.file) else {
         return Ok(Comparison::NotCompared);
@@ -76,14 +76,14 @@ fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Fail
     let Some(new_version) = NewVersion::of(result, &previous) else {
         return Ok(Comparison::NeedsWholeZone(new));
     };
-    Run::new(arguments, new.apex(), &output(arguments), begun).finish(new_version)?;
+    Run::new(arguments, new.apex(), &output(arguments), started_at).finish(new_version)?;
     Ok(Comparison::Signed)
 }
 
 /// Signs changes to a compiled zone and writes a compiled zone. Loads only the parts of the
 /// previous zone that are needed. Returns `None` if the arguments request something else, if the
 /// zone uses NSEC5, or if the complete zone is needed.
-fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<CommandOutcome>, Failure> {
+fn sign_stored(arguments: &SignArguments, started_at: Instant) -> Result<Option<CommandOutcome>, Failure> {
     let resign = &arguments.resign;
     let (Some(path), Some(changes)) = (&resign.previous, &resign.changes) else { return Ok(None) };
     if arguments.file.is_some() || !resign.compiled || resign.verify_previous {
@@ -104,7 +104,7 @@ fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Comma
     let result = resign_stored(&previous, &changes_set, &keys, &options);
     let result = result.map_err(|error| sign_failure(changes, error))?;
     let Some(new_version) = NewVersion::of(result, &previous) else { return Ok(None) };
-    Run::new(arguments, zone, &output(arguments), begun).finish(new_version)?;
+    Run::new(arguments, zone, &output(arguments), started_at).finish(new_version)?;
     Ok(Some(CommandOutcome::Done))
 }
 
@@ -113,7 +113,7 @@ fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Comma
 fn run_whole(
     arguments: &SignArguments,
     new: Option<Contents>,
-    begun: Instant,
+    started_at: Instant,
 ) -> Result<CommandOutcome, Failure> {
     let origin = arguments.origin.as_ref();
     let previous =
@@ -146,7 +146,7 @@ fn run_whole(
     };
     options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
     options.previous = previous.as_ref().map(|contents| previous_options(arguments, contents, &options));
-    let bar = Rates::new("signing");
+    let bar = RateBar::new("signing");
     let show = |at| show_progress(&bar, at);
     options.progress = bar.is_visible().then_some(&show);
     let new_version = match (&contents, &previous) {
@@ -156,7 +156,7 @@ fn run_whole(
     };
     bar.end();
     let serial = new_version.statistics().serial;
-    let mut run = Run::new(arguments, &zone, &output, begun);
+    let mut run = Run::new(arguments, &zone, &output, started_at);
     (run.previous, run.proved) = (previous.as_ref(), proved.as_ref());
     run.finish(new_version)?;
     if let Some(proved) = &mut proved {
@@ -179,7 +179,7 @@ fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
         for input in arguments.file.iter().chain(&resign.changes).chain(&resign.previous) {
             check_output(changes_out, input)?;
         }
-        check_two_outputs(&output, changes_out)?;
+        check_distinct_outputs(&output, changes_out)?;
     }
     Ok(())
 }

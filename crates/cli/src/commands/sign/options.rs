@@ -32,7 +32,7 @@ pub(super) fn load_keys(arguments: &SignArguments, zone: &Name) -> Result<KeySet
 
 /// The time for the evaluation of times in key files; `None` if they are ignored.
 pub(super) fn key_time(arguments: &SignArguments) -> Option<u32> {
-    (!arguments.ignore_key_times).then(|| zones::now_or(arguments.now))
+    (!arguments.ignore_key_times).then(|| zones::time_or_now(arguments.now))
 }
 
 /// The output file.
@@ -68,7 +68,7 @@ pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> 
 
 /// The options of the signer.
 pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
-    let now = zones::now_or(arguments.now);
+    let now = zones::time_or_now(arguments.now);
     let (before, validity) = (TimeArgument::FromNow(-INCEPTION_AGE), TimeArgument::FromNow(DEFAULT_VALIDITY));
     let inception = arguments.inception.unwrap_or(before).resolve(now, now);
     let expiration = arguments.expiration.unwrap_or(validity).resolve(now, inception);

@@ -5,7 +5,7 @@ use super::proofs::ZoneProofs;
 use super::write::log_warnings;
 use crate::arguments::SignArguments;
 use crate::files::{
-    FileError, is_same_file, is_standard, print_line, print_summary, write_failure, write_output,
+    FileError, is_same_file, is_standard_stream, print_line, print_summary, write_failure, write_output,
 };
 use nonesuch_dnssec::Signed;
 use nonesuch_dnssec::sign::{IncrementalResult, ResignedZone, SignStatistics, SignSummary, SignWarning};
@@ -81,7 +81,7 @@ pub(super) struct Run<'r> {
     arguments: &'r SignArguments,
     zone: &'r Name,
     output: &'r Path,
-    begun: Instant,
+    started_at: Instant,
     /// The previous signed zone, if it is in memory.
     pub(super) previous: Option<&'r Contents>,
     pub(super) proved: Option<&'r ZoneProofs>,
@@ -92,9 +92,9 @@ impl<'r> Run<'r> {
         arguments: &'r SignArguments,
         zone: &'r Name,
         output: &'r Path,
-        begun: Instant,
+        started_at: Instant,
     ) -> Self {
-        Self { arguments, zone, output, begun, previous: None, proved: None }
+        Self { arguments, zone, output, started_at, previous: None, proved: None }
     }
 
     /// Writes the new version, if it is not written yet, and reports it.
@@ -115,7 +115,7 @@ impl<'r> Run<'r> {
         if !(report.unchanged && resign.previous.as_deref().is_some_and(is_in_place)) {
             write(self.output, new_version, resign.compiled)?;
         }
-        if !is_standard(self.output) {
+        if !is_standard_stream(self.output) {
             self.report(&report)?;
         }
         Ok(())
@@ -124,7 +124,7 @@ impl<'r> Run<'r> {
     fn report(&self, report: &Report) -> Result<(), FileError> {
         let Self { arguments, zone, output, proved, .. } = self;
         let &Report { statistics, names_planned, unchanged } = report;
-        let seconds = self.begun.elapsed().as_secs_f64();
+        let seconds = self.started_at.elapsed().as_secs_f64();
         if arguments.json {
             let report = serde_json::json!({
                 "zone": zone.to_string(), "output": output, "denial": arguments.mechanism().to_string(),

@@ -3,12 +3,12 @@
 
 use crate::arguments::SignArguments;
 use crate::files::{
-    FILE_SIZE_REMEDY, FileError, KEY_MODE, check_writable, is_standard, parent_directory, write_failure,
-    write_output,
+    FILE_SIZE_REMEDY, FileError, KEY_MODE, check_writable, is_standard_stream, parent_directory,
+    write_failure, write_output,
 };
 use crate::keys::find_signing_key;
 use crate::nsec5::{default_directory, is_in_zone, private_files, published_keys, read_proofs, vrf_keys};
-use crate::progress::{Count, Rates};
+use crate::progress::{ProgressCount, RateBar};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey};
 use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::denial::nsec5::{
@@ -136,15 +136,15 @@ pub(super) fn prepare(
     // The proofs are written after the zone, so an error then would be too late.
     check_writable(&path)?;
     let stored = stored_proofs(&path, keys);
-    let bar = Rates::new("proving");
-    let update = |done, total| bar.show(done, total, &[Count { done, name: "names" }]);
+    let bar = RateBar::new("proving");
+    let update = |done, total| bar.show(done, total, &[ProgressCount { done, name: "names" }]);
     let mut options = ProveOptions::new(arguments.mechanism());
     options.stored = stored.as_ref();
     options.progress = bar.is_visible().then_some(&update);
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let (proofs, statistics) = prove_chain(contents, &key, &options)?;
     bar.end();
-    Ok(Some(ZoneProofs { proofs, path, statistics, seconds: begun.elapsed().as_secs_f64() }))
+    Ok(Some(ZoneProofs { proofs, path, statistics, seconds: started_at.elapsed().as_secs_f64() }))
 }
 
 impl ZoneProofs {
@@ -271,7 +271,7 @@ fn refuse_signing_keys(dir: &Path) -> Result<(), ProofError> {
 /// Warns if the directory of the signed zone at `output` contains a signing key: a server of this
 /// zone would refuse to start.
 pub(super) fn warn_of_signing_keys(output: &Path) {
-    if is_standard(output) {
+    if is_standard_stream(output) {
         return;
     }
     // No warning for a directory that cannot be listed: no key can be found there.

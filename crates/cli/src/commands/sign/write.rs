@@ -2,7 +2,7 @@
 
 use super::error::Failure;
 use crate::files::{write_failure, write_output};
-use crate::progress::{Count, Rates};
+use crate::progress::{ProgressCount, RateBar};
 use nonesuch_dnssec::sign::{SignProgress, SignSummary, SignWarning, sign_streaming};
 use nonesuch_dnssec::{KeySet, SignOptions};
 use nonesuch_zone::Contents;
@@ -10,9 +10,9 @@ use nonesuch_zone::write::push_part;
 use std::path::Path;
 
 /// Shows the progress of signing.
-pub(super) fn show_progress(bar: &Rates, at: SignProgress) {
-    let signatures = Count { done: at.signatures, name: "signatures" };
-    bar.show(at.rrsets, at.total_rrsets, &[signatures, Count { done: at.records, name: "records" }]);
+pub(super) fn show_progress(bar: &RateBar, at: SignProgress) {
+    let signatures = ProgressCount { done: at.signatures, name: "signatures" };
+    bar.show(at.rrsets, at.total_rrsets, &[signatures, ProgressCount { done: at.records, name: "records" }]);
 }
 
 /// Logs deviations from the arguments.

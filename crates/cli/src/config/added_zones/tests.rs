@@ -24,7 +24,7 @@ fn keys(text: &str) -> Table {
 
 /// The error for a zone that is not accepted.
 #[track_caller]
-fn refused(main: &Path, zone: &str, text: &str) -> AddedError {
+fn refused(main: &Path, zone: &str, text: &str) -> AddedZonesError {
     add(main, &apex(zone), keys(text)).unwrap_err()
 }
 
@@ -92,7 +92,7 @@ fn a_link_to_nothing_is_not_replaced() {
     let file = folder.path().join("added.toml");
     symlink("gone/real.toml", &file).unwrap();
     let error = refused(&main, "a.example.", "file = \"a\"");
-    assert!(matches!(&error, AddedError::Link { path, .. } if *path == file), "{error}");
+    assert!(matches!(&error, AddedZonesError::Link { path, .. } if *path == file), "{error}");
     assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
 }
 
@@ -106,9 +106,9 @@ fn a_change_that_is_in_the_file_is_applied_whatever_failed_then() {
         let source = io::Error::from(io::ErrorKind::StorageFull);
         Err(FileError::Write { path: file.clone(), source })
     };
-    assert!(matches!(change.confirm_written("new", failed()), Err(AddedError::Write(_))), "no file");
+    assert!(matches!(change.confirm_written("new", failed()), Err(AddedZonesError::Write(_))), "no file");
     fs::write(&file, "old").unwrap();
-    assert!(matches!(change.confirm_written("new", failed()), Err(AddedError::Write(_))));
+    assert!(matches!(change.confirm_written("new", failed()), Err(AddedZonesError::Write(_))));
     fs::write(&file, "new").unwrap();
     change.confirm_written("new", failed()).unwrap();
 }
@@ -132,7 +132,7 @@ fn the_file_of_added_zones_has_zones_alone() {
     let messages: Vec<String> = tables.iter().map(ToString::to_string).collect();
     check_message("added-zones-file with other tables", &messages.join("\n"));
     let error = refused(&main, "b.example.", "file = \"b\"");
-    assert!(matches!(error, AddedError::Refused(_)), "{error}");
+    assert!(matches!(error, AddedZonesError::ConfigurationRejected(_)), "{error}");
     assert!(error.to_string().contains("added.toml:2:2: key: "), "{error}");
 }
 
@@ -151,15 +151,17 @@ fn the_reader_of_configurations_decides_what_is_added() {
         ("file = \"state/zones/a\"", "file"),
     ] {
         let error = refused(&main, "a.example.", text);
-        let AddedError::Refused(Problems(found)) = &error else { panic!("{text}: {error:?}") };
+        let AddedZonesError::ConfigurationRejected(Problems(found)) = &error else {
+            panic!("{text}: {error:?}")
+        };
         let expected = format!("ctl zone add: zone.\"a.example.\".{key}: ");
         assert!(found.iter().any(|problem| problem.to_string().starts_with(&expected)), "{text}: {error}");
         check_message(&text.replace('\n', " "), &error.to_string());
     }
-    let is_elsewhere = |error: &AddedError| {
+    let is_elsewhere = |error: &AddedZonesError| {
         matches!(
             error,
-            AddedError::Elsewhere { apex: found, location }
+            AddedZonesError::DeclaredElsewhere { apex: found, location }
                 if *found == apex("main.example.") && *location.path == *main && (location.line, location.column) == (7, 7)
         )
     };
@@ -167,17 +169,17 @@ fn the_reader_of_configurations_decides_what_is_added() {
     assert!(is_elsewhere(&error), "{error:?}");
     let error = refused(&main, "cat.", "catalog = \"producer\"\ntransfer = [\"any\"]");
     assert!(
-        matches!(&error, AddedError::OfCatalog { apex: found, main: path } if *found == apex("cat.") && *path == main),
+        matches!(&error, AddedZonesError::CatalogZone { apex: found, main: path } if *found == apex("cat.") && *path == main),
         "{error:?}"
     );
     add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap().write().unwrap();
     let error = refused(&main, "a.example.", "file = \"b\"");
-    let AddedError::Added { apex: found, location } = &error else { panic!("{error:?}") };
+    let AddedZonesError::AlreadyAdded { apex: found, location } = &error else { panic!("{error:?}") };
     assert_eq!(*found, apex("a.example."));
     assert_eq!((&*location.path, location.line, location.column), (&*folder.path().join("added.toml"), 3, 7));
     let error = remove(&main, &apex("main.example.")).unwrap_err();
     assert!(is_elsewhere(&error), "{error:?}");
-    assert!(matches!(remove(&main, &apex("none.")), Err(AddedError::Unknown { .. })));
+    assert!(matches!(remove(&main, &apex("none.")), Err(AddedZonesError::Unknown { .. })));
     // Faults elsewhere are reported with their locations, and nothing is written.
     let before = fs::read(folder.path().join("added.toml")).unwrap();
     fs::write(&main, MAIN.replace("[template.t]", "[template.t]\nfiel = 1")).unwrap();
@@ -194,7 +196,7 @@ fn the_reader_of_configurations_decides_what_is_added() {
 fn a_configuration_without_the_file_names_the_key() {
     let (_folder, main) = folder("version = 1\n");
     let error = refused(&main, "a.example.", "file = \"a\"");
-    assert!(matches!(&error, AddedError::NoFile { main: path } if *path == main), "{error:?}");
+    assert!(matches!(&error, AddedZonesError::NoFile { main: path } if *path == main), "{error:?}");
     assert!(error.to_string().contains("added-zones-file = \"PATH\""), "{error}");
 }
 
@@ -219,7 +221,7 @@ fn the_file_of_added_zones_is_included_once() {
 #[test]
 fn the_file_of_added_zones_is_bounded() {
     let (folder, main) = folder(MAIN);
-    let text = format!("file = \"{}\"", "x".repeat(MAX_BYTES));
-    assert!(matches!(add(&main, &apex("a.example."), keys(&text)), Err(AddedError::TooLong { .. })));
+    let text = format!("file = \"{}\"", "x".repeat(MAX_FILE_BYTES));
+    assert!(matches!(add(&main, &apex("a.example."), keys(&text)), Err(AddedZonesError::TooLong { .. })));
     assert!(!folder.path().join("added.toml").exists());
 }

@@ -1,8 +1,8 @@
 //! Converts the keys of a zone to its settings, and reports contradictions.
 
-use super::{BOUNDS, CatalogRole, Need, RULES, ZoneFields};
+use super::{CatalogRole, KEY_RULES, KeyCondition, SOA_BOUND_KEYS, ZoneFields};
 use crate::config::section::Section;
-use crate::config::sources::Role;
+use crate::config::sources::FileRole;
 use nonesuch_authoritative::service::{
     CatalogSettings, OnFault, OnlineSigning, SigningMode, TransferSettings, ZoneSettings, ZoneSource,
 };
@@ -19,18 +19,18 @@ impl ZoneFields {
         &self,
         apex: Name,
         section: &Section<'_>,
-        has_state: bool,
+        has_state_dir: bool,
         query: Option<&AccessList>,
     ) -> Option<ZoneSettings> {
-        let source = self.resolve_source(section, has_state);
+        let source = self.resolve_source(section, has_state_dir);
         let signing_mode = self.resolve_signing_mode(section);
         self.check_rules(section);
         self.check_catalogs(section);
         self.check_transfer(section);
-        let (are_bounds_valid, catalog) = (self.check_bounds(section), self.catalog_settings());
+        let (are_soa_bounds_valid, catalog) = (self.check_bounds(section), self.catalog_settings());
         let (source, query) = (source?, self.query.as_ref().or(query).cloned());
         let on_fault = if source == ZoneSource::Primaries { OnFault::Warn } else { OnFault::Reject };
-        let signing_mode = signing_mode.filter(|_| are_bounds_valid)?;
+        let signing_mode = signing_mode.filter(|_| are_soa_bounds_valid)?;
         Some(ZoneSettings {
             source,
             signing_mode,
@@ -47,50 +47,50 @@ impl ZoneFields {
     }
 
     /// The source of the records; `None` after a fault.
-    fn resolve_source(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
+    fn resolve_source(&self, section: &Section<'_>, has_state_dir: bool) -> Option<ZoneSource> {
         if self.catalog == Some(CatalogRole::Producer) {
-            return self.resolve_producer(section, has_state);
+            return self.resolve_producer(section, has_state_dir);
         }
         let primaries = self.present_keys.contains("primaries").then_some(&self.transfers.primaries);
         match (&self.file, primaries) {
             (Some(_), Some(_)) => {
                 let message = "file is set too: a zone comes from either a file or primaries, and \
                     transferred versions are stored in state-dir; leave one of them out";
-                section.fault("primaries", message);
+                section.report_fault("primaries", message);
             }
             (Some(file), None) => return Some(ZoneSource::File(file.clone())),
             (None, Some(primaries)) if primaries.is_empty() => {
                 // Faults of the listed servers have already been reported.
                 if !section.has_items("primaries") {
                     let message = "the list is empty: name a server, for example \"192.0.2.1\"";
-                    section.fault("primaries", message);
+                    section.report_fault("primaries", message);
                 }
             }
-            (None, Some(_)) if has_state => return Some(ZoneSource::Primaries),
+            (None, Some(_)) if has_state_dir => return Some(ZoneSource::Primaries),
             (None, Some(_)) => {
                 let message = "a transferred zone needs state-dir for its stored version: add state-dir \
                     at the top";
-                section.fault("primaries", message);
+                section.report_fault("primaries", message);
             }
             // A fault of a key that is present has already been reported.
             (None, None) if section.has("file") || section.has("primaries") => {}
             (None, None) if section.has("catalog") && self.catalog.is_none() => {}
-            (None, None) => section.fault("file", "missing: set the zone's file, or its primaries"),
+            (None, None) => section.report_fault("file", "missing: set the zone's file, or its primaries"),
         }
         None
     }
 
     /// The source of a catalog that the server generates; `None` after a fault.
-    fn resolve_producer(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
+    fn resolve_producer(&self, section: &Section<'_>, has_state_dir: bool) -> Option<ZoneSource> {
         if let Some(key) = ["file", "primaries"].into_iter().find(|key| self.present_keys.contains(key)) {
             let message = "the server generates this catalog (catalog = \"producer\"): leave one of them out";
-            section.fault(key, message);
+            section.report_fault(key, message);
             return None;
         }
-        if !has_state {
+        if !has_state_dir {
             let message = "a producer needs state-dir for the labels of its members: with new labels \
                 after a restart, the consumers would transfer all zones again; add state-dir at the top";
-            section.fault("catalog", message);
+            section.report_fault("catalog", message);
             return None;
         }
         if !self.present_keys.contains("transfer") {
@@ -110,7 +110,7 @@ impl ZoneFields {
             let message = "the zone has NSEC5 (nsec5-keys): its server has no signing key, so that an \
                 attacker who breaks into it cannot forge records, and uses no other denial mechanism; \
                 leave keys and denial out";
-            section.fault(key, message);
+            section.report_fault(key, message);
             return None;
         }
         match (self.denial, &self.signing_keys, &self.nsec5_keys) {
@@ -127,14 +127,14 @@ impl ZoneFields {
             (Some(mechanism), None, _) => {
                 let message =
                     format!("{mechanism} signs online and needs keys: name their directory with keys");
-                section.fault("denial", message);
+                section.report_fault("denial", message);
                 None
             }
             (None, Some(_), _) => {
                 if !section.has("denial") {
                     let message = "keys are only for online signing: choose a mechanism with denial, or leave \
                             keys out";
-                    section.fault("keys", message);
+                    section.report_fault("keys", message);
                 }
                 None
             }
@@ -144,23 +144,23 @@ impl ZoneFields {
     }
 
     /// Reports a journal without a state directory, in which it would be stored.
-    pub(in crate::config) fn check_journal(&self, section: &Section<'_>, has_state: bool) {
-        if self.present_keys.contains("journal-size") && self.transfers.journal_octets > 0 && !has_state {
+    pub(in crate::config) fn check_journal(&self, section: &Section<'_>, has_state_dir: bool) {
+        if self.present_keys.contains("journal-size") && self.transfers.journal_octets > 0 && !has_state_dir {
             let message = "a journal needs state-dir: add state-dir at the top, or leave this out";
-            section.fault("journal-size", message);
+            section.report_fault("journal-size", message);
         }
     }
 
     /// Reports minimum bounds that exceed their maximum. Returns true if there are none.
     pub(in crate::config) fn check_bounds(&self, section: &Section<'_>) -> bool {
         for first in self.contradictory_bounds() {
-            let (min, max) = (BOUNDS[first], BOUNDS[first + 1]);
+            let (min, max) = (SOA_BOUND_KEYS[first], SOA_BOUND_KEYS[first + 1]);
             if section.has(min) {
-                section.fault(min, format!("longer than {max}: lower it"));
+                section.report_fault(min, format!("longer than {max}: lower it"));
             } else {
                 let default = self.default_min(first);
                 let message = format!("shorter than {min} (default {default} s): raise it, or lower {min}");
-                section.fault(max, message);
+                section.report_fault(max, message);
             }
         }
         self.contradictory_bounds().next().is_none()
@@ -168,10 +168,11 @@ impl ZoneFields {
 
     /// Reports keys that have no effect on this zone.
     fn check_rules(&self, section: &Section<'_>) {
-        for rule in RULES.iter().filter(|rule| !rule.need.is_met(&self.present_keys, self.catalog)) {
+        for rule in KEY_RULES.iter().filter(|rule| !rule.condition.is_met(&self.present_keys, self.catalog)) {
             for key in rule.keys.iter().filter(|key| self.present_keys.contains(*key)) {
-                let subject = if rule.need == Need::Member { format!("{key} ") } else { String::new() };
-                section.fault(key, format!("{subject}{}", rule.message));
+                let subject =
+                    if rule.condition == KeyCondition::Member { format!("{key} ") } else { String::new() };
+                section.report_fault(key, format!("{subject}{}", rule.message));
             }
         }
     }
@@ -181,14 +182,14 @@ impl ZoneFields {
         if is_transferred && self.denial.is_some() {
             let message = "a zone that is signed online cannot be transferred, because the zone does \
                 not contain the signatures; leave transfer or denial out";
-            section.fault("transfer", message);
+            section.report_fault("transfer", message);
         }
     }
 
     fn check_catalogs(&self, section: &Section<'_>) {
         for (other, key) in [(&self.catalog_next, "catalog-next"), (&self.catalog_former, "catalog-former")] {
             if other.is_some() && *other == self.catalog_zone {
-                section.fault(
+                section.report_fault(
                     key,
                     "the zone is already in this catalog: name another one, or leave \
                     this out",
@@ -198,10 +199,10 @@ impl ZoneFields {
         if self.catalog == Some(CatalogRole::Consumer) {
             if self.member_template.is_none() && !section.has("member-template") {
                 let message = "member-template is missing: name the template for the members";
-                section.fault("catalog", message);
+                section.report_fault("catalog", message);
             }
             if self.denial.is_some() {
-                section.fault(
+                section.report_fault(
                     "denial",
                     "a catalog is not signed, because it is not for resolvers: \
                     leave denial out",
@@ -234,24 +235,24 @@ impl ZoneFields {
 }
 
 /// Records the files that a zone or a template names.
-pub(in crate::config) fn note_files(
+pub(in crate::config) fn record_files(
     settings: &ZoneSettings,
     section: &Section<'_>,
-    role: impl Fn(Role) -> Role,
+    role: impl Fn(FileRole) -> FileRole,
 ) {
     let apex = || settings.apex.clone();
     let file = if let ZoneSource::File(file) = &settings.source { Some(file) } else { None };
     if let Some(file) = file {
-        section.note_file("file", file, role(Role::Zone(apex())));
+        section.record_file("file", file, role(FileRole::Zone(apex())));
     }
     match &settings.signing_mode {
         SigningMode::AsLoaded => {}
         SigningMode::Online(signing) => {
-            let role = role(Role::SigningKeys(apex(), signing.ignore_key_times));
-            section.note_file("keys", &signing.key_directory, role);
+            let role = role(FileRole::SigningKeys(apex(), signing.ignore_key_times));
+            section.record_file("keys", &signing.key_directory, role);
         }
         SigningMode::Nsec5 { key_directory } => {
-            section.note_file("nsec5-keys", key_directory, role(Role::VrfKeys(apex(), file.cloned())));
+            section.record_file("nsec5-keys", key_directory, role(FileRole::VrfKeys(apex(), file.cloned())));
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &[],
         help: "Zones whose newest version was rejected, and broken catalogs; the previous version stays in use",
         collect: |snapshot, out| {
-            let refused = snapshot.zones.iter().filter(|zone| zone.is_refused).count();
+            let refused = snapshot.zones.iter().filter(|zone| zone.is_rejected).count();
             out.push(number(vec![], refused as f64));
         },
     },
@@ -32,8 +32,8 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &["result"],
         help: "Reloads of the configuration: done, or refused because of a fault",
         collect: |snapshot, out| {
-            out.push(count(vec!["done".into()], snapshot.reloads.done));
-            out.push(count(vec!["refused".into()], snapshot.reloads.refused));
+            out.push(count(vec!["done".into()], snapshot.reloads.succeeded));
+            out.push(count(vec!["refused".into()], snapshot.reloads.rejected));
         },
     },
     Metric {
@@ -43,7 +43,7 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &[],
         help: "1 if the configuration that was read last is in use, 0 if it was rejected",
         collect: |snapshot, out| {
-            out.push(number(vec![], f64::from(u8::from(!snapshot.reloads.is_refused))));
+            out.push(number(vec![], f64::from(u8::from(!snapshot.reloads.is_last_rejected))));
         },
     },
     Metric {
@@ -52,7 +52,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "seconds",
         labels: &[],
         help: "Time at which the configuration was read last, at the start or by a reload, in seconds since 1970",
-        collect: |snapshot, out| out.push(number(vec![], snapshot.reloads.last as f64)),
+        collect: |snapshot, out| out.push(number(vec![], snapshot.reloads.last_read_at as f64)),
     },
     Metric {
         name: "nonesuch_configuration_timestamp",
@@ -60,15 +60,15 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "seconds",
         labels: &[],
         help: "Time at which the configuration in use was read, in seconds since 1970",
-        collect: |snapshot, out| out.push(number(vec![], snapshot.reloads.in_force_since as f64)),
+        collect: |snapshot, out| out.push(number(vec![], snapshot.reloads.in_use_since as f64)),
     },
 ];
 
 fn refused_zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     if snapshot.zones.len() <= snapshot.max_zones {
-        let is_refused = |zone: &ZoneRow| f64::from(u8::from(zone.is_refused));
+        let is_rejected = |zone: &ZoneRow| f64::from(u8::from(zone.is_rejected));
         out.extend(
-            snapshot.zones.iter().map(|zone| number(vec![zone.zone.clone().into()], is_refused(zone))),
+            snapshot.zones.iter().map(|zone| number(vec![zone.zone.clone().into()], is_rejected(zone))),
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of requests at the control socket.
 
-use crate::config::added_zones::AddedError;
+use crate::config::added_zones::AddedZonesError;
 use crate::server::reload::ReloadError;
 use nonesuch_authoritative::service::{PurgeError, VersionError};
 use nonesuch_proto::{Name, NameError};
@@ -13,9 +13,9 @@ use nonesuch_zone::LoadError;
 pub(crate) enum ControlError {
     #[error("invalid request: {0}")]
     Request(serde_json::Error),
-    #[error("the request is longer than the maximum of {most} bytes")]
+    #[error("the request is longer than the maximum of {max} bytes")]
     RequestTooLong {
-        most: u64,
+        max: u64,
     },
     #[error("too many connections to the control socket: try again later")]
     TooManyConnections,
@@ -38,18 +38,18 @@ pub(crate) enum ControlError {
     )]
     NotStored(Name),
     #[error("zone {apex}: {source}")]
-    Stored {
+    StoredVersion {
         apex: Name,
         source: LoadError,
     },
     #[error("zone {apex}: {source}")]
-    Refused {
+    VersionRejected {
         apex: Name,
         source: VersionError,
     },
     #[error("the server has no configuration to add zones to: start it with `nonesuch serve --config FILE`")]
     NoConfiguration,
-    Added(#[from] AddedError),
+    AddedZones(#[from] AddedZonesError),
     Purge(#[from] PurgeError),
     Reload(#[from] ReloadError),
 }

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 /// Length of the text in one line, in octets.
-const PIECE: usize = 64 << 10;
+const MAX_LINE_TEXT: usize = 64 << 10;
 
 /// The records of a zone, in memory or in the state directory.
 pub(crate) enum ExportSource {
@@ -22,18 +22,18 @@ pub(crate) enum ExportSource {
 
 impl ExportSource {
     /// Sends the zone as text, and then a summary of the zone.
-    pub(crate) fn send(&self, apex: &Name, to: impl Write) -> io::Result<()> {
-        let mut pieces = Pieces { to, text: Vec::with_capacity(PIECE) };
+    pub(crate) fn send(&self, apex: &Name, output: impl Write) -> io::Result<()> {
+        let mut writer = JsonLineWriter { output, text: Vec::with_capacity(MAX_LINE_TEXT) };
         match self {
-            Self::InMemory(contents) => write_zone(contents, &mut pieces)?,
-            Self::Stored(zone) => write_stored(zone, &mut pieces)?,
+            Self::InMemory(contents) => write_zone(contents, &mut writer)?,
+            Self::Stored(zone) => write_stored(zone, &mut writer)?,
         }
-        pieces.flush()?;
-        write_line(&mut pieces.to, &Line::done(&self.facts(apex)))?;
-        pieces.to.flush()
+        writer.flush()?;
+        write_line(&mut writer.output, &Line::done(&self.summary(apex)))?;
+        writer.output.flush()
     }
 
-    fn facts(&self, apex: &Name) -> ZoneExported {
+    fn summary(&self, apex: &Name) -> ZoneExported {
         let (soa, records) = match self {
             Self::InMemory(contents) => (contents.soa(), contents.record_count()),
             Self::Stored(zone) => (zone.head().soa(), zone.record_count()),
@@ -43,25 +43,25 @@ impl ExportSource {
 }
 
 /// Writer that splits text into lines of JSON.
-struct Pieces<W> {
-    to: W,
+struct JsonLineWriter<W> {
+    output: W,
     text: Vec<u8>,
 }
 
-impl<W: Write> Write for Pieces<W> {
+impl<W: Write> Write for JsonLineWriter<W> {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let taken = octets.len().min(PIECE - self.text.len());
-        self.text.extend_from_slice(&octets[..taken]);
-        if self.text.len() == PIECE {
+        let accepted = octets.len().min(MAX_LINE_TEXT - self.text.len());
+        self.text.extend_from_slice(&octets[..accepted]);
+        if self.text.len() == MAX_LINE_TEXT {
             self.flush()?;
         }
-        Ok(taken)
+        Ok(accepted)
     }
 
     /// The text of a zone file is ASCII, so a split never divides a character.
     fn flush(&mut self) -> io::Result<()> {
         if !self.text.is_empty() {
-            write_line(&mut self.to, &Line::Text(String::from_utf8_lossy(&self.text).into_owned()))?;
+            write_line(&mut self.output, &Line::Text(String::from_utf8_lossy(&self.text).into_owned()))?;
             self.text.clear();
         }
         Ok(())
@@ -75,15 +75,15 @@ mod tests {
 
     #[test]
     fn text_comes_in_bounded_lines_and_is_whole() {
-        let text: Vec<u8> = (0..3 * PIECE + 7).map(|at| b' ' + (at % 95) as u8).collect();
-        let mut pieces = Pieces { to: Vec::new(), text: Vec::new() };
-        text.chunks(1000).for_each(|part| pieces.write_all(part).unwrap());
-        pieces.flush().unwrap();
-        let lines = String::from_utf8(pieces.to).unwrap();
+        let text: Vec<u8> = (0..3 * MAX_LINE_TEXT + 7).map(|at| b' ' + (at % 95) as u8).collect();
+        let mut writer = JsonLineWriter { output: Vec::new(), text: Vec::new() };
+        text.chunks(1000).for_each(|part| writer.write_all(part).unwrap());
+        writer.flush().unwrap();
+        let lines = String::from_utf8(writer.output).unwrap();
         let values: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let parts: Vec<&str> = values.iter().map(|value| value["text"].as_str().unwrap()).collect();
         assert_eq!(parts.len(), 4);
-        assert!(parts.iter().all(|part| part.len() <= PIECE));
+        assert!(parts.iter().all(|part| part.len() <= MAX_LINE_TEXT));
         assert_eq!(parts.concat().as_bytes(), text);
     }
 }

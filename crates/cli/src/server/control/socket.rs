@@ -21,17 +21,17 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// A directory that is opened only to look up its entries.
-const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
+const DIRECTORY_FLAGS: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 /// The private directory is named `.cNNNNNNNN`, with a random hexadecimal number.
-const PRIVATE_PREFIX: &str = ".c";
+const PRIVATE_DIRECTORY_PREFIX: &str = ".c";
 /// The socket's name in the private directory.
-const PRIVATE_NAME: &str = "s";
+const PRIVATE_SOCKET_NAME: &str = "s";
 /// The directory of a process's open files; its entries are paths that no user controls.
-const OPEN_FILES: &str = "/proc/self/fd";
+const DESCRIPTOR_DIRECTORY: &str = "/proc/self/fd";
 /// The extended attribute with the ACL that new entries of a directory get (acl(5)).
 const DEFAULT_ACL: &str = "system.posix_acl_default";
 /// Maximum attempts to find an unused name.
-const ATTEMPTS: usize = 16;
+const MAX_NAME_ATTEMPTS: usize = 16;
 
 /// Why the control socket is not created.
 #[derive(Debug, thiserror::Error)]
@@ -41,16 +41,16 @@ pub(crate) enum SocketError {
         for this user", path.display())]
     Create { path: PathBuf, source: io::Error },
     #[error("{}: exists and is not a socket: name another path as control-socket, or move the file", path.display())]
-    NoSocket { path: PathBuf },
+    NotASocket { path: PathBuf },
     #[error("{}: a running server uses this control socket: stop it (`nonesuch ctl stop`), or name \
         another control socket", path.display())]
-    Taken { path: PathBuf },
+    InUse { path: PathBuf },
     #[error(
         "{}: a process listens on this control socket but accepts no connection: end it (`ss -xlp` \
             shows it), or name another socket as control-socket",
         path.display()
     )]
-    RemoveFailed { path: PathBuf },
+    Unresponsive { path: PathBuf },
     #[error("{}: cannot create the control socket: /proc is not mounted, and {} is needed: mount it", path.display(), needed.display())]
     NoProc { path: PathBuf, needed: &'static Path },
     #[error("group {group:?} does not exist: create it, or name another as control-group")]
@@ -60,19 +60,19 @@ pub(crate) enum SocketError {
 impl SocketError {
     /// Whether the cause is the system and not the configuration, so that a later attempt may
     /// succeed.
-    pub(crate) const fn is_of_system(&self) -> bool {
-        !matches!(self, Self::NoSocket { .. } | Self::NoGroup { .. })
+    pub(crate) const fn is_caused_by_system(&self) -> bool {
+        !matches!(self, Self::NotASocket { .. } | Self::NoGroup { .. })
     }
 }
 
 /// The owner and group of the control socket. They are looked up before anything is created.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Owner {
+pub(crate) struct SocketOwner {
     uid: Option<Uid>,
     gid: Option<Gid>,
 }
 
-impl Owner {
+impl SocketOwner {
     /// Owner of the socket of a server that runs as `account`; members of `group` may also use the
     /// socket.
     pub(crate) fn new(account: Option<&Account>, group: Option<&str>) -> Result<Self, SocketError> {
@@ -96,20 +96,20 @@ pub(crate) struct ControlSocket {
     directory: OwnedFd,
     name: OsString,
     /// Identifies the socket that this server created, because another server may have replaced it.
-    identity: Identity,
+    identity: FileIdentity,
 }
 
 impl ControlSocket {
     /// Creates the socket at `path`. First removes an existing socket that no process listens at. A
     /// server that was killed leaves such a socket, and so does a server whose user may not write
     /// to the directory.
-    pub(crate) fn bind(path: &Path, owner: Owner) -> Result<Self, SocketError> {
+    pub(crate) fn bind(path: &Path, owner: SocketOwner) -> Result<Self, SocketError> {
         let failed = |source| SocketError::Create { path: path.to_path_buf(), source };
-        check_proc(path, Path::new(OPEN_FILES))?;
+        check_proc(path, Path::new(DESCRIPTOR_DIRECTORY))?;
         let name = path.file_name().ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?.to_owned();
-        let directory =
-            open(parent_directory(path), DIRECTORY, Mode::empty()).map_err(|errno| failed(errno.into()))?;
-        remove_unused(&directory, &name, path)?;
+        let directory = open(parent_directory(path), DIRECTORY_FLAGS, Mode::empty())
+            .map_err(|errno| failed(errno.into()))?;
+        remove_stale_socket(&directory, &name, path)?;
         let (listener, identity) = create(&directory, &name, owner).map_err(failed)?;
         Ok(Self { listener, directory, name, identity })
     }
@@ -133,13 +133,13 @@ impl Drop for ControlSocket {
 
 /// Identifies a file independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
-const fn identity_of(found: &FileStat) -> Identity {
-    Identity { device: found.st_dev, inode: found.st_ino }
+const fn identity_of(found: &FileStat) -> FileIdentity {
+    FileIdentity { device: found.st_dev, inode: found.st_ino }
 }
 
 /// Checks that the directory of open files exists.
@@ -149,13 +149,13 @@ fn check_proc(path: &Path, needed: &'static Path) -> Result<(), SocketError> {
 
 /// Path of an open file for system calls that accept only a path. It contains no name that another
 /// user controls.
-fn path_of(fd: &OwnedFd) -> PathBuf {
-    Path::new(OPEN_FILES).join(fd.as_raw_fd().to_string())
+fn descriptor_path(fd: &OwnedFd) -> PathBuf {
+    Path::new(DESCRIPTOR_DIRECTORY).join(fd.as_raw_fd().to_string())
 }
 
 /// Removes a socket that no process listens at. Fails for every other kind of file and leaves it in
 /// place.
-fn remove_unused(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), SocketError> {
+fn remove_stale_socket(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), SocketError> {
     let failed = |source| SocketError::Create { path: path.to_path_buf(), source };
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let found = match openat(directory, name, flags, Mode::empty()) {
@@ -164,12 +164,12 @@ fn remove_unused(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), S
     };
     let mode = fstat(&found).map_err(|errno| failed(errno.into()))?.st_mode;
     if mode & SFlag::S_IFMT.bits() != SFlag::S_IFSOCK.bits() {
-        return Err(SocketError::NoSocket { path: path.to_path_buf() });
+        return Err(SocketError::NotASocket { path: path.to_path_buf() });
     }
-    match connect(&path_of(&found)) {
-        Ok(()) => Err(SocketError::Taken { path: path.to_path_buf() }),
+    match connect(&descriptor_path(&found)) {
+        Ok(()) => Err(SocketError::InUse { path: path.to_path_buf() }),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
-            Err(SocketError::RemoveFailed { path: path.to_path_buf() })
+            Err(SocketError::Unresponsive { path: path.to_path_buf() })
         }
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             let removed = unlinkat(directory, name, UnlinkatFlags::NoRemoveDir);
@@ -187,17 +187,17 @@ fn connect(path: &Path) -> io::Result<()> {
 }
 
 /// Creates the socket in a private directory, sets its owner and mode, and moves it to `name`.
-fn create(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<(UnixListener, Identity)> {
+fn create(directory: &OwnedFd, name: &OsStr, owner: SocketOwner) -> io::Result<(UnixListener, FileIdentity)> {
     let private = PrivateDirectory::create(directory)?;
-    let listener = UnixListener::bind(path_of(&private.fd).join(PRIVATE_NAME))?;
+    let listener = UnixListener::bind(descriptor_path(&private.fd).join(PRIVATE_SOCKET_NAME))?;
     if owner.uid.is_some() || owner.gid.is_some() {
-        fchownat(&private.fd, PRIVATE_NAME, owner.uid, owner.gid, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        fchownat(&private.fd, PRIVATE_SOCKET_NAME, owner.uid, owner.gid, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     }
     // Only this process can replace an entry here, so the path is not a link (fchmodat(2) has no
     // flag against following links before Linux 6.6).
-    fchmodat(&private.fd, PRIVATE_NAME, owner.mode(), FchmodatFlags::FollowSymlink)?;
-    let identity = identity_of(&fstatat(&private.fd, PRIVATE_NAME, AtFlags::AT_SYMLINK_NOFOLLOW)?);
-    renameat(&private.fd, PRIVATE_NAME, directory, name)?;
+    fchmodat(&private.fd, PRIVATE_SOCKET_NAME, owner.mode(), FchmodatFlags::FollowSymlink)?;
+    let identity = identity_of(&fstatat(&private.fd, PRIVATE_SOCKET_NAME, AtFlags::AT_SYMLINK_NOFOLLOW)?);
+    renameat(&private.fd, PRIVATE_SOCKET_NAME, directory, name)?;
     Ok((listener, identity))
 }
 
@@ -206,25 +206,25 @@ fn create(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<(UnixLi
 /// and then used through its descriptor. It is removed on drop.
 struct PrivateDirectory<'p> {
     fd: OwnedFd,
-    _entry: Entry<'p>,
+    _entry: DirectoryEntry<'p>,
 }
 
 /// The entry of a private directory in its parent directory.
-struct Entry<'p> {
+struct DirectoryEntry<'p> {
     parent: &'p OwnedFd,
     name: String,
 }
 
-impl<'p> Entry<'p> {
+impl<'p> DirectoryEntry<'p> {
     fn create(parent: &'p OwnedFd) -> io::Result<Self> {
         let mode = Mode::S_IRWXU;
-        let name = (0..ATTEMPTS).find_map(|_| {
+        let name = (0..MAX_NAME_ATTEMPTS).find_map(|_| {
             let mut number = [0; 4];
             let filled = getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()));
-            let name = format!("{PRIVATE_PREFIX}{:08x}", u32::from_ne_bytes(number));
+            let name = format!("{PRIVATE_DIRECTORY_PREFIX}{:08x}", u32::from_ne_bytes(number));
             match filled.and_then(|()| mkdirat(parent, &*name, mode).map_err(io::Error::from)) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
-                made => Some(made.map(|()| name)),
+                created => Some(created.map(|()| name)),
             }
         });
         let name = name.unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()))?;
@@ -232,7 +232,7 @@ impl<'p> Entry<'p> {
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for DirectoryEntry<'_> {
     fn drop(&mut self) {
         // A directory that was moved is not removed.
         let _ = unlinkat(self.parent, &*self.name, UnlinkatFlags::RemoveDir);
@@ -241,14 +241,14 @@ impl Drop for Entry<'_> {
 
 impl<'p> PrivateDirectory<'p> {
     fn create(parent: &'p OwnedFd) -> io::Result<Self> {
-        Self::open(Entry::create(parent)?)
+        Self::open(DirectoryEntry::create(parent)?)
     }
 
-    fn open(entry: Entry<'p>) -> io::Result<Self> {
-        let fd = openat(entry.parent, &*entry.name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())?;
+    fn open(entry: DirectoryEntry<'p>) -> io::Result<Self> {
+        let fd = openat(entry.parent, &*entry.name, DIRECTORY_FLAGS | OFlag::O_NOFOLLOW, Mode::empty())?;
         let found = fstat(&fd)?;
-        let is_closed = found.st_mode & (Mode::S_IRWXG | Mode::S_IRWXO).bits() == 0;
-        if found.st_uid != Uid::effective().as_raw() || !is_closed {
+        let is_private = found.st_mode & (Mode::S_IRWXG | Mode::S_IRWXO).bits() == 0;
+        if found.st_uid != Uid::effective().as_raw() || !is_private {
             let message = "another process replaced the directory of the socket";
             return Err(io::Error::new(ErrorKind::PermissionDenied, message));
         }
@@ -261,7 +261,7 @@ impl<'p> PrivateDirectory<'p> {
 /// Removes the default ACL of the directory, which new entries would inherit. Otherwise chmod(2) of
 /// the socket for its group would activate the permissions in the inherited ACL.
 fn remove_default_acl(directory: &OwnedFd) -> io::Result<()> {
-    match removexattr(path_of(directory), DEFAULT_ACL) {
+    match removexattr(descriptor_path(directory), DEFAULT_ACL) {
         // The directory has no default ACL, or its file system does not support ACLs.
         Ok(()) | Err(AttributeErrno::NODATA | AttributeErrno::OPNOTSUPP) => Ok(()),
         Err(error) => Err(error.into()),
@@ -271,7 +271,7 @@ fn remove_default_acl(directory: &OwnedFd) -> io::Result<()> {
 impl Drop for PrivateDirectory<'_> {
     fn drop(&mut self) {
         // The socket is still in the directory only if the rename failed.
-        let _ = unlinkat(&self.fd, PRIVATE_NAME, UnlinkatFlags::NoRemoveDir);
+        let _ = unlinkat(&self.fd, PRIVATE_SOCKET_NAME, UnlinkatFlags::NoRemoveDir);
     }
 }
 

@@ -18,7 +18,7 @@ impl Daemon {
         let configuration = self.configuration();
         let (listen, control_socket) =
             (configuration.server.listen.clone(), configuration.server.control_socket.clone());
-        let restart = self.reloads.needs_restart(&configuration);
+        let restart = self.reloads.settings_needing_restart(&configuration);
         drop(configuration);
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         let (listen, listen_tls) = server.as_ref().map_or((listen, Vec::new()), |server| {
@@ -39,7 +39,7 @@ impl Daemon {
             datagrams_in: counters.datagrams_in,
             datagrams_out: counters.datagrams_out,
             needs_restart: restart.into_iter().map(str::to_owned).collect(),
-            refused_configuration: self.reloads.refused(),
+            refused_configuration: self.reloads.rejected_configuration(),
             refresh_failures: refresh_failures(&secondaries),
             transfers_in: transfers_in(&secondaries),
             transfers_out: self.transfers_out(),
@@ -49,15 +49,15 @@ impl Daemon {
 
     /// Outgoing transfers in progress.
     fn transfers_out(&self) -> Vec<TransferOut> {
-        let under_way = self.shared.outgoing_transfers.status();
-        let shown = under_way.iter().map(|transfer| TransferOut {
+        let transfers = self.context.outgoing_transfers.status();
+        let reports = transfers.iter().map(|transfer| TransferOut {
             zone: transfer.zone.to_string(),
             client: transfer.client.to_string(),
             octets: transfer.octets,
             messages: transfer.messages,
             records: transfer.records,
         });
-        shown.collect()
+        reports.collect()
     }
 
     /// The status of one zone, or of all zones if `apex` is `None`.
@@ -66,33 +66,33 @@ impl Daemon {
         let transfers: HashMap<String, _> =
             transfers.iter().map(|zone| (zone.apex.to_string(), zone)).collect();
         let statuses = self.service.zone_status(apex);
-        let shown = statuses.into_iter().map(|status| ZoneReport {
+        let reports = statuses.into_iter().map(|status| ZoneReport {
             secondaries: self.secondaries(&status.zone),
             refresh: transfers.get(&status.zone).map(|zone| Refresh::from(*zone)),
             status,
         });
-        shown.collect()
+        reports.collect()
     }
 
     /// The secondaries that the server notifies about a zone.
     fn secondaries(&self, zone: &str) -> Vec<Secondary> {
-        let of_zone = |apex: Name| self.shared.secondaries.of_zone(&apex.view().to_canonical());
+        let of_zone = |apex: Name| self.context.secondaries.of_zone(&apex.view().to_canonical());
         zone.parse().map(of_zone).unwrap_or_default().into_iter().map(Secondary::from).collect()
     }
 }
 
 /// Maximum number of zones for which the status gives the reason of failed refreshes.
-const NAMED_FAILURES: usize = 20;
+const MAX_LISTED_FAILURES: usize = 20;
 
 /// The zones with a failing primary and the expired zones: their number, and the first
-/// [`NAMED_FAILURES`] in the order of expiry.
+/// [`MAX_LISTED_FAILURES`] in the order of expiry.
 fn refresh_failures(zones: &[ZoneStatus]) -> RefreshFailures {
     let is_failing = |zone: &&ZoneStatus| {
         !zone.failing.is_empty() || matches!(zone.state, RefreshState::Failing | RefreshState::Expired)
     };
     let mut failing: Vec<&ZoneStatus> = zones.iter().filter(is_failing).collect();
     failing.sort_by_key(|zone| zone.expires.unwrap_or(u64::MAX));
-    let first = failing.iter().take(NAMED_FAILURES).map(|zone| {
+    let first = failing.iter().take(MAX_LISTED_FAILURES).map(|zone| {
         let primary = zone.failing.iter().min_by_key(|primary| primary.since);
         RefreshFailure {
             zone: zone.apex.to_string(),
@@ -109,7 +109,7 @@ fn refresh_failures(zones: &[ZoneStatus]) -> RefreshFailures {
 
 /// Incoming transfers in progress.
 fn transfers_in(zones: &[ZoneStatus]) -> Vec<TransferIn> {
-    let under_way = zones.iter().filter_map(|zone| {
+    let transfers = zones.iter().filter_map(|zone| {
         let transfer = zone.transfer.as_ref()?;
         Some(TransferIn {
             zone: zone.apex.to_string(),
@@ -119,5 +119,5 @@ fn transfers_in(zones: &[ZoneStatus]) -> Vec<TransferIn> {
             since: transfer.since,
         })
     });
-    under_way.collect()
+    transfers.collect()
 }

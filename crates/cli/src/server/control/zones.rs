@@ -1,6 +1,6 @@
 //! Control requests for single zones and for stored versions.
 
-use crate::config::added_zones::{self, AddedError, Change};
+use crate::config::added_zones::{self, AddedZonesChange, AddedZonesError};
 use crate::control_protocol::{
     PurgeResult, RefreshStarted, ZoneAdded, ZoneNotified, ZonePurged, ZoneReloaded, ZoneRemoved,
 };
@@ -22,15 +22,15 @@ impl Daemon {
         apex: &Name,
         settings: toml::Table,
     ) -> Result<Option<ZoneAdded>, ControlError> {
-        self.change_zones(
+        self.change_added_zones(
             |main| added_zones::add(main, apex, settings),
             |change| {
                 let zone = change.zone(apex)?;
                 self.configuration().zones.push(zone.clone());
                 let status = self.service.add_configured(zone.clone());
                 tracing::info!(name: "zone-added", zone = apex.to_string(), state = status.state.as_str(), "zone {apex}: added");
-                let of_configuration = change.read.warnings.iter().map(ToString::to_string);
-                let warnings: Vec<String> = of_configuration.chain(status.warnings).collect();
+                let configuration_warnings = change.read.warnings.iter().map(ToString::to_string);
+                let warnings: Vec<String> = configuration_warnings.chain(status.warnings).collect();
                 let ZoneStatus { zone, state, serial, error, .. } = status;
                 Some(ZoneAdded { zone, state, serial, error, warnings })
             },
@@ -39,7 +39,7 @@ impl Daemon {
 
     /// Removes a zone from the file of added zones and stops serving it. Its stored version stays.
     pub(crate) fn remove_zone(&self, apex: &Name) -> Result<ZoneRemoved, ControlError> {
-        self.change_zones(
+        self.change_added_zones(
             |main| added_zones::remove(main, apex),
             |_| {
                 self.configuration().zones.retain(|zone| zone.apex != *apex);
@@ -52,15 +52,15 @@ impl Daemon {
 
     /// Changes the file of added zones, writes it and applies the change. Waits for other changes
     /// and reloads.
-    fn change_zones<T>(
+    fn change_added_zones<T>(
         &self,
-        change: impl FnOnce(&Path) -> Result<Change, AddedError>,
-        apply: impl FnOnce(&Change) -> T,
+        change: impl FnOnce(&Path) -> Result<AddedZonesChange, AddedZonesError>,
+        apply: impl FnOnce(&AddedZonesChange) -> T,
     ) -> Result<T, ControlError> {
         let ConfigurationSource::File(main) = &self.source else {
             return Err(ControlError::NoConfiguration);
         };
-        let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reload_guard = self.reload_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.service.wait_until_loaded();
         let change = change(main)?;
         change.write()?;
@@ -80,7 +80,7 @@ impl Daemon {
         let (Some(status), Some(soa)) = (served, self.service.soa_record(apex)) else {
             return Err(ControlError::NotServed(apex.clone()));
         };
-        self.transfers.send_notify(apex, soa, to.clone(), NotifyReason::Change);
+        self.transfers.send_notify(apex, soa, to.clone(), NotifyReason::AddedZonesChange);
         let servers = to.iter().map(|remote| remote.address.to_string()).collect();
         Ok(ZoneNotified { zone: status.zone, serial: status.serial, servers })
     }
@@ -111,7 +111,7 @@ impl Daemon {
         match self.service.stored_zone(apex) {
             Ok(Some(zone)) => Ok(ExportSource::Stored(Box::new(zone))),
             Ok(None) => Err(ControlError::NotStored(apex.clone())),
-            Err(source) => Err(ControlError::Stored { apex: apex.clone(), source }),
+            Err(source) => Err(ControlError::StoredVersion { apex: apex.clone(), source }),
         }
     }
 
@@ -141,7 +141,7 @@ impl Daemon {
         if is_secondary {
             return self.refresh(apex, false).map(ZoneReloaded::RefreshStarted);
         }
-        let rejected = |source| ControlError::Refused { apex: apex.clone(), source };
+        let rejected = |source| ControlError::VersionRejected { apex: apex.clone(), source };
         let updated = self.service.reload_zone(apex).map_err(rejected)?;
         // If the version did not change, its warnings were reported when it was loaded.
         let warnings = if updated { self.service.warnings(apex) } else { Vec::new() };

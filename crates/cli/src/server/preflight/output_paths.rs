@@ -3,8 +3,8 @@
 
 use super::Effect;
 use crate::access::{FileUser, READ, SEARCH, WRITE};
-use crate::config::added_zones::link_words;
-use crate::config::{NamedFile, Problem, Role, Server, Sources};
+use crate::config::added_zones::link_error_text;
+use crate::config::{FileRole, NamedFile, Problem, Server, Sources};
 use crate::files::{parent_directory, resolve_link};
 use nix::unistd::{Gid, Group, Uid, getgroups};
 use nonesuch_authoritative::service::StateDirectory;
@@ -17,32 +17,33 @@ use std::path::Path;
 const OTHERS_WRITE: u32 = 0o002;
 
 /// Faults that prevent the creation of the control socket, and a missing parent directory of the
-/// dnstap output. [`check_runtime`] reports directories that systemd creates.
+/// dnstap output. [`check_runtime_directories`] reports directories that systemd creates.
 pub(super) fn check_output_directories(server: &Server, sources: &Sources) -> Vec<Problem> {
-    let starter = starter(server.user.as_deref());
-    let group = server.control_group.as_deref().and_then(|group| check_group(group, starter.as_ref()));
+    let starting_user = starting_user(server.user.as_deref());
+    let group =
+        server.control_group.as_deref().and_then(|group| check_control_group(group, starting_user.as_ref()));
     let group = group.map(|message| sources.problem_of("control-group", message));
     let problem = |file: &NamedFile| {
-        let user = starter.as_ref().filter(|_| file.role == Role::Control);
+        let user = starting_user.as_ref().filter(|_| file.role == FileRole::Control);
         Some(file.location.problem(check_parent_directory(&file.path, user)?))
     };
-    let written = written_files(sources).filter(|file| !is_made_by_systemd(&file.path));
+    let written = written_files(sources).filter(|file| !lacks_runtime_directory(&file.path));
     group.into_iter().chain(written.filter_map(problem)).collect()
 }
 
 /// Missing directories directly under /run. systemd creates them for a unit with
 /// `RuntimeDirectory=` and removes them when the server ends. Therefore they are missing when a
 /// correctly configured server does not run, although no server starts without them.
-pub(in crate::server) fn check_runtime(sources: &Sources) -> Vec<Problem> {
-    let missing = written_files(sources).filter(|file| is_made_by_systemd(&file.path));
+pub(in crate::server) fn check_runtime_directories(sources: &Sources) -> Vec<Problem> {
+    let missing = written_files(sources).filter(|file| lacks_runtime_directory(&file.path));
     let problem = |file: &NamedFile| {
-        let folder = parent_directory(&file.path);
+        let directory = parent_directory(&file.path);
         let message = format!(
             "{}: the directory {} does not exist, and the server does not start without it: systemd \
                 creates it for a unit with RuntimeDirectory={}; otherwise create it",
             file.path.display(),
-            folder.display(),
-            folder.file_name().unwrap_or_default().display()
+            directory.display(),
+            directory.file_name().unwrap_or_default().display()
         );
         file.location.problem(message)
     };
@@ -50,21 +51,21 @@ pub(in crate::server) fn check_runtime(sources: &Sources) -> Vec<Problem> {
 }
 
 fn written_files(sources: &Sources) -> impl Iterator<Item = &NamedFile> {
-    sources.files.iter().filter(|file| matches!(file.role, Role::Control | Role::Dnstap))
+    sources.files.iter().filter(|file| matches!(file.role, FileRole::Control | FileRole::Dnstap))
 }
 
 /// Whether the parent directory of `path` is missing and is at a location where systemd creates
 /// runtime directories.
-pub(super) fn is_made_by_systemd(path: &Path) -> bool {
-    let folder = parent_directory(path);
+pub(super) fn lacks_runtime_directory(path: &Path) -> bool {
+    let directory = parent_directory(path);
     let is_runtime =
-        folder.parent().is_some_and(|parent| ["/run", "/var/run"].map(Path::new).contains(&parent));
-    is_runtime && fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        directory.parent().is_some_and(|parent| ["/run", "/var/run"].map(Path::new).contains(&parent));
+    is_runtime && fs::metadata(directory).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// The user that starts the server and creates the control socket, before the server becomes
 /// `user`. `None` if this process cannot know it: with `user`, root may start the server later.
-fn starter(user: Option<&str>) -> Option<FileUser> {
+fn starting_user(user: Option<&str>) -> Option<FileUser> {
     let is_known = Uid::effective().is_root() || user.is_none();
     is_known.then(FileUser::current)
 }
@@ -72,13 +73,13 @@ fn starter(user: Option<&str>) -> Option<FileUser> {
 /// Checks that the parent directory of `path` exists and, if `user` is known, that `user` may write
 /// to it.
 fn check_parent_directory(path: &Path, user: Option<&FileUser>) -> Option<String> {
-    let (shown, folder) = (path.display(), parent_directory(path));
-    match (fs::metadata(folder), user) {
+    let (shown, directory) = (path.display(), parent_directory(path));
+    match (fs::metadata(directory), user) {
         (Err(error), _) => Some(format!("{shown}: cannot use its directory: {error}: create it")),
-        (Ok(_), Some(user)) if !user.has_access(folder, WRITE | SEARCH) => {
-            let (name, folder) = (&user.name, folder.display());
+        (Ok(_), Some(user)) if !user.has_access(directory, WRITE | SEARCH) => {
+            let (name, directory) = (&user.name, directory.display());
             Some(format!(
-                "{shown}: the user {name} may not write to {folder}: chown {name} {folder}, or name another path"
+                "{shown}: the user {name} may not write to {directory}: chown {name} {directory}, or name another path"
             ))
         }
         _ => None,
@@ -87,13 +88,13 @@ fn check_parent_directory(path: &Path, user: Option<&FileUser>) -> Option<String
 
 /// Checks that the group exists and that the user that starts the server may give the control
 /// socket to it.
-fn check_group(group: &str, starter: Option<&FileUser>) -> Option<String> {
+fn check_control_group(group: &str, starting_user: Option<&FileUser>) -> Option<String> {
     let Ok(Some(Group { gid, .. })) = Group::from_name(group) else {
         return Some(format!(
             "{group:?} does not exist: create it (`addgroup --system {group}`), or name another"
         ));
     };
-    let FileUser { name, .. } = starter?;
+    let FileUser { name, .. } = starting_user?;
     let is_member = gid == Gid::effective() || getgroups().is_ok_and(|groups| groups.contains(&gid));
     (!is_member && !Uid::effective().is_root()).then(|| {
         format!(
@@ -105,9 +106,9 @@ fn check_group(group: &str, starter: Option<&FileUser>) -> Option<String> {
 
 /// Checks that not every user may write to the directory. A missing directory is not a fault: the
 /// server creates it.
-pub(super) fn check_state(folder: &Path) -> Option<String> {
-    let shown = folder.display();
-    match fs::metadata(folder) {
+pub(super) fn check_state_directory_mode(directory: &Path) -> Option<String> {
+    let shown = directory.display();
+    match fs::metadata(directory) {
         Ok(metadata) if !metadata.is_dir() => Some(format!("{shown}: not a directory: name a directory")),
         Ok(metadata) if metadata.permissions().mode() & OTHERS_WRITE != 0 => Some(format!(
             "{shown}: every user may write to this directory, and the server serves its content: chmod \
@@ -134,7 +135,7 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
     let checks = [
         (&zones, READ | SEARCH, Effect::Start),
         (&lock, WRITE, Effect::Start),
-        (&zones, WRITE, Effect::Zones),
+        (&zones, WRITE, Effect::Storage),
     ];
     let closed = checks.into_iter().find(|(path, wanted, _)| exists(path) && !user.has_access(path, *wanted));
     let (name, dir) = (&user.name, dir.display());
@@ -149,7 +150,7 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
     let versions = fs::read_dir(&zones).into_iter().flatten().flatten().map(|entry| entry.path());
     let path = versions.into_iter().find(|path| path.is_file() && !user.has_access(path, READ))?;
     let message = format!("{}: the user {name} may not read it: chown -R {name} {dir}", path.display());
-    Some((message, Effect::Zones))
+    Some((message, Effect::Storage))
 }
 
 /// Checks the dnstap output file. A regular file that is not empty is renamed, and a new file is
@@ -165,10 +166,10 @@ pub(super) fn check_dnstap(path: &Path, user: &FileUser) -> Option<String> {
 }
 
 /// Checks that `user` may replace the file of added zones through a rename.
-pub(super) fn check_replaced(path: &Path, user: &FileUser) -> Option<String> {
+pub(super) fn check_can_replace(path: &Path, user: &FileUser) -> Option<String> {
     let target = match resolve_link(path) {
         Ok(target) => target,
-        Err(error) => return Some(format!("{}: {}", path.display(), link_words(&error))),
+        Err(error) => return Some(format!("{}: {}", path.display(), link_error_text(&error))),
     };
     let message = check_writable(parent_directory(&target), user)?;
     Some(format!(
@@ -186,16 +187,16 @@ fn closed_directory_message(path: &Path, user: &FileUser) -> Option<String> {
 
 /// Checks that `user` may write to the directory or, if it does not exist yet, to its parent
 /// directory.
-fn check_writable(folder: &Path, user: &FileUser) -> Option<String> {
-    let (name, shown) = (&user.name, folder.display());
-    if let Some(message) = closed_directory_message(folder, user) {
+fn check_writable(directory: &Path, user: &FileUser) -> Option<String> {
+    let (name, shown) = (&user.name, directory.display());
+    if let Some(message) = closed_directory_message(directory, user) {
         return Some(message);
     }
-    match fs::metadata(folder) {
-        Ok(_) => (!user.has_access(folder, WRITE | SEARCH))
+    match fs::metadata(directory) {
+        Ok(_) => (!user.has_access(directory, WRITE | SEARCH))
             .then(|| format!("{shown}: the user {name} may not write to it: chown {name} {shown}")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && folder.parent().is_some() => {
-            check_writable(parent_directory(folder), user).map(|_| {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && directory.parent().is_some() => {
+            check_writable(parent_directory(directory), user).map(|_| {
                 format!("{shown}: does not exist: create it (`install -d -o {name} -m 0750 {shown}`)")
             })
         }

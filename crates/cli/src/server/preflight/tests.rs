@@ -18,12 +18,12 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn what_keeps_a_server_from_starting_is_said_with_its_key() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("c.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
     let text = "version = 1\nuser = \"nobody-of-this-name\"\ncontrol-socket = \"none/control\"\ncontrol-group = \"no-such-group\"\n\
                 cpus = [0, 4095]\nstate-dir = \"open\"\n[dnstap]\nfile = \"gone/tap\"\n";
-    fs::create_dir(folder.path().join("open")).unwrap();
-    set_mode(&folder.path().join("open"), 0o777);
+    fs::create_dir(directory.path().join("open")).unwrap();
+    set_mode(&directory.path().join("open"), 0o777);
     let read = parse(&path, text).unwrap();
     let mut found: Vec<String> =
         check_start(&read.configuration, &read.sources).iter().map(ToString::to_string).collect();
@@ -49,8 +49,8 @@ fn what_keeps_a_server_from_starting_is_said_with_its_key() {
 
 #[test]
 fn what_a_reload_would_not_read_is_said_of_the_user() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = fs::canonicalize(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(directory.path()).unwrap();
     set_mode(&dir, 0o755);
     let path = dir.join("c.toml");
     fs::write(dir.join("s"), "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch").unwrap();
@@ -65,7 +65,7 @@ fn what_a_reload_would_not_read_is_said_of_the_user() {
     set_mode(&path, 0o644);
     set_mode(&dir.join("s"), 0o600);
     let read = parse(&path, text).unwrap();
-    let faults = check_reading(&read.configuration, &read.sources, &stranger());
+    let faults = check_file_access(&read.configuration, &read.sources, &stranger());
     let zone = |name: &str| Effect::Zone(name.parse().unwrap());
     let expected = [
         ("c.toml:3:15: key.k.secret-file: ", Effect::Reload),
@@ -84,30 +84,30 @@ fn what_a_reload_would_not_read_is_said_of_the_user() {
     check_messages("files that the user may not read", &messages.replace(&dir.display().to_string(), "DIR"));
     // Every user may read all files.
     set_mode(&dir.join("s"), 0o644);
-    assert!(read_by_reload(&read.sources, &stranger()).is_empty());
+    assert!(unreadable_at_reload(&read.sources, &stranger()).is_empty());
     set_mode(&path, 0o600);
-    assert_eq!(read_by_reload(&read.sources, &stranger()).len(), 1, "the configuration itself");
-    assert!(read_by_reload(&read.sources, &FileUser::current()).is_empty());
+    assert_eq!(unreadable_at_reload(&read.sources, &stranger()).len(), 1, "the configuration itself");
+    assert!(unreadable_at_reload(&read.sources, &FileUser::current()).is_empty());
 }
 
 #[test]
 fn what_the_servers_user_cannot_read_of_included_files_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("c.toml");
-    fs::create_dir(folder.path().join("d")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    fs::create_dir(directory.path().join("d")).unwrap();
     fs::write(&path, "version = 1\nlisten = [\"127.0.0.1\"]\ninclude = [\"d/*.toml\"]\n").unwrap();
     let modes = [("", 0o755), ("c.toml", 0o644), ("d", 0o755), ("d/a.toml", 0o644), ("d/b.toml", 0o640)];
     for (name, mode) in modes {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         if !path.exists() {
             fs::write(&path, "").unwrap();
         }
         set_mode(&path, mode);
     }
     let read = config::load(&path).unwrap();
-    let place = format!("{}/", folder.path().display());
+    let place = format!("{}/", directory.path().display());
     let said = || -> Vec<String> {
-        let found = read_by_reload(&read.sources, &stranger());
+        let found = unreadable_at_reload(&read.sources, &stranger());
         found.iter().map(|problem| problem.to_string().replace(&place, "")).collect()
     };
     let found = said();
@@ -118,9 +118,9 @@ fn what_the_servers_user_cannot_read_of_included_files_is_said() {
     );
     check_messages("included file that the user may not read", &found[0]);
     // A directory that cannot be listed, with files that can be read.
-    set_mode(&folder.path().join("d/b.toml"), 0o644);
+    set_mode(&directory.path().join("d/b.toml"), 0o644);
     assert!(said().is_empty());
-    set_mode(&folder.path().join("d"), 0o751);
+    set_mode(&directory.path().join("d"), 0o751);
     let found = said();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("c.toml:3:12: include: d: ") && found[0].contains("stranger"), "{found:?}");

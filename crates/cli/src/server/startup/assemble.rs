@@ -3,7 +3,7 @@
 use crate::config::Configuration;
 use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::error::ServerError;
-use crate::server::keys::KEY_FILES;
+use crate::server::keys::KEY_LOADER;
 use crate::server::main_loop::MainLoop;
 use crate::server::reload_status::ReloadStatus;
 use crate::server::settings::{answer_settings, dnstap_options, transfers_options};
@@ -45,24 +45,24 @@ impl AssemblyInputs {
         let Self { configuration, source, tls_identity, clock_shift, started_at } = self;
         let zones = Arc::new(Zones::new());
         let watchdog = Watchdog::from_environment();
-        let mut shared = server_context(&configuration, &zones, watchdog.heartbeats())?;
+        let mut context = server_context(&configuration, &zones, watchdog.heartbeats())?;
         let service_settings = Settings { clock_shift, ..configuration.service_settings() };
-        let service = Service::open(service_settings, KEY_FILES, zones)?;
+        let service = Service::open(service_settings, KEY_LOADER, zones)?;
         let transfers =
-            start_transfers(&configuration, &service, &mut shared).map_err(ServerError::Thread)?;
+            start_transfers(&configuration, &service, &mut context).map_err(ServerError::Thread)?;
         let (runtime, signals) = Signals::install(early_signals).map_err(ServerError::Thread)?;
         let daemon = Arc::new(Daemon {
             source,
             reloads: ReloadStatus::new(&configuration),
             configuration: Mutex::new(configuration),
             service,
-            shared,
+            context,
             transfers,
             tls_identity,
             server: Mutex::new(None),
             notifier: Notifier::from_environment(),
-            stop: Notify::new(),
-            reloading: Mutex::new(()),
+            stop_request: Notify::new(),
+            reload_lock: Mutex::new(()),
             started_at,
         });
         Ok(MainLoop { daemon, runtime, signals, watchdog })
@@ -76,17 +76,17 @@ fn server_context(
     heartbeats: Heartbeats,
 ) -> Result<ServerContext, ServerError> {
     let settings = answer_settings(configuration, None)?;
-    let tap = dnstap_options(configuration).map(DnstapOutput::start).transpose()?.map(Arc::new);
-    let mut shared = ServerContext { dnstap: tap, heartbeats, ..ServerContext::new(Arc::clone(zones)) };
-    let statistics = Arc::clone(&shared.statistics);
+    let dnstap = dnstap_options(configuration).map(DnstapOutput::start).transpose()?.map(Arc::new);
+    let mut context = ServerContext { dnstap: dnstap, heartbeats, ..ServerContext::new(Arc::clone(zones)) };
+    let statistics = Arc::clone(&context.statistics);
     let limits = &configuration.limits;
     let outgoing = OutgoingTransfers::new(limits.transfers_out, seconds_now)
         .with_limit_per_client(limits.transfers_out_each, limits.exempt.clone())
-        .with_secondaries(Arc::clone(&shared.secondaries));
-    shared.outgoing_transfers =
-        Arc::new(outgoing.with_observer(move |ended| count_outgoing(&statistics, ended)));
-    shared.settings = Arc::new(ArcSwap::from_pointee(settings));
-    Ok(shared)
+        .with_secondaries(Arc::clone(&context.secondaries));
+    context.outgoing_transfers =
+        Arc::new(outgoing.with_observer(move |ended| count_outgoing_transfer(&statistics, ended)));
+    context.settings = Arc::new(ArcSwap::from_pointee(settings));
+    Ok(context)
 }
 
 /// Starts the transfers from primaries and registers them as receiver of NOTIFY messages. Also
@@ -94,24 +94,24 @@ fn server_context(
 fn start_transfers(
     configuration: &Configuration,
     service: &Arc<Service>,
-    shared: &mut ServerContext,
+    context: &mut ServerContext,
 ) -> io::Result<Arc<Transfers>> {
     let events = service.subscribe();
     let zone_store =
-        ServiceZoneStore { service: Arc::clone(service), settings: Arc::clone(&shared.settings) };
+        ServiceZoneStore { service: Arc::clone(service), settings: Arc::clone(&context.settings) };
     let options = TransfersOptions {
-        secondaries: Arc::clone(&shared.secondaries),
-        ..transfers_options(configuration, shared.heartbeats.clone())
+        secondaries: Arc::clone(&context.secondaries),
+        ..transfers_options(configuration, context.heartbeats.clone())
     };
     let transfers = Arc::new(Transfers::start(options, Arc::new(zone_store))?);
     let receiver = Arc::clone(&transfers);
-    shared.notify_sink = Some(Arc::new(move |notified| receiver.queue_notify(notified)));
+    context.notify_sink = Some(Arc::new(move |notified| receiver.notified(notified)));
     handle_zone_events(service, events, Arc::clone(&transfers))?;
     Ok(transfers)
 }
 
 /// Counts a finished transfer to a secondary.
-fn count_outgoing(statistics: &Statistics, ended: &TransferStatus) {
+fn count_outgoing_transfer(statistics: &Statistics, ended: &TransferStatus) {
     let kind = match ended.kind {
         outbound::TransferKind::Ixfr => TransferKind::Ixfr,
         outbound::TransferKind::Axfr | outbound::TransferKind::IxfrAsAxfr => TransferKind::Axfr,

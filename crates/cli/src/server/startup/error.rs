@@ -1,6 +1,6 @@
 //! Errors of `nonesuch serve FILE`.
 
-use crate::zones::ONLY_KEY_SET;
+use crate::zones::ONLY_KEY_SET_MESSAGE;
 use nonesuch_authoritative::service::VersionError;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::{DenialGeneration, MECHANISMS};
@@ -16,7 +16,7 @@ pub(crate) enum ZoneFileError {
     /// The message of the source already names the file.
     #[error(transparent)]
     Refused(VersionError),
-    #[error("{}: {ONLY_KEY_SET}", path.display())]
+    #[error("{}: {ONLY_KEY_SET_MESSAGE}", path.display())]
     OnlyKeySet { path: PathBuf },
     #[error(
         "{}: the zone is signed with NSEC5, whose server has no signing key and uses no other denial \
@@ -48,7 +48,7 @@ pub(crate) enum ZoneFileError {
 
 impl ZoneFileError {
     /// Whether the zone does not verify.
-    pub(crate) fn is_no(&self) -> bool {
+    pub(crate) fn is_negative(&self) -> bool {
         match self {
             Self::OnlyKeySet { .. }
             | Self::NotServed {

@@ -6,7 +6,7 @@
 
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::config::Configuration;
-use crate::files::{FileError, input_name, is_standard};
+use crate::files::{FileError, input_name, is_standard_stream};
 use crate::logging;
 use crate::nsec5;
 use crate::outcome::CommandOutcome;
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerEr
     drop_privileges(None)?;
     logging::start_queue().map_err(ServerError::Thread)?;
     // With `--now`, signatures are verified and generated for that time.
-    let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
+    let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::time_or_now(None)));
     let inputs = AssemblyInputs {
         configuration,
         source: ConfigurationSource::Arguments,
@@ -82,7 +82,7 @@ fn start(
         print_zone_ready(daemon, &zone, is_json);
     }
     report_ready()?;
-    daemon.notifier.ready(&daemon.status_line());
+    daemon.notifier.notify_ready(&daemon.status_line());
     Ok(())
 }
 
@@ -136,7 +136,7 @@ fn configuration(arguments: &ServeArguments, signing_mode: SigningMode, apex: Na
 
 /// Whether the file can be read only once.
 fn is_stream(path: &Path) -> bool {
-    is_standard(path) || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+    is_standard_stream(path) || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
 /// Opens the file: maps it if it is an image, otherwise reads the zone.

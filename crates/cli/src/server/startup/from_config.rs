@@ -10,7 +10,7 @@ use crate::metrics::{self, MetricsServer};
 use crate::outcome::CommandOutcome;
 use crate::server::background::report_ready;
 use crate::server::control;
-use crate::server::control::socket::{ControlSocket, Owner};
+use crate::server::control::socket::{ControlSocket, SocketOwner};
 use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::error::ServerError;
 use crate::server::main_loop::stop;
@@ -51,19 +51,19 @@ fn serve(
     let started_at = Instant::now();
     abort_on_panic();
     let mut problems = preflight::check_start(&configuration, sources);
-    problems.extend(preflight::check_runtime(sources));
+    problems.extend(preflight::check_runtime_directories(sources));
     if !problems.is_empty() {
         return Err(Problems(problems).into());
     }
     let server = configuration.server.clone();
     let account = Account::find(server.user.as_deref())?;
-    let owner = Owner::new(account.as_ref(), server.control_group.as_deref())?;
+    let socket_owner = SocketOwner::new(account.as_ref(), server.control_group.as_deref())?;
     raise_open_files(max_connections(&configuration));
     let tls_identity = preflight::load_identity(&configuration, sources)?.map(IdentitySlot::new);
-    let bound = BoundSockets::bind(&server_options(&configuration, tls_identity.clone(), 0))
+    let bound_sockets = BoundSockets::bind(&server_options(&configuration, tls_identity.clone(), 0))
         .map_err(ServerError::Bind)?;
     let control =
-        server.control_socket.as_deref().map(|path| ControlSocket::bind(path, owner)).transpose()?;
+        server.control_socket.as_deref().map(|path| ControlSocket::bind(path, socket_owner)).transpose()?;
     let metrics = server.metrics_listen.map(metrics::bind).transpose()?;
     drop_privileges(account.as_ref())?;
     // Checked as the user that the server now runs as.
@@ -71,24 +71,24 @@ fn serve(
         return Err(Problems(vec![problem]).into());
     }
     logging::start_queue().map_err(ServerError::Thread)?;
-    warn_of_later_reading(sources);
+    warn_of_files_unreadable_later(sources);
 
     let source = ConfigurationSource::File(path.to_path_buf());
     let inputs = AssemblyInputs { configuration, source, tls_identity, clock_shift: 0, started_at };
     let main_loop = inputs.assemble(early_signals)?;
     let daemon = Arc::clone(&main_loop.daemon);
     daemon.service.begin().map_err(ServerError::Thread)?;
-    daemon.start(bound)?;
+    daemon.start(bound_sockets)?;
     if let Some(control) = &control {
         control::serve(control, Arc::clone(&daemon)).map_err(ServerError::Thread)?;
     }
     let metrics = metrics.map(|listener| start_metrics(&daemon, listener)).transpose()?;
     let ready = Arc::clone(&daemon);
     main_loop.run(move || {
-        let settled = ready.service.wait_until_loaded();
-        print_ready(&ready, settled, is_json);
+        let summary = ready.service.wait_until_loaded();
+        print_ready(&ready, summary, is_json);
         report_ready()?;
-        ready.notifier.ready(&ready.status_line());
+        ready.notifier.notify_ready(&ready.status_line());
         Ok(())
     })?;
     drop((metrics, control));
@@ -96,11 +96,11 @@ fn serve(
 }
 
 /// Warns of files that were read as root and that the server's user could not read again.
-fn warn_of_later_reading(sources: &Sources) {
+fn warn_of_files_unreadable_later(sources: &Sources) {
     let user = FileUser::current();
     for (problems, effect) in [
-        (preflight::read_by_reload(sources, &user), Effect::Reload),
-        (preflight::read_by_transfers(sources, &user), Effect::Transfers),
+        (preflight::unreadable_at_reload(sources, &user), Effect::Reload),
+        (preflight::unreadable_for_transfers(sources, &user), Effect::Transfers),
     ] {
         problems
             .iter()

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// Time limit for a start that must not hang.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn owner_with_group() -> Owner {
-    Owner { uid: None, gid: Some(Gid::effective()) }
+fn owner_with_group() -> SocketOwner {
+    SocketOwner { uid: None, gid: Some(Gid::effective()) }
 }
 
 /// A default ACL in the form of the extended attribute (acl(5)): read, write and search for the
@@ -73,7 +73,7 @@ fn a_socket_with_a_full_backlog_does_not_hang_the_start() {
     let of_thread = path.clone();
     std::thread::spawn(move || send.send(ControlSocket::bind(&of_thread, owner_with_group()).map(drop)));
     let error = outcome.recv_timeout(LIMIT).expect("the start does not hang").unwrap_err();
-    assert!(matches!(&error, SocketError::RemoveFailed { path: found } if *found == path), "{error:?}");
+    assert!(matches!(&error, SocketError::Unresponsive { path: found } if *found == path), "{error:?}");
     // After the process has ended, the socket is replaced.
     drop(stuck);
     assert!(ControlSocket::bind(&path, owner_with_group()).is_ok());
@@ -82,7 +82,7 @@ fn a_socket_with_a_full_backlog_does_not_hang_the_start() {
 #[test]
 fn a_system_without_proc_is_named() {
     let socket = Path::new("/run/control");
-    assert!(check_proc(socket, Path::new(OPEN_FILES)).is_ok());
+    assert!(check_proc(socket, Path::new(DESCRIPTOR_DIRECTORY)).is_ok());
     let missing = Path::new("/nowhere/self/fd");
     let error = check_proc(socket, missing).unwrap_err();
     assert!(
@@ -100,8 +100,8 @@ fn a_start_without_a_free_descriptor() {
     let Some(directory) = std::env::var_os(FEW_FILES) else { return };
     let limit = nix::sys::resource::Resource::RLIMIT_NOFILE;
     nix::sys::resource::setrlimit(limit, 64, 64).unwrap();
-    let parent = open(Path::new(&directory), DIRECTORY, Mode::empty()).unwrap();
-    let entry = Entry::create(&parent).unwrap();
+    let parent = open(Path::new(&directory), DIRECTORY_FLAGS, Mode::empty()).unwrap();
+    let entry = DirectoryEntry::create(&parent).unwrap();
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
     let held: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     let error = PrivateDirectory::open(entry).map(drop).unwrap_err();

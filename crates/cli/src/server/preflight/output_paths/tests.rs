@@ -16,9 +16,9 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn what_an_earlier_start_made_as_another_user_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    set_mode(folder.path(), 0o755);
-    let dir = folder.path().join("state");
+    let directory = tempfile::tempdir().unwrap();
+    set_mode(directory.path(), 0o755);
+    let dir = directory.path().join("state");
     let (zones, lock) = (dir.join("zones"), dir.join("lock"));
     fs::create_dir_all(&zones).unwrap();
     let said = || check_stored_zones(&dir, &stranger());
@@ -47,7 +47,7 @@ fn what_an_earlier_start_made_as_another_user_is_found() {
     set([0o777, 0o777, 0o644]);
     is(&lock, Effect::Start);
     set([0o777, 0o755, 0o666]);
-    is(&zones, Effect::Zones);
+    is(&zones, Effect::Storage);
     set([0o700, 0o777, 0o666]);
     is(&zones, Effect::Start);
 }
@@ -55,33 +55,33 @@ fn what_an_earlier_start_made_as_another_user_is_found() {
 /// The file is replaced next to the target of the link; the link stays.
 #[test]
 fn a_replaced_file_behind_a_link_needs_the_directory_of_its_target() {
-    let folder = tempfile::tempdir().unwrap();
-    set_mode(folder.path(), 0o755);
-    let [open, closed] = ["open", "closed"].map(|name| folder.path().join(name));
+    let directory = tempfile::tempdir().unwrap();
+    set_mode(directory.path(), 0o755);
+    let [open, closed] = ["open", "closed"].map(|name| directory.path().join(name));
     for (path, mode) in [(&open, 0o777), (&closed, 0o755)] {
         fs::create_dir(path).unwrap();
         set_mode(path, mode);
     }
     let (real, link) = (closed.join("real"), open.join("link"));
     symlink(&real, &link).unwrap();
-    let found = check_replaced(&link, &stranger()).unwrap();
+    let found = check_can_replace(&link, &stranger()).unwrap();
     assert!(found.starts_with(&format!("{}: ", link.display())), "{found}");
     check_message("link whose target does not exist", &found);
     fs::write(&real, "").unwrap();
-    let found = check_replaced(&link, &stranger()).unwrap();
+    let found = check_can_replace(&link, &stranger()).unwrap();
     let expected = format!(" {}: ", closed.display());
     assert!(found.contains(&expected) && found.contains(" stranger "), "{found}");
     check_message("added-zones-file that the user may not replace", &found);
     set_mode(&closed, 0o777);
     set_mode(&open, 0o755);
-    assert_eq!(check_replaced(&link, &stranger()), None);
+    assert_eq!(check_can_replace(&link, &stranger()), None);
 }
 
 #[test]
 fn a_file_of_dnstap_without_frames_is_written_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    set_mode(folder.path(), 0o755);
-    let path = folder.path().join("tap");
+    let directory = tempfile::tempdir().unwrap();
+    set_mode(directory.path(), 0o755);
+    let path = directory.path().join("tap");
     let said = || check_dnstap(&path, &stranger());
     assert!(said().is_some(), "it cannot be made");
     fs::write(&path, "").unwrap();
@@ -92,6 +92,6 @@ fn a_file_of_dnstap_without_frames_is_written_as_it_is() {
     fs::write(&path, "frames").unwrap();
     set_mode(&path, 0o666);
     assert!(said().is_some(), "it cannot be renamed");
-    set_mode(folder.path(), 0o777);
+    set_mode(directory.path(), 0o777);
     assert_eq!(said(), None);
 }
