@@ -36,15 +36,15 @@ pub(crate) enum AccessError {
         "{}: the user {user} may not enter {}: chgrp {group} {} and chmod g+x it, or move the file",
         path.display(), directory.display(), directory.display()
     )]
-    Closed { path: PathBuf, user: String, group: String, directory: PathBuf },
+    DirectoryDenied { path: PathBuf, user: String, group: String, directory: PathBuf },
     #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read { path: PathBuf, source: io::Error },
     #[error("{}: not a directory: name a directory", path.display())]
     NoDirectory { path: PathBuf },
     #[error("{}: is a directory: name a file", path.display())]
     Directory { path: PathBuf },
-    #[error("{}: the user {user} may not read it: chgrp {group} {} and chmod {bits} it", path.display(), path.display())]
-    Denied { path: PathBuf, user: String, group: String, bits: &'static str },
+    #[error("{}: the user {user} may not read it: chgrp {group} {} and chmod {chmod_mode} it", path.display(), path.display())]
+    Denied { path: PathBuf, user: String, group: String, chmod_mode: &'static str },
 }
 
 /// The remedy for a file that cannot be read.
@@ -62,11 +62,11 @@ pub(crate) struct FileUser {
     pub(crate) name: String,
     group: String,
     /// The user ID and groups, if this is not the user of this process.
-    other: Option<Identity>,
+    other: Option<OtherUser>,
 }
 
 #[derive(Debug)]
-struct Identity {
+struct OtherUser {
     uid: Uid,
     groups: Vec<Gid>,
 }
@@ -91,7 +91,7 @@ impl FileUser {
         let c_name = CString::new(name).map_err(|_| UserError::Name { name: owned() })?;
         let groups = getgrouplist(&c_name, user.gid).unwrap_or_else(|_| vec![user.gid]);
         let is_own = user.uid == Uid::effective();
-        let other = (!is_own).then_some(Identity { uid: user.uid, groups });
+        let other = (!is_own).then_some(OtherUser { uid: user.uid, groups });
         Ok(Self { name: user.name, group: group_name(user.gid), other })
     }
 
@@ -120,49 +120,54 @@ impl FileUser {
     }
 
     /// The first directory on the path to `path` that the user may not enter.
-    pub(crate) fn closed_directory(&self, path: &Path) -> Option<PathBuf> {
+    pub(crate) fn inaccessible_directory(&self, path: &Path) -> Option<PathBuf> {
         let path = std::path::absolute(path).ok()?;
         let mut directories: Vec<&Path> = path.ancestors().skip(1).collect();
         directories.reverse();
-        let is_closed = |directory: &&Path| {
+        let is_inaccessible = |directory: &&Path| {
             let found = fs::metadata(directory);
             let is_missing = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
             !is_missing && !self.has_access(directory, SEARCH)
         };
-        directories.into_iter().find(is_closed).map(Path::to_path_buf)
+        directories.into_iter().find(is_inaccessible).map(Path::to_path_buf)
     }
 
     /// Checks that the user may read the file at `path`.
     pub(crate) fn check_file(&self, path: &Path) -> Result<(), AccessError> {
-        if self.reachable_metadata(path)?.is_dir() {
+        if self.metadata_if_reachable(path)?.is_dir() {
             return Err(AccessError::Directory { path: path.to_path_buf() });
         }
-        self.check_bits(path, READ, "g+r")
+        self.check_permissions(path, READ, "g+r")
     }
 
     /// Checks that the user may list the directory at `path`.
     pub(crate) fn check_directory(&self, path: &Path) -> Result<(), AccessError> {
-        if !self.reachable_metadata(path)?.is_dir() {
+        if !self.metadata_if_reachable(path)?.is_dir() {
             return Err(AccessError::NoDirectory { path: path.to_path_buf() });
         }
-        self.check_bits(path, READ | SEARCH, "g+rx")
+        self.check_permissions(path, READ | SEARCH, "g+rx")
     }
 
     /// The metadata of `path`, if the user may enter all directories on the path.
-    fn reachable_metadata(&self, path: &Path) -> Result<fs::Metadata, AccessError> {
-        if let Some(directory) = self.closed_directory(path) {
+    fn metadata_if_reachable(&self, path: &Path) -> Result<fs::Metadata, AccessError> {
+        if let Some(directory) = self.inaccessible_directory(path) {
             let (path, user, group) = (path.to_path_buf(), self.name.clone(), self.group.clone());
-            return Err(AccessError::Closed { path, user, group, directory });
+            return Err(AccessError::DirectoryDenied { path, user, group, directory });
         }
         fs::metadata(path).map_err(|source| AccessError::Read { path: path.to_path_buf(), source })
     }
 
-    fn check_bits(&self, path: &Path, wanted: u32, bits: &'static str) -> Result<(), AccessError> {
+    fn check_permissions(
+        &self,
+        path: &Path,
+        wanted: u32,
+        chmod_mode: &'static str,
+    ) -> Result<(), AccessError> {
         if self.has_access(path, wanted) {
             return Ok(());
         }
         let (path, user, group) = (path.to_path_buf(), self.name.clone(), self.group.clone());
-        Err(AccessError::Denied { path, user, group, bits })
+        Err(AccessError::Denied { path, user, group, chmod_mode })
     }
 }
 
@@ -173,6 +178,6 @@ fn group_name(gid: Gid) -> String {
 /// A user other than the one that runs the tests, without files of its own.
 #[cfg(test)]
 pub(crate) fn stranger() -> FileUser {
-    let other = Some(Identity { uid: Uid::from_raw(65_000), groups: vec![Gid::from_raw(65_000)] });
+    let other = Some(OtherUser { uid: Uid::from_raw(65_000), groups: vec![Gid::from_raw(65_000)] });
     FileUser { name: "stranger".to_owned(), group: "strangers".to_owned(), other }
 }

@@ -11,10 +11,12 @@ mod sign;
 mod values;
 mod zone;
 
-pub(crate) use ctl::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
+pub(crate) use ctl::{
+    ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION, DEFAULT_SOCKET,
+};
 pub(crate) use key::{
     KeyCommand, KeyDsArguments, KeyGenerateArguments, KeyImportArguments, KeyListArguments, KeyTsigArguments,
-    TsigForm, TsigOutput,
+    TsigKeyFormat, TsigOutput,
 };
 pub(crate) use lab::{
     CompareArguments, LabCaptureArguments, LabCommand, LabListArguments, LabMeasureArguments,

@@ -10,26 +10,29 @@ use nonesuch_net::tls::PEM_OCTETS_MAX;
 use std::path::Path;
 
 /// Time before the expiration from which the server warns, in seconds: 14 days.
-const SOON: i64 = 14 * 86_400;
+const WARNING_SECONDS: i64 = 14 * 86_400;
 
 /// DER tags.
-const INTEGER: u8 = 0x02;
-const SEQUENCE: u8 = 0x30;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const VERSION: u8 = 0xa0;
+const INTEGER_TAG: u8 = 0x02;
+const SEQUENCE_TAG: u8 = 0x30;
+const UTC_TIME_TAG: u8 = 0x17;
+const GENERALIZED_TIME_TAG: u8 = 0x18;
+const VERSION_TAG: u8 = 0xa0;
 
 /// A warning if the first certificate in the file at `path` has expired at `now` or expires soon.
 /// Returns `None` if the file cannot be read, because the code that loads the certificate reports
 /// this.
 pub(crate) fn expiry_warning(path: &Path, now: Timestamp) -> Option<String> {
     let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS).ok()?)?)?;
-    let left = end.as_second() - now.as_second();
-    let place = path.display();
-    if left < 0 {
-        Some(format!("{place}: the certificate has expired at {end}: renew it, and reload"))
-    } else if left < SOON {
-        Some(format!("{place}: the certificate expires at {end}, in {} h: renew it, and reload", left / 3600))
+    let seconds_left = end.as_second() - now.as_second();
+    let shown_path = path.display();
+    if seconds_left < 0 {
+        Some(format!("{shown_path}: the certificate has expired at {end}: renew it, and reload"))
+    } else if seconds_left < WARNING_SECONDS {
+        Some(format!(
+            "{shown_path}: the certificate expires at {end}, in {} h: renew it, and reload",
+            seconds_left / 3600
+        ))
     } else {
         None
     }
@@ -45,22 +48,22 @@ fn first_certificate(text: &str) -> Option<Vec<u8>> {
 
 /// The end of a certificate's validity.
 fn not_after(certificate: &[u8]) -> Option<Timestamp> {
-    let mut outer = take(&mut &*certificate, SEQUENCE)?;
-    let mut fields = take(&mut outer, SEQUENCE)?;
-    if fields.first() == Some(&VERSION) {
-        take(&mut fields, VERSION)?;
+    let mut outer = take_element(&mut &*certificate, SEQUENCE_TAG)?;
+    let mut fields = take_element(&mut outer, SEQUENCE_TAG)?;
+    if fields.first() == Some(&VERSION_TAG) {
+        take_element(&mut fields, VERSION_TAG)?;
     }
     // Serial number, signature algorithm, issuer.
-    take(&mut fields, INTEGER)?;
-    take(&mut fields, SEQUENCE)?;
-    take(&mut fields, SEQUENCE)?;
-    let mut validity = take(&mut fields, SEQUENCE)?;
+    take_element(&mut fields, INTEGER_TAG)?;
+    take_element(&mut fields, SEQUENCE_TAG)?;
+    take_element(&mut fields, SEQUENCE_TAG)?;
+    let mut validity = take_element(&mut fields, SEQUENCE_TAG)?;
     take_time(&mut validity)?;
     take_time(&mut validity)
 }
 
 /// The contents of the DER element at the beginning of `rest`, if it has the tag `tag`.
-fn take<'d>(rest: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
+fn take_element<'d>(rest: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
     let [found, first, tail @ ..] = *rest else { return None };
     let (length, tail) = match usize::from(*first) {
         short if short < 0x80 => (short, tail),
@@ -78,12 +81,12 @@ fn take<'d>(rest: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
 
 fn take_time(rest: &mut &[u8]) -> Option<Timestamp> {
     let tag = *rest.first()?;
-    let text = std::str::from_utf8(take(rest, tag)?).ok()?.strip_suffix('Z')?;
+    let text = std::str::from_utf8(take_element(rest, tag)?).ok()?.strip_suffix('Z')?;
     // RFC 5280 section 4.1.2.5.1: two-digit years are from 1950 to 2049.
     let text = match tag {
-        UTC_TIME if text < "50" => format!("20{text}"),
-        UTC_TIME => format!("19{text}"),
-        GENERALIZED_TIME => text.to_owned(),
+        UTC_TIME_TAG if text < "50" => format!("20{text}"),
+        UTC_TIME_TAG => format!("19{text}"),
+        GENERALIZED_TIME_TAG => text.to_owned(),
         _ => return None,
     };
     let time = DateTime::strptime("%Y%m%d%H%M%S", &text).ok()?;

@@ -104,7 +104,7 @@ fn to_value(message: &impl Serialize) -> Value {
 }
 
 /// Converts a response to `T`; `None` if the response has another type.
-pub(crate) fn read<T: DeserializeOwned>(response: &Value) -> Option<T> {
+pub(crate) fn parse_response<T: DeserializeOwned>(response: &Value) -> Option<T> {
     T::deserialize(response).ok()
 }
 

@@ -13,7 +13,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 /// Maximum size of a key file, in octets; several times the size of the largest key, which is a
 /// MAYO-2 key.
-const KEY_FILE_OCTETS: usize = 64 << 10;
+const MAX_KEY_FILE_OCTETS: usize = 64 << 10;
 
 /// Why a file is not read or written.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub(crate) enum FileError {
     #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read { path: PathBuf, source: io::Error },
     #[error("standard input can be read only once: name files for all other inputs")]
-    InputTwice,
+    StandardInputTwice,
     #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
     Write { path: PathBuf, source: io::Error },
     #[error("{}: is a private key; refusing to overwrite it: name another output file", path.display())]
@@ -30,10 +30,10 @@ pub(crate) enum FileError {
     #[error("{}: the output would overwrite an input file: name another output file", path.display())]
     WouldOverwriteInput { path: PathBuf },
     #[error("{}: two outputs have the same file: name another file for one of them", path.display())]
-    OneOutput { path: PathBuf },
+    SameOutput { path: PathBuf },
     #[error("{}: cannot be written: the directory {} does not exist: create it, or name another output \
-        file", path.display(), folder.display())]
-    NoDirectory { path: PathBuf, folder: PathBuf },
+        file", path.display(), directory.display())]
+    NoDirectory { path: PathBuf, directory: PathBuf },
     #[error("{}: already exists; refusing to overwrite it: move it, or name another file", path.display())]
     FileExists { path: PathBuf },
     #[error("{0}")]
@@ -82,10 +82,10 @@ fn write_remedy(error: &io::Error) -> &'static str {
 
 /// Why a file is not read as a key file.
 #[derive(Debug, thiserror::Error)]
-enum NoKeyFile {
+enum NotAKeyFile {
     #[error("not a regular file, but a pipe, device or directory: name a key file")]
     Special,
-    #[error("longer than {KEY_FILE_OCTETS} octets, the maximum of a key file: name a key file")]
+    #[error("longer than {MAX_KEY_FILE_OCTETS} octets, the maximum of a key file: name a key file")]
     TooLong,
     #[error("not UTF-8 text, so not a key file: restore it from a backup")]
     NotText,
@@ -130,7 +130,7 @@ pub(crate) fn write_output<E: From<FileError>>(
     written?;
     atomic.as_file().sync_all().map_err(failed)?;
     atomic.persist(path).map_err(|error| failed(error.error))?;
-    Ok(sync_folder(parent_directory(path)).map_err(failed)?)
+    Ok(sync_directory(parent_directory(path)).map_err(failed)?)
 }
 
 /// Writes a new file with the permissions `mode`, completely or not at all. Fails if the file
@@ -151,12 +151,12 @@ pub(crate) fn write_new_file<E: From<FileError>>(
     write(&mut file)?;
     file.sync_all().map_err(failed)?;
     atomic.persist_noclobber(path).map_err(|error| failed(error.error))?;
-    Ok(sync_folder(parent_directory(path)).map_err(failed)?)
+    Ok(sync_directory(parent_directory(path)).map_err(failed)?)
 }
 
 /// Checks, before any work is done, that an output does not exist and that its directory exists.
 pub(crate) fn check_new_output(path: &Path) -> Result<(), FileError> {
-    check_folder(path)?;
+    check_directory_exists(path)?;
     if fs::symlink_metadata(path).is_ok() {
         return Err(FileError::FileExists { path: path.to_path_buf() });
     }
@@ -166,7 +166,7 @@ pub(crate) fn check_new_output(path: &Path) -> Result<(), FileError> {
 /// A temporary file that can replace `path`.
 fn create_atomic(path: &Path, mode: u32) -> Result<NamedTempFile, FileError> {
     let failed = |source| FileError::Write { path: path.to_path_buf(), source };
-    check_folder(path)?;
+    check_directory_exists(path)?;
     check_replaceable(path).map_err(failed)?;
     atomic_file::create(parent_directory(path), mode).map_err(|error| failed(without_path(&error)))
 }
@@ -231,7 +231,7 @@ pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, FileError> {
 pub(crate) fn check_inputs<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), FileError> {
     match paths.into_iter().filter(|path| is_standard_stream(path)).count() {
         0 | 1 => Ok(()),
-        _ => Err(FileError::InputTwice),
+        _ => Err(FileError::StandardInputTwice),
     }
 }
 
@@ -272,15 +272,15 @@ pub(crate) fn is_missing(path: &Path) -> bool {
 /// Fails if two outputs have the same path, because one would overwrite the other.
 pub(crate) fn check_distinct_outputs(a: &Path, b: &Path) -> Result<(), FileError> {
     if is_same_path(a, b) {
-        return Err(FileError::OneOutput { path: a.to_path_buf() });
+        return Err(FileError::SameOutput { path: a.to_path_buf() });
     }
     Ok(())
 }
 
-fn check_folder(path: &Path) -> Result<(), FileError> {
-    let folder = parent_directory(path);
-    if fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        return Err(FileError::NoDirectory { path: path.to_path_buf(), folder: folder.to_path_buf() });
+fn check_directory_exists(path: &Path) -> Result<(), FileError> {
+    let directory = parent_directory(path);
+    if fs::metadata(directory).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Err(FileError::NoDirectory { path: path.to_path_buf(), directory: directory.to_path_buf() });
     }
     Ok(())
 }
@@ -319,9 +319,9 @@ pub(crate) fn resolve_link(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Makes a rename in `folder` durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+/// Makes a rename in `directory` durable.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 /// Reads a key file, like [`read_key_text`].
@@ -348,24 +348,24 @@ pub(crate) fn readable_key_warning(private: &Path) -> String {
 /// Reads a regular file that is not larger than a key file. Returns `None` if there is no such file
 /// or it cannot be read. The content is wiped from memory on drop.
 pub(crate) fn read_small_file(path: &Path) -> Option<Zeroizing<Vec<u8>>> {
-    let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= KEY_FILE_OCTETS as u64);
+    let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_KEY_FILE_OCTETS as u64);
     if is_small { open_key_file(path).and_then(read_bounded).ok() } else { None }
 }
 
 fn open_key_file(path: &Path) -> io::Result<File> {
-    open_regular(path)?.ok_or_else(|| io::Error::other(NoKeyFile::Special))
+    open_regular(path)?.ok_or_else(|| io::Error::other(NotAKeyFile::Special))
 }
 
 /// Opens a regular file for reading. Returns `None` for other kinds of files. Never blocks, even if
 /// another user replaces the file at the same time.
 pub(crate) fn open_regular(path: &Path) -> io::Result<Option<File>> {
     // Opening a device may trigger an action of the device.
-    if fs::metadata(path)?.is_file() { open_replaced(path) } else { Ok(None) }
+    if fs::metadata(path)?.is_file() { open_without_blocking(path) } else { Ok(None) }
 }
 
 /// Opens a file that may have been replaced by a pipe or a device since it was checked. Closes a
 /// pipe or device again, without waiting for a writer.
-fn open_replaced(path: &Path) -> io::Result<Option<File>> {
+fn open_without_blocking(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let is_regular = file.metadata()?.is_file();
     Ok(is_regular.then_some(file))
@@ -374,9 +374,9 @@ fn open_replaced(path: &Path) -> io::Result<Option<File>> {
 fn read_bounded(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
     // The capacity is sufficient for the maximum size, because a reallocation would leave a copy
     // that is not wiped.
-    let mut octets = Zeroizing::new(Vec::with_capacity(KEY_FILE_OCTETS + 1));
-    file.take(KEY_FILE_OCTETS as u64 + 1).read_to_end(&mut octets)?;
-    if octets.len() > KEY_FILE_OCTETS { Err(io::Error::other(NoKeyFile::TooLong)) } else { Ok(octets) }
+    let mut octets = Zeroizing::new(Vec::with_capacity(MAX_KEY_FILE_OCTETS + 1));
+    file.take(MAX_KEY_FILE_OCTETS as u64 + 1).read_to_end(&mut octets)?;
+    if octets.len() > MAX_KEY_FILE_OCTETS { Err(io::Error::other(NotAKeyFile::TooLong)) } else { Ok(octets) }
 }
 
 /// Reads all of `source`, with an initial buffer of `capacity` octets. The octets are wiped from
@@ -411,7 +411,7 @@ pub(crate) fn read_public_text(path: &Path, max: usize) -> io::Result<String> {
 fn into_text(mut octets: Zeroizing<Vec<u8>>) -> io::Result<Zeroizing<String>> {
     String::from_utf8(std::mem::take(&mut *octets)).map(Zeroizing::new).map_err(|error| {
         error.into_bytes().zeroize();
-        io::Error::other(NoKeyFile::NotText)
+        io::Error::other(NotAKeyFile::NotText)
     })
 }
 
@@ -458,13 +458,13 @@ mod tests {
     /// replace it with a pipe.
     #[test]
     fn a_pipe_that_replaces_a_regular_file_is_not_waited_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let (pipe, file) = (folder.path().join("pipe"), folder.path().join("file"));
+        let directory = tempfile::tempdir().unwrap();
+        let (pipe, file) = (directory.path().join("pipe"), directory.path().join("file"));
         nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).unwrap();
         fs::write(&file, "x").unwrap();
-        assert!(open_replaced(&pipe).unwrap().is_none());
-        assert!(open_replaced(&file).unwrap().is_some());
+        assert!(open_without_blocking(&pipe).unwrap().is_none());
+        assert!(open_without_blocking(&file).unwrap().is_some());
         assert!(open_regular(&pipe).unwrap().is_none());
-        assert!(open_regular(folder.path()).unwrap().is_none());
+        assert!(open_regular(directory.path()).unwrap().is_none());
     }
 }

@@ -43,7 +43,7 @@ pub(crate) enum Format {
 }
 
 /// State that changes while the log is in use.
-struct Handle {
+struct LogState {
     level: reload::Handle<LevelFilter, Registry>,
     style: Mutex<Style>,
     /// Whether only warnings, errors and requested data are printed.
@@ -53,9 +53,9 @@ struct Handle {
 }
 
 /// Maximum time that a server waits for the reader of its log when it ends.
-pub(crate) const END_LIMIT: Duration = Duration::from_secs(2);
+pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-static LOG: OnceLock<Handle> = OnceLock::new();
+static LOG: OnceLock<LogState> = OnceLock::new();
 
 /// Starts the log. `verbose` is the number of `-v` options, `is_quiet` means `-q`.
 pub(crate) fn start(verbose: u8, is_quiet: bool) {
@@ -65,8 +65,8 @@ pub(crate) fn start(verbose: u8, is_quiet: bool) {
         _ => Level::DEBUG,
     };
     let (filter, handle) = reload::Layer::new(LevelFilter::from_level(level));
-    let style = Mutex::new(style_of(Format::Auto));
-    if LOG.set(Handle { level: handle, style, is_quiet, queue: OnceLock::new() }).is_ok() {
+    let style = Mutex::new(style_for(Format::Auto));
+    if LOG.set(LogState { level: handle, style, is_quiet, queue: OnceLock::new() }).is_ok() {
         let log = Log {
             direct: Mutex::new(Box::new(std::io::stderr())),
             style: current_style,
@@ -79,7 +79,7 @@ pub(crate) fn start(verbose: u8, is_quiet: bool) {
 /// Sets the level and the format from a configuration.
 pub(crate) fn configure(level: Level, format: Format) {
     let Some(handle) = LOG.get() else { return };
-    *handle.style.lock().unwrap_or_else(PoisonError::into_inner) = style_of(format);
+    *handle.style.lock().unwrap_or_else(PoisonError::into_inner) = style_for(format);
     let level = if handle.is_quiet { level.min(Level::WARN) } else { level };
     // Fails only if the log does not exist any more, but it exists until the process ends.
     let _ = handle.level.reload(LevelFilter::from_level(level));
@@ -113,10 +113,10 @@ pub(crate) fn print_queued(stream: Stream, line: &str) -> Option<()> {
     Some(())
 }
 
-/// Waits until all lines are written, at most for [`END_LIMIT`]. Without a queue, does nothing.
+/// Waits until all lines are written, at most for [`FLUSH_TIMEOUT`]. Without a queue, does nothing.
 pub(crate) fn flush() {
     if let Some(queue) = current_queue() {
-        queue.flush(END_LIMIT);
+        queue.flush(FLUSH_TIMEOUT);
     }
 }
 
@@ -135,11 +135,11 @@ fn current_style() -> Style {
     })
 }
 
-fn style_of(format: Format) -> Style {
+fn style_for(format: Format) -> Style {
     let colours =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match format {
-        Format::Auto if leads_to_journal() => Style::Journal,
+        Format::Auto if is_connected_to_journal() => Style::Journal,
         Format::Auto | Format::Text => Style::Text { colours },
         Format::Journal => Style::Journal,
         Format::Json => Style::Json,
@@ -148,7 +148,7 @@ fn style_of(format: Format) -> Style {
 
 /// Whether standard error is the socket of the journal according to systemd (systemd.exec(5),
 /// `JOURNAL_STREAM`).
-fn leads_to_journal() -> bool {
+fn is_connected_to_journal() -> bool {
     let Some(stream) = std::env::var_os("JOURNAL_STREAM") else { return false };
     let Ok(metadata) = std::fs::metadata("/proc/self/fd/2") else { return false };
     stream.to_str() == Some(&format!("{}:{}", metadata.dev(), metadata.ino()))
@@ -167,7 +167,7 @@ impl<S: Subscriber> Layer<S> for Log {
         let mut fields = Fields::of(event);
         let level = *event.metadata().level();
         let queue = (self.queue)();
-        if let Some((queue, key)) = queue.zip(throttle::Key::of(event.metadata(), &fields)) {
+        if let Some((queue, key)) = queue.zip(throttle::ThrottleKey::of(event.metadata(), &fields)) {
             let Some(suppressed) = queue.admit(&key, level, &fields) else { return };
             fields.note_suppressed(suppressed);
         }

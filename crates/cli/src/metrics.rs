@@ -38,7 +38,7 @@ pub(crate) struct Snapshot {
     /// Counters of connections over TLS, if the server listens for them.
     pub(crate) tls: Option<TcpCounters>,
     /// Counters of dnstap, if it is in use.
-    pub(crate) tap: Option<DnstapCounters>,
+    pub(crate) dnstap: Option<DnstapCounters>,
     /// The zones.
     pub(crate) zones: Vec<ZoneRow>,
     /// Maximum number of zones with per-zone gauges. With more zones, no zone has gauges, because a
@@ -106,7 +106,7 @@ pub(crate) fn start(
     listener: TcpListener,
     source: impl Fn() -> Snapshot + Send + Sync + 'static,
 ) -> Result<MetricsServer, MetricsError> {
-    process::note_start();
+    process::record_start();
     MetricsServer::start(listener, source)
 }
 

@@ -65,8 +65,8 @@ pub(crate) fn load_evidence(
     if proofs.is_some() {
         return Ok(Evidence { proofs, key: None });
     }
-    let mut keys = vrf_keys(&dir, contents.apex())?;
-    keys.retain(|stored| is_in_zone(contents, &stored.key));
+    let mut keys = load_vrf_keys(&dir, contents.apex())?;
+    keys.retain(|stored| is_published(contents, &stored.key));
     let key = keys.pop().map(|stored| stored.key);
     if key.is_none() && is_requested {
         return Err(EvidenceError::NoEvidence { dir, zone: contents.apex().clone() });
@@ -77,7 +77,7 @@ pub(crate) fn load_evidence(
 /// Loads the VRF key of the zone and the stored proofs from `dir`.
 pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError> {
     let proofs = read_proofs(&dir.join(proofs_file_name(zone.apex())))?;
-    let keys = vrf_keys(dir, zone.apex())?;
+    let keys = load_vrf_keys(dir, zone.apex())?;
     let has_proofs = proofs.is_some();
     let prover = Nsec5Prover::from_directory(zone, dir, keys, proofs)?;
     if !has_proofs {
@@ -114,24 +114,24 @@ pub(crate) fn published_keys(contents: &Contents) -> impl Iterator<Item = Nsec5K
 }
 
 /// Whether the zone has the NSEC5KEY record of `key`.
-pub(crate) fn is_in_zone(contents: &Contents, key: &VrfPrivateKey) -> bool {
+pub(crate) fn is_published(contents: &Contents, key: &VrfPrivateKey) -> bool {
     let public = Nsec5Key::of(key);
     published_keys(contents).any(|other| other == public)
 }
 
 /// The VRF keys of `zone` in `dir`, in the order of their file names.
-pub(crate) fn vrf_keys(dir: &Path, zone: &Name) -> Result<Vec<StoredVrfKey>, Nsec5DirectoryError> {
+pub(crate) fn load_vrf_keys(dir: &Path, zone: &Name) -> Result<Vec<StoredVrfKey>, Nsec5DirectoryError> {
     let read = |path: PathBuf| {
         let text = read_key_text(&path);
         StoredVrfKey::parse(path, zone, text)
     };
-    key_paths(dir, zone)?.into_iter().map(read).collect()
+    vrf_key_paths(dir, zone)?.into_iter().map(read).collect()
 }
 
 /// The paths of the VRF key files of `zone` in `dir`, sorted.
-fn key_paths(dir: &Path, zone: &Name) -> Result<Vec<PathBuf>, Nsec5DirectoryError> {
-    let mut names =
-        private_files(dir).map_err(|source| Nsec5DirectoryError::Read { path: dir.to_path_buf(), source })?;
+fn vrf_key_paths(dir: &Path, zone: &Name) -> Result<Vec<PathBuf>, Nsec5DirectoryError> {
+    let mut names = private_file_names(dir)
+        .map_err(|source| Nsec5DirectoryError::Read { path: dir.to_path_buf(), source })?;
     names.retain(|name| name.strip_suffix(".private").is_some_and(|base| is_vrf_key_of(base, zone)));
     Ok(names.iter().map(|name| dir.join(name)).collect())
 }
@@ -140,13 +140,13 @@ fn key_paths(dir: &Path, zone: &Name) -> Result<Vec<PathBuf>, Nsec5DirectoryErro
 /// enumerate the zone.
 pub(crate) fn world_readable_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     // The code that reads the directory reports an error.
-    let mut paths = key_paths(dir, zone).unwrap_or_default();
+    let mut paths = vrf_key_paths(dir, zone).unwrap_or_default();
     paths.retain(|path| is_world_readable(path));
     paths
 }
 
 /// Names of the files in `dir` with the suffix of private keys, sorted.
-pub(crate) fn private_files(dir: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn private_file_names(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_stands_beside_the_file() {
+    fn the_default_directory_is_next_to_the_file() {
         assert_eq!(default_directory(Path::new("a/b.signed")), Path::new("a/nsec5"));
         assert_eq!(default_directory(Path::new("b.signed")), Path::new("nsec5"));
         assert_eq!(default_directory(Path::new("-")), Path::new("nsec5"));

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use toml::{Table, Value};
 
 /// The configuration in which `ctl` looks for the control socket without `--config`.
-pub(crate) const CONFIGURATION: &str = "/etc/nonesuch/nonesuch.toml";
-/// The control socket if [`CONFIGURATION`] cannot be read or names none.
-pub(crate) const SOCKET: &str = "/run/nonesuch/control";
+pub(crate) const DEFAULT_CONFIGURATION: &str = "/etc/nonesuch/nonesuch.toml";
+/// The control socket if [`DEFAULT_CONFIGURATION`] cannot be read or names none.
+pub(crate) const DEFAULT_SOCKET: &str = "/run/nonesuch/control";
 /// Default of the maximum time without a message from the server, in seconds.
-const TIMEOUT: u64 = 60;
+const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArguments {
@@ -31,7 +31,7 @@ pub(crate) struct ControlArguments {
     ///
     /// In seconds, or a duration such as 5m; 1 s to 1 day. While the server works on the request,
     /// it sends a message every second.
-    #[arg(long, value_name = "DURATION", global = true, default_value_t = TIMEOUT, value_parser = parse_timeout)]
+    #[arg(long, value_name = "DURATION", global = true, default_value_t = DEFAULT_TIMEOUT_SECONDS, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
     /// Print JSON.
     #[arg(long, global = true)]
@@ -136,7 +136,7 @@ fn parse_setting(text: &str) -> Result<(String, Value), ArgumentError> {
     let (key, value) = (key.trim(), value.trim());
     let is_key = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
     if key.is_empty() || !key.bytes().all(is_key) {
-        return Err(ArgumentError::NoZoneKey(key.to_owned()));
+        return Err(ArgumentError::NotAZoneKey(key.to_owned()));
     }
     // Only one line is read as TOML, because a value of several lines could set further keys.
     let read = (!value.contains('\n')).then(|| format!("value = {value}").parse::<Table>().ok()).flatten();

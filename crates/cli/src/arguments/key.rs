@@ -172,7 +172,7 @@ pub(crate) struct KeyTsigArguments {
 
 /// A TSIG key format of a server or client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TsigForm {
+pub(crate) enum TsigKeyFormat {
     Nonesuch,
     Bind,
     Knot,
@@ -183,7 +183,7 @@ pub(crate) enum TsigForm {
 /// A format and its output file; `None` for standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TsigOutput {
-    pub(crate) form: TsigForm,
+    pub(crate) form: TsigKeyFormat,
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -193,11 +193,11 @@ impl FromStr for TsigOutput {
     fn from_str(text: &str) -> Result<Self, ArgumentError> {
         let (form, file) = text.split_once('=').map_or((text, None), |(form, file)| (form, Some(file)));
         let form = match form {
-            "nonesuch" => TsigForm::Nonesuch,
-            "bind" => TsigForm::Bind,
-            "knot" => TsigForm::Knot,
-            "nsd" => TsigForm::Nsd,
-            "dig" => TsigForm::Dig,
+            "nonesuch" => TsigKeyFormat::Nonesuch,
+            "bind" => TsigKeyFormat::Bind,
+            "knot" => TsigKeyFormat::Knot,
+            "nsd" => TsigKeyFormat::Nsd,
+            "dig" => TsigKeyFormat::Dig,
             _ => return Err(ArgumentError::Expected("nonesuch, bind, knot, nsd or dig, perhaps with =FILE")),
         };
         match file {

@@ -137,10 +137,10 @@ impl SignArguments {
 
     /// Sets the mechanism and, for NSEC3, the parameters to those of a signed zone, unless they are
     /// given.
-    pub(crate) fn set_denial(&mut self, facts: Option<DenialInfo>) {
-        let Some(facts) = facts else { return };
-        let mechanism = *self.denial.get_or_insert(facts.mechanism);
-        if let Some(parameters) = facts.parameters.filter(|_| mechanism.name_hash() == NameHash::Sha1) {
+    pub(crate) fn set_default_denial(&mut self, denial_info: Option<DenialInfo>) {
+        let Some(denial_info) = denial_info else { return };
+        let mechanism = *self.denial.get_or_insert(denial_info.mechanism);
+        if let Some(parameters) = denial_info.parameters.filter(|_| mechanism.name_hash() == NameHash::Sha1) {
             self.nsec3_iterations.get_or_insert(parameters.iterations);
             self.nsec3_salt.get_or_insert_with(|| match parameters.salt.as_slice() {
                 [] => "-".to_owned(),

@@ -17,13 +17,13 @@ pub(crate) enum ArgumentError {
     #[error("expected one of {}", .0.join(", "))]
     ExpectedOneOf(Vec<&'static str>),
     #[error("expected a duration from {} to {}", duration_text((*.0.start()).into()), duration_text((*.0.end()).into()))]
-    DurationOutOf(RangeInclusive<u32>),
+    DurationOutOfRange(RangeInclusive<u32>),
     #[error("SHA-1 digests are read but not generated (RFC 8624 section 3.3): use sha256 or sha384")]
     Sha1,
     #[error("a cookie has 8, or 16 to 40 octets, not {0}")]
     CookieLength(usize),
     #[error("{0:?} is not a key of a zone table: expected {ZONE_SETTING}")]
-    NoZoneKey(String),
+    NotAZoneKey(String),
 }
 
 /// The format of a key of a zone table and its value.
@@ -111,7 +111,7 @@ pub(super) fn parse_duration(text: &str) -> Result<u32, ArgumentError> {
 /// Reads a duration within `range`, as [`parse_duration`].
 pub(super) fn parse_duration_in(text: &str, range: RangeInclusive<u32>) -> Result<u32, ArgumentError> {
     let seconds = parse_duration(text)?;
-    if range.contains(&seconds) { Ok(seconds) } else { Err(ArgumentError::DurationOutOf(range)) }
+    if range.contains(&seconds) { Ok(seconds) } else { Err(ArgumentError::DurationOutOfRange(range)) }
 }
 
 /// Reads a duration as [`parse_duration`], or as a number of seconds with a fraction.
@@ -167,8 +167,11 @@ mod tests {
             assert!(parse_duration(text).is_err(), "{text}");
         }
         assert_eq!(parse_duration_in("2m", 60..=600), Ok(120));
-        assert_eq!(parse_duration_in("1s", 60..=600), Err(ArgumentError::DurationOutOf(60..=600)));
-        assert_eq!(ArgumentError::DurationOutOf(60..=600).to_string(), "expected a duration from 1m to 10m");
+        assert_eq!(parse_duration_in("1s", 60..=600), Err(ArgumentError::DurationOutOfRange(60..=600)));
+        assert_eq!(
+            ArgumentError::DurationOutOfRange(60..=600).to_string(),
+            "expected a duration from 1m to 10m"
+        );
         assert_eq!((parse_seconds("0.5"), parse_seconds("2m")), (Ok(0.5), Ok(120.0)));
         for text in ["nan", "inf", "-1", "x"] {
             assert!(parse_seconds(text).is_err(), "{text}");

@@ -30,7 +30,7 @@ pub(crate) enum Failure {
 }
 
 pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failure> {
-    let output = output(arguments);
+    let output = output_path(arguments);
     check_output(&output, &arguments.file)?;
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
     let Some(CheckedZone { contents, verification, image_verification }) = verify(arguments, contents)?
@@ -44,20 +44,20 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failur
     let image = Image::compile(&contents)?;
     let mut octets = 0;
     write_output(&output, 0o644, |out| {
-        let mut out = Counting { out, octets: 0 };
+        let mut out = CountingWriter { out, octets: 0 };
         let written = image::file::write(&image, image_verification, &contents, verification, &mut out);
         written.map_err(write_failure(&output))?;
         octets = out.octets;
         Ok::<_, FileError>(())
     })?;
     if !is_standard_stream(&output) {
-        let report = report(arguments, &contents, verification, &output, octets);
+        let report = report_text(arguments, &contents, verification, &output, octets);
         if arguments.json { print_line(&report) } else { print_summary(&report) }?;
     }
     Ok(CommandOutcome::Done)
 }
 
-fn output(arguments: &CompileArguments) -> PathBuf {
+fn output_path(arguments: &CompileArguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(|| default_output(&arguments.file, ".image"))
 }
 
@@ -122,16 +122,16 @@ fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Repo
         let report_json = serde_json::json!({ "compiled": false, "faults": faults, "fault_count": count });
         return print_line(&report_json.to_string());
     }
-    let left_out = report.faults.len() - faults.len();
+    let unlisted = report.faults.len() - faults.len();
     for fault in faults {
         print_line(&format!("fault: {fault}"))?;
     }
     if has_only_signed_key_set(contents) {
         print_line(&format!("note: {ONLY_KEY_SET_MESSAGE}"))?;
     }
-    if left_out > 0 {
+    if unlisted > 0 {
         print_line(&format!(
-            "note: listed the first {MAX_LISTED_PER_KIND} faults of each kind, {left_out} left out: `nonesuch \
+            "note: listed the first {MAX_LISTED_PER_KIND} faults of each kind, {unlisted} left out: `nonesuch \
                 zone verify --all` lists all"
         ))?;
     }
@@ -143,7 +143,7 @@ fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Repo
     ))
 }
 
-fn report(
+fn report_text(
     arguments: &CompileArguments,
     contents: &Contents,
     verification: Verification,
@@ -174,12 +174,12 @@ fn report(
 }
 
 /// A writer that counts the octets.
-struct Counting<'o> {
+struct CountingWriter<'o> {
     out: &'o mut dyn std::io::Write,
     octets: u64,
 }
 
-impl std::io::Write for Counting<'_> {
+impl std::io::Write for CountingWriter<'_> {
     fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
         let written = self.out.write(octets)?;
         self.octets += written as u64;

@@ -6,11 +6,13 @@ mod zones;
 
 pub(crate) use error::Failure;
 
-use crate::arguments::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
+use crate::arguments::{
+    ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION, DEFAULT_SOCKET,
+};
 use crate::config;
 use crate::control_protocol::{
     Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ServerStatus,
-    TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, read,
+    TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, parse_response,
 };
 use crate::files::{FileError, count_text, print_line, print_summary, print_to_stderr};
 use crate::outcome::CommandOutcome;
@@ -26,9 +28,9 @@ use zones::print_zones;
 
 /// Maximum length of a response, in octets; enough for one line for each of several hundred
 /// thousand zones.
-const ANSWER_OCTETS: u64 = 1 << 30;
+const MAX_RESPONSE_OCTETS: u64 = 1 << 30;
 /// Maximum number of response lines that wait to be processed.
-const QUEUED_LINES: usize = 16;
+const MAX_QUEUED_LINES: usize = 16;
 
 pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failure> {
     let socket = find_socket(arguments)?;
@@ -36,11 +38,11 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failur
         return export::run(arguments, &socket, zone, file.as_deref());
     }
     let timeout = Duration::from_secs(arguments.timeout);
-    let Answer { zones, end } = request_all(&socket, &to_request(&arguments.command), timeout)?;
-    let done = match end {
+    let Response { zones, last_line } = request_all(&socket, &to_request(&arguments.command), timeout)?;
+    let done = match last_line {
         Some(Line::Done(done)) => done,
         Some(Line::Error(error)) => return fail(arguments, &error),
-        _ => return Err(Failure::Ended { path: socket }),
+        _ => return Err(Failure::ConnectionClosed { path: socket }),
     };
     let command = &arguments.command;
     if arguments.json {
@@ -53,29 +55,31 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failur
         print_line(&shown.to_string())?;
         return Ok(outcome_of(command, &done));
     }
-    print(command, &zones, &done).ok_or(Failure::Answer { path: socket })??;
+    print(command, &zones, &done).ok_or(Failure::UnexpectedResponse { path: socket })??;
     Ok(outcome_of(command, &done))
 }
 
 /// Prints the response as text. Returns `None` if the response does not fit the command.
 fn print(command: &ControlCommand, zones: &[Value], done: &Value) -> Option<Result<(), FileError>> {
     Some(match command {
-        ControlCommand::Status { zone: None } => print_status(&read(done)?),
-        ControlCommand::Status { zone: Some(_) } => print_zones(&read_all(zones)?, true),
+        ControlCommand::Status { zone: None } => print_status(&parse_response(done)?),
+        ControlCommand::Status { zone: Some(_) } => print_zones(&parse_zone_reports(zones)?, true),
         ControlCommand::Zone(ControlZoneCommand::Status { zone }) => {
-            print_zones(&read_all(zones)?, zone.is_some())
+            print_zones(&parse_zone_reports(zones)?, zone.is_some())
         }
-        ControlCommand::Reload { zone: None } => print_reload(&read(done)?),
-        ControlCommand::Reload { zone: Some(zone) } => print_zone_reload(zone, &read(done)?),
+        ControlCommand::Reload { zone: None } => print_reload(&parse_response(done)?),
+        ControlCommand::Reload { zone: Some(zone) } => print_zone_reload(zone, &parse_response(done)?),
         ControlCommand::Zone(
             ControlZoneCommand::Refresh { zone } | ControlZoneCommand::Retransfer { zone },
         ) => print_summary(&format!("zone {zone}: contacting its primaries")),
         ControlCommand::Zone(ControlZoneCommand::Notify { zone }) => {
-            let ZoneNotified { serial, servers, .. } = read(done)?;
+            let ZoneNotified { serial, servers, .. } = parse_response(done)?;
             let (serial, servers) = (serial.unwrap_or_default(), short_list(&servers));
             print_summary(&format!("zone {zone}: sending NOTIFY with serial {serial} to {servers}"))
         }
-        ControlCommand::Zone(ControlZoneCommand::Add { zone, .. }) => print_added(zone, &read(done)?),
+        ControlCommand::Zone(ControlZoneCommand::Add { zone, .. }) => {
+            print_added(zone, &parse_response(done)?)
+        }
         ControlCommand::Zone(ControlZoneCommand::Remove { zone }) => {
             print_summary(&format!("zone {zone}: removed"))
         }
@@ -84,23 +88,23 @@ fn print(command: &ControlCommand, zones: &[Value], done: &Value) -> Option<Resu
         }
         // `export` handles this response.
         ControlCommand::Zone(ControlZoneCommand::Export { .. }) => Ok(()),
-        ControlCommand::Purge => print_purge(&read(done)?),
+        ControlCommand::Purge => print_purge(&parse_response(done)?),
         ControlCommand::Stop => print_summary("the server is stopping"),
     })
 }
 
-fn read_all(zones: &[Value]) -> Option<Vec<ZoneReport>> {
-    zones.iter().map(read).collect()
+fn parse_zone_reports(zones: &[Value]) -> Option<Vec<ZoneReport>> {
+    zones.iter().map(parse_response).collect()
 }
 
 /// The outcome is negative if a reload rejected zones, or if an added zone cannot be loaded.
 fn outcome_of(command: &ControlCommand, done: &Value) -> CommandOutcome {
     let is_negative = match command {
         ControlCommand::Reload { zone: None } => {
-            read(done).is_some_and(|reloaded: ReloadResult| !reloaded.report.refused.is_empty())
+            parse_response(done).is_some_and(|reloaded: ReloadResult| !reloaded.report.refused.is_empty())
         }
         ControlCommand::Zone(ControlZoneCommand::Add { .. }) => {
-            read(done).is_some_and(|added: ZoneAdded| added.error.is_some())
+            parse_response(done).is_some_and(|added: ZoneAdded| added.error.is_some())
         }
         _ => false,
     };
@@ -125,8 +129,8 @@ fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
         return socket.ok_or_else(|| Failure::NoControlSocket { path: path.clone() });
     }
     // A user of the socket may lack permission to read the configuration.
-    let socket = config::find_control_socket(Path::new(CONFIGURATION)).ok().flatten();
-    Ok(socket.unwrap_or_else(|| PathBuf::from(SOCKET)))
+    let socket = config::find_control_socket(Path::new(DEFAULT_CONFIGURATION)).ok().flatten();
+    Ok(socket.unwrap_or_else(|| PathBuf::from(DEFAULT_SOCKET)))
 }
 
 fn to_request(command: &ControlCommand) -> Request {
@@ -155,28 +159,28 @@ fn to_request(command: &ControlCommand) -> Request {
 
 /// The response of a server: the lines of zones, and the result or the error.
 #[derive(Default)]
-struct Answer {
+struct Response {
     zones: Vec<Value>,
-    end: Option<Line>,
+    last_line: Option<Line>,
 }
 
 /// Sends a request and returns the response.
-fn request_all(socket: &Path, request: &Request, timeout: Duration) -> Result<Answer, Failure> {
-    let mut answer = Answer::default();
-    request_each_line(socket, request, Bounds { timeout, octets: ANSWER_OCTETS }, |line| {
+fn request_all(socket: &Path, request: &Request, timeout: Duration) -> Result<Response, Failure> {
+    let mut response = Response::default();
+    request_each_line(socket, request, ResponseLimits { timeout, octets: MAX_RESPONSE_OCTETS }, |line| {
         match line {
-            Line::Zone(zone) => answer.zones.push(zone),
+            Line::Zone(zone) => response.zones.push(zone),
             Line::Text(_) | Line::Working(_) => {}
-            Line::Done(_) | Line::Error(_) => answer.end = Some(line),
+            Line::Done(_) | Line::Error(_) => response.last_line = Some(line),
         }
         Ok(())
     })?;
-    Ok(answer)
+    Ok(response)
 }
 
 /// Limits of a response.
 #[derive(Clone, Copy)]
-struct Bounds {
+struct ResponseLimits {
     /// Maximum time between two lines.
     timeout: Duration,
     /// Maximum length of the response, in octets.
@@ -188,10 +192,10 @@ struct Bounds {
 fn request_each_line(
     socket: &Path,
     request: &Request,
-    Bounds { timeout, octets }: Bounds,
+    ResponseLimits { timeout, octets }: ResponseLimits,
     mut take: impl FnMut(Line) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (sender, receiver) = mpsc::sync_channel(QUEUED_LINES);
+    let (sender, receiver) = mpsc::sync_channel(MAX_QUEUED_LINES);
     // A request contains only names and configuration values, so serialization does not fail.
     let text = serde_json::to_string(request).unwrap_or_default() + "\n";
     let path = socket.to_path_buf();
@@ -211,7 +215,7 @@ fn request_each_line(
             Ok(Err(failure)) => return Err(*failure),
             Err(_) => {
                 let seconds = timeout.as_secs();
-                return Err(Failure::Silent { path: socket.to_path_buf(), seconds });
+                return Err(Failure::Timeout { path: socket.to_path_buf(), seconds });
             }
         }
     }
@@ -242,11 +246,11 @@ fn exchange(
         match line.last() {
             Some(b'\n') => {}
             // A line without a line end may be incomplete.
-            Some(_) => return Err(Failure::Ended { path: socket.to_path_buf() }),
+            Some(_) => return Err(Failure::ConnectionClosed { path: socket.to_path_buf() }),
             None => return written.map_err(failed),
         }
         let line = serde_json::from_slice::<Line>(&line);
-        let line = line.map_err(|_| Failure::Answer { path: socket.to_path_buf() })?;
+        let line = line.map_err(|_| Failure::UnexpectedResponse { path: socket.to_path_buf() })?;
         let is_last = matches!(line, Line::Done(_) | Line::Error(_));
         if lines.send(Ok(Some(line))).is_err() || is_last {
             return Ok(());
@@ -255,12 +259,12 @@ fn exchange(
 }
 
 /// Maximum number of list items in text output.
-const LISTED: usize = 20;
+const MAX_LISTED_ITEMS: usize = 20;
 
-/// The list as text. If it has more than [`LISTED`] items, the text has the first items and the
+/// The list as text. If it has more than [`MAX_LISTED_ITEMS`] items, the text has the first items and the
 /// number of the others.
 fn short_list(items: &[String]) -> String {
-    match items.split_at_checked(LISTED) {
+    match items.split_at_checked(MAX_LISTED_ITEMS) {
         Some((first, rest)) if !rest.is_empty() => format!("{} and {} more", first.join(", "), rest.len()),
         _ => items.join(", "),
     }
@@ -269,7 +273,12 @@ fn short_list(items: &[String]) -> String {
 fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     let service = &status.service;
     let mut lines = vec![
-        format!("nonesuch {}, process {}, up {}", status.version, status.pid, duration(status.up_seconds)),
+        format!(
+            "nonesuch {}, process {}, up {}",
+            status.version,
+            status.pid,
+            format_duration(status.up_seconds)
+        ),
         format!("listening on {}", status.addresses_text()),
         format!(
             "zones: {} served, {} waiting, {} expired, {} failed",
@@ -291,7 +300,10 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
         lines.push(format!("refresh failing: {} more", count_text(more, "zone")));
     }
     if let Some(RefusedConfiguration { at, problems }) = &status.refused_configuration {
-        lines.push(format!("configuration of {}: rejected, keeping the previous configuration:", time(*at)));
+        lines.push(format!(
+            "configuration of {}: rejected, keeping the previous configuration:",
+            format_time(*at)
+        ));
         lines.extend(problems.lines().map(|problem| format!("  {problem}")));
     }
     lines.extend(restart_line(&status.needs_restart));
@@ -307,7 +319,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
         lines.push(transfer_line("transfer out", zone, client, *records, *octets));
     }
     if let Some(reload) = &service.last_reload {
-        lines.push(format!("last reload at {}: {}", time(reload.at), reload_text(reload)));
+        lines.push(format!("last reload at {}: {}", format_time(reload.at), reload_text(reload)));
     }
     lines.iter().try_for_each(|line| print_line(line))
 }
@@ -383,23 +395,23 @@ fn refresh_failure(failure: &RefreshFailure) -> String {
     let RefreshFailure { zone, state, primary, since, error, next_refresh, expires } = failure;
     let mut words = format!("refresh failing: {zone} is {}", state.as_str());
     if let (Some(primary), Some(since)) = (primary, since) {
-        words.push_str(&format!(", primary {primary} failing since {}", time(*since)));
+        words.push_str(&format!(", primary {primary} failing since {}", format_time(*since)));
     }
     for (at, what) in [(next_refresh, "next attempt"), (expires, "expires")] {
         if let Some(at) = at {
-            words.push_str(&format!(", {what} {}", time(*at)));
+            words.push_str(&format!(", {what} {}", format_time(*at)));
         }
     }
     error.as_ref().map_or_else(|| words.clone(), |error| format!("{words}: {error}"))
 }
 
 /// Formats a time in seconds since 1970.
-fn time(seconds: u64) -> String {
+fn format_time(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     time.map_or_else(|| seconds.to_string(), |time| time.to_string())
 }
 
-fn duration(seconds: u64) -> String {
+fn format_duration(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds} s"),
@@ -419,7 +431,7 @@ mod tests {
             |count: usize| -> Vec<String> { (0..count).map(|number| format!("z{number}.")).collect() };
         assert_eq!(short_list(&names(0)), "");
         assert_eq!(short_list(&names(2)), "z0., z1.");
-        assert!(short_list(&names(LISTED)).ends_with(", z19."));
-        assert!(short_list(&names(LISTED + 1000)).ends_with(", z19. and 1000 more"));
+        assert!(short_list(&names(MAX_LISTED_ITEMS)).ends_with(", z19."));
+        assert!(short_list(&names(MAX_LISTED_ITEMS + 1000)).ends_with(", z19. and 1000 more"));
     }
 }

@@ -49,14 +49,14 @@ struct Comparison {
     /// The records that are listed.
     listed: ChangeSet,
     /// Counts of changed data, if data are compared.
-    data: Option<DataFigures>,
+    data: Option<DataCounts>,
     /// The differences of DNSSEC, if DNSSEC is compared.
     dnssec: Option<Difference>,
 }
 
 /// Numbers of records.
 #[derive(Clone, Copy, Default)]
-struct DataFigures {
+struct DataCounts {
     removed: u64,
     added: u64,
     names: usize,
@@ -67,7 +67,7 @@ struct DataFigures {
 fn compare(arguments: &DiffArguments, old: &Contents, new: &Contents) -> Comparison {
     let scope = if arguments.all { DiffScope::All } else { arguments.dnssec };
     let data = (scope != DiffScope::Only).then(|| data_changes(old, new));
-    let figures = data.as_ref().map(DataFigures::of);
+    let figures = data.as_ref().map(DataCounts::of);
     // For a change set of data only, DNSSEC need not be compared.
     let needs_dnssec = scope != DiffScope::Data && !(arguments.changes && scope == DiffScope::Summary);
     let dnssec = needs_dnssec.then(|| difference(old, new));
@@ -86,7 +86,7 @@ fn dnssec_changes(old: &Contents, new: &Contents) -> ChangeSet {
     ChangeSet::between_nodes(old, new, |node, rrset| belongs_to_signer(node, rrset, apex, is_any_signed))
 }
 
-impl DataFigures {
+impl DataCounts {
     fn of(changes: &ChangeSet) -> Self {
         Self {
             removed: changes.removed().record_count(),
@@ -134,7 +134,7 @@ impl Comparison {
         if let Some([Some(old), Some(new)]) = self.dnssec.as_ref().map(|dnssec| dnssec.serials) {
             writeln!(out, "; {apex} serial {old} -> {new}")?;
         }
-        if let Some(DataFigures { removed, added, names, case_only }) = self.data {
+        if let Some(DataCounts { removed, added, names, case_only }) = self.data {
             write!(out, "; data: {removed} records removed, {added} added, at {names} names")?;
             if case_only > 0 {
                 write!(out, "; {case_only} of them differ only in letter case")?;

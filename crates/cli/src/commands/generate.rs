@@ -25,15 +25,15 @@ pub(crate) fn run(arguments: &GenerateArguments) -> Result<CommandOutcome, Failu
         origin: &origin,
     };
     let output = arguments.output.as_deref().unwrap_or_else(|| Path::new("-"));
-    let mut made = None;
+    let mut zone_summary = None;
     write_output(output, 0o644, |mut out| {
-        made = Some(generate(&options, &mut out)?);
+        zone_summary = Some(generate(&options, &mut out)?);
         Ok::<_, Failure>(())
     })?;
-    let asked =
+    let query_summary =
         arguments.queries.as_ref().map(|path| write_queries(arguments, &options, path)).transpose()?;
     if arguments.json {
-        print_line(&serde_json::json!({ "zone": made, "queries": asked }).to_string())?;
+        print_line(&serde_json::json!({ "zone": zone_summary, "queries": query_summary }).to_string())?;
     }
     Ok(CommandOutcome::Done)
 }
@@ -43,10 +43,10 @@ fn write_queries(
     options: &GenerateOptions<'_>,
     path: &Path,
 ) -> Result<QuerySummary, Failure> {
-    let mut asked = QuerySummary::default();
+    let mut query_summary = QuerySummary::default();
     write_output(path, 0o644, |mut out| {
-        asked = queries(options, arguments.denied, arguments.query_count, arguments.seed, &mut out)?;
+        query_summary = queries(options, arguments.denied, arguments.query_count, arguments.seed, &mut out)?;
         Ok::<_, Failure>(())
     })?;
-    Ok(asked)
+    Ok(query_summary)
 }

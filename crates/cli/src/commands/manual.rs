@@ -32,9 +32,9 @@ const SEE_ALSO: [(&str, &[&str]); 8] = [
 ];
 
 /// Appends a SEE ALSO section to a page that clap has generated.
-fn append_others(path: &Path) -> io::Result<()> {
+fn append_see_also(path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let others = SEE_ALSO.iter().find(|(begin, _)| name.ends_with(".1") && name.starts_with(begin));
+    let others = SEE_ALSO.iter().find(|(prefix, _)| name.ends_with(".1") && name.starts_with(prefix));
     let Some((_, others)) = others else { return Ok(()) };
     let lines: Vec<String> = others.iter().map(|page| format!(".BR {page}")).collect();
     let mut file = fs::File::options().append(true).open(path)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &ManualArguments) -> Result<CommandOutcome, FileErr
     let mut command = Arguments::command();
     clap_mangen::generate_to(command.clone(), dir).map_err(failed)?;
     for entry in fs::read_dir(dir).map_err(failed)? {
-        append_others(&entry.map_err(failed)?.path()).map_err(failed)?;
+        append_see_also(&entry.map_err(failed)?.path()).map_err(failed)?;
     }
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut command, "nonesuch", dir).map_err(failed)?;

@@ -26,7 +26,7 @@ use target::Target;
 use tsig::TsigSigner;
 
 pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryError> {
-    let (question, target) = target::read_words(arguments)?;
+    let (question, target) = target::parse_words(arguments)?;
     let signer = arguments.message.tsig_key.as_deref().map(TsigSigner::read).transpose()?;
     let tls = arguments.transport.tls.then(|| client_tls(arguments, &target)).transpose()?;
     let client = QueryClient { arguments: &arguments.transport, target: &target, tls: tls.as_ref(), signer };
@@ -47,9 +47,9 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
     if arguments.short {
         // Standard output contains only the data, for programs.
         response
-            .complaints()
+            .failure_reasons()
             .iter()
-            .for_each(|complaint| print_to_stderr(&format!("nonesuch: error: {complaint}")));
+            .for_each(|reason| print_to_stderr(&format!("nonesuch: error: {reason}")));
     }
     Ok(response.outcome())
 }

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 /// Width of the labels.
 const LABEL_WIDTH: usize = 15;
 /// Maximum number of lines of the histogram.
-const MAX_BINS: usize = 14;
+const MAX_HISTOGRAM_LINES: usize = 14;
 /// Length of its longest bar, in characters.
-const MAX_BAR: u64 = 40;
+const MAX_BAR_LENGTH: u64 = 40;
 
 pub(crate) fn run(arguments: &StatArguments) -> Result<CommandOutcome, ZoneError> {
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
@@ -26,21 +26,21 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<CommandOutcome, ZoneError
     let text = if arguments.json {
         as_json(&statistics, text_octets).to_string()
     } else {
-        Table::of(&statistics, text_octets, now).lines.join("\n")
+        TextReport::of(&statistics, text_octets, now).lines.join("\n")
     };
     print_line(&text)?;
     Ok(CommandOutcome::Done)
 }
 
 /// Numbers of octets by purpose.
-struct Shares {
+struct OctetsByPurpose {
     all: u64,
     signatures: u64,
     chain: u64,
     keys: u64,
 }
 
-impl Shares {
+impl OctetsByPurpose {
     fn of(statistics: &Statistics) -> Self {
         let keys = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
         // Without an NSEC5 chain, a record with the type number of NSEC5KEY is ordinary data.
@@ -56,11 +56,11 @@ impl Shares {
 }
 
 /// The report as text.
-struct Table {
+struct TextReport {
     lines: Vec<String>,
 }
 
-impl Table {
+impl TextReport {
     fn of(statistics: &Statistics, text_octets: u64, now: u32) -> Self {
         let mut table = Self { lines: Vec::new() };
         table.add_zone(statistics);
@@ -86,17 +86,17 @@ impl Table {
             "names",
             &format!(
                 "{}: {} authoritative, {} delegations, {} glue, {} occluded, {} hashes",
-                grouped(names.owners),
-                grouped(names.authoritative),
-                grouped(statistics.delegations.all),
-                grouped(names.glue),
-                grouped(names.occluded),
-                grouped(names.hashed)
+                format_count(names.owners),
+                format_count(names.authoritative),
+                format_count(statistics.delegations.all),
+                format_count(names.glue),
+                format_count(names.occluded),
+                format_count(names.hashed)
             ),
         );
-        let (empty, wildcards) = (grouped(names.empty_non_terminals), grouped(names.wildcards));
+        let (empty, wildcards) = (format_count(names.empty_non_terminals), format_count(names.wildcards));
         self.add("", &format!("{empty} empty non-terminals, {wildcards} wildcards"));
-        let (records, rrsets) = (grouped(statistics.records()), grouped(statistics.rrsets()));
+        let (records, rrsets) = (format_count(statistics.records()), format_count(statistics.rrsets()));
         self.add("records", &format!("{records} in {rrsets} RRsets and their signatures"));
     }
 
@@ -109,27 +109,27 @@ impl Table {
             "delegations",
             &format!(
                 "{}: {} signed ({}), {} unsigned, {} with glue ({} addresses)",
-                grouped(cuts.all),
-                grouped(cuts.signed),
+                format_count(cuts.all),
+                format_count(cuts.signed),
                 percent(cuts.signed, cuts.all),
-                grouped(cuts.all - cuts.signed),
-                grouped(cuts.with_glue),
-                grouped(cuts.glue_records)
+                format_count(cuts.all - cuts.signed),
+                format_count(cuts.with_glue),
+                format_count(cuts.glue_records)
             ),
         );
         self.add(
             "NS sets",
             &format!(
                 "{} different, {:.2} delegations each, the most used by {}; {:.2} records each",
-                grouped(cuts.ns_sets),
+                format_count(cuts.ns_sets),
                 cuts.all as f64 / cuts.ns_sets.max(1) as f64,
-                grouped(cuts.most_shared_ns_set),
+                format_count(cuts.most_shared_ns_set),
                 cuts.ns_records as f64 / cuts.all as f64
             ),
         );
         let mut label = "DS";
         for ((algorithm, digest), count) in &cuts.ds {
-            self.add(label, &format!("{} of keys {algorithm}, digest {digest}", grouped(*count)));
+            self.add(label, &format!("{} of keys {algorithm}, digest {digest}", format_count(*count)));
             label = "";
         }
     }
@@ -140,28 +140,31 @@ impl Table {
         }
         let mut label = "keys";
         for (key, signatures) in &statistics.keys {
-            self.add(label, &format!("{key}: {} signatures", grouped(*signatures)));
+            self.add(label, &format!("{key}: {} signatures", format_count(*signatures)));
             label = "";
         }
         for ((tag, algorithm), signatures) in &statistics.foreign_signatures {
             self.add(
                 label,
-                &format!("{tag} {algorithm}, without DNSKEY record: {} signatures", grouped(*signatures)),
+                &format!(
+                    "{tag} {algorithm}, without DNSKEY record: {} signatures",
+                    format_count(*signatures)
+                ),
             );
             label = "";
         }
         if let Some(denial) = &statistics.denial {
-            let mut text = format!("{denial}; {} records", grouped(denial.records));
+            let mut text = format!("{denial}; {} records", format_count(denial.records));
             if denial.opt_out_records > 0 {
-                text += &format!(", {} with the opt-out flag", grouped(denial.opt_out_records));
+                text += &format!(", {} with the opt-out flag", format_count(denial.opt_out_records));
             }
             if denial.wildcard_records > 0 {
-                text += &format!(", {} with the wildcard flag", grouped(denial.wildcard_records));
+                text += &format!(", {} with the wildcard flag", format_count(denial.wildcard_records));
             }
             self.add("denial", &text);
             let mut label = "NSEC5 keys";
             for key in &denial.vrf_keys {
-                self.add(label, &format!("{key}: {} records of the chain", grouped(key.records)));
+                self.add(label, &format!("{key}: {} records of the chain", format_count(key.records)));
                 label = "";
             }
         }
@@ -184,22 +187,25 @@ impl Table {
         };
         self.add("inception", &range(validity.inception));
         self.add("expiration", &range(validity.expiration));
-        let (expired, early) = (grouped(validity.expired), grouped(validity.not_yet_valid));
+        let (expired, early) = (format_count(validity.expired), format_count(validity.not_yet_valid));
         self.add("", &format!("at {}: {expired} signatures expired, {early} not valid yet", time(now)));
-        let bins = bins(&validity.days_left);
-        let most = bins.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
+        let histogram_lines = histogram_lines(&validity.days_left);
+        let max_count = histogram_lines.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
         let mut label = "days left";
-        for (first, last, count) in bins {
+        for (first, last, count) in histogram_lines {
             let days = if first == last { first.to_string() } else { format!("{first} to {last}") };
-            let bar = "#".repeat((count * MAX_BAR).div_ceil(most) as usize);
-            self.add(label, &format!("{days:>9}  {:>12}  {bar}", grouped(count)));
+            let bar = "#".repeat((count * MAX_BAR_LENGTH).div_ceil(max_count) as usize);
+            self.add(label, &format!("{days:>9}  {:>12}  {bar}", format_count(count)));
             label = "";
         }
     }
 
     fn add_octets(&mut self, statistics: &Statistics, text_octets: u64) {
-        let Shares { all, signatures, chain, keys } = Shares::of(statistics);
-        self.add("octets", &format!("{} in wire form, {} as text", grouped(all), grouped(text_octets)));
+        let OctetsByPurpose { all, signatures, chain, keys } = OctetsByPurpose::of(statistics);
+        self.add(
+            "octets",
+            &format!("{} in wire form, {} as text", format_count(all), format_count(text_octets)),
+        );
         self.add(
             "",
             &format!(
@@ -211,7 +217,7 @@ impl Table {
             ),
         );
         if let Some(largest) = &statistics.largest {
-            let (records, octets) = (grouped(largest.records), grouped(largest.octets));
+            let (records, octets) = (format_count(largest.records), format_count(largest.octets));
             let (owner, rtype) = (&largest.owner, largest.rtype);
             self.add(
                 "largest RRset",
@@ -237,9 +243,9 @@ impl Table {
             self.lines.push(format!(
                 "{:<12}{:>14}{:>14}{:>16}{:>9}  {ttl}",
                 rtype.to_string(),
-                grouped(counts.rrsets),
-                grouped(counts.records),
-                grouped(counts.octets),
+                format_count(counts.rrsets),
+                format_count(counts.records),
+                format_count(counts.octets),
                 percent(counts.octets, all)
             ));
         }
@@ -248,25 +254,25 @@ impl Table {
 
 /// First day, last day and number of signatures of each line: one day, or several days if there
 /// would be too many lines.
-fn bins(days: &BTreeMap<i64, u64>) -> Vec<(i64, i64, u64)> {
+fn histogram_lines(days: &BTreeMap<i64, u64>) -> Vec<(i64, i64, u64)> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else { return Vec::new() };
-    if days.len() <= MAX_BINS {
+    if days.len() <= MAX_HISTOGRAM_LINES {
         return days.iter().map(|(day, count)| (*day, *day, *count)).collect();
     }
-    let width = (last - first + 1 + MAX_BINS as i64 - 1) / MAX_BINS as i64;
-    let mut bins: Vec<(i64, i64, u64)> = Vec::new();
+    let width = (last - first + 1 + MAX_HISTOGRAM_LINES as i64 - 1) / MAX_HISTOGRAM_LINES as i64;
+    let mut histogram_lines: Vec<(i64, i64, u64)> = Vec::new();
     for (day, count) in days {
         let start = first + (day - first) / width * width;
-        match bins.last_mut().filter(|bin| bin.0 == start) {
+        match histogram_lines.last_mut().filter(|bin| bin.0 == start) {
             Some(bin) => bin.2 += count,
-            None => bins.push((start, start + width - 1, *count)),
+            None => histogram_lines.push((start, start + width - 1, *count)),
         }
     }
-    bins
+    histogram_lines
 }
 
 /// Digits in groups of three.
-fn grouped(number: u64) -> String {
+fn format_count(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
@@ -281,7 +287,7 @@ fn time(seconds: u32) -> String {
 
 fn as_json(statistics: &Statistics, text_octets: u64) -> Value {
     let Statistics { names, delegations: cuts, .. } = statistics;
-    let Shares { all, signatures, chain, keys } = Shares::of(statistics);
+    let OctetsByPurpose { all, signatures, chain, keys } = OctetsByPurpose::of(statistics);
     let types: serde_json::Map<String, Value> = statistics
         .types
         .iter()
@@ -347,18 +353,18 @@ mod tests {
     fn digits_stand_in_groups() {
         let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")];
         for (number, text) in cases {
-            assert_eq!(grouped(number), text);
+            assert_eq!(format_count(number), text);
         }
     }
 
     #[test]
     fn days_are_joined_where_there_are_many() {
         let few: BTreeMap<i64, u64> = [(-1, 2), (3, 4)].into();
-        assert_eq!(bins(&few), [(-1, -1, 2), (3, 3, 4)]);
+        assert_eq!(histogram_lines(&few), [(-1, -1, 2), (3, 3, 4)]);
         let many: BTreeMap<i64, u64> = (-5..25).map(|day| (day, 1)).collect();
-        let bins = bins(&many);
-        assert!(bins.len() <= MAX_BINS, "{bins:?}");
-        assert_eq!(bins[0], (-5, -3, 3));
-        assert_eq!(bins.iter().map(|bin| bin.2).sum::<u64>(), 30);
+        let histogram_lines = histogram_lines(&many);
+        assert!(histogram_lines.len() <= MAX_HISTOGRAM_LINES, "{histogram_lines:?}");
+        assert_eq!(histogram_lines[0], (-5, -3, 3));
+        assert_eq!(histogram_lines.iter().map(|bin| bin.2).sum::<u64>(), 30);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure
     let report = verify_with_progress(&contents, &options, &evidence.view());
     let limit = if arguments.all { usize::MAX } else { MAX_LISTED_PER_KIND };
     let findings = semantics::check(&contents, limit);
-    let outcome = Verdict {
+    let outcome = VerificationOutput {
         contents: &contents,
         faults: first_of_each_kind(&report.faults, limit, |fault| discriminant(&fault.reason)),
         warnings: first_of_each_kind(&report.warnings, limit, discriminant),
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure
 }
 
 /// The results of verification and of the semantic checks.
-struct Verdict<'v> {
+struct VerificationOutput<'v> {
     contents: &'v Contents,
     report: &'v Report,
     /// The listed faults of the report.
@@ -77,13 +77,13 @@ struct Verdict<'v> {
     seconds: f64,
 }
 
-impl Verdict<'_> {
+impl VerificationOutput<'_> {
     fn fault_count(&self) -> usize {
         self.report.faults.len() + if self.is_strict { self.findings.total() } else { 0 }
     }
 
     /// Number of entries that are not listed.
-    fn left_out(&self) -> usize {
+    fn unlisted_count(&self) -> usize {
         self.report.faults.len() - self.faults.len() + self.report.warnings.len() - self.warnings.len()
             + self.findings.total()
             - self.findings.list().len()
@@ -104,12 +104,12 @@ impl Verdict<'_> {
         if !report.has_no_faults() && has_only_signed_key_set(contents) {
             writeln!(out, "note: {ONLY_KEY_SET_MESSAGE}")?;
         }
-        if self.left_out() > 0 {
+        if self.unlisted_count() > 0 {
             writeln!(
                 out,
                 "note: listed the first {MAX_LISTED_PER_KIND} entries of each kind, {} left out: --all lists \
                     all",
-                self.left_out()
+                self.unlisted_count()
             )?;
         }
         if self.fault_count() == 0 && logging::is_quiet() {

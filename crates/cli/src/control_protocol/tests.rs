@@ -257,10 +257,10 @@ fn lines_of_responses_are_told_apart() {
 fn clients_ignore_members_that_they_do_not_know() {
     let mut status = to_value(&server_status());
     status["new"] = 1.into();
-    assert_eq!(read::<ServerStatus>(&status).unwrap().pid, 1);
+    assert_eq!(parse_response::<ServerStatus>(&status).unwrap().pid, 1);
     let mut zone = to_value(&zone_report());
     zone["new"] = 1.into();
-    let zone: ZoneReport = read(&zone).unwrap();
+    let zone: ZoneReport = parse_response(&zone).unwrap();
     assert!(zone.refresh.is_some());
     let request = r#"{"command": "purge", "zone": "example."}"#;
     assert!(serde_json::from_str::<Request>(request).is_err());

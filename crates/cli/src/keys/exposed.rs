@@ -18,8 +18,8 @@ pub(crate) fn warn_of_readable_keys(paths: &[PathBuf]) {
 /// Files with private keys of `zone` in `dir` that every user may read.
 pub(crate) fn world_readable_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     // The code that reads the directory reports an error.
-    let bases = key_names_of_zone(dir, zone).unwrap_or_default();
-    let private = bases.iter().map(|base| {
+    let base_names = key_names_of_zone(dir, zone).unwrap_or_default();
+    let private = base_names.iter().map(|base| {
         let [_, private] = key_file_paths(dir, base);
         private
     });
@@ -32,7 +32,7 @@ pub(crate) fn find_signing_key(dir: &Path) -> io::Result<Option<PathBuf>> {
     let paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path()));
     let mut paths = paths.collect::<io::Result<Vec<_>>>()?;
     paths.sort_unstable();
-    Ok(paths.into_iter().find(|path| is_named_as_key(path) || holds_signing_key(path)))
+    Ok(paths.into_iter().find(|path| is_named_as_key(path) || contains_signing_key(path)))
 }
 
 fn is_named_as_key(path: &Path) -> bool {
@@ -42,7 +42,7 @@ fn is_named_as_key(path: &Path) -> bool {
 
 /// Whether a file contains a private key. A file that this process cannot read counts as none,
 /// because the server could not use it either.
-fn holds_signing_key(path: &Path) -> bool {
+fn contains_signing_key(path: &Path) -> bool {
     read_small_file(path).is_some_and(|octets| is_private_key(&octets))
 }
 
@@ -52,9 +52,9 @@ mod tests {
     use nonesuch_crypto::{Algorithm, PrivateKey};
 
     #[test]
-    fn signing_keys_are_known_by_name_or_by_what_they_hold() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = folder.path();
+    fn signing_keys_are_found_by_name_or_content() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = directory.path();
         let found = |name: &str, text: &[u8]| {
             let path = dir.join(name);
             fs::write(&path, text).unwrap();

@@ -19,21 +19,21 @@ pub(super) enum Style {
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     message: String,
-    others: Vec<(&'static str, Value)>,
+    named: Vec<(&'static str, Value)>,
 }
 
 impl Fields {
     pub(super) fn of(event: &Event<'_>) -> Self {
         let name = event_name(event.metadata());
-        let others = name.map(|name| ("event", Value::from(name))).into_iter().collect();
-        let mut fields = Self { message: String::new(), others };
+        let named = name.map(|name| ("event", Value::from(name))).into_iter().collect();
+        let mut fields = Self { message: String::new(), named };
         event.record(&mut fields);
         fields
     }
 
     /// An event of the log itself.
-    pub(super) const fn new(message: String, others: Vec<(&'static str, Value)>) -> Self {
-        Self { message, others }
+    pub(super) const fn new(message: String, named: Vec<(&'static str, Value)>) -> Self {
+        Self { message, named }
     }
 
     pub(super) fn message(&self) -> &str {
@@ -42,13 +42,13 @@ impl Fields {
 
     /// The text in the field `name`.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.others.iter().find(|(found, _)| *found == name)?.1.as_str()
+        self.named.iter().find(|(found, _)| *found == name)?.1.as_str()
     }
 
     /// Adds the number of similar lines that were suppressed before this one.
     pub(super) fn note_suppressed(&mut self, lines: u64) {
         if lines > 0 {
-            self.others.push(("suppressed", lines.into()));
+            self.named.push(("suppressed", lines.into()));
         }
     }
 
@@ -57,7 +57,7 @@ impl Fields {
             ("message", Value::String(text)) => self.message = text,
             // Fields of the crate `log` with the source location of a library's record.
             (name, _) if name.starts_with("log.") => {}
-            (name, value) => self.others.push((name, value)),
+            (name, value) => self.named.push((name, value)),
         }
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn render(style: Style, time: jiff::Timestamp, level: Level, fields: 
         Style::Text { colours } => format!("{time:.3} {} ", level_word(level, colours)),
     };
     push_escaped(&mut line, &fields.message);
-    for (name, value) in &fields.others {
+    for (name, value) in &fields.named {
         let text = match value {
             Value::String(text) => quoted(text),
             other => other.to_string().into(),
@@ -125,7 +125,7 @@ fn render_json(time: jiff::Timestamp, level: Level, fields: &Fields) -> String {
     object.insert("time".to_owned(), format!("{time:.3}").into());
     object.insert("level".to_owned(), level.as_str().to_ascii_lowercase().into());
     object.insert("message".to_owned(), fields.message.as_str().into());
-    for (name, value) in &fields.others {
+    for (name, value) in &fields.named {
         // A field of the event must not replace time, level or message.
         let name = if object.contains_key(*name) { format!("field_{name}") } else { (*name).to_owned() };
         object.insert(name, value.clone());
@@ -133,7 +133,7 @@ fn render_json(time: jiff::Timestamp, level: Level, fields: &Fields) -> String {
     let text = Value::Object(object).to_string();
     let mut line = String::with_capacity(text.len() + 1);
     for character in text.chars() {
-        if is_harmful(character) {
+        if needs_escape(character) {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
                 let _ = write!(line, "\\u{unit:04x}");
@@ -171,7 +171,7 @@ fn level_word(level: Level, colours: bool) -> Cow<'static, str> {
 /// word.
 fn quoted(text: &str) -> Cow<'_, str> {
     let is_plain = |character: char| {
-        !matches!(character, ' ' | '"' | '=') && !character.is_whitespace() && !is_harmful(character)
+        !matches!(character, ' ' | '"' | '=') && !character.is_whitespace() && !needs_escape(character)
     };
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.into();
@@ -196,14 +196,14 @@ fn push_character(out: &mut String, character: char) {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
         '\t' => out.push_str("\\t"),
-        _ if is_harmful(character) => out.extend(character.escape_unicode()),
+        _ if needs_escape(character) => out.extend(character.escape_unicode()),
         _ => out.push(character),
     }
 }
 
 /// Whether a character ends a line, moves the cursor, or changes the direction or order of the
 /// displayed text.
-const fn is_harmful(character: char) -> bool {
+const fn needs_escape(character: char) -> bool {
     matches!(
         character,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'

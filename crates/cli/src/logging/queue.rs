@@ -6,7 +6,7 @@
 //! preserved.
 
 use super::line::{Fields, Style, render};
-use super::throttle::{Key, Throttle, Verdict, is_important};
+use super::throttle::{Throttle, ThrottleKey, Verdict, is_warning_or_error};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -44,10 +44,10 @@ pub(crate) struct LogCounters {
 }
 
 /// The function with which the writer writes octets to a stream.
-pub(super) type Outputs = Box<dyn FnMut(Stream, &[u8]) -> io::Result<()> + Send>;
+pub(super) type WriteOctets = Box<dyn FnMut(Stream, &[u8]) -> io::Result<()> + Send>;
 
 #[derive(Debug)]
-struct State {
+struct QueueState {
     lines: VecDeque<(Stream, String)>,
     bytes: usize,
     throttle: Throttle,
@@ -56,14 +56,14 @@ struct State {
     /// Whether the last line could not be written.
     is_failing: bool,
     /// Whether a caller of [`Queue::flush`] waits.
-    is_ending: bool,
+    is_flushing: bool,
     /// Number of dropped lines that are not reported yet.
-    unreported: u64,
+    unreported_drops: u64,
     /// Earliest time of the next report of dropped lines.
-    report_at: Instant,
+    next_report_at: Instant,
 }
 
-impl State {
+impl QueueState {
     fn take(&mut self) -> Option<(Stream, String)> {
         let line = self.lines.pop_front()?;
         self.bytes -= line.1.len();
@@ -71,22 +71,22 @@ impl State {
     }
 
     /// Whether dropped lines must be reported now. Not while writing fails.
-    fn is_report_due(&self, now: Instant) -> bool {
-        self.unreported > 0 && !self.is_failing && (self.is_ending || now >= self.report_at)
+    fn is_drop_report_due(&self, now: Instant) -> bool {
+        self.unreported_drops > 0 && !self.is_failing && (self.is_flushing || now >= self.next_report_at)
     }
 
     fn is_summary_due(&self, now: Instant) -> bool {
-        self.throttle.summary_at().is_some_and(|at| self.is_ending || now >= at)
+        self.throttle.summary_at().is_some_and(|at| self.is_flushing || now >= at)
     }
 
     /// The next time at which the writer has work even without a new line.
     fn next_timeout(&self) -> Option<Instant> {
-        let report = (self.unreported > 0 && !self.is_failing).then_some(self.report_at);
+        let report = (self.unreported_drops > 0 && !self.is_failing).then_some(self.next_report_at);
         report.into_iter().chain(self.throttle.summary_at()).min()
     }
 
     fn is_idle(&self) -> bool {
-        let is_reported = self.unreported == 0 || self.is_failing;
+        let is_reported = self.unreported_drops == 0 || self.is_failing;
         self.lines.is_empty() && !self.is_writing && is_reported && self.throttle.summary_at().is_none()
     }
 }
@@ -94,42 +94,42 @@ impl State {
 /// The queue with its counters.
 #[derive(Debug)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Notified when the writer may have new work.
-    changed: Condvar,
+    work_available: Condvar,
     /// Notified when the writer has written a line.
-    written: Condvar,
+    line_written: Condvar,
     dropped: AtomicU64,
     suppressed: AtomicU64,
 }
 
 impl Queue {
     /// Starts a writer. It formats its own lines in the format that `style` returns.
-    pub(super) fn start(style: fn() -> Style, outputs: Outputs) -> io::Result<Arc<Self>> {
+    pub(super) fn start(style: fn() -> Style, write_octets: WriteOctets) -> io::Result<Arc<Self>> {
         let now = Instant::now();
-        let state = State {
+        let state = QueueState {
             lines: VecDeque::new(),
             bytes: 0,
             throttle: Throttle::new(now),
             is_writing: false,
             is_failing: false,
-            is_ending: false,
-            unreported: 0,
-            report_at: now,
+            is_flushing: false,
+            unreported_drops: 0,
+            next_report_at: now,
         };
         let queue = Arc::new(Self {
             state: Mutex::new(state),
-            changed: Condvar::new(),
-            written: Condvar::new(),
+            work_available: Condvar::new(),
+            line_written: Condvar::new(),
             dropped: AtomicU64::new(0),
             suppressed: AtomicU64::new(0),
         });
-        let writer = Writer { queue: Arc::clone(&queue), style, outputs };
+        let writer = Writer { queue: Arc::clone(&queue), style, write_octets };
         std::thread::Builder::new().name("log".to_owned()).spawn(move || writer.run())?;
         Ok(queue)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,12 +139,12 @@ impl Queue {
 
     /// Whether an event may be logged. Returns the number of similar events that were suppressed
     /// before it, or `None` if the event is suppressed.
-    pub(super) fn admit(&self, key: &Key, level: Level, fields: &Fields) -> Option<u64> {
+    pub(super) fn admit(&self, key: &ThrottleKey, level: Level, fields: &Fields) -> Option<u64> {
         match self.state().throttle.admit(key, level, fields, Instant::now()) {
             Verdict::Admitted { suppressed } => return Some(suppressed),
             // Until now, the writer waits only for lines. It must also wait for the time of the
             // summary.
-            Verdict::Suppressed { is_first: true } => self.changed.notify_one(),
+            Verdict::Suppressed { is_first: true } => self.work_available.notify_one(),
             Verdict::Suppressed { is_first: false } => {}
         }
         self.suppressed.fetch_add(1, Relaxed);
@@ -154,27 +154,27 @@ impl Queue {
     /// Adds a line of this level, which includes its line end, or drops it. Never waits for the
     /// output.
     pub(super) fn push(&self, stream: Stream, level: Level, line: String) {
-        let limit = |all: usize| if is_important(level) { all } else { all - all / RESERVED_DIVISOR };
+        let limit = |all: usize| if is_warning_or_error(level) { all } else { all - all / RESERVED_DIVISOR };
         let mut state = self.state();
         let is_full = state.lines.len() >= limit(MAX_LINES) || state.bytes + line.len() > limit(MAX_BYTES);
         if is_full && !state.lines.is_empty() {
-            state.unreported += 1;
+            state.unreported_drops += 1;
             self.dropped.fetch_add(1, Relaxed);
             return;
         }
         state.bytes += line.len();
         state.lines.push_back((stream, line));
         drop(state);
-        self.changed.notify_one();
+        self.work_available.notify_one();
     }
 
     /// Waits until all lines are written, at most for `limit`.
     pub(super) fn flush(&self, limit: Duration) {
         let mut state = self.state();
-        state.is_ending = true;
-        self.changed.notify_one();
-        let waited = self.written.wait_timeout_while(state, limit, |state| !state.is_idle());
-        waited.unwrap_or_else(PoisonError::into_inner).0.is_ending = false;
+        state.is_flushing = true;
+        self.work_available.notify_one();
+        let waited = self.line_written.wait_timeout_while(state, limit, |state| !state.is_idle());
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_flushing = false;
     }
 }
 
@@ -188,7 +188,7 @@ enum Work {
 struct Writer {
     queue: Arc<Queue>,
     style: fn() -> Style,
-    outputs: Outputs,
+    write_octets: WriteOctets,
 }
 
 impl Writer {
@@ -220,9 +220,9 @@ impl Writer {
         let mut state = self.queue.state();
         loop {
             let now = Instant::now();
-            if state.is_report_due(now) {
-                let lines = std::mem::take(&mut state.unreported);
-                (state.report_at, state.is_writing) = (now + REPORT_INTERVAL, true);
+            if state.is_drop_report_due(now) {
+                let lines = std::mem::take(&mut state.unreported_drops);
+                (state.next_report_at, state.is_writing) = (now + REPORT_INTERVAL, true);
                 drop(state);
                 let total = self.queue.counters().dropped.into();
                 let fields =
@@ -231,8 +231,8 @@ impl Writer {
                 return Work::Report(vec![self.render(Level::WARN, message, &fields)], lines);
             }
             if state.is_summary_due(now) {
-                let is_ending = state.is_ending;
-                let summaries = state.throttle.summaries(is_ending, now);
+                let is_flushing = state.is_flushing;
+                let summaries = state.throttle.summaries(is_flushing, now);
                 state.is_writing = true;
                 drop(state);
                 return Work::Report(self.render_summaries(&summaries), 0);
@@ -242,7 +242,7 @@ impl Writer {
                 return Work::Line(stream, line);
             }
             let wait = state.next_timeout().map_or(Duration::MAX, |at| at.saturating_duration_since(now));
-            let waited = self.queue.changed.wait_timeout(state, wait);
+            let waited = self.queue.work_available.wait_timeout(state, wait);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -253,9 +253,9 @@ impl Writer {
         self.queue.dropped.fetch_add(lost, Relaxed);
         let mut state = self.queue.state();
         (state.is_writing, state.is_failing) = (false, is_failing);
-        state.unreported += lost + repeated;
+        state.unreported_drops += lost + repeated;
         drop(state);
-        self.queue.written.notify_all();
+        self.queue.line_written.notify_all();
     }
 
     fn render(&self, level: Level, message: String, fields: &[(&'static str, serde_json::Value)]) -> String {
@@ -277,7 +277,7 @@ impl Writer {
     /// Writes a complete line. Standard error may be non-blocking because of another process that
     /// shares it.
     fn write(&mut self, stream: Stream, line: &str) -> io::Result<()> {
-        (self.outputs)(stream, line.as_bytes())
+        (self.write_octets)(stream, line.as_bytes())
     }
 }
 

@@ -33,7 +33,7 @@ const SUMMARY_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of lines of one summary; one more line covers the rest.
 const MAX_SUMMARIES: usize = 20;
 /// Prefix of the targets of this program's own events.
-const OWN: &str = "nonesuch";
+const OWN_TARGET_PREFIX: &str = "nonesuch";
 
 /// The source of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,12 +50,12 @@ enum Source {
 
 /// An event and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct ThrottleKey {
     event: Identifier,
     source: Source,
 }
 
-impl Key {
+impl ThrottleKey {
     /// The key of an event with these fields. Returns `None` for events without a throttle: events
     /// that only an operator causes, and the levels debug and trace.
     pub(super) fn of(metadata: &Metadata<'_>, fields: &Fields) -> Option<Self> {
@@ -66,8 +66,8 @@ impl Key {
         let name = |field| fields.text(field).map(|name| Source::Zone(name.to_ascii_lowercase()));
         let peer = || fields.text("peer").and_then(parse_peer).map(Source::Peer);
         let (catalog, zone) = (name("catalog"), name("zone"));
-        let of_zone = if is_important(level) { zone.or_else(peer) } else { peer().or(zone) };
-        let library = || (!metadata.target().starts_with(OWN)).then_some(Source::Library);
+        let of_zone = if is_warning_or_error(level) { zone.or_else(peer) } else { peer().or(zone) };
+        let library = || (!metadata.target().starts_with(OWN_TARGET_PREFIX)).then_some(Source::Library);
         let source = catalog.or(of_zone).or_else(library)?;
         Some(Self { event: metadata.callsite(), source })
     }
@@ -84,13 +84,13 @@ impl Key {
         Self { event: METADATA.callsite(), source: Source::Library }
     }
 
-    const fn is_of_zone(&self) -> bool {
+    const fn has_zone_source(&self) -> bool {
         matches!(self.source, Source::Zone(_))
     }
 }
 
 /// Whether lines of this level are warnings or errors.
-pub(super) fn is_important(level: Level) -> bool {
+pub(super) fn is_warning_or_error(level: Level) -> bool {
     level <= Level::WARN
 }
 
@@ -134,24 +134,24 @@ impl Bucket {
 
 /// The buckets of one kind of source.
 #[derive(Debug)]
-struct Table {
+struct BucketTable {
     burst: u32,
     max_buckets: usize,
-    buckets: HashMap<Key, Bucket>,
-    swept_at: Instant,
+    buckets: HashMap<ThrottleKey, Bucket>,
+    last_sweep_at: Instant,
 }
 
-impl Table {
+impl BucketTable {
     fn new(burst: u32, max_buckets: usize, now: Instant) -> Self {
-        Self { burst, max_buckets, buckets: HashMap::new(), swept_at: now }
+        Self { burst, max_buckets, buckets: HashMap::new(), last_sweep_at: now }
     }
 
     /// The bucket of `key`, or the shared bucket if the table is full. The second value is true for
     /// the shared bucket.
-    fn bucket(&mut self, key: &Key, now: Instant) -> (&mut Bucket, bool) {
+    fn bucket(&mut self, key: &ThrottleKey, now: Instant) -> (&mut Bucket, bool) {
         let mut key = key.clone();
         if !self.buckets.contains_key(&key) && self.buckets.len() >= self.max_buckets {
-            self.sweep(now);
+            self.remove_full_buckets(now);
             if self.buckets.len() >= self.max_buckets {
                 key.source = Source::Others;
             }
@@ -162,11 +162,11 @@ impl Table {
     }
 
     /// Removes the buckets that are full again, at most once per second.
-    fn sweep(&mut self, now: Instant) {
-        if now.saturating_duration_since(self.swept_at) < REFILL_INTERVAL {
+    fn remove_full_buckets(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.last_sweep_at) < REFILL_INTERVAL {
             return;
         }
-        self.swept_at = now;
+        self.last_sweep_at = now;
         let burst = self.burst;
         self.buckets.retain(|_, bucket| {
             bucket.refill(burst, now);
@@ -194,10 +194,10 @@ pub(super) enum Verdict {
 /// Decides which lines are written.
 #[derive(Debug)]
 pub(super) struct Throttle {
-    peers: Table,
-    zones: Table,
+    peers: BucketTable,
+    zones: BucketTable,
     /// Number of buckets with suppressed lines that are not reported.
-    pending: usize,
+    buckets_with_suppressed: usize,
     /// Time of the next summary.
     summary_at: Instant,
 }
@@ -205,23 +205,29 @@ pub(super) struct Throttle {
 impl Throttle {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            peers: Table::new(PEER_BURST, MAX_PEERS, now),
-            zones: Table::new(ZONE_BURST, MAX_ZONES, now),
-            pending: 0,
+            peers: BucketTable::new(PEER_BURST, MAX_PEERS, now),
+            zones: BucketTable::new(ZONE_BURST, MAX_ZONES, now),
+            buckets_with_suppressed: 0,
             summary_at: now,
         }
     }
 
     /// Decides whether a line may be written.
-    pub(super) fn admit(&mut self, key: &Key, level: Level, fields: &Fields, now: Instant) -> Verdict {
-        let table = if key.is_of_zone() { &mut self.zones } else { &mut self.peers };
+    pub(super) fn admit(
+        &mut self,
+        key: &ThrottleKey,
+        level: Level,
+        fields: &Fields,
+        now: Instant,
+    ) -> Verdict {
+        let table = if key.has_zone_source() { &mut self.zones } else { &mut self.peers };
         let burst = table.burst;
         let (bucket, is_shared) = table.bucket(key, now);
         bucket.refill(burst, now);
         if bucket.tokens >= 1.0 {
             bucket.tokens -= 1.0;
             let suppressed = bucket.suppressed.take();
-            self.pending -= usize::from(suppressed.is_some());
+            self.buckets_with_suppressed -= usize::from(suppressed.is_some());
             return Verdict::Admitted { suppressed: suppressed.map_or(0, |suppressed| suppressed.lines) };
         }
         if let Some(suppressed) = &mut bucket.suppressed {
@@ -237,34 +243,34 @@ impl Throttle {
         };
         let event = fields.text("event").unwrap_or_else(|| fields.message()).to_owned();
         bucket.suppressed = Some(Box::new(Suppressed { level, event, source, lines: 1 }));
-        let is_first = self.pending == 0;
+        let is_first = self.buckets_with_suppressed == 0;
         if is_first {
             self.summary_at = now + SUMMARY_INTERVAL;
         }
-        self.pending += 1;
+        self.buckets_with_suppressed += 1;
         Verdict::Suppressed { is_first }
     }
 
     /// Time of the next summary; `None` while no line is suppressed.
     pub(super) fn summary_at(&self) -> Option<Instant> {
-        (self.pending > 0).then_some(self.summary_at)
+        (self.buckets_with_suppressed > 0).then_some(self.summary_at)
     }
 
     /// The summaries of suppressed lines. Suppressed lines of a source that still sends are
-    /// reported with its next line, unless `is_end` is set.
-    pub(super) fn summaries(&mut self, is_end: bool, now: Instant) -> Vec<Suppressed> {
+    /// reported with its next line, unless `is_flush` is set.
+    pub(super) fn summaries(&mut self, is_flush: bool, now: Instant) -> Vec<Suppressed> {
         self.summary_at = now + SUMMARY_INTERVAL;
         let mut found: Vec<Suppressed> = Vec::new();
         for table in [&mut self.peers, &mut self.zones] {
             let burst = table.burst;
             for bucket in table.buckets.values_mut().filter(|bucket| bucket.suppressed.is_some()) {
                 bucket.refill(burst, now);
-                if is_end || bucket.tokens >= 1.0 {
+                if is_flush || bucket.tokens >= 1.0 {
                     found.extend(bucket.suppressed.take().map(|suppressed| *suppressed));
                 }
             }
         }
-        self.pending -= found.len();
+        self.buckets_with_suppressed -= found.len();
         found.sort_by_key(|suppressed| std::cmp::Reverse(suppressed.lines));
         let rest: u64 = found.iter().skip(MAX_SUMMARIES).map(|suppressed| suppressed.lines).sum();
         found.truncate(MAX_SUMMARIES);

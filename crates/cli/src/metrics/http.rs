@@ -1,7 +1,7 @@
 //! The HTTP server of the metrics, with limits.
 
 use super::Snapshot;
-use super::text::{OPEN_METRICS, PLAIN, open_metrics, plain};
+use super::text::{OPEN_METRICS_TYPE, PROMETHEUS_TEXT_TYPE, open_metrics, prometheus_text};
 use axum::Router;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::IntoResponse;
@@ -21,12 +21,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Sleep, sleep};
 
 /// Maximum number of simultaneous connections; further connections wait.
-const CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// Maximum duration of a connection, which is for one request.
-const LIFETIME: Duration = Duration::from_secs(10);
+const CONNECTION_LIFETIME: Duration = Duration::from_secs(10);
 /// Header that ends each connection after one request, so that idle clients do not occupy
 /// connections.
-const CLOSE: [(HeaderName, &str); 1] = [(header::CONNECTION, "close")];
+const CLOSE_HEADER: [(HeaderName, &str); 1] = [(header::CONNECTION, "close")];
 /// Pause after the system could not accept a connection because of a lack of resources.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -59,7 +59,7 @@ pub(crate) struct MetricsServer {
     thread: Option<JoinHandle<()>>,
 }
 
-type Source = Arc<dyn Fn() -> Snapshot + Send + Sync>;
+type SnapshotSource = Arc<dyn Fn() -> Snapshot + Send + Sync>;
 
 /// Binds the address of the metrics. Clients wait until the server starts.
 pub(crate) fn bind(listen: SocketAddr) -> Result<TcpListener, MetricsError> {
@@ -81,7 +81,7 @@ impl MetricsServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(MetricsError::Start)?;
         let (stop, stopped) = oneshot::channel();
-        let source: Source = Arc::new(source);
+        let source: SnapshotSource = Arc::new(source);
         let body = move || {
             if let Err(error) = runtime.block_on(serve(listener, source, stopped)) {
                 tracing::error!(name: "metrics-stopped", %error, "metrics: stopped");
@@ -114,35 +114,42 @@ impl Drop for MetricsServer {
     }
 }
 
-async fn serve(listener: TcpListener, source: Source, stopped: oneshot::Receiver<()>) -> io::Result<()> {
+async fn serve(
+    listener: TcpListener,
+    source: SnapshotSource,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let bounded = Bounded { listener, permits: Arc::new(Semaphore::new(CONNECTIONS)) };
+    let listener = LimitedListener { listener, permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)) };
     let router = Router::new()
-        .route("/metrics", get(move |headers| answer(headers, source)))
-        .fallback(async || (StatusCode::NOT_FOUND, CLOSE))
-        .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, CLOSE));
+        .route("/metrics", get(move |headers| respond(headers, source)))
+        .fallback(async || (StatusCode::NOT_FOUND, CLOSE_HEADER))
+        .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, CLOSE_HEADER));
     // Open connections end with the runtime.
     tokio::select! {
-        served = axum::serve(bounded, router) => served,
+        served = axum::serve(listener, router) => served,
         _ = stopped => Ok(()),
     }
 }
 
-async fn answer(headers: HeaderMap, source: Source) -> impl IntoResponse {
+async fn respond(headers: HeaderMap, source: SnapshotSource) -> impl IntoResponse {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let wants_open_metrics = accepts.into_iter().any(|value| value.contains("application/openmetrics-text"));
-    let (kind, text) =
-        if wants_open_metrics { (OPEN_METRICS, open_metrics(source())) } else { (PLAIN, plain(source())) };
-    (CLOSE, [(header::CONTENT_TYPE, kind)], text)
+    let (media_type, text) = if wants_open_metrics {
+        (OPEN_METRICS_TYPE, open_metrics(source()))
+    } else {
+        (PROMETHEUS_TEXT_TYPE, prometheus_text(source()))
+    };
+    (CLOSE_HEADER, [(header::CONTENT_TYPE, media_type)], text)
 }
 
 /// A listener with a limited number of connections.
-struct Bounded {
+struct LimitedListener {
     listener: tokio::net::TcpListener,
     permits: Arc<Semaphore>,
 }
 
-impl Listener for Bounded {
+impl Listener for LimitedListener {
     type Io = Connection;
     type Addr = SocketAddr;
 
@@ -152,7 +159,7 @@ impl Listener for Bounded {
             let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { continue };
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
-                    let end = Box::pin(sleep(LIFETIME));
+                    let end = Box::pin(sleep(CONNECTION_LIFETIME));
                     return (Connection { stream, end, _permit: permit }, peer);
                 }
                 Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -165,7 +172,7 @@ impl Listener for Bounded {
     }
 }
 
-/// A connection that ends after [`LIFETIME`].
+/// A connection that ends after [`CONNECTION_LIFETIME`].
 struct Connection {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
@@ -173,7 +180,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Returns an error after [`LIFETIME`]. Before that, registers the task to be woken at that
+    /// Returns an error after [`CONNECTION_LIFETIME`]. Before that, registers the task to be woken at that
     /// time.
     fn check_time(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.end.as_mut().poll(context) {

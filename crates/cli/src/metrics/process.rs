@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Approximate start time of the process: the time when metrics are first served. The exact time is
 /// outside the part of `/proc` that a sandboxed process can read.
-static STARTED: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+static START_TIME: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
 
 pub(super) struct Process;
 
@@ -36,11 +36,11 @@ impl Process {
     }
 
     pub(super) fn start_time() -> Option<f64> {
-        Some(STARTED.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())
+        Some(START_TIME.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())
     }
 }
 
 /// Records the start time of the process.
-pub(super) fn note_start() {
-    LazyLock::force(&STARTED);
+pub(super) fn record_start() {
+    LazyLock::force(&START_TIME);
 }

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 /// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     /// A value that only increases.
     Counter,
     /// A value that can increase and decrease.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 pub(super) struct Metric {
     /// The name without unit and suffix.
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: MetricKind,
     /// `bytes`, `seconds` or empty.
     pub(super) unit: &'static str,
     /// The names of its labels.
@@ -47,9 +47,9 @@ impl Metric {
     pub(super) fn full_name(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!("_{}", self.unit) };
         let suffix = match self.kind {
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
-            Kind::Gauge | Kind::Histogram => "",
+            MetricKind::Counter => "_total",
+            MetricKind::Info => "_info",
+            MetricKind::Gauge | MetricKind::Histogram => "",
         };
         format!("{}{unit}{suffix}", self.name)
     }
@@ -68,7 +68,7 @@ pub(super) enum Value {
     /// this one.
     Histogram {
         sum: f64,
-        cells: Vec<(f64, u64)>,
+        buckets: Vec<(f64, u64)>,
     },
 }
 
@@ -87,11 +87,11 @@ pub(super) fn table() -> impl Iterator<Item = &'static Metric> {
     parts.into_iter().flatten()
 }
 
-const fn count(labels: Vec<Cow<'static, str>>, value: u64) -> Sample {
+const fn count_sample(labels: Vec<Cow<'static, str>>, value: u64) -> Sample {
     Sample { labels, value: Value::Count(value) }
 }
 
-const fn number(labels: Vec<Cow<'static, str>>, value: f64) -> Sample {
+const fn number_sample(labels: Vec<Cow<'static, str>>, value: f64) -> Sample {
     Sample { labels, value: Value::Number(value) }
 }
 
@@ -102,7 +102,7 @@ fn by_transport(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>,
 
 /// Adds one value for each transport.
 fn add_by_transport(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&TransportTotals) -> u64) {
-    out.extend(by_transport(snapshot).map(|(transport, sum)| count(vec![transport], value(sum))));
+    out.extend(by_transport(snapshot).map(|(transport, sum)| count_sample(vec![transport], value(sum))));
 }
 
 /// Adds several named values for each transport.
@@ -113,6 +113,6 @@ fn add_named_by_transport(
 ) {
     for (transport, sum) in by_transport(snapshot) {
         let named = values(sum).into_iter();
-        out.extend(named.map(|(name, times)| count(vec![transport.clone(), name.into()], times)));
+        out.extend(named.map(|(name, times)| count_sample(vec![transport.clone(), name.into()], times)));
     }
 }

@@ -1,5 +1,5 @@
-use super::table::{Kind, table};
-use super::text::{OPEN_METRICS, PLAIN, open_metrics, plain};
+use super::table::{MetricKind, table};
+use super::text::{OPEN_METRICS_TYPE, PROMETHEUS_TEXT_TYPE, open_metrics, prometheus_text};
 use super::*;
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
@@ -59,7 +59,7 @@ fn full() -> Snapshot {
         loaded_at: serial.map(|_| 1_800_000_000),
         nearest_expiration: serial.map(|_| 1_800_600_000),
         records: serial.map(u64::from),
-        is_refused: state == "failed",
+        is_rejected: state == "failed",
         queries: Some(12),
         refresh: serial.map(|_| RefreshTimes {
             refreshed: Some(1_800_000_000),
@@ -73,7 +73,7 @@ fn full() -> Snapshot {
         udp: UdpCounters { oversized: 4, ..UdpCounters::default() },
         tcp: TcpCounters { accepted: 7, refused: 1, refused_client: 2, open: 3, ..TcpCounters::default() },
         tls: Some(TcpCounters { handshakes: 9, resumed: 4, handshakes_failed: 2, ..TcpCounters::default() }),
-        tap: Some(DnstapCounters { dropped: 2, ..DnstapCounters::default() }),
+        dnstap: Some(DnstapCounters { dropped: 2, ..DnstapCounters::default() }),
         zones: vec![
             zone("example.", "serving", Some(7)),
             zone("a\\.b\\\"c.example.", "serving", Some(u32::MAX)),
@@ -81,11 +81,11 @@ fn full() -> Snapshot {
         ],
         max_zones: DEFAULT_MAX_ZONES,
         reloads: Reloads {
-            done: 3,
-            refused: 2,
-            is_refused: true,
-            last: 1_800_000_050,
-            in_force_since: 1_800_000_010,
+            succeeded: 3,
+            rejected: 2,
+            is_last_rejected: true,
+            last_read_at: 1_800_000_050,
+            in_use_since: 1_800_000_010,
         },
         log: LogCounters { dropped: 6, suppressed: 8 },
         now: 1_800_000_060,
@@ -180,7 +180,7 @@ fn many_zones_have_no_gauges_of_their_own() {
 
 #[test]
 fn the_older_form_describes_samples_by_their_names() {
-    let text = plain(full());
+    let text = prometheus_text(full());
     assert!(text.contains("# TYPE nonesuch_queries_total counter\n"), "{text}");
     assert!(text.contains("# TYPE nonesuch_build_info gauge\n"), "{text}");
     assert!(text.contains("# TYPE nonesuch_query_size_bytes histogram\n"), "{text}");
@@ -212,10 +212,10 @@ fn served() -> MetricsServer {
 fn each_client_gets_the_form_that_it_asks_for() {
     let server = served();
     let open = get(server.address(), "/metrics", "application/openmetrics-text;version=1.0.0,*/*;q=0.1");
-    assert!(open.starts_with("HTTP/1.1 200 ") && open.contains(OPEN_METRICS), "{open}");
+    assert!(open.starts_with("HTTP/1.1 200 ") && open.contains(OPEN_METRICS_TYPE), "{open}");
     assert!(open.ends_with("# EOF\n"));
     let older = get(server.address(), "/metrics", "*/*");
-    assert!(older.starts_with("HTTP/1.1 200 ") && older.contains(PLAIN), "{older}");
+    assert!(older.starts_with("HTTP/1.1 200 ") && older.contains(PROMETHEUS_TEXT_TYPE), "{older}");
     assert!(get(server.address(), "/", "*/*").starts_with("HTTP/1.1 404 "));
     assert!(get(server.address(), "/metrics/x", "*/*").starts_with("HTTP/1.1 404 "));
     let posted = "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
@@ -270,7 +270,7 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Option<(bool, String)>
 
 #[test]
 fn promtool_finds_no_fault() {
-    if let Some((is_fine, said)) = run("promtool", &["check", "metrics"], &plain(full())) {
+    if let Some((is_fine, said)) = run("promtool", &["check", "metrics"], &prometheus_text(full())) {
         assert!(is_fine, "{said}");
     }
 }
@@ -298,7 +298,7 @@ fn the_strict_parser_of_prometheus_reads_both_forms() {
         nonesuch_testing::record_skip("Python's prometheus_client is not installed");
         return;
     };
-    for (form, text) in [("open", open_metrics(full())), ("older", plain(full()))] {
+    for (form, text) in [("open", open_metrics(full())), ("older", prometheus_text(full()))] {
         let (is_read, said) = run(python, &["-c", PARSE, form], &text).expect("the same program");
         assert!(is_read, "{form}: {said}");
         let families: BTreeMap<&str, Vec<&str>> = said
@@ -314,11 +314,11 @@ fn the_strict_parser_of_prometheus_reads_both_forms() {
             let name = if form == "open" { name.strip_suffix("_info").unwrap_or(name) } else { name };
             let family = families.get(name).unwrap_or_else(|| panic!("{form}: no {name} in\n{said}"));
             let kind = match metric.kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-                Kind::Histogram => "histogram",
-                Kind::Info if form == "open" => "info",
-                Kind::Info => "gauge",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
+                MetricKind::Info if form == "open" => "info",
+                MetricKind::Info => "gauge",
             };
             assert_eq!(family[0], kind, "{form}: {name}");
             assert!(

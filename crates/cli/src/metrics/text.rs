@@ -2,7 +2,7 @@
 //! format, which is derived from it.
 
 use super::Snapshot;
-use super::table::{Kind, Metric, Sample, Value, table};
+use super::table::{Metric, MetricKind, Sample, Value, table};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -11,15 +11,15 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Media type of OpenMetrics.
-pub(super) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(super) const OPEN_METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Media type of the older text format.
-pub(super) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(super) const PROMETHEUS_TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Collector that writes the rows of the table with the values of a snapshot.
 #[derive(Debug)]
-struct Rows(Snapshot);
+struct SnapshotCollector(Snapshot);
 
-impl Collector for Rows {
+impl Collector for SnapshotCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut samples = Vec::new();
         for metric in table() {
@@ -44,19 +44,19 @@ fn unit_of(metric: &Metric) -> Option<Unit> {
     }
 }
 
-const fn type_of(kind: Kind) -> MetricType {
+const fn type_of(kind: MetricKind) -> MetricType {
     match kind {
-        Kind::Counter => MetricType::Counter,
-        Kind::Gauge => MetricType::Gauge,
-        Kind::Histogram => MetricType::Histogram,
-        Kind::Info => MetricType::Info,
+        MetricKind::Counter => MetricType::Counter,
+        MetricKind::Gauge => MetricType::Gauge,
+        MetricKind::Histogram => MetricType::Histogram,
+        MetricKind::Info => MetricType::Info,
     }
 }
 
 fn encode(metric: &Metric, sample: &Sample, family: &mut MetricEncoder<'_>) -> fmt::Result {
     let values = sample.labels.iter().map(|value| escape(value));
     let labels: Vec<(&str, Cow<'_, str>)> = metric.labels.iter().copied().zip(values).collect();
-    if metric.kind == Kind::Info {
+    if metric.kind == MetricKind::Info {
         return family.encode_info(&labels);
     }
     if labels.is_empty() {
@@ -65,19 +65,19 @@ fn encode(metric: &Metric, sample: &Sample, family: &mut MetricEncoder<'_>) -> f
     encode_value(metric.kind, &sample.value, &mut family.encode_family(&labels)?)
 }
 
-fn encode_value(kind: Kind, value: &Value, out: &mut MetricEncoder<'_>) -> fmt::Result {
+fn encode_value(kind: MetricKind, value: &Value, out: &mut MetricEncoder<'_>) -> fmt::Result {
     match value {
-        Value::Count(count) if kind == Kind::Counter => {
+        Value::Count(count) if kind == MetricKind::Counter => {
             out.encode_counter::<NoLabelSet, u64, u64>(count, None)
         }
-        Value::Number(number) if kind == Kind::Counter => {
+        Value::Number(number) if kind == MetricKind::Counter => {
             out.encode_counter::<NoLabelSet, f64, u64>(number, None)
         }
         Value::Count(count) => out.encode_gauge(&(*count as f64)),
         Value::Number(number) => out.encode_gauge(number),
-        Value::Histogram { sum, cells } => {
-            let count = cells.iter().map(|(_, times)| times).sum();
-            out.encode_histogram::<NoLabelSet>(*sum, count, cells, None)
+        Value::Histogram { sum, buckets } => {
+            let count = buckets.iter().map(|(_, times)| times).sum();
+            out.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
         }
     }
 }
@@ -94,7 +94,7 @@ fn escape(value: &str) -> Cow<'_, str> {
 /// The metrics in OpenMetrics.
 pub(super) fn open_metrics(snapshot: Snapshot) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Rows(snapshot)));
+    registry.register_collector(Box::new(SnapshotCollector(snapshot)));
     let mut out = String::new();
     // Writing to a string does not fail.
     let _ = prometheus_client::encoding::text::encode(&mut out, &registry);
@@ -103,7 +103,7 @@ pub(super) fn open_metrics(snapshot: Snapshot) -> String {
 
 /// The metrics in the older text format. There `# TYPE` contains the name of the samples with its
 /// suffix, and there are neither units nor an end marker.
-pub(super) fn plain(snapshot: Snapshot) -> String {
+pub(super) fn prometheus_text(snapshot: Snapshot) -> String {
     let text = open_metrics(snapshot);
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -123,12 +123,12 @@ pub(super) fn plain(snapshot: Snapshot) -> String {
 
 /// Appends `# HELP NAME …` or `# TYPE NAME …` with the suffix of the samples.
 fn push_description(line: &str, rest: &str, out: &mut String) {
-    let (name, said) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
     let is_of_name = |metric: &&Metric| {
         let full = metric.full_name();
         full.strip_prefix(name).is_some_and(|suffix| ["", "_total", "_info"].contains(&suffix))
     };
     let Some(metric) = table().find(is_of_name) else { return };
-    let said = if line.starts_with("# TYPE") && metric.kind == Kind::Info { "gauge" } else { said };
-    out.extend([&line[..7], &metric.full_name(), " ", said, "\n"]);
+    let text = if line.starts_with("# TYPE") && metric.kind == MetricKind::Info { "gauge" } else { text };
+    out.extend([&line[..7], &metric.full_name(), " ", text, "\n"]);
 }

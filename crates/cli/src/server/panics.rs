@@ -12,7 +12,7 @@ pub(crate) fn abort_on_panic() {
         if IS_LOGGED.swap(true, Relaxed) {
             // The thread that panicked first logs the panic, and waits for the log reader up to the
             // same limit.
-            std::thread::sleep(logging::END_LIMIT);
+            std::thread::sleep(logging::FLUSH_TIMEOUT);
         } else {
             let thread = std::thread::current();
             let payload = info.payload();
@@ -110,7 +110,7 @@ mod tests {
         let mut log = child.stderr.take().unwrap();
         log.read_exact(&mut [0]).unwrap();
         let began = Instant::now();
-        while began.elapsed() < logging::END_LIMIT * 3 / 5 {
+        while began.elapsed() < logging::FLUSH_TIMEOUT * 3 / 5 {
             assert!(child.try_wait().unwrap().is_none(), "it ended after {:?}", began.elapsed());
             std::thread::yield_now();
         }

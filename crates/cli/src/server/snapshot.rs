@@ -56,7 +56,7 @@ impl Daemon {
             udp: server.map(Server::udp_counters).unwrap_or_default(),
             tcp: server.map(Server::tcp_counters).unwrap_or_default(),
             tls: server.and_then(Server::tls_counters),
-            tap: self.context.dnstap.as_ref().map(|tap| tap.counters()),
+            dnstap: self.context.dnstap.as_ref().map(|dnstap| dnstap.counters()),
             zones: rows.collect(),
             max_zones,
             reloads: self.reloads.counters(),

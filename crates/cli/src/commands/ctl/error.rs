@@ -27,15 +27,15 @@ pub(crate) enum Failure {
             log, or wait longer with --timeout",
         path.display()
     )]
-    Silent { path: PathBuf, seconds: u64 },
+    Timeout { path: PathBuf, seconds: u64 },
     #[error(
         "{}: the server closed the connection before the end of its response, as it does when it stops: \
             see its log",
         path.display()
     )]
-    Ended { path: PathBuf },
+    ConnectionClosed { path: PathBuf },
     #[error("{}: the response is not from a server of this version", path.display())]
-    Answer { path: PathBuf },
+    UnexpectedResponse { path: PathBuf },
     #[error("{}: control-socket is not set: set it and restart the server, or name the socket of the \
         server with --socket", path.display())]
     NoControlSocket { path: PathBuf },

@@ -2,9 +2,9 @@
 //! sends it.
 
 use super::error::Failure;
-use super::{Bounds, fail, request_each_line, to_request};
+use super::{ResponseLimits, fail, request_each_line, to_request};
 use crate::arguments::ControlArguments;
-use crate::control_protocol::{Line, ZoneExported, read};
+use crate::control_protocol::{Line, ZoneExported, parse_response};
 use crate::files::{print_line, print_summary, write_failure, write_new_file, write_output};
 use crate::outcome::CommandOutcome;
 use nonesuch_proto::Name;
@@ -44,15 +44,15 @@ pub(super) fn run(
         (Ok(()), Some(End::Done(done))) => {
             // On standard output, the summary would be mixed with the zone.
             if file.is_some() {
-                let unknown = || Failure::Answer { path: socket.to_path_buf() };
-                let ZoneExported { serial, records, .. } = read(&done).ok_or_else(unknown)?;
+                let unknown = || Failure::UnexpectedResponse { path: socket.to_path_buf() };
+                let ZoneExported { serial, records, .. } = parse_response(&done).ok_or_else(unknown)?;
                 let serial = serial.map_or_else(|| "null".to_owned(), |serial| serial.to_string());
                 let words = format!("zone {zone}: serial {serial}, {records} records: {}", output.display());
                 if arguments.json { print_line(&done.to_string()) } else { print_summary(&words) }?;
             }
             Ok(CommandOutcome::Done)
         }
-        (Ok(()), None) => Err(Failure::Ended { path: socket.to_path_buf() }),
+        (Ok(()), None) => Err(Failure::ConnectionClosed { path: socket.to_path_buf() }),
     }
 }
 
@@ -66,7 +66,7 @@ fn copy(
 ) -> Result<End, Failure> {
     let mut end = None;
     let timeout = Duration::from_secs(arguments.timeout);
-    let bounds = Bounds { timeout, octets: u64::MAX };
+    let bounds = ResponseLimits { timeout, octets: u64::MAX };
     request_each_line(socket, &to_request(&arguments.command), bounds, |line| {
         match line {
             Line::Text(text) => out.write_all(text.as_bytes()).map_err(write_failure(output))?,
@@ -76,5 +76,5 @@ fn copy(
         }
         Ok(())
     })?;
-    end.ok_or_else(|| Failure::Ended { path: socket.to_path_buf() })
+    end.ok_or_else(|| Failure::ConnectionClosed { path: socket.to_path_buf() })
 }

@@ -1,6 +1,6 @@
 //! `nonesuch ctl zone status`: the status of zones as text.
 
-use super::time;
+use super::format_time;
 use crate::control_protocol::{Refresh, Secondary, ZoneReport};
 use crate::files::{FileError, print_line};
 use nonesuch_secondary::FailingPrimary;
@@ -34,7 +34,7 @@ fn row(zone: &ZoneReport) -> [String; 6] {
         status.zone.clone(),
         status.state.as_str().to_owned(),
         or_dash(status.serial.map(|serial| serial.to_string())),
-        or_dash(status.nearest_expiration.map(|end| time(end.into()))),
+        or_dash(status.nearest_expiration.map(|end| format_time(end.into()))),
         or_dash(status.served.clone()),
         remarks(zone),
     ]
@@ -82,16 +82,16 @@ fn lines_of(zone: &ZoneReport) -> Vec<(&'static str, String)> {
     lines.add("records", status.records);
     lines.add("signatures", Some(status.signatures));
     lines.add("verified", status.verified.as_ref());
-    lines.add("nearest expiration", status.nearest_expiration.map(|at| time(at.into())));
-    lines.add("next key event", status.next_key_event.map(|at| time(at.into())));
-    lines.add("loaded at", status.loaded_at.map(time));
+    lines.add("nearest expiration", status.nearest_expiration.map(|at| format_time(at.into())));
+    lines.add("next key event", status.next_key_event.map(|at| format_time(at.into())));
+    lines.add("loaded at", status.loaded_at.map(format_time));
     lines.add("image octets", Some(status.image_octets));
     if let Some(refresh) = &zone.refresh {
         lines.add("primary", Some(&refresh.primary));
         lines.add("refresh state", Some(refresh.refresh_state.as_str()));
-        lines.add("refreshed", refresh.refreshed.map(time));
-        lines.add("next refresh", refresh.next_refresh.map(time));
-        lines.add("expires", refresh.expires.map(time));
+        lines.add("refreshed", refresh.refreshed.map(format_time));
+        lines.add("next refresh", refresh.next_refresh.map(format_time));
+        lines.add("expires", refresh.expires.map(format_time));
         lines.add("failing primaries", refresh.failing_primaries.iter().map(failing_primary));
     }
     lines.add("secondaries", zone.secondaries.iter().map(secondary));
@@ -117,7 +117,7 @@ impl Lines {
 
 /// A failing primary, in one line.
 fn failing_primary(FailingPrimary { address, since, error }: &FailingPrimary) -> String {
-    format!("{address} since {}: {error}", time(*since))
+    format!("{address} since {}: {error}", format_time(*since))
 }
 
 /// A secondary that the server notifies, in one line.
@@ -126,7 +126,7 @@ fn secondary(secondary: &Secondary) -> String {
     let mut words = format!("{address}: NOTIFY {}", notify.result);
     let mut add = |what: &str, serial: Option<u32>, at: u64| {
         let serial = serial.map_or_else(String::new, |serial| format!(" serial {serial}"));
-        words.push_str(&format!("{what}{serial} at {}", time(at)));
+        words.push_str(&format!("{what}{serial} at {}", format_time(at)));
     };
     add("", notify.serial, notify.at);
     if let Some(transfer) = transfer {

@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &KeyDsArguments) -> Result<CommandOutcome, Failure>
         print_line(&serde_json::Value::from(digests).to_string())?;
     } else {
         for (record, _, rdata) in &digests {
-            print_line(&format!("{} IN DS {}", record.owner(), presentation(rdata)))?;
+            print_line(&format!("{} IN DS {}", record.owner(), ds_text(rdata)))?;
         }
     }
     Ok(CommandOutcome::Done)
@@ -41,14 +41,14 @@ fn records_for_ds(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecor
     } else {
         let zone =
             text.parse::<Name>().map_err(|source| Failure::ZoneName { text: text.to_owned(), source })?;
-        let bases = keys::key_names_of_zone(&arguments.dir, &zone)?;
-        bases.iter().map(|base| key_file_paths(&arguments.dir, base)[0].clone()).collect()
+        let base_names = keys::key_names_of_zone(&arguments.dir, &zone)?;
+        base_names.iter().map(|base| key_file_paths(&arguments.dir, base)[0].clone()).collect()
     };
     let mut records = Vec::new();
     for path in &paths {
-        let record = keys::parse_record(path)?;
+        let record = keys::load_unchecked_record(path)?;
         if (record.is_sep() || arguments.all) && !record.is_revoked() {
-            check(path, &record)?;
+            check_key_files(path, &record)?;
             records.push(record);
         }
     }
@@ -62,19 +62,19 @@ fn records_for_ds(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecor
 /// Checks that the key can be used and fits its files, because a DS record of another key in the
 /// parent would make the zone bogus. The private half may be missing, for example for a KSK that is
 /// stored elsewhere.
-fn check(path: &Path, record: &KeyRecord) -> Result<(), Failure> {
-    record.check_public().map_err(keys::key_file(path))?;
+fn check_key_files(path: &Path, record: &KeyRecord) -> Result<(), Failure> {
+    record.check_public().map_err(keys::key_file_error(path))?;
     let Some(base) = path.to_str().and_then(|path| path.strip_suffix(KEY_FILE_SUFFIXES[0])) else {
         return Ok(());
     };
     let private_path = PathBuf::from(format!("{base}{}", KEY_FILE_SUFFIXES[1]));
     if private_path.exists() {
-        keys::join_private(record.clone(), &private_path)?;
+        keys::load_key_pair(record.clone(), &private_path)?;
     }
     let name = base.rsplit('/').next().unwrap_or(base);
     // A file name in another form contains no owner, algorithm or tag.
-    if keys::is_key_name(name) {
-        record.check_base_name(name).map_err(keys::key_file(path))?;
+    if keys::is_key_base_name(name) {
+        record.check_base_name(name).map_err(keys::key_file_error(path))?;
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ fn is_file(text: &str) -> bool {
         && (text.ends_with(".key") && text.contains('+') || text.contains('/') || Path::new(text).is_file())
 }
 
-fn presentation(rdata: &[u8]) -> String {
+fn ds_text(rdata: &[u8]) -> String {
     let mut text = Vec::new();
     rdata::push_text(Rtype::DS, rdata, &mut text);
     String::from_utf8_lossy(&text).into_owned()
@@ -96,6 +96,6 @@ fn to_json(record: &KeyRecord, digest: DigestType, rdata: &[u8]) -> serde_json::
     serde_json::json!({
         "zone": record.owner().to_string(), "tag": record.tag(), "algorithm": record.algorithm().to_string(),
         "algorithm_number": record.algorithm().0, "digest_type": digest.0,
-        "digest": presentation(rdata).rsplit(' ').next(), "base_name": record.base_name(),
+        "digest": ds_text(rdata).rsplit(' ').next(), "base_name": record.base_name(),
     })
 }

@@ -12,12 +12,12 @@ use nonesuch_dnssec::keys::{KeyTimes, SEP, ZONE_KEY};
 
 /// Maximum attempts to generate a key with a tag that no other key in the directory has (RFC 4034
 /// appendix B: tags are not unique).
-const ATTEMPTS: usize = 16;
+const MAX_ATTEMPTS: usize = 16;
 
 pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<CommandOutcome, Failure> {
     let key = generate(arguments)?;
     keys::warn_about_key(&key);
-    keys::store(&arguments.dir, &key, &KeyTimes::active_since(zones::time_or_now(arguments.now)))?;
+    keys::store_key(&arguments.dir, &key, &KeyTimes::active_since(zones::time_or_now(arguments.now)))?;
     print_key(&key, arguments.json)?;
     Ok(CommandOutcome::Done)
 }
@@ -26,7 +26,7 @@ fn generate(arguments: &KeyGenerateArguments) -> Result<KeyPair, Failure> {
     let flags = if arguments.ksk || arguments.csk { ZONE_KEY | SEP } else { ZONE_KEY };
     let make = if arguments.force { KeyPair::generate_forced } else { KeyPair::generate };
     let zone = arguments.zone.view().to_canonical();
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let key = make(&zone, flags, algorithm(arguments), arguments.bits)?;
         if !key_file_paths(&arguments.dir, &key.base_name()).iter().any(|path| path.exists()) {
             return Ok(key);

@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &KeyImportArguments) -> Result<CommandOutcome, Fail
         keys::warn_about_key(key);
         // Two input files may contain different keys with the same tag.
         check_existing_files(&arguments.dir, key)?;
-        keys::store(&arguments.dir, key, times)?;
+        keys::store_key(&arguments.dir, key, times)?;
         print_key(key, arguments.json)?;
     }
     Ok(CommandOutcome::Done)
@@ -42,7 +42,7 @@ fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTime
     let path = if named_public { file.with_extension("private") } else { file.to_path_buf() };
     let record_path = path.with_extension("key");
     // A damaged public key matches no private key, so its own fault is reported first.
-    let record = record_path.exists().then(|| keys::load_record(&record_path)).transpose()?;
+    let record = record_path.exists().then(|| keys::load_checked_record(&record_path)).transpose()?;
     let text = read_key_file(&path)?;
     let private = read_private(arguments, &path, &text)?;
     let pair = if let Some(record) = record {
@@ -53,7 +53,7 @@ fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTime
         let flags = flags(arguments).ok_or_else(|| Failure::RoleNeeded { path: path.clone() })?;
         KeyPair::new(zone.view().to_canonical(), flags, private)
     };
-    let times = KeyTimes::parse(&text).map_err(keys::key_file(&path))?;
+    let times = KeyTimes::parse(&text).map_err(keys::key_file_error(&path))?;
     let times = times.unwrap_or_else(|| KeyTimes::active_since(zones::time_or_now(arguments.now)));
     Ok((pair, times))
 }
@@ -76,7 +76,8 @@ fn read_private(arguments: &KeyImportArguments, path: &Path, text: &str) -> Resu
         (Some(algorithm), _) => algorithm,
         (None, [only]) => *only,
         (None, several) => {
-            let names: Vec<String> = several.iter().map(|algorithm| keys::describe(*algorithm)).collect();
+            let names: Vec<String> =
+                several.iter().map(|algorithm| keys::algorithm_text(*algorithm)).collect();
             return Err(Failure::AlgorithmNeeded { path: path.to_path_buf(), choices: names.join(" or ") });
         }
     };
@@ -119,7 +120,7 @@ fn contradiction(path: &Path, found: Property, wanted: Property) -> Failure {
 fn check_existing_files(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
     let [key_path, private_path] = key_file_paths(dir, &key.base_name());
     if key_path.exists() {
-        let record = keys::load_record(&key_path).map_err(|error| unusable(&key_path, error))?;
+        let record = keys::load_checked_record(&key_path).map_err(|error| unusable(&key_path, error))?;
         if *record.owner() != key.owner || record.rdata() != key.dnskey_rdata() {
             return Err(file_exists(&key_path, Obstacle::OtherKey));
         }

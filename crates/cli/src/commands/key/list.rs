@@ -3,7 +3,7 @@
 use super::error::Failure;
 use crate::arguments::KeyListArguments;
 use crate::files::{FileError, print_line};
-use crate::keys::{self, ReasonOnly, describe, experimental};
+use crate::keys::{self, ReasonOnly, algorithm_text, experimental_reason};
 use crate::outcome::CommandOutcome;
 use crate::zones;
 use nonesuch_crypto::{Algorithm, KeyError};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// The state of the private half of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Private {
+enum PrivateHalf {
     /// It matches the public half.
     Matches,
     /// The file does not exist.
@@ -29,7 +29,7 @@ enum Private {
     Unchecked,
 }
 
-impl Private {
+impl PrivateHalf {
     const fn name(self) -> &'static str {
         match self {
             Self::Matches => "fits",
@@ -45,7 +45,7 @@ impl Private {
 struct ListedKey {
     base: String,
     record: KeyRecord,
-    private: Private,
+    private: PrivateHalf,
     times: KeyTimes,
     /// State of the key at the time of the list, from its timing metadata.
     phase: KeyPhase,
@@ -60,7 +60,7 @@ impl ListedKey {
     /// the zone.
     const fn role_word(&self, role: Role) -> &'static str {
         match (role, self.private, self.record.is_sep()) {
-            (Role::Csk, Private::Matches, true) => "CSK",
+            (Role::Csk, PrivateHalf::Matches, true) => "CSK",
             (.., true) => "KSK",
             (.., false) => "ZSK",
         }
@@ -70,28 +70,28 @@ impl ListedKey {
     const fn signs(&self, role: Role) -> &'static str {
         match (self.private, role) {
             _ if !self.phase.signs() => "–",
-            (Private::Matches, Role::Csk) => "all",
-            (Private::Matches, Role::Ksk) => "keys",
-            (Private::Matches, Role::Zsk) => "data",
+            (PrivateHalf::Matches, Role::Csk) => "all",
+            (PrivateHalf::Matches, Role::Ksk) => "keys",
+            (PrivateHalf::Matches, Role::Zsk) => "data",
             _ => "–",
         }
     }
 }
 
 /// A file with a fault.
-struct Fault {
+struct FileFault {
     path: PathBuf,
     reason: String,
 }
 
 pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failure> {
-    let mut bases = keys::list(&arguments.dir)?;
+    let mut base_names = keys::list_key_files(&arguments.dir)?;
     if let Some(zone) = &arguments.zone {
-        bases.retain(|base, _| is_key_file_of(base, zone));
+        base_names.retain(|base, _| is_key_file_of(base, zone));
     }
     let at = (!arguments.ignore_key_times).then(|| zones::time_or_now(arguments.now));
     let (mut listed, mut faults) = (Vec::new(), Vec::new());
-    for (base, _) in bases {
+    for (base, _) in base_names {
         listed.extend(examine(&arguments.dir, base, at, &mut faults));
     }
     // By zone, then in the order of the signer.
@@ -112,46 +112,48 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failur
 
 /// Reads both files of a key and adds their faults to `faults`. Returns `None` if there is no
 /// public half. The state is computed for the time `at`; `None` ignores the times of the key.
-fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -> Option<ListedKey> {
+fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<FileFault>) -> Option<ListedKey> {
     let [key_path, private_path] = key_file_paths(dir, &base);
     let mut fault = |path: &Path, reason: &dyn Display| {
-        faults.push(Fault { path: path.to_path_buf(), reason: reason.to_string() });
+        faults.push(FileFault { path: path.to_path_buf(), reason: reason.to_string() });
     };
     if !key_path.exists() {
         fault(&private_path, &"the .key file is missing: zone and flags are unknown");
         return None;
     }
-    let mut record =
-        keys::parse_record(&key_path).inspect_err(|error| fault(&key_path, &ReasonOnly(error))).ok()?;
-    let mut is_sound = true;
+    let mut record = keys::load_unchecked_record(&key_path)
+        .inspect_err(|error| fault(&key_path, &ReasonOnly(error)))
+        .ok()?;
+    let mut has_no_fault = true;
     let private = match record.check_public() {
         // An old key with an algorithm that is not supported is not a fault of the directory.
-        Err(KeyFileError::Public(KeyError::UnknownAlgorithm(_))) => Private::Unsupported,
+        Err(KeyFileError::Public(KeyError::UnknownAlgorithm(_))) => PrivateHalf::Unsupported,
         Err(error) => {
             fault(&key_path, &error);
-            is_sound = false;
-            if private_path.exists() { Private::Unchecked } else { Private::Missing }
+            has_no_fault = false;
+            if private_path.exists() { PrivateHalf::Unchecked } else { PrivateHalf::Missing }
         }
-        Ok(()) if !private_path.exists() => Private::Missing,
-        Ok(()) => match keys::join_private(record.clone(), &private_path) {
-            Ok(_) => Private::Matches,
+        Ok(()) if !private_path.exists() => PrivateHalf::Missing,
+        Ok(()) => match keys::load_key_pair(record.clone(), &private_path) {
+            Ok(_) => PrivateHalf::Matches,
             Err(failure) => {
                 fault(&private_path, &ReasonOnly(&failure));
-                is_sound = false;
-                Private::Damaged
+                has_no_fault = false;
+                PrivateHalf::Damaged
             }
         },
     };
     if let Err(error) = record.check_base_name(&base) {
         // Only one fault for each key: if the key is damaged, its name always differs.
-        if is_sound {
+        if has_no_fault {
             fault(&key_path, &error);
         }
         return None;
     }
-    let read =
-        at.filter(|_| matches!(private, Private::Matches | Private::Unsupported) && private_path.exists());
-    let times = match read.map(|_| keys::load_times(&private_path)).transpose() {
+    let read = at.filter(|_| {
+        matches!(private, PrivateHalf::Matches | PrivateHalf::Unsupported) && private_path.exists()
+    });
+    let times = match read.map(|_| keys::load_key_times(&private_path)).transpose() {
         Ok(times) => times.flatten().unwrap_or_default(),
         Err(failure) => {
             fault(&private_path, &ReasonOnly(&failure));
@@ -185,7 +187,7 @@ fn print_text(
     arguments: &KeyListArguments,
     listed: &[ListedKey],
     roles: &[Role],
-    faults: &[Fault],
+    faults: &[FileFault],
 ) -> Result<(), FileError> {
     if listed.is_empty() && faults.is_empty() {
         return print_line(&format!("{}: no key files", arguments.dir.display()));
@@ -215,7 +217,8 @@ fn table(listed: &[ListedKey], roles: &[Role]) -> Table {
     ];
     let mut legend: Vec<String> = Vec::new();
     for algorithm in listed.iter().map(|key| key.record.algorithm()) {
-        let reason = experimental(algorithm).map(|reason| format!("* {algorithm} is experimental: {reason}"));
+        let reason =
+            experimental_reason(algorithm).map(|reason| format!("* {algorithm} is experimental: {reason}"));
         legend.extend(reason.filter(|line| !legend.contains(line)));
     }
     if listed.iter().zip(roles).any(|(key, role)| key.role_word(*role) == "CSK") {
@@ -223,7 +226,7 @@ fn table(listed: &[ListedKey], roles: &[Role]) -> Table {
             zone-signing key.";
         legend.push(why.to_owned());
     }
-    if listed.iter().any(|key| key.private == Private::Missing) {
+    if listed.iter().any(|key| key.private == PrivateHalf::Missing) {
         let why = "A key without its private file cannot sign, and `nonesuch zone sign` rejects the \
             directory: restore the file, or move the .key file. To publish a key that does not sign, \
             add its DNSKEY record to the zone file.";
@@ -231,7 +234,7 @@ fn table(listed: &[ListedKey], roles: &[Role]) -> Table {
     }
     let rows = listed.iter().zip(roles).map(|(key, role)| {
         let record = &key.record;
-        let mark = if experimental(record.algorithm()).is_some() { "*" } else { "" };
+        let mark = if experimental_reason(record.algorithm()).is_some() { "*" } else { "" };
         let revoked = if record.is_revoked() { ", revoked" } else { "" };
         vec![
             record.owner().to_string(),
@@ -239,7 +242,7 @@ fn table(listed: &[ListedKey], roles: &[Role]) -> Table {
             key.phase.to_string(),
             key.next.map_or_else(|| "–".to_owned(), |(event, time)| event_words(event, time)),
             key.signs(*role).to_owned(),
-            format!("{}{mark}", describe(record.algorithm())),
+            format!("{}{mark}", algorithm_text(record.algorithm())),
             record.bits().map_or_else(|| "–".to_owned(), |bits| bits.to_string()),
             record.tag().to_string(),
             key.private.name().to_owned(),
@@ -259,13 +262,13 @@ fn times_json(times: &KeyTimes) -> serde_json::Map<String, serde_json::Value> {
     times.iter().map(|(event, time)| (event.name().to_owned(), time.into())).collect()
 }
 
-fn print_json(listed: &[ListedKey], roles: &[Role], faults: &[Fault]) -> Result<(), FileError> {
+fn print_json(listed: &[ListedKey], roles: &[Role], faults: &[FileFault]) -> Result<(), FileError> {
     let keys = listed.iter().zip(roles).map(|(key, role)| {
         let record = &key.record;
         serde_json::json!({
             "zone": record.owner().to_string(), "role": key.role_word(*role), "signs": key.signs(*role), "flags": record.flags(),
             "revoked": record.is_revoked(), "algorithm": record.algorithm().to_string(),
-            "algorithm_number": record.algorithm().0, "experimental": experimental(record.algorithm()),
+            "algorithm_number": record.algorithm().0, "experimental": experimental_reason(record.algorithm()),
             "bits": record.bits(), "tag": record.tag(), "private": key.private.name(), "base_name": key.base,
             "state": key.phase.to_string(), "times": times_json(&key.times),
             "next_event": key.next.map(|(event, time)| serde_json::json!({ "event": event.name(), "at": time })),

@@ -2,7 +2,7 @@
 //! of several servers.
 
 use super::error::Failure;
-use crate::arguments::{KeyTsigArguments, TsigForm, TsigOutput};
+use crate::arguments::{KeyTsigArguments, TsigKeyFormat, TsigOutput};
 use crate::files::{FileError, KEY_MODE, check_new_output, write_failure, write_new_file};
 use crate::outcome::CommandOutcome;
 use nonesuch_proto::Name;
@@ -14,17 +14,17 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 /// The content of the formats. The secret is Base64; its owner wipes it from memory.
-struct NewKey<'a> {
+struct NewTsigKey<'a> {
     name: String,
     algorithm: TsigAlgorithm,
     secret: &'a str,
 }
 
 pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failure> {
-    let name = name_for_all(&arguments.name)?;
+    let name = portable_name(&arguments.name)?;
     check_outputs(&arguments.forms)?;
-    let secret = make_secret(arguments.algorithm)?;
-    let key = NewKey { name, algorithm: arguments.algorithm, secret: &secret };
+    let secret = generate_secret(arguments.algorithm)?;
+    let key = NewTsigKey { name, algorithm: arguments.algorithm, secret: &secret };
     let mut written: Vec<&Path> = Vec::new();
     for output in &arguments.forms {
         let text = render(output.form, &key);
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failur
 
 /// The name in lower case, if all servers accept it. The servers quote other characters
 /// differently.
-fn name_for_all(name: &Name) -> Result<String, Failure> {
+fn portable_name(name: &Name) -> Result<String, Failure> {
     let text = name.view().to_canonical().to_string();
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
     if name.view().is_root() || !text.bytes().all(is_plain) {
@@ -63,14 +63,14 @@ fn check_outputs(forms: &[TsigOutput]) -> Result<(), FileError> {
     {
         check_new_output(file)?;
         if forms[..index].iter().any(|earlier| earlier.file.as_ref() == Some(file)) {
-            return Err(FileError::OneOutput { path: file.clone() });
+            return Err(FileError::SameOutput { path: file.clone() });
         }
     }
     Ok(())
 }
 
 /// A random secret with the length of the hash (RFC 8945 §8), in Base64.
-fn make_secret(algorithm: TsigAlgorithm) -> Result<Zeroizing<String>, Failure> {
+fn generate_secret(algorithm: TsigAlgorithm) -> Result<Zeroizing<String>, Failure> {
     let mut octets = Zeroizing::new(vec![0; algorithm.octets()]);
     getrandom::fill(&mut octets).map_err(Failure::Random)?;
     Ok(Zeroizing::new(data_encoding::BASE64.encode(&octets)))
@@ -82,27 +82,27 @@ fn print(text: &str) -> Result<(), FileError> {
 }
 
 /// The key in the configuration format of one of the servers.
-fn render(form: TsigForm, key: &NewKey<'_>) -> Zeroizing<String> {
-    let NewKey { name, algorithm, secret } = key;
+fn render(form: TsigKeyFormat, key: &NewTsigKey<'_>) -> Zeroizing<String> {
+    let NewTsigKey { name, algorithm, secret } = key;
     let bare = name.trim_end_matches('.');
     // The capacity is sufficient for the complete text, because a reallocation would leave a copy
     // that is not wiped.
     let mut text = Zeroizing::new(String::with_capacity(4 * (name.len() + secret.len() + 64)));
     // Writing to a string does not fail.
     let _ = match form {
-        TsigForm::Nonesuch => {
+        TsigKeyFormat::Nonesuch => {
             write!(text, "[key.\"{name}\"]\nalgorithm = \"{algorithm}\"\nsecret = \"{secret}\"\n")
         }
-        TsigForm::Bind => {
+        TsigKeyFormat::Bind => {
             write!(text, "key \"{name}\" {{\n\talgorithm {algorithm};\n\tsecret \"{secret}\";\n}};\n")
         }
-        TsigForm::Knot => {
+        TsigKeyFormat::Knot => {
             write!(text, "key:\n  - id: {bare}\n    algorithm: {algorithm}\n    secret: {secret}\n")
         }
-        TsigForm::Nsd => {
+        TsigKeyFormat::Nsd => {
             write!(text, "key:\n    name: \"{bare}\"\n    algorithm: {algorithm}\n    secret: \"{secret}\"\n")
         }
-        TsigForm::Dig => writeln!(text, "{algorithm}:{name}:{secret}"),
+        TsigKeyFormat::Dig => writeln!(text, "{algorithm}:{name}:{secret}"),
     };
     text
 }

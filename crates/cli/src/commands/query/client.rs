@@ -119,7 +119,7 @@ impl QueryClient<'_> {
             timeout: self.timeout(),
             attempts: self.arguments.retries.saturating_add(1),
         };
-        let fits = |octets: &[u8]| is_answer(&query, octets) && has_our_cookie(octets, template);
+        let fits = |octets: &[u8]| is_answer(&query, octets) && has_client_cookie(octets, template);
         let answer = exchange_udp(server, &query, fits, &options).await?;
         let mut notes = Vec::new();
         if answer.attempts > 1 {
@@ -195,7 +195,7 @@ impl QueryClient<'_> {
 /// Whether each cookie in the response contains the client cookie of the query. A response with
 /// another cookie is forged (RFC 7873 section 5.3). Also true if the query or the response has no
 /// cookie, or the response cannot be parsed; the caller reports this later.
-fn has_our_cookie(octets: &[u8], template: &QueryTemplate) -> bool {
+fn has_client_cookie(octets: &[u8], template: &QueryTemplate) -> bool {
     let (Some(own), Ok(message)) = (template.client_cookie(), Message::parse(octets)) else { return true };
     let options = read_options(&message);
     options.iter().filter(|option| option.code == COOKIE).all(|option| option.data.starts_with(own))

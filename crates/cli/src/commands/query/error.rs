@@ -21,7 +21,7 @@ pub(crate) enum QueryError {
     #[error("no name to query: give a name, for example `nonesuch query example.com SOA @192.0.2.1`")]
     NoName,
     #[error("'{0}' is one argument too many: give a name, a type and @SERVER, each once")]
-    Surplus(String),
+    SurplusArgument(String),
     #[error("'{text}' is not a domain name: {source}")]
     Name {
         text: String,
@@ -131,7 +131,7 @@ pub(crate) enum KeyFileFault {
     #[error("contains neither a secret in Base64 nor a key in BIND format: name another file")]
     NoSecret,
     #[error("contains no key {0}: name a key in the file")]
-    NotHeld(Name),
+    KeyNotInFile(Name),
     #[error("the key has the algorithm {0}, not that of --tsig-key: leave the algorithm out")]
     OtherAlgorithm(TsigAlgorithm),
     Key(#[from] TsigKeyError),

@@ -8,9 +8,9 @@ use nonesuch_proto::{Class, Name, Rtype};
 use std::net::SocketAddr;
 
 /// Length of a client cookie, in octets (RFC 7873 section 4.1).
-const CLIENT_COOKIE: usize = 8;
+const CLIENT_COOKIE_OCTETS: usize = 8;
 /// Padding block of queries over TLS, in octets (RFC 8467 section 4.1).
-const PADDING_BLOCK: usize = 128;
+const PADDING_BLOCK_OCTETS: usize = 128;
 
 /// The question of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl QueryTemplate {
     pub(super) fn client_cookie(&self) -> Option<&[u8]> {
         let options = &self.edns.as_ref()?.options;
         let (_, cookie) = options.iter().find(|(code, _)| *code == edns::COOKIE)?;
-        cookie.get(..CLIENT_COOKIE)
+        cookie.get(..CLIENT_COOKIE_OCTETS)
     }
 
     /// Adds the server cookie to the client cookie. Returns false if the cookie belongs to another
@@ -94,7 +94,7 @@ impl Edns {
         if let Some(cookie) = &message.cookie {
             let mut octets = cookie.0.clone();
             if octets.is_empty() {
-                octets.resize(CLIENT_COOKIE, 0);
+                octets.resize(CLIENT_COOKIE_OCTETS, 0);
                 getrandom::fill(&mut octets).map_err(QueryError::Random)?;
             }
             options.push((edns::COOKIE, octets));
@@ -124,7 +124,7 @@ impl Edns {
         }
         if self.is_padded {
             // The four octets of the option's header count.
-            let padding = (out.len() + 4).next_multiple_of(PADDING_BLOCK) - (out.len() + 4);
+            let padding = (out.len() + 4).next_multiple_of(PADDING_BLOCK_OCTETS) - (out.len() + 4);
             push_option(edns::PADDING, &vec![0; padding], out);
         }
         let octets = (out.len() - length - 2) as u16;
@@ -141,12 +141,12 @@ fn push_option(code: u16, data: &[u8], out: &mut Vec<u8>) {
 /// Appends the SOA record with the serial of the client's version (RFC 1995 section 3). The other
 /// fields are unused.
 fn push_soa(question: &Question, serial: u32, out: &mut Vec<u8>) {
-    const ROOTS_AND_NUMBERS: u16 = 2 + 5 * 4;
+    const SOA_RDATA_OCTETS: u16 = 2 + 5 * 4;
     out.extend_from_slice(question.name.wire());
     out.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
     out.extend_from_slice(&question.class.0.to_be_bytes());
     out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&ROOTS_AND_NUMBERS.to_be_bytes());
+    out.extend_from_slice(&SOA_RDATA_OCTETS.to_be_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&serial.to_be_bytes());
     out.extend_from_slice(&[0; 16]);
@@ -205,7 +205,7 @@ mod tests {
             let opt = message.opt().expect("an OPT record");
             assert_eq!((opt.class.0, opt.ttl), (1232, u32::from(DO)));
             assert!(opt.rdata.starts_with(&[0, 3, 0, 0, 0, 10, 0, 8, 1]));
-            assert_eq!(octets.len().is_multiple_of(PADDING_BLOCK), is_padded);
+            assert_eq!(octets.len().is_multiple_of(PADDING_BLOCK_OCTETS), is_padded);
             let soa = message.records.iter().find(|record| record.rtype == Rtype::SOA);
             assert_eq!(
                 soa.map(|soa| soa.rdata[2..6].to_vec()),

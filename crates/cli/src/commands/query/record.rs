@@ -18,16 +18,16 @@ pub(super) fn type_and_rdata(record: &Record) -> (String, String) {
     rdata::push_comment(record.rtype, &record.rdata, &mut text);
     let text = String::from_utf8_lossy(&text);
     if let Some((mnemonic, fields)) = text.strip_prefix(" ; ").and_then(|text| text.split_once(' ')) {
-        return (mnemonic.to_owned(), name_types(record.rtype, fields));
+        return (mnemonic.to_owned(), replace_private_types(record.rtype, fields));
     }
     let mut plain = Vec::new();
     rdata::push_text(record.rtype, &record.rdata, &mut plain);
     let plain = String::from_utf8_lossy(&plain);
-    (record.rtype.in_zone_text().to_string(), name_types(record.rtype, &plain))
+    (record.rtype.in_zone_text().to_string(), replace_private_types(record.rtype, &plain))
 }
 
 /// RDATA with mnemonics for the private use types that it refers to.
-fn name_types(rtype: Rtype, rdata: &str) -> String {
+fn replace_private_types(rtype: Rtype, rdata: &str) -> String {
     if !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5) {
         return rdata.to_owned();
     }

@@ -42,11 +42,11 @@ impl ParsedResponse {
     /// The outcome. It is negative if the server returned an error, or if the signature is missing
     /// or invalid.
     pub(super) fn outcome(&self) -> CommandOutcome {
-        if self.complaints().is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative }
+        if self.failure_reasons().is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative }
     }
 
     /// The reasons for a negative outcome; empty if there are none.
-    pub(super) fn complaints(&self) -> Vec<String> {
+    pub(super) fn failure_reasons(&self) -> Vec<String> {
         let rcode = self.message.rcode();
         let is_answered = matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
         let server = self.received.server;
@@ -73,7 +73,7 @@ impl ParsedResponse {
             let lines = answer.iter().map(|record| record::type_and_rdata(record).1 + "\n");
             return lines.collect();
         }
-        let mut text = self.head();
+        let mut text = self.header_text();
         for (section, name) in SECTIONS {
             let records = self.records(section);
             if !records.is_empty() {
@@ -92,7 +92,7 @@ impl ParsedResponse {
     }
 
     /// Header, EDNS and question.
-    fn head(&self) -> String {
+    fn header_text(&self) -> String {
         let header = self.message.header;
         let mut text = format!(
             ";; {} {}, id {}, flags {}\n",
@@ -158,9 +158,9 @@ impl ParsedResponse {
                 "options": self.options.iter().map(option_to_json).collect::<Vec<_>>(),
             });
         }
-        if let Some(facts) = &self.received.tls {
-            value["tls"] = json!({ "version": facts.version, "cipher_suite": facts.cipher_suite,
-                "authenticated": facts.authenticated });
+        if let Some(parameters) = &self.received.tls {
+            value["tls"] = json!({ "version": parameters.version, "cipher_suite": parameters.cipher_suite,
+                "authenticated": parameters.authenticated });
         }
         if let Some(verdict) = &self.received.signature {
             value["tsig"] = json!({ "verified": verdict.is_valid, "text": verdict.text });
@@ -180,11 +180,11 @@ pub(super) fn option_to_json(option: &EdnsOption) -> Value {
 }
 
 /// The negotiated parameters of a TLS connection.
-pub(super) fn describe_tls(facts: &TlsParameters) -> String {
-    let whom = if facts.authenticated {
+pub(super) fn describe_tls(parameters: &TlsParameters) -> String {
+    let certificate = if parameters.authenticated {
         "certificate verified"
     } else {
         "certificate not verified (use --tls-ca FILE)"
     };
-    format!("{} {} {}, {whom}", Transport::Tls, facts.version, facts.cipher_suite)
+    format!("{} {} {}, {certificate}", Transport::Tls, parameters.version, parameters.cipher_suite)
 }

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 
 /// The system's list of resolvers.
-const RESOLVERS: &str = "/etc/resolv.conf";
+const RESOLVER_LIST: &str = "/etc/resolv.conf";
 
 /// The server.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct Target {
 }
 
 /// Determines which argument is the name, the type and the server.
-pub(super) fn read_words(arguments: &QueryArguments) -> Result<(Question, Target), QueryError> {
+pub(super) fn parse_words(arguments: &QueryArguments) -> Result<(Question, Target), QueryError> {
     let (servers, words): (Vec<&str>, Vec<&str>) =
         arguments.words.iter().map(String::as_str).partition(|word| word.starts_with('@'));
     let is_type = |word: &str| word.parse::<Rtype>().is_ok();
@@ -48,13 +48,13 @@ pub(super) fn read_words(arguments: &QueryArguments) -> Result<(Question, Target
         return Err(QueryError::SerialNeeded);
     }
     if let Some(surplus) = words.next().or_else(|| servers.get(1).copied()) {
-        return Err(QueryError::Surplus(surplus.to_owned()));
+        return Err(QueryError::SurplusArgument(surplus.to_owned()));
     }
     let default = if arguments.transport.tls { TLS_PORT } else { DNS_PORT };
     let port = arguments.transport.port.unwrap_or(default);
     let target = match servers.first() {
         Some(server) => read_server(&server[1..], port)?,
-        None => system_resolver(Path::new(RESOLVERS), port)?,
+        None => system_resolver(Path::new(RESOLVER_LIST), port)?,
     };
     Ok((Question { name, rtype, class: arguments.class, serial: arguments.ixfr }, target))
 }
@@ -144,7 +144,7 @@ mod tests {
     fn read(words: &[&str]) -> Result<(Question, Target), QueryError> {
         let words = ["nonesuch", "query"].iter().chain(words);
         match Arguments::try_parse_from(words).expect("arguments").command {
-            Command::Query(arguments) => read_words(&arguments),
+            Command::Query(arguments) => parse_words(&arguments),
             _ => panic!("another command"),
         }
     }
@@ -187,7 +187,7 @@ mod tests {
         assert!(matches!(fault(&["@127.0.0.1"]), QueryError::NoName));
         for (words, surplus) in [(["a", "A", "b"], "b"), (["a", "@127.0.0.1", "@127.0.0.2"], "@127.0.0.2")] {
             let error = fault(&words);
-            assert!(matches!(&error, QueryError::Surplus(found) if found == surplus), "{error}");
+            assert!(matches!(&error, QueryError::SurplusArgument(found) if found == surplus), "{error}");
         }
         let error = fault(&["a..b", "@127.0.0.1"]);
         assert!(

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 /// Counters of a transfer.
 #[derive(Default)]
-struct Totals {
+struct TransferTotals {
     messages: u64,
     octets: u64,
     records: u64,
@@ -39,7 +39,7 @@ pub(super) async fn run(
     let server = connection.peer_addr();
     let started_at = Instant::now();
     connection.send(&query).await?;
-    let (mut totals, mut tracker) = (Totals::default(), TransferTracker::new(question.rtype));
+    let (mut totals, mut tracker) = (TransferTotals::default(), TransferTracker::new(question.rtype));
     let (mut octets, mut options) = (Vec::new(), Vec::new());
     while !tracker.is_done() {
         let received = connection.receive(&mut octets).await;
@@ -68,15 +68,15 @@ pub(super) async fn run(
         return refused(arguments, server, &tsig_reason(client, &fault));
     }
     let seconds = started_at.elapsed().as_secs_f64();
-    let Totals { messages, octets, records } = totals;
+    let TransferTotals { messages, octets, records } = totals;
     if arguments.json {
         let options: Vec<_> = options.iter().map(option_to_json).collect();
         let summary = json!({ "records": records, "options": options, "messages": messages, "octets": octets, "seconds": seconds,
             "server": server.to_string(), "transport": client.transport().to_string(), "kind": tracker.kind() });
         print_line(&summary.to_string())?;
     } else if !arguments.short {
-        if let Some(facts) = connection.tls() {
-            print_line(&format!(";; {}", describe_tls(facts)))?;
+        if let Some(parameters) = connection.tls() {
+            print_line(&format!(";; {}", describe_tls(parameters)))?;
         }
         for option in &options {
             print_line(&format!(";; {} {}", option.name(), option.describe()))?;
@@ -101,8 +101,8 @@ fn receive_error(error: ClientError, server: SocketAddr, messages: u64) -> Query
 }
 
 /// The reason of a refusal if the signature of a message is missing or invalid.
-fn tsig_reason(asker: &QueryClient<'_>, fault: &ResponseTsigError) -> String {
-    let key = asker.signer.as_ref().map(TsigSigner::key_name).unwrap_or_default();
+fn tsig_reason(client: &QueryClient<'_>, fault: &ResponseTsigError) -> String {
+    let key = client.signer.as_ref().map(TsigSigner::key_name).unwrap_or_default();
     format!("TSIG key {key}: {fault}")
 }
 
@@ -119,19 +119,19 @@ fn print_records(
         if tracker.is_done() {
             return Err(wrong(TransferFault::AfterEnd));
         }
-        let side = tracker.process(entry).map_err(wrong)?;
+        let change = tracker.process(entry).map_err(wrong)?;
         count += 1;
         if arguments.json {
             let mut value = record::to_json(entry);
-            if let Some(side) = side {
-                value["change"] = json!(side);
+            if let Some(change) = change {
+                value["change"] = json!(change);
             }
             // Writing to a string does not fail.
             let _ = writeln!(text, "{value}");
         } else if arguments.short {
             let _ = writeln!(text, "{}", record::type_and_rdata(entry).1);
         } else {
-            let mark = match side {
+            let mark = match change {
                 Some("removed") => "- ",
                 Some(_) => "+ ",
                 None => "",
@@ -195,7 +195,7 @@ struct TransferTracker {
     position: TransferPosition,
     is_incremental: bool,
     /// RDATA of the first SOA record, which contains the serial.
-    first: Vec<u8>,
+    first_soa: Vec<u8>,
 }
 
 impl TransferTracker {
@@ -203,7 +203,7 @@ impl TransferTracker {
         Self {
             position: TransferPosition::Start,
             is_incremental: rtype.0 == Rtype::IXFR.0,
-            first: Vec::new(),
+            first_soa: Vec::new(),
         }
     }
 
@@ -219,11 +219,11 @@ impl TransferTracker {
     /// or added.
     fn process(&mut self, record: &Record) -> Result<Option<&'static str>, TransferFault> {
         let is_soa = record.rtype == Rtype::SOA;
-        let is_last = is_soa && serial(&record.rdata) == serial(&self.first);
-        let (position, side) = match self.position {
+        let is_last = is_soa && serial(&record.rdata) == serial(&self.first_soa);
+        let (position, change) = match self.position {
             TransferPosition::Start if !is_soa => return Err(TransferFault::NoSoa),
             TransferPosition::Start => {
-                self.first.clone_from(&record.rdata);
+                self.first_soa.clone_from(&record.rdata);
                 (if self.is_incremental { TransferPosition::Second } else { TransferPosition::Whole }, None)
             }
             TransferPosition::Second if is_soa && !is_last => (TransferPosition::Removed, Some("removed")),
@@ -239,7 +239,7 @@ impl TransferTracker {
             TransferPosition::Done => return Err(TransferFault::AfterEnd),
         };
         self.position = position;
-        Ok(side)
+        Ok(change)
     }
 
     /// Processes the end of a message. A response to IXFR with a single SOA record means that there
@@ -277,7 +277,7 @@ mod tests {
         let mut sides = String::new();
         for record in records {
             assert!(!tracker.is_done());
-            sides += tracker.process(record).expect("right").map_or("=", |side| &side[..1]);
+            sides += tracker.process(record).expect("right").map_or("=", |change| &change[..1]);
         }
         (sides, tracker.is_done(), tracker.kind())
     }

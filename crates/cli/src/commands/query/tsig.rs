@@ -100,7 +100,7 @@ fn read_named(named: &str, path: &Path) -> Result<TsigSigner, QueryError> {
         .ok_or_else(|| QueryError::Key(KeyArgumentFault::Name(named.to_owned())))?;
     let keys = tsig::read_keys(&text).map_err(|error| fault(error.into()))?;
     let key = keys.into_iter().find(|key| key.name().to_canonical() == name.view().to_canonical());
-    let key = key.ok_or_else(|| fault(KeyFileFault::NotHeld(name.clone())))?;
+    let key = key.ok_or_else(|| fault(KeyFileFault::KeyNotInFile(name.clone())))?;
     let is_other =
         |text: &&str| text.parse::<TsigAlgorithm>().is_ok_and(|algorithm| algorithm != key.algorithm());
     if algorithms.iter().any(is_other) {

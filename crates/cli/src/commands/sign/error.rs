@@ -41,7 +41,7 @@ pub(crate) enum Failure {
         path.display(),
         format_fault_count(*count)
     )]
-    PreviousNotSound {
+    PreviousInvalid {
         path: PathBuf,
         count: usize,
         first: Fault,

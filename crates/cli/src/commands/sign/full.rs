@@ -1,7 +1,7 @@
 //! `nonesuch zone sign FILE`: signs a zone file from scratch.
 
 use super::error::Failure;
-use super::options::{load_keys, options, output, with_denial_of};
+use super::options::{load_keys, output_path, sign_options, with_denial_of_zone};
 use super::proofs;
 use super::write::{log_warnings, show_progress, write_signed};
 use crate::arguments::SignArguments;
@@ -16,29 +16,29 @@ use std::time::Instant;
 
 pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<CommandOutcome, Failure> {
     let started_at = Instant::now();
-    let output = output(arguments);
+    let output = output_path(arguments);
     check_output(&output, file)?;
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
-    let arguments = &with_denial_of(arguments, &contents);
+    let arguments = &with_denial_of_zone(arguments, &contents);
     let keys = load_keys(arguments, contents.apex())?;
-    let mut options = options(arguments)?;
-    let mut proved = proofs::prepare(arguments, &output, &contents, &keys)?;
+    let mut options = sign_options(arguments)?;
+    let mut zone_proofs = proofs::prepare(arguments, &output, &contents, &keys)?;
     let bar = RateBar::new("signing");
     let show = |at| show_progress(&bar, at);
-    options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
+    options.nsec5 = zone_proofs.as_ref().map(|zone_proofs| zone_proofs.chain(arguments.keep_nsec5key));
     options.progress = bar.is_visible().then_some(&show);
     let signing = Instant::now();
     let summary = write_signed(&contents, &keys, &options, &output)?;
     let signing = signing.elapsed().as_secs_f64();
     bar.end();
     log_warnings(&summary.warnings);
-    if let Some(proved) = &mut proved {
-        proved.store(summary.statistics.serial, &keys)?;
+    if let Some(zone_proofs) = &mut zone_proofs {
+        zone_proofs.store(summary.statistics.serial, &keys)?;
         proofs::warn_of_signing_keys(&output);
     }
     if !is_standard_stream(&output) {
         let seconds = Seconds { signing, all: started_at.elapsed().as_secs_f64() };
-        report(arguments, &contents, &summary, &output, proved.as_ref(), seconds)?;
+        report(arguments, &contents, &summary, &output, zone_proofs.as_ref(), seconds)?;
     }
     Ok(CommandOutcome::Done)
 }
@@ -55,7 +55,7 @@ fn report(
     contents: &Contents,
     summary: &SignSummary,
     output: &Path,
-    proved: Option<&proofs::ZoneProofs>,
+    zone_proofs: Option<&proofs::ZoneProofs>,
     seconds: Seconds,
 ) -> Result<(), FileError> {
     let (statistics, Seconds { signing, all }) = (summary.statistics, seconds);
@@ -64,7 +64,7 @@ fn report(
             "zone": contents.apex().to_string(), "output": output, "denial": arguments.mechanism().to_string(),
             "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
             "signatures": statistics.signatures, "chain_records": statistics.chain_records,
-            "signing_seconds": signing, "seconds": all, "nsec5": proved.map(proofs::ZoneProofs::to_json),
+            "signing_seconds": signing, "seconds": all, "nsec5": zone_proofs.map(proofs::ZoneProofs::to_json),
         });
         print_line(&report.to_string())
     } else {
@@ -79,6 +79,6 @@ fn report(
             statistics.signatures,
             statistics.chain_records,
         ))?;
-        proved.map_or(Ok(()), |proved| print_summary(&proved.to_string()))
+        zone_proofs.map_or(Ok(()), |zone_proofs| print_summary(&zone_proofs.to_string()))
     }
 }

@@ -1,9 +1,9 @@
 //! `nonesuch zone sign --previous`: incremental signing.
 
 use super::error::Failure;
-use super::options::{load_keys, options, output, with_denial_of};
-use super::outcome::{NewVersion, Run};
-use super::previous::{previous_options, verify_previous, with_denial_info, with_previous};
+use super::options::{load_keys, output_path, sign_options, with_denial_of_zone};
+use super::outcome::{NewVersion, ResignRun};
+use super::previous::{previous_zone, verify_previous, with_denial_info, with_previous};
 use super::proofs;
 use super::write::{show_progress, write_signed};
 use crate::arguments::SignArguments;
@@ -30,10 +30,10 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     if let Some(outcome) = sign_stored(arguments, started_at)? {
         return Ok(outcome);
     }
-    let new = match compare(arguments, started_at)? {
+    let new = match sign_from_comparison(arguments, started_at)? {
         Comparison::Signed => return Ok(CommandOutcome::Done),
         Comparison::NeedsWholeZone(new) => Some(new),
-        Comparison::NotCompared => None,
+        Comparison::NotApplicable => None,
     };
     run_whole(arguments, new, started_at)
 }
@@ -45,18 +45,18 @@ enum Comparison {
     /// The complete zone must be planned. Contains the new version of the unsigned zone.
     NeedsWholeZone(Contents),
     /// The zones were not read, because the arguments permit no comparison.
-    NotCompared,
+    NotApplicable,
 }
 
 /// Signs a zone file incrementally if the previous zone is a zone file that this program wrote.
 /// Unchanged lines are copied from it. Zones with NSEC5 are not signed here.
-fn compare(arguments: &SignArguments, started_at: Instant) -> Result<Comparison, Failure> {
+fn sign_from_comparison(arguments: &SignArguments, started_at: Instant) -> Result<Comparison, Failure> {
     let resign = &arguments.resign;
     let (Some(path), Some(file)) = (&resign.previous, &arguments.file) else {
-        return Ok(Comparison::NotCompared);
+        return Ok(Comparison::NotApplicable);
     };
     if resign.compiled || resign.verify_previous {
-        return Ok(Comparison::NotCompared);
+        return Ok(Comparison::NotApplicable);
     }
     let new = zones::read_zone(file, arguments.origin.as_ref())?;
     let Some(TextComparison { previous, changes }) = compare_signed(path, &new)? else {
@@ -70,13 +70,13 @@ fn compare(arguments: &SignArguments, started_at: Instant) -> Result<Comparison,
         return Ok(Comparison::NeedsWholeZone(new));
     }
     let keys = load_keys(arguments, new.apex())?;
-    let mut options = options(arguments)?;
-    options.previous = Some(previous_options(arguments, previous.head(), &options));
+    let mut options = sign_options(arguments)?;
+    options.previous = Some(previous_zone(arguments, previous.head(), &options));
     let result = resign_stored_with_contents(&previous, &changes, &new, &keys, &options)?;
     let Some(new_version) = NewVersion::of(result, &previous) else {
         return Ok(Comparison::NeedsWholeZone(new));
     };
-    Run::new(arguments, new.apex(), &output(arguments), started_at).finish(new_version)?;
+    ResignRun::new(arguments, new.apex(), &output_path(arguments), started_at).finish(new_version)?;
     Ok(Comparison::Signed)
 }
 
@@ -98,13 +98,13 @@ fn sign_stored(arguments: &SignArguments, started_at: Instant) -> Result<Option<
     }
     let zone = previous.apex();
     let keys = load_keys(arguments, zone)?;
-    let mut options = options(arguments)?;
-    options.previous = Some(previous_options(arguments, previous.head(), &options));
+    let mut options = sign_options(arguments)?;
+    options.previous = Some(previous_zone(arguments, previous.head(), &options));
     let changes_set = read_changes(changes, zone)?;
     let result = resign_stored(&previous, &changes_set, &keys, &options);
     let result = result.map_err(|error| sign_failure(changes, error))?;
     let Some(new_version) = NewVersion::of(result, &previous) else { return Ok(None) };
-    Run::new(arguments, zone, &output(arguments), started_at).finish(new_version)?;
+    ResignRun::new(arguments, zone, &output_path(arguments), started_at).finish(new_version)?;
     Ok(Some(CommandOutcome::Done))
 }
 
@@ -125,14 +125,15 @@ fn run_whole(
     }
     let read = || arguments.file.as_deref().map(|path| zones::read_zone(path, origin)).transpose();
     let mut contents = if new.is_some() { new } else { read()? };
-    let arguments =
-        &contents.as_ref().map_or_else(|| arguments.clone(), |contents| with_denial_of(arguments, contents));
+    let arguments = &contents
+        .as_ref()
+        .map_or_else(|| arguments.clone(), |contents| with_denial_of_zone(arguments, contents));
     let Some(zone) = contents.as_ref().or(previous.as_ref()).map(|zone| zone.apex().clone()) else {
         return Ok(CommandOutcome::Done);
     };
     let keys = load_keys(arguments, &zone)?;
-    let output = output(arguments);
-    let mut options = options(arguments)?;
+    let output = output_path(arguments);
+    let mut options = sign_options(arguments)?;
     if let (NameHash::Vrf, Some(previous), Some(path)) =
         (options.mechanism.name_hash(), &previous, &resign.changes)
     {
@@ -140,27 +141,27 @@ fn run_whole(
         let changed = read_changes(path, &zone)?.apply(previous, SerialRule::Any);
         contents = Some(changed.map_err(|error| change_failure(path, error))?);
     }
-    let mut proved = match &contents {
+    let mut zone_proofs = match &contents {
         Some(contents) => proofs::prepare(arguments, &output, contents, &keys)?,
         None => None,
     };
-    options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
-    options.previous = previous.as_ref().map(|contents| previous_options(arguments, contents, &options));
+    options.nsec5 = zone_proofs.as_ref().map(|zone_proofs| zone_proofs.chain(arguments.keep_nsec5key));
+    options.previous = previous.as_ref().map(|contents| previous_zone(arguments, contents, &options));
     let bar = RateBar::new("signing");
     let show = |at| show_progress(&bar, at);
     options.progress = bar.is_visible().then_some(&show);
     let new_version = match (&contents, &previous) {
         (Some(contents), previous) => sign_contents(arguments, contents, previous.as_ref(), &keys, &options)?,
-        (None, Some(previous)) => apply(arguments, previous, &keys, &options)?,
+        (None, Some(previous)) => sign_changes(arguments, previous, &keys, &options)?,
         (None, None) => return Ok(CommandOutcome::Done),
     };
     bar.end();
     let serial = new_version.statistics().serial;
-    let mut run = Run::new(arguments, &zone, &output, started_at);
-    (run.previous, run.proved) = (previous.as_ref(), proved.as_ref());
+    let mut run = ResignRun::new(arguments, &zone, &output, started_at);
+    (run.previous, run.zone_proofs) = (previous.as_ref(), zone_proofs.as_ref());
     run.finish(new_version)?;
-    if let Some(proved) = &mut proved {
-        proved.store(serial, &keys)?;
+    if let Some(zone_proofs) = &mut zone_proofs {
+        zone_proofs.store(serial, &keys)?;
         proofs::warn_of_signing_keys(&output);
     }
     Ok(CommandOutcome::Done)
@@ -170,7 +171,7 @@ fn run_whole(
 /// zone.
 fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
     let resign = &arguments.resign;
-    let output = output(arguments);
+    let output = output_path(arguments);
     check_inputs(arguments.file.iter().chain(&resign.changes).chain(&resign.previous))?;
     for input in arguments.file.iter().chain(&resign.changes) {
         check_output(&output, input)?;
@@ -202,11 +203,11 @@ fn sign_contents<'a>(
     if resign.compiled || resign.changes_out.is_some() {
         return Ok(NewVersion::Whole(sign(contents, keys, options)?));
     }
-    write_signed(contents, keys, options, &output(arguments)).map(NewVersion::Written)
+    write_signed(contents, keys, options, &output_path(arguments)).map(NewVersion::Written)
 }
 
 /// Signs the result of applying the change set to the previous zone.
-fn apply<'a>(
+fn sign_changes<'a>(
     arguments: &SignArguments,
     previous: &'a Contents,
     keys: &KeySet,

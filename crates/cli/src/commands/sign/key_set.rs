@@ -2,7 +2,7 @@
 //! other records online.
 
 use super::error::Failure;
-use super::options::{key_time, options, output};
+use super::options::{key_time, output_path, sign_options};
 use crate::arguments::SignArguments;
 use crate::files::{check_output, print_line, print_summary, write_failure, write_output};
 use crate::keys::read_directory;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> {
     let Some(file) = arguments.file.as_deref() else { return Ok(CommandOutcome::Done) };
-    let output = output(arguments);
+    let output = output_path(arguments);
     check_output(&output, file)?;
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
     warn_of_readable_keys(&world_readable_keys(&arguments.keys, contents.apex()));
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     if contents.apex_rrset(Rtype::ZONEMD).is_some() {
         tracing::warn!(name: "zonemd-omitted", "omitted the ZONEMD records: a zone that is signed online has no fixed digest");
     }
-    let times = options(arguments)?;
+    let times = sign_options(arguments)?;
     let options = KeySetOptions {
         records: keys.published(),
         pairs: keys.pairs,

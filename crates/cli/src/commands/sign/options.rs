@@ -36,7 +36,7 @@ pub(super) fn key_time(arguments: &SignArguments) -> Option<u32> {
 }
 
 /// The output file.
-pub(super) fn output(arguments: &SignArguments) -> PathBuf {
+pub(super) fn output_path(arguments: &SignArguments) -> PathBuf {
     // A partially signed zone must not replace a signed one.
     let suffix = if arguments.only_keys { ".keys" } else { ".signed" };
     let default = || default_output(arguments.file.as_deref().unwrap_or_else(|| Path::new("")), suffix);
@@ -46,11 +46,11 @@ pub(super) fn output(arguments: &SignArguments) -> PathBuf {
 /// The arguments. If they contain no mechanism and the zone is already signed, they are completed
 /// with its mechanism and NSEC3 parameters. Warns if the zone gets another denial chain with the
 /// same serial.
-pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> SignArguments {
+pub(super) fn with_denial_of_zone(arguments: &SignArguments, contents: &Contents) -> SignArguments {
     let mut arguments = arguments.clone();
     let Some(denial_info) = is_signed(contents).then(|| denial(contents)).flatten() else { return arguments };
     if arguments.denial.is_none() {
-        arguments.set_denial(Some(denial_info));
+        arguments.set_default_denial(Some(denial_info));
     } else if arguments.mechanism().name_hash() != denial_info.mechanism.name_hash()
         && (arguments.serial, &arguments.resign.previous) == (SerialPolicy::Keep, &None)
     {
@@ -67,7 +67,7 @@ pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> 
 }
 
 /// The options of the signer.
-pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
+pub(super) fn sign_options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
     let now = zones::time_or_now(arguments.now);
     let (before, validity) = (TimeArgument::FromNow(-INCEPTION_AGE), TimeArgument::FromNow(DEFAULT_VALIDITY));
     let inception = arguments.inception.unwrap_or(before).resolve(now, now);
@@ -95,9 +95,9 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
 }
 
 fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
-    let given = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
+    let has_nsec3_options = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
     let is_nsec3 = arguments.mechanism().name_hash() == NameHash::Sha1;
-    if given && !is_nsec3 {
+    if has_nsec3_options && !is_nsec3 {
         tracing::warn!(name: "option-without-effect", "--nsec3-salt and --nsec3-iterations apply only to NSEC3: no effect");
     }
     let salt = arguments.nsec3_salt.as_deref().map_or_else(|| Ok(Vec::new()), parse_salt)?;

@@ -30,8 +30,8 @@ pub(super) enum NewVersion<'a> {
 impl<'a> NewVersion<'a> {
     /// The new version from incremental signing of the stored zone `previous`; `None` if the
     /// complete zone must be planned.
-    pub(super) fn of(mending: IncrementalResult<'a>, previous: &'a StoredZone) -> Option<Self> {
-        match mending {
+    pub(super) fn of(result: IncrementalResult<'a>, previous: &'a StoredZone) -> Option<Self> {
+        match result {
             IncrementalResult::Impossible => None,
             IncrementalResult::Unchanged => Some(Self::Unchanged(previous.into())),
             IncrementalResult::Signed(resigned) => Some(Self::Incremental(resigned)),
@@ -77,24 +77,24 @@ impl<'a> NewVersion<'a> {
 }
 
 /// A run with a result that must be written.
-pub(super) struct Run<'r> {
+pub(super) struct ResignRun<'r> {
     arguments: &'r SignArguments,
     zone: &'r Name,
     output: &'r Path,
     started_at: Instant,
     /// The previous signed zone, if it is in memory.
     pub(super) previous: Option<&'r Contents>,
-    pub(super) proved: Option<&'r ZoneProofs>,
+    pub(super) zone_proofs: Option<&'r ZoneProofs>,
 }
 
-impl<'r> Run<'r> {
+impl<'r> ResignRun<'r> {
     pub(super) const fn new(
         arguments: &'r SignArguments,
         zone: &'r Name,
         output: &'r Path,
         started_at: Instant,
     ) -> Self {
-        Self { arguments, zone, output, started_at, previous: None, proved: None }
+        Self { arguments, zone, output, started_at, previous: None, zone_proofs: None }
     }
 
     /// Writes the new version, if it is not written yet, and reports it.
@@ -122,7 +122,7 @@ impl<'r> Run<'r> {
     }
 
     fn report(&self, report: &Report) -> Result<(), FileError> {
-        let Self { arguments, zone, output, proved, .. } = self;
+        let Self { arguments, zone, output, zone_proofs, .. } = self;
         let &Report { statistics, names_planned, unchanged } = report;
         let seconds = self.started_at.elapsed().as_secs_f64();
         if arguments.json {
@@ -131,7 +131,7 @@ impl<'r> Run<'r> {
                 "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
                 "signatures": statistics.signatures, "signatures_kept": statistics.signatures_kept,
                 "chain_records": statistics.chain_records, "unchanged": unchanged, "names_planned": names_planned,
-                "seconds": seconds, "nsec5": proved.map(ZoneProofs::to_json),
+                "seconds": seconds, "nsec5": zone_proofs.map(ZoneProofs::to_json),
             });
             return print_line(&report.to_string());
         }
@@ -150,7 +150,7 @@ impl<'r> Run<'r> {
             statistics.signatures,
             statistics.signatures_kept,
         ))?;
-        proved.map_or(Ok(()), |proved| print_summary(&proved.to_string()))
+        zone_proofs.map_or(Ok(()), |zone_proofs| print_summary(&zone_proofs.to_string()))
     }
 }
 

@@ -12,18 +12,19 @@ use nonesuch_zone::{Contents, zonemd};
 use std::path::Path;
 
 /// The parts of `contents` that are reused, according to the arguments.
-pub(super) fn previous_options<'a>(
+pub(super) fn previous_zone<'a>(
     arguments: &SignArguments,
     contents: &'a Contents,
     options: &SignOptions<'_>,
 ) -> PreviousZone<'a> {
     let resign = &arguments.resign;
-    let refresh = resign.refresh.unwrap_or_else(|| PreviousZone::new(contents, period(options)).refresh);
+    let refresh =
+        resign.refresh.unwrap_or_else(|| PreviousZone::new(contents, seconds_to_expiration(options)).refresh);
     PreviousZone { refresh, verify: resign.verify_previous, contents }
 }
 
 /// Seconds from the time of signing to the expiration.
-const fn period(options: &SignOptions<'_>) -> u32 {
+const fn seconds_to_expiration(options: &SignOptions<'_>) -> u32 {
     options.expiration.wrapping_sub(options.now)
 }
 
@@ -44,7 +45,7 @@ pub(super) fn with_denial_info(
     apex: &Contents,
 ) -> SignArguments {
     let mut arguments = arguments.clone();
-    arguments.set_denial(denial_info);
+    arguments.set_default_denial(denial_info);
     let hashes = zonemd::hashes(apex);
     if arguments.zonemd.is_none() && !hashes.is_empty() {
         arguments.zonemd = Some(ZonemdHashes(hashes));
@@ -58,7 +59,7 @@ pub(super) fn verify_previous(path: &Path, previous: &Contents) -> Result<(), Fa
     let report = verify_with_progress(previous, &VerifyOptions::default(), &Nsec5Evidence::default());
     let count = report.faults.len();
     match report.faults.into_iter().next() {
-        Some(first) => Err(Failure::PreviousNotSound { path: input_name(path).to_path_buf(), count, first }),
+        Some(first) => Err(Failure::PreviousInvalid { path: input_name(path).to_path_buf(), count, first }),
         None => Ok(()),
     }
 }

@@ -7,7 +7,9 @@ use crate::files::{
     write_failure, write_output,
 };
 use crate::keys::find_signing_key;
-use crate::nsec5::{default_directory, is_in_zone, private_files, published_keys, read_proofs, vrf_keys};
+use crate::nsec5::{
+    default_directory, is_published, load_vrf_keys, private_file_names, published_keys, read_proofs,
+};
 use crate::progress::{ProgressCount, RateBar};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey};
 use nonesuch_dnssec::denial::NameHash;
@@ -47,12 +49,12 @@ pub(crate) enum ProofError {
     NoFreeTag {
         dir: PathBuf,
     },
-    #[error("{}: the VRF key has the algorithm {found}, but --vrf requires {wanted}: leave --vrf out, \
+    #[error("{}: the VRF key has the algorithm {found}, but --vrf requires {requested}: leave --vrf out, \
         or name another directory", path.display())]
     OtherVrf {
         path: PathBuf,
         found: VrfAlgorithm,
-        wanted: VrfAlgorithm,
+        requested: VrfAlgorithm,
     },
     #[error(
         "{}: this directory has {count} VRF keys of {zone}, and the NSEC5KEY records in the zone file do \
@@ -102,7 +104,7 @@ fn write_remedy(error: &io::Error) -> &'static str {
 }
 
 /// Maximum attempts to generate a key with a tag that no NSEC5KEY record of the zone has.
-const ATTEMPTS: usize = 16;
+const MAX_ATTEMPTS: usize = 16;
 
 /// The proofs of a zone that is signed, and the path for storing them.
 pub(super) struct ZoneProofs {
@@ -129,7 +131,7 @@ pub(super) fn prepare(
     // Before any file is created, so that a fault in the input leaves no files.
     check_nsec5_requirements(contents.apex(), keys)?;
     let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| default_directory(output));
-    let key = find_or_make_key(&dir, arguments.vrf, contents)?;
+    let key = find_or_generate_key(&dir, arguments.vrf, contents)?;
     let dnskeys: Vec<Vec<u8>> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
     check_vrf_key_cannot_sign(contents.apex(), &Nsec5Key::of(&key), dnskeys.iter().map(Vec::as_slice))?;
     let path = dir.join(proofs_file_name(contents.apex()));
@@ -211,9 +213,9 @@ fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
 
 /// The VRF key of the zone in `dir`: the only key, or the only one that the zone publishes.
 /// Generates a key if there is none.
-fn find_or_make_key(
+fn find_or_generate_key(
     dir: &Path,
-    wanted: Option<VrfAlgorithm>,
+    requested: Option<VrfAlgorithm>,
     contents: &Contents,
 ) -> Result<VrfPrivateKey, ProofError> {
     let zone = contents.apex();
@@ -225,29 +227,33 @@ fn find_or_make_key(
         .mode(0o700)
         .create(dir)
         .map_err(|source| FileError::Write { path: dir.to_path_buf(), source })?;
-    refuse_signing_keys(dir)?;
-    let mut keys = vrf_keys(dir, zone)?;
+    check_no_signing_keys(dir)?;
+    let mut keys = load_vrf_keys(dir, zone)?;
     let count = keys.len();
     if count > 1 {
-        keys.retain(|stored| is_in_zone(contents, &stored.key));
+        keys.retain(|stored| is_published(contents, &stored.key));
     }
     let found = keys.pop();
     if count > 1 && (found.is_none() || !keys.is_empty()) {
         return Err(ProofError::SeveralVrfKeys { dir: dir.to_path_buf(), zone: zone.clone(), count });
     }
     let Some(StoredVrfKey { path, key }) = found else {
-        return make_key(dir, wanted.unwrap_or(VrfAlgorithm::P256_SHA256_TAI), contents);
+        return generate_key(dir, requested.unwrap_or(VrfAlgorithm::P256_SHA256_TAI), contents);
     };
-    match wanted.filter(|wanted| *wanted != key.algorithm()) {
-        Some(wanted) => Err(ProofError::OtherVrf { path, found: key.algorithm(), wanted }),
+    match requested.filter(|requested| *requested != key.algorithm()) {
+        Some(requested) => Err(ProofError::OtherVrf { path, found: key.algorithm(), requested }),
         None => Ok(key),
     }
 }
 
 /// Generates a key with a tag that no NSEC5KEY record of the zone has, because with two keys of one
 /// tag the records would prove nothing.
-fn make_key(dir: &Path, algorithm: VrfAlgorithm, contents: &Contents) -> Result<VrfPrivateKey, ProofError> {
-    for _ in 0..ATTEMPTS {
+fn generate_key(
+    dir: &Path,
+    algorithm: VrfAlgorithm,
+    contents: &Contents,
+) -> Result<VrfPrivateKey, ProofError> {
+    for _ in 0..MAX_ATTEMPTS {
         let key = VrfPrivateKey::generate(algorithm).map_err(ProofError::VrfGeneration)?;
         let public = Nsec5Key::of(&key);
         if published_keys(contents).any(|other| other.tag() == public.tag()) {
@@ -262,8 +268,9 @@ fn make_key(dir: &Path, algorithm: VrfAlgorithm, contents: &Contents) -> Result<
 }
 
 /// Fails if the directory contains a signing key, because the server reads this directory.
-fn refuse_signing_keys(dir: &Path) -> Result<(), ProofError> {
-    let names = private_files(dir).map_err(|source| FileError::Read { path: dir.to_path_buf(), source })?;
+fn check_no_signing_keys(dir: &Path) -> Result<(), ProofError> {
+    let names =
+        private_file_names(dir).map_err(|source| FileError::Read { path: dir.to_path_buf(), source })?;
     let found = names.into_iter().find(|name| name.starts_with('K'));
     found.map_or(Ok(()), |name| Err(ProofError::SigningKey { path: dir.join(name) }))
 }

@@ -15,7 +15,7 @@ impl Stalled {
         let (lets, let_on) = channel::<io::Result<()>>();
         let (take, taken) = channel();
         let (give, given) = channel();
-        let outputs = Box::new(move |_, octets: &[u8]| {
+        let write_octets = Box::new(move |_, octets: &[u8]| {
             let _ = give.send(());
             let outcome = let_on.recv().unwrap_or(Ok(()));
             if outcome.is_ok() {
@@ -23,7 +23,7 @@ impl Stalled {
             }
             outcome
         });
-        let queue = Queue::start(|| Style::Journal, outputs).expect("a thread");
+        let queue = Queue::start(|| Style::Journal, write_octets).expect("a thread");
         Self { queue, lets, taken, given }
     }
 
@@ -117,7 +117,7 @@ fn suppressed_lines_are_reported_at_the_end() {
     let stalled = Stalled::start();
     let queue = Arc::clone(&stalled.queue);
     let fields = Fields::new("alert".to_owned(), Vec::new());
-    let key = Key::of_library();
+    let key = ThrottleKey::of_library();
     let admitted = (0..100).filter(|_| queue.admit(&key, Level::WARN, &fields).is_some()).count() as u64;
     assert_eq!(queue.counters().suppressed, 100 - admitted);
     let written = stalled.release();
@@ -154,7 +154,7 @@ fn suppressed_events_wake_the_writer_once() {
     let mut throttle = Throttle::new(now);
     let fields = Fields::new("alert".to_owned(), Vec::new());
     let verdicts: Vec<Verdict> =
-        (0..100).map(|_| throttle.admit(&Key::of_library(), Level::WARN, &fields, now)).collect();
+        (0..100).map(|_| throttle.admit(&ThrottleKey::of_library(), Level::WARN, &fields, now)).collect();
     let first = verdicts.iter().position(|verdict| matches!(verdict, Verdict::Suppressed { .. })).unwrap();
     let expected = |place: usize| Verdict::Suppressed { is_first: place == first };
     assert!((first..100).all(|place| verdicts[place] == expected(place)), "{verdicts:?}");

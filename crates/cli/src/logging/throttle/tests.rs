@@ -6,15 +6,15 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 /// Collects the keys of events.
 #[derive(Default)]
-struct Keys(std::sync::Arc<Mutex<Vec<Option<Key>>>>);
+struct Keys(std::sync::Arc<Mutex<Vec<Option<ThrottleKey>>>>);
 
 impl<S: Subscriber> Layer<S> for Keys {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        self.0.lock().unwrap().push(Key::of(event.metadata(), &Fields::of(event)));
+        self.0.lock().unwrap().push(ThrottleKey::of(event.metadata(), &Fields::of(event)));
     }
 }
 
-fn keys(log: impl FnOnce()) -> Vec<Option<Key>> {
+fn keys(log: impl FnOnce()) -> Vec<Option<ThrottleKey>> {
     let keys = Keys::default();
     let found = std::sync::Arc::clone(&keys.0);
     with_default(tracing_subscriber::registry().with(keys), log);
@@ -22,12 +22,12 @@ fn keys(log: impl FnOnce()) -> Vec<Option<Key>> {
 }
 
 /// The keys of one event with these peers.
-fn of_peers(peers: &[&str]) -> Vec<Key> {
+fn of_peers(peers: &[&str]) -> Vec<ThrottleKey> {
     let log = || peers.iter().for_each(|peer| tracing::info!(peer, "transfer sent"));
     keys(log).into_iter().map(|key| key.expect("a peer")).collect()
 }
 
-fn admit(throttle: &mut Throttle, key: &Key, now: Instant) -> Option<u64> {
+fn admit(throttle: &mut Throttle, key: &ThrottleKey, now: Instant) -> Option<u64> {
     match throttle.admit(key, Level::INFO, &Fields::new("transfer sent".to_owned(), Vec::new()), now) {
         Verdict::Admitted { suppressed } => Some(suppressed),
         Verdict::Suppressed { .. } => None,
@@ -100,7 +100,7 @@ fn the_number_of_buckets_and_of_summaries_is_bounded() {
     };
     let mut admitted = 0;
     for number in 0..MAX_PEERS + 1000 {
-        let key = Key { event: of_number(0).event, ..of_number(number) };
+        let key = ThrottleKey { event: of_number(0).event, ..of_number(number) };
         admitted += (0..PEER_BURST + 1).filter(|_| admit(&mut throttle, &key, now).is_some()).count();
     }
     assert_eq!(admitted, (MAX_PEERS + 1) * PEER_BURST as usize);
@@ -112,7 +112,7 @@ fn the_number_of_buckets_and_of_summaries_is_bounded() {
     assert_eq!(suppressed, expected);
     // Buckets that are full again are removed to free disk space for others.
     let later = now + Duration::from_secs(u64::from(PEER_BURST) + 1);
-    let key = Key { event: of_number(0).event, ..of_number(MAX_PEERS + 2000) };
+    let key = ThrottleKey { event: of_number(0).event, ..of_number(MAX_PEERS + 2000) };
     assert_eq!(admit(&mut throttle, &key, later), Some(0));
     assert!(throttle.peers.buckets.len() < 10, "{}", throttle.peers.buckets.len());
 }

@@ -1,6 +1,6 @@
 //! Metrics of connections and sockets.
 
-use super::{Kind, Metric, Sample, count, number};
+use super::{Metric, MetricKind, Sample, count_sample, number_sample};
 use crate::metrics::Snapshot;
 use nonesuch_net::tcp::TcpCounters;
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "nonesuch_connections",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport", "outcome"],
         help: "Connections by outcome: accepted, refused, evicted to make room, timed out, broken",
@@ -17,7 +17,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_open_connections",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "",
         labels: &["transport"],
         help: "Open connections",
@@ -25,28 +25,29 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_udp_system_calls",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &[],
         help: "System calls that received and sent datagrams",
-        collect: |snapshot, out| out.push(count(vec![], snapshot.udp.system_calls)),
+        collect: |snapshot, out| out.push(count_sample(vec![], snapshot.udp.system_calls)),
     },
 ];
 
 /// The connection counters for each transport that the server listens on.
-fn by_connection(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, TcpCounters)> {
+fn connection_counters(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, TcpCounters)> {
     let tls = snapshot.tls.map(|counters| ("tls".into(), counters));
     [("tcp".into(), snapshot.tcp)].into_iter().chain(tls)
 }
 
 fn open_connections(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     out.extend(
-        by_connection(snapshot).map(|(transport, counters)| number(vec![transport], counters.open as f64)),
+        connection_counters(snapshot)
+            .map(|(transport, counters)| number_sample(vec![transport], counters.open as f64)),
     );
 }
 
 fn connections(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    for (transport, counters) in by_connection(snapshot) {
+    for (transport, counters) in connection_counters(snapshot) {
         let TcpCounters { accepted, refused, refused_client, evicted, timed_out, broken, .. } = counters;
         for (outcome, times) in [
             ("accepted", accepted),
@@ -56,7 +57,7 @@ fn connections(snapshot: &Snapshot, out: &mut Vec<Sample>) {
             ("timed_out", timed_out),
             ("broken", broken),
         ] {
-            out.push(count(vec![transport.clone(), outcome.into()], times));
+            out.push(count_sample(vec![transport.clone(), outcome.into()], times));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Metrics of TLS handshakes.
 
-use super::{Kind, Metric, count};
+use super::{Metric, MetricKind, count_sample};
 
 /// The rows.
 pub(super) const METRICS: &[Metric] = &[Metric {
     name: "nonesuch_tls_handshakes",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     unit: "",
     labels: &["outcome"],
     help: "TLS handshakes: full, resumed, failed; a handshake that takes too long is a connection that timed out",
@@ -14,7 +14,7 @@ pub(super) const METRICS: &[Metric] = &[Metric {
         let full = tls.handshakes.saturating_sub(tls.resumed);
         for (outcome, times) in [("full", full), ("resumed", tls.resumed), ("failed", tls.handshakes_failed)]
         {
-            out.push(count(vec![outcome.into()], times));
+            out.push(count_sample(vec![outcome.into()], times));
         }
     },
 }];

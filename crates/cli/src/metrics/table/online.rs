@@ -1,6 +1,6 @@
 //! Metrics of online signing and online denial.
 
-use super::{Kind, Metric, Sample, add_by_transport, count, number};
+use super::{Metric, MetricKind, Sample, add_by_transport, count_sample, number_sample};
 use crate::metrics::Snapshot;
 use nonesuch_dnssec::online::Operation;
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "nonesuch_online_operations",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["mechanism", "algorithm"],
         help: "Private-key operations: signatures over zone data (data), signatures over denial records, NSEC5 proofs",
@@ -18,7 +18,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_online_cache_hits",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["mechanism", "algorithm"],
         help: "Signatures and proofs found in the cache",
@@ -26,7 +26,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_online_cache_misses",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["mechanism", "algorithm"],
         help: "Signatures and proofs not found in the cache",
@@ -34,34 +34,34 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_online_stored_proofs",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &[],
         help: "NSEC5 proofs found in the stored proofs of the zone",
-        collect: |snapshot, out| out.push(count(vec![], snapshot.online.proofs_stored)),
+        collect: |snapshot, out| out.push(count_sample(vec![], snapshot.online.proofs_stored)),
     },
     Metric {
         name: "nonesuch_online_batches",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &[],
         help: "Batches of signatures and proofs generated together",
-        collect: |snapshot, out| out.push(count(vec![], snapshot.online.batches)),
+        collect: |snapshot, out| out.push(count_sample(vec![], snapshot.online.batches)),
     },
     Metric {
         name: "nonesuch_online_unmade",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["reason"],
         help: "Signatures and proofs that were not generated: the batch was full, or the library failed",
         collect: |snapshot, out| {
-            out.push(count(vec!["full".into()], snapshot.online.rejected));
-            out.push(count(vec!["failed".into()], snapshot.online.failed));
+            out.push(count_sample(vec!["full".into()], snapshot.online.rejected));
+            out.push(count_sample(vec!["failed".into()], snapshot.online.failed));
         },
     },
     Metric {
         name: "nonesuch_online_over_budget",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport"],
         help: "Queries without signatures or proofs because the online share was spent",
@@ -69,11 +69,11 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_online_cache",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "bytes",
         labels: &[],
         help: "Size of the caches of signatures and proofs",
-        collect: |snapshot, out| out.push(number(vec![], snapshot.online.cache_octets as f64)),
+        collect: |snapshot, out| out.push(number_sample(vec![], snapshot.online.cache_octets as f64)),
     },
 ];
 
@@ -93,5 +93,5 @@ fn online_operations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
 }
 
 fn add_operations(out: &mut Vec<Sample>, times: &BTreeMap<Operation, u64>) {
-    out.extend(times.iter().map(|(operation, times)| count(operation_labels(*operation), *times)));
+    out.extend(times.iter().map(|(operation, times)| count_sample(operation_labels(*operation), *times)));
 }

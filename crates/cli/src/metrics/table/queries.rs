@@ -1,6 +1,8 @@
 //! Metrics of queries and other messages: received, answered and dropped.
 
-use super::{Kind, Metric, Sample, Value, add_by_transport, add_named_by_transport, by_transport, count};
+use super::{
+    Metric, MetricKind, Sample, Value, add_by_transport, add_named_by_transport, by_transport, count_sample,
+};
 use crate::metrics::Snapshot;
 use nonesuch_server::statistics::{
     CookieResult, DropReason, LATENCY_BOUNDS_NS, Sizes, TransportTotals, TsigResult,
@@ -11,7 +13,7 @@ use std::borrow::Cow;
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "nonesuch_queries",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport", "type"],
         help: "Answered queries by type, transfers included; types above 257 (CAA) are counted as OTHER",
@@ -19,7 +21,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_responses",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport", "rcode"],
         help: "Responses to queries, by response code",
@@ -27,7 +29,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_truncated_responses",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport"],
         help: "Responses with the TC flag, including those truncated by rate limiting",
@@ -35,7 +37,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_edns_queries",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport"],
         help: "Queries with EDNS",
@@ -43,7 +45,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_dnssec_ok_queries",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport"],
         help: "Queries with the DO flag",
@@ -51,7 +53,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_query_size",
-        kind: Kind::Histogram,
+        kind: MetricKind::Histogram,
         unit: "bytes",
         labels: &["transport"],
         help: "Size of query messages",
@@ -59,7 +61,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_response_size",
-        kind: Kind::Histogram,
+        kind: MetricKind::Histogram,
         unit: "bytes",
         labels: &["transport"],
         help: "Size of responses to queries; a transfer over TCP has none",
@@ -67,7 +69,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_response_duration",
-        kind: Kind::Histogram,
+        kind: MetricKind::Histogram,
         unit: "seconds",
         labels: &["transport"],
         help: "Time from the system call that received the batch of queries to the one that sent the response",
@@ -75,7 +77,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_other_requests",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport", "opcode", "rcode"],
         help: "Answered messages that are not valid queries, by opcode and response code: NOTIFY, UPDATE, malformed messages",
@@ -83,7 +85,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_dropped",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport", "reason"],
         help: "Messages without a response, by reason",
@@ -91,7 +93,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_rate_limit_slips",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport"],
         help: "Responses that rate limiting replaced with truncated responses",
@@ -99,7 +101,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_prohibited",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport"],
         help: "Queries answered with REFUSED because allow-query of the zone does not allow the client",
@@ -107,7 +109,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_cookies",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport", "outcome"],
         help: "Queries with a DNS cookie, by outcome",
@@ -119,7 +121,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_tsig",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["transport", "outcome"],
         help: "Messages with a TSIG record, by outcome",
@@ -141,7 +143,7 @@ fn queries(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for (transport, sum) in by_transport(snapshot) {
         for (rtype, times) in &sum.types {
             let name = rtype.map_or(Cow::Borrowed("OTHER"), |rtype| rtype.to_string().into());
-            out.push(count(vec![transport.clone(), name], *times));
+            out.push(count_sample(vec![transport.clone(), name], *times));
         }
     }
 }
@@ -149,7 +151,7 @@ fn queries(snapshot: &Snapshot, out: &mut Vec<Sample>) {
 fn responses(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for (transport, sum) in by_transport(snapshot) {
         for (rcode, times) in &sum.rcodes {
-            out.push(count(vec![transport.clone(), rcode.to_string().into()], *times));
+            out.push(count_sample(vec![transport.clone(), rcode.to_string().into()], *times));
         }
     }
 }
@@ -162,23 +164,23 @@ fn sizes(
 ) {
     for (transport, sum) in by_transport(snapshot) {
         let sizes = of(sum);
-        let mut below = 0;
-        let cells = bounds.iter().map(|bound| {
+        let mut counted = 0;
+        let buckets = bounds.iter().map(|bound| {
             let up_to = sizes.up_to(*bound);
-            (*bound as f64, up_to - std::mem::replace(&mut below, up_to))
+            (*bound as f64, up_to - std::mem::replace(&mut counted, up_to))
         });
-        let mut cells: Vec<(f64, u64)> = cells.collect();
-        cells.push((f64::MAX, sizes.total() - below));
-        let value = Value::Histogram { sum: sizes.octets as f64, cells };
+        let mut buckets: Vec<(f64, u64)> = buckets.collect();
+        buckets.push((f64::MAX, sizes.count() - counted));
+        let value = Value::Histogram { sum: sizes.octets as f64, buckets };
         out.push(Sample { labels: vec![transport], value });
     }
 }
 
 fn durations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for (transport, sum) in by_transport(snapshot) {
-        let bounds = LATENCY_BOUNDS_NS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::MAX]);
-        let cells = bounds.zip(sum.latencies.buckets).collect();
-        let value = Value::Histogram { sum: sum.latencies.nanoseconds as f64 / 1e9, cells };
+        let bounds = LATENCY_BOUNDS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::MAX]);
+        let buckets = bounds.zip(sum.latencies.cells).collect();
+        let value = Value::Histogram { sum: sum.latencies.nanoseconds as f64 / 1e9, buckets };
         out.push(Sample { labels: vec![transport], value });
     }
 }
@@ -187,7 +189,7 @@ fn other_requests(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for (transport, sum) in by_transport(snapshot) {
         for ((opcode, rcode), times) in &sum.other_messages {
             let labels = vec![transport.clone(), opcode_name(*opcode), rcode.to_string().into()];
-            out.push(count(labels, *times));
+            out.push(count_sample(labels, *times));
         }
     }
 }
@@ -213,6 +215,6 @@ fn dropped(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for (reason, times) in
         [("too_long", udp.oversized), ("receive_error", udp.receive_errors), ("send_error", udp.send_errors)]
     {
-        out.push(count(vec!["udp".into(), reason.into()], times));
+        out.push(count_sample(vec!["udp".into(), reason.into()], times));
     }
 }

@@ -1,6 +1,6 @@
 //! Metrics of zone transfers and NOTIFY.
 
-use super::{Kind, Metric, Sample, count};
+use super::{Metric, MetricKind, Sample, count_sample};
 use crate::metrics::Snapshot;
 use nonesuch_authoritative::transfer::outbound::TransferRefusal;
 use nonesuch_server::statistics::Direction;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "nonesuch_transfers",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["direction", "kind", "result"],
         help: "Completed zone transfers by direction, kind and result",
@@ -18,7 +18,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_transfers_refused",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["reason"],
         help: "Refused transfer requests of clients, by reason",
@@ -26,23 +26,23 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_transfer_messages",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["direction"],
         help: "Messages of zone transfers",
-        collect: |snapshot, out| by_direction(out, &snapshot.statistics.transfers.messages),
+        collect: |snapshot, out| add_by_direction(out, &snapshot.statistics.transfers.messages),
     },
     Metric {
         name: "nonesuch_transfer",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "bytes",
         labels: &["direction"],
         help: "Size of the messages of zone transfers",
-        collect: |snapshot, out| by_direction(out, &snapshot.statistics.transfers.octets),
+        collect: |snapshot, out| add_by_direction(out, &snapshot.statistics.transfers.octets),
     },
     Metric {
         name: "nonesuch_notifies",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["direction", "result"],
         help: "NOTIFY messages received and sent: accepted, refused, or (sent) unanswered in all attempts",
@@ -53,7 +53,7 @@ pub(super) const METRICS: &[Metric] = &[
 fn transfers(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for ((direction, kind, result), times) in &snapshot.statistics.transfers.ended {
         let labels = vec![direction.name().into(), kind.name().into(), result.name().into()];
-        out.push(count(labels, *times));
+        out.push(count_sample(labels, *times));
     }
 }
 
@@ -61,17 +61,19 @@ fn refused(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     let refusals = &snapshot.statistics.transfers.refusals;
     out.extend(TransferRefusal::ALL.map(TransferRefusal::name).into_iter().map(|reason| {
         let times = refusals.get(reason).copied().unwrap_or_default();
-        count(vec![reason.into()], times)
+        count_sample(vec![reason.into()], times)
     }));
 }
 
 /// Adds one value for each direction.
-fn by_direction(out: &mut Vec<Sample>, numbers: &BTreeMap<Direction, u64>) {
-    out.extend(numbers.iter().map(|(direction, number)| count(vec![direction.name().into()], *number)));
+fn add_by_direction(out: &mut Vec<Sample>, numbers: &BTreeMap<Direction, u64>) {
+    out.extend(
+        numbers.iter().map(|(direction, number)| count_sample(vec![direction.name().into()], *number)),
+    );
 }
 
 fn notifies(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for ((direction, result), times) in &snapshot.statistics.transfers.notifies {
-        out.push(count(vec![direction.name().into(), result.name().into()], *times));
+        out.push(count_sample(vec![direction.name().into(), result.name().into()], *times));
     }
 }

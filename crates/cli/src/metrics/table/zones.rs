@@ -1,6 +1,6 @@
 //! Metrics of zones.
 
-use super::{Kind, Metric, Sample, number};
+use super::{Metric, MetricKind, Sample, number_sample};
 use crate::metrics::{Snapshot, ZoneRow};
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "nonesuch_zones",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "",
         labels: &["state"],
         help: "Number of zones by state",
@@ -16,99 +16,103 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "nonesuch_nearest_signature_expiry_timestamp",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "seconds",
         labels: &[],
         help: "Time at which the first signature of all zones expires, in seconds since 1970",
         collect: |snapshot, out| {
             let nearest = snapshot.zones.iter().filter_map(|zone| zone.nearest_expiration).min();
-            out.extend(nearest.map(|time| number(vec![], time as f64)));
+            out.extend(nearest.map(|time| number_sample(vec![], time as f64)));
         },
     },
     Metric {
         name: "nonesuch_zone_serial",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "",
         labels: &["zone"],
         help: "Serial of the served version",
-        collect: |snapshot, out| each_zone(snapshot, out, |zone| zone.serial.map(f64::from)),
+        collect: |snapshot, out| add_for_each_zone(snapshot, out, |zone| zone.serial.map(f64::from)),
     },
     Metric {
         name: "nonesuch_zone_is_served",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "",
         labels: &["zone"],
         help: "1 if the zone is served, 0 if it is not ready, expired or failed",
         collect: |snapshot, out| {
-            each_zone(snapshot, out, |zone| Some(f64::from(u8::from(zone.state == "serving"))));
+            add_for_each_zone(snapshot, out, |zone| Some(f64::from(u8::from(zone.state == "serving"))));
         },
     },
     Metric {
         name: "nonesuch_zone_age",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "seconds",
         labels: &["zone"],
         help: "Time since the zone was loaded or transferred",
         collect: |snapshot, out| {
             let age = |loaded_at| snapshot.now.saturating_sub(loaded_at) as f64;
-            each_zone(snapshot, out, |zone| zone.loaded_at.map(age));
+            add_for_each_zone(snapshot, out, |zone| zone.loaded_at.map(age));
         },
     },
     Metric {
         name: "nonesuch_zone_nearest_signature_expiry_timestamp",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "seconds",
         labels: &["zone"],
         help: "Time at which the first signature of the zone expires, in seconds since 1970",
         collect: |snapshot, out| {
-            each_zone(snapshot, out, |zone| zone.nearest_expiration.map(|time| time as f64));
+            add_for_each_zone(snapshot, out, |zone| zone.nearest_expiration.map(|time| time as f64));
         },
     },
     Metric {
         name: "nonesuch_zone_records",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "",
         labels: &["zone"],
         help: "Number of records of the zone",
-        collect: |snapshot, out| each_zone(snapshot, out, |zone| zone.records.map(|records| records as f64)),
+        collect: |snapshot, out| {
+            add_for_each_zone(snapshot, out, |zone| zone.records.map(|records| records as f64))
+        },
     },
     Metric {
         name: "nonesuch_zone_refreshed_timestamp",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "seconds",
         labels: &["zone"],
         help: "Time of the last successful refresh of a secondary zone, in seconds since 1970",
         collect: |snapshot, out| {
-            each_zone(snapshot, out, |zone| zone.refresh?.refreshed.map(|time| time as f64));
+            add_for_each_zone(snapshot, out, |zone| zone.refresh?.refreshed.map(|time| time as f64));
         },
     },
     Metric {
         name: "nonesuch_zone_next_refresh_timestamp",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "seconds",
         labels: &["zone"],
         help: "Time of the next refresh of a secondary zone, in seconds since 1970; absent during a refresh",
-        collect: |snapshot, out| each_zone(snapshot, out, |zone| zone.refresh?.next.map(|time| time as f64)),
+        collect: |snapshot, out| {
+            add_for_each_zone(snapshot, out, |zone| zone.refresh?.next.map(|time| time as f64))
+        },
     },
     Metric {
         name: "nonesuch_zone_time_to_expiry",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: "seconds",
         labels: &["zone"],
         help: "Time until a secondary zone expires unless it is refreshed; 0 if it has expired",
         collect: |snapshot, out| {
-            let left = |expires: u64| expires.saturating_sub(snapshot.now) as f64;
-            each_zone(snapshot, out, |zone| zone.refresh?.expires.map(left));
+            let seconds_left = |expires: u64| expires.saturating_sub(snapshot.now) as f64;
+            add_for_each_zone(snapshot, out, |zone| zone.refresh?.expires.map(seconds_left));
         },
     },
     Metric {
         name: "nonesuch_zone_queries",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: "",
         labels: &["zone"],
         help: "Queries for names in the zone, if metrics-zone-queries is set",
         collect: |snapshot, out| {
-            each_zone(snapshot, out, |zone| zone.queries.map(|queries| queries as f64));
+            add_for_each_zone(snapshot, out, |zone| zone.queries.map(|queries| queries as f64));
         },
     },
 ];
@@ -118,13 +122,13 @@ fn zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for zone in &snapshot.zones {
         *states.entry(zone.state).or_default() += 1;
     }
-    out.extend(states.into_iter().map(|(state, zones)| number(vec![state.into()], f64::from(zones))));
+    out.extend(states.into_iter().map(|(state, zones)| number_sample(vec![state.into()], f64::from(zones))));
 }
 
 /// Adds one value for each zone that has it; adds none if there are too many zones.
-fn each_zone(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&ZoneRow) -> Option<f64>) {
+fn add_for_each_zone(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&ZoneRow) -> Option<f64>) {
     if snapshot.zones.len() <= snapshot.max_zones {
         let known = snapshot.zones.iter().filter_map(|zone| Some((zone.zone.clone(), value(zone)?)));
-        out.extend(known.map(|(zone, value)| number(vec![zone.into()], value)));
+        out.extend(known.map(|(zone, value)| number_sample(vec![zone.into()], value)));
     }
 }

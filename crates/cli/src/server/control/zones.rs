@@ -71,7 +71,7 @@ impl Daemon {
     /// 1996).
     pub(crate) fn notify_zone(&self, apex: &Name) -> Result<ZoneNotified, ControlError> {
         let settings = self.service.settings_of(apex).ok_or_else(|| ControlError::NoZone(apex.clone()))?;
-        let to = &settings.transfers.also_notify;
+        let servers_to_notify = &settings.transfers.also_notify;
         if to.is_empty() {
             return Err(ControlError::NoSecondaries(apex.clone()));
         }

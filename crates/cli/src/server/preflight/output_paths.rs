@@ -125,7 +125,7 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
     let exists = |path: &Path| fs::symlink_metadata(path).is_ok();
     // The server creates missing entries.
     let message_for_directory = if exists(&zones) && exists(&lock) {
-        closed_directory_message(&zones, user)
+        inaccessible_directory_message(&zones, user)
     } else {
         check_writable(dir, user)
     };
@@ -137,9 +137,10 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
         (&lock, WRITE, Effect::Start),
         (&zones, WRITE, Effect::Storage),
     ];
-    let closed = checks.into_iter().find(|(path, wanted, _)| exists(path) && !user.has_access(path, *wanted));
+    let inaccessible =
+        checks.into_iter().find(|(path, wanted, _)| exists(path) && !user.has_access(path, *wanted));
     let (name, dir) = (&user.name, dir.display());
-    if let Some((path, _, effect)) = closed {
+    if let Some((path, _, effect)) = inaccessible {
         let shown = path.display();
         return Some((
             format!("{shown}: the user {name} may not write to it: chown -R {name} {dir}"),
@@ -180,16 +181,16 @@ pub(super) fn check_can_replace(path: &Path, user: &FileUser) -> Option<String> 
 }
 
 /// A message if `user` may not enter a directory on the path to `path`.
-fn closed_directory_message(path: &Path, user: &FileUser) -> Option<String> {
-    let closed = user.closed_directory(path)?;
-    Some(format!("{}: the user {} may not enter {}", path.display(), user.name, closed.display()))
+fn inaccessible_directory_message(path: &Path, user: &FileUser) -> Option<String> {
+    let inaccessible = user.inaccessible_directory(path)?;
+    Some(format!("{}: the user {} may not enter {}", path.display(), user.name, inaccessible.display()))
 }
 
 /// Checks that `user` may write to the directory or, if it does not exist yet, to its parent
 /// directory.
 fn check_writable(directory: &Path, user: &FileUser) -> Option<String> {
     let (name, shown) = (&user.name, directory.display());
-    if let Some(message) = closed_directory_message(directory, user) {
+    if let Some(message) = inaccessible_directory_message(directory, user) {
         return Some(message);
     }
     match fs::metadata(directory) {
