@@ -2,7 +2,7 @@
 //! crates contain the functionality.
 //!
 //! Exit status: 0 success, 1 negative answer (for example, a verification failed), 2 usage or input
-//! error, 3 the system prevents the start of a server.
+//! error, 3 the system prevents the start of a server or of a thread.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -47,7 +47,8 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Reports why the command failed, and returns the exit status.
+/// Reports why the command failed, unless the reader of its output has closed it, and returns the
+/// exit status.
 fn report(failure: &CommandError) -> u8 {
     let status = failure.exit_status();
     match status {

@@ -2,9 +2,10 @@
 
 /// The outcome of a command that ran without an error.
 pub(crate) enum CommandOutcome {
+    /// The answer of the command is positive, or it has none.
     Done,
     /// The answer of the command is negative.
     Negative,
-    /// Another process has ended with this exit status and has printed the reason.
+    /// A child process has ended with this exit status and has printed the reason.
     ChildExited(u8),
 }

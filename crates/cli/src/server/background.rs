@@ -26,6 +26,7 @@ const SOCKET_VARIABLE: &str = "NONESUCH_BACKGROUND";
 /// Paths that refer to standard input.
 const STANDARD_INPUT_PATHS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
+/// Starts the server, waits until it answers, and prints its process ID.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
     let (mut server, socket) = start(reads_standard_input(arguments)).map_err(ServerError::Background)?;
     let outcome = wait_and_print(&mut server, socket, arguments.json);
@@ -35,6 +36,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerEr
     outcome
 }
 
+/// Waits until the server answers and prints its process ID, or returns the outcome of a server that
+/// has ended.
 fn wait_and_print(
     server: &mut Child,
     socket: UnixStream,
@@ -48,7 +51,7 @@ fn wait_and_print(
     Ok(CommandOutcome::Done)
 }
 
-/// Whether the server reads its zone or its configuration from standard input.
+/// Whether the server reads its zone or its configuration from standard input, which it then inherits.
 fn reads_standard_input(arguments: &ServeArguments) -> bool {
     let is_input = |path: &Path| STANDARD_INPUT_PATHS.iter().any(|name| path == Path::new(name));
     match &arguments.config {

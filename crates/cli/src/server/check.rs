@@ -31,13 +31,13 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The results of the check.
+/// The results of a check.
 #[derive(Default)]
 struct Report {
     zones: usize,
     warnings: Vec<Value>,
     faults: Vec<ListedFault>,
-    /// Locations of the faults.
+    /// Locations of the recorded faults.
     locations: HashSet<ConfigLocation>,
 }
 
@@ -61,12 +61,14 @@ impl Report {
         self.faults.push(ListedFault { text: format!("{problem}; {effect}"), value, effect });
     }
 
+    /// Records problems that prevent a start.
     fn add_start_faults(&mut self, problems: impl IntoIterator<Item = Problem>) {
         for problem in problems {
             self.add_fault(PreflightFault { problem, effect: Effect::Start });
         }
     }
 
+    /// Logs and records a warning.
     fn warn(&mut self, problem: &Problem) {
         tracing::warn!(name: "configuration-warning", "{problem}");
         self.warnings.push(problem_value(problem));
@@ -109,7 +111,11 @@ impl Report {
         if effects.is_empty() { "valid".to_owned() } else { format!("invalid: {}", effects.join(", ")) }
     }
 
-    /// Prints the report. If only zones have faults, the outcome is negative and not an error.
+    /// Prints the report. The outcome is negative if there are faults that prevent neither a start nor
+    /// a reload.
+    ///
+    /// # Errors
+    /// A fault prevents a start or a reload, or the report cannot be printed.
     fn finish(self, path: &Path, is_json: bool) -> Result<CommandOutcome, ServerError> {
         if is_json {
             let faults: Vec<&Value> = self.faults.iter().map(|fault| &fault.value).collect();
@@ -138,6 +144,7 @@ impl Report {
     }
 }
 
+/// A problem as JSON.
 fn problem_value(problem: &Problem) -> Value {
     let Problem { location: ConfigLocation { path, line, column, key, .. }, message } = problem;
     let mut value = json!({ "file": &**path, "message": message });
@@ -151,6 +158,7 @@ fn problem_value(problem: &Problem) -> Value {
     value
 }
 
+/// Adds the effect, and the zone that it concerns, to the JSON of a fault.
 fn insert_effect(value: &mut Value, effect: &Effect) {
     value["effect"] = match effect {
         Effect::Start => json!("start"),
@@ -166,7 +174,8 @@ fn insert_effect(value: &mut Value, effect: &Effect) {
 }
 
 /// Checks the configuration at `path`, the files that it names and, with [`CheckScope::Zones`], its
-/// zones. With `is_strict`, findings of the semantic checks are faults.
+/// zones. With `is_strict`, findings of the semantic checks are faults. If this process is root, it
+/// becomes the user of the server.
 pub(crate) fn run(
     path: &Path,
     scope: CheckScope,
@@ -215,7 +224,7 @@ pub(crate) fn run(
 }
 
 /// The user that the server runs as. If this process is root, it becomes that user. Returns `None`
-/// if the user does not exist.
+/// if the user does not exist, which another check reports.
 fn become_user(
     configuration: &Configuration,
     sources: &Sources,
@@ -265,7 +274,8 @@ fn warn_of_world_readable_keys(sources: &Sources, scope: CheckScope, report: &mu
     }
 }
 
-/// Checks the keys in the directories of the zones that have no fault so far.
+/// Checks the keys in the directories of the zones that have no fault so far. With NSEC5, checks that
+/// the server can read no signing key.
 fn check_keys(sources: &Sources, report: &mut Report) {
     for file in &sources.files {
         let (apex, problem) = match &file.role {
@@ -343,6 +353,7 @@ fn compare_stored(dir: &Path, apex: &Name, contents: &Contents, report: &mut Rep
     }
 }
 
+/// The apex and the file of a zone from a file.
 fn zone_file(zone: &ZoneSettings) -> Option<(Name, PathBuf)> {
     match &zone.source {
         ZoneSource::File(path) => Some((zone.apex.clone(), path.clone())),
@@ -350,6 +361,8 @@ fn zone_file(zone: &ZoneSettings) -> Option<(Name, PathBuf)> {
     }
 }
 
+/// Records the warnings and the error of a loaded zone. Prints the state of a zone without an error,
+/// unless the output is JSON.
 fn add_zone_result(
     apex: &Name,
     zone: &ZoneStatus,

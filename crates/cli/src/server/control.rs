@@ -53,6 +53,7 @@ pub(crate) fn serve(socket: &ControlSocket, daemon: Arc<Daemon>) -> io::Result<(
     std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &daemon)).map(drop)
 }
 
+/// Accepts connections without end, and handles each in a separate thread.
 fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {
@@ -82,6 +83,10 @@ fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
     }
 }
 
+/// Reads one request and sends the response.
+///
+/// # Errors
+/// The client does not send a complete request in time, or does not read the response.
 fn handle_connection(mut stream: &UnixStream, daemon: &Daemon) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let line = read_request(stream, REQUEST_TIMEOUT)?;
@@ -211,6 +216,7 @@ fn execute(request: Request, daemon: &Daemon) -> Vec<Line> {
     lines.unwrap_or_else(|error| vec![error_line(&error)])
 }
 
+/// The last line of the response to a request that failed.
 fn error_line(error: &ControlError) -> Line {
     Line::Error(error.to_string())
 }
@@ -234,6 +240,7 @@ fn zone_lines(reports: &[ZoneReport]) -> Vec<Line> {
     reports.iter().map(Line::zone).chain([end]).collect()
 }
 
+/// Performs `action` for the zone with the name `zone`, and returns its result as a line.
 fn respond_for_zone<T: Serialize>(
     zone: &str,
     action: impl FnOnce(&Name) -> Result<T, ControlError>,

@@ -39,19 +39,24 @@ pub(crate) struct Daemon {
     pub(crate) source: ConfigurationSource,
     /// The current configuration.
     pub(crate) configuration: Mutex<Configuration>,
+    /// The zones and their versions.
     pub(crate) service: Arc<Service>,
+    /// The data that the workers and connections share.
     pub(crate) context: ServerContext,
+    /// The transfers from primaries, and NOTIFY messages to secondaries.
     pub(crate) transfers: Arc<Transfers>,
     /// Certificate and key of the TLS listeners; `None` without TLS.
     pub(crate) tls_identity: Option<IdentitySlot>,
     /// The sockets and workers; `None` before they start and after they stop.
     pub(crate) server: Mutex<Option<Server>>,
+    /// Notifies systemd.
     pub(crate) notifier: Notifier,
+    /// Notified when a client of the control socket requests to stop the server.
     pub(crate) stop_request: Notify,
-    /// Held during a reload. The next reload waits before it reads the configuration, so that the
-    /// newest configuration is applied last.
+    /// Held during a reload and during a change of the file of added zones. The next reload waits
+    /// before it reads the configuration, so that the newest configuration is applied last.
     pub(crate) reload_lock: Mutex<()>,
-    /// The outcomes of the reloads so far.
+    /// The settings at the start, and the outcomes of the reloads so far.
     pub(crate) reloads: ReloadStatus,
     /// Start of the server, for the uptime.
     pub(crate) started_at: Instant,
@@ -94,7 +99,7 @@ impl Daemon {
         }
     }
 
-    /// The state of the server in one line.
+    /// The numbers of served, waiting and failed zones in one line, for systemd and the line "ready".
     pub(crate) fn status_line(&self) -> String {
         let status = self.service.status();
         format!(

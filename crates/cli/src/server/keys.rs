@@ -9,7 +9,7 @@ use nonesuch_dnssec::denial::nsec5::Nsec5DirectoryError;
 use nonesuch_dnssec::online::{LoadProverError, Nsec5Prover, Nsec5Zone};
 use std::path::Path;
 
-/// Key file functions of a service. They warn of key files that every user may read.
+/// The functions with which a service loads keys. They warn of key files that every user may read.
 pub(crate) const KEY_LOADER: KeyLoader = KeyLoader {
     load_signing_keys: |dir, zone, at| {
         warn_of_readable_keys(&world_readable_keys(dir, zone));

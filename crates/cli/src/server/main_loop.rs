@@ -56,7 +56,7 @@ impl MainLoop {
     }
 }
 
-/// State of the main loop.
+/// The data that the main loop changes.
 struct MainLoopState {
     daemon: Arc<Daemon>,
     watchdog: Watchdog,
@@ -126,6 +126,7 @@ impl MainLoopState {
         }
     }
 
+    /// Starts a requested reload, unless a reload or key change is in progress.
     fn reload_if_requested(&mut self) {
         if self.is_reload_requested && self.task.is_none() {
             self.is_reload_requested = false;

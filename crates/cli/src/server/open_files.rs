@@ -5,7 +5,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// Number of open files that a server needs in addition to its connections: sockets, zone files,
 /// log.
 const OTHER_FILES: u64 = 512;
-/// Minimum limit on open files that the server requests. It covers the temporary files of many
+/// Minimum of the limit on open files that the server requests. It covers the temporary files of many
 /// zones, which [`OTHER_FILES`] does not include.
 const MIN_REQUESTED_LIMIT: u64 = 65_536;
 

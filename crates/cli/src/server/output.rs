@@ -13,9 +13,9 @@ use std::path::Path;
 /// Maximum number of zones that are listed when the server is ready.
 const MAX_LISTED_ZONES: usize = 20;
 
-/// Prints a line. If printing fails, for example because the disk is full, the line is lost and the
-/// server continues. If the log has a queue, the line goes to that queue, so that a slow reader
-/// does not block the server.
+/// Prints a line to standard output. If the log has a queue, the line goes to that queue, so that a
+/// slow reader does not block the server. If printing fails, for example because the disk is full,
+/// the line is lost and the server continues.
 pub(crate) fn print(line: &str) {
     if logging::print_queued(Stream::Output, line).is_none()
         && let Err(error) = print_line(line)
@@ -108,7 +108,8 @@ pub(crate) fn zone_line(zone: &ZoneStatus) -> String {
     }
 }
 
-/// The counters of the server; `online` if the server generated signatures or proofs.
+/// The last line of a server: its counters. `online` is `Some` if a zone was signed online or has
+/// NSEC5.
 pub(crate) fn stopped_line(counters: &UdpCounters, online: Option<&OnlineCounters>, is_json: bool) -> String {
     let errors = counters.receive_errors + counters.send_errors;
     let UdpCounters { datagrams_in, datagrams_out, system_calls, oversized, .. } = counters;

@@ -16,7 +16,7 @@ use nonesuch_proto::Name;
 use std::fmt;
 use std::fs;
 
-/// The effect of a fault on the server.
+/// The effect of a fault on a server that starts with the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The server does not start.
@@ -57,8 +57,8 @@ pub(super) struct PreflightFault {
     pub(super) effect: Effect,
 }
 
-/// Faults that prevent a start and that can be found before anything is bound or read. Changes
-/// nothing.
+/// Faults that prevent a start and that can be found before sockets are bound and zones are read.
+/// Changes nothing.
 pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> Vec<Problem> {
     let server = &configuration.server;
     let mut problems = Vec::new();
@@ -86,6 +86,8 @@ pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> V
     problems
 }
 
+/// A message about the first CPU that this process may not use; `None` if it may use all of them, or
+/// the system does not state which.
 fn check_cpus(cpus: &[usize]) -> Option<String> {
     let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
     let is_allowed = |cpu: usize| allowed.is_set(cpu).unwrap_or(false);
@@ -127,7 +129,8 @@ pub(super) fn load_identity(
     })
 }
 
-/// Problems of files that `user` could not read at a reload. Zone files are not included.
+/// Problems of files and directories that `user` could not read at a reload. Zone files and key
+/// directories are not included.
 pub(super) fn unreadable_at_reload(sources: &Sources, user: &FileUser) -> Vec<Problem> {
     let main_file = user.check_file(&sources.path).err();
     let main_file = main_file.map(|error| ConfigLocation::of_file(&sources.path).problem(error.to_string()));
@@ -145,7 +148,7 @@ pub(super) fn unreadable_at_reload(sources: &Sources, user: &FileUser) -> Vec<Pr
     main_file.into_iter().chain(others).collect()
 }
 
-/// Reports if the file of added zones (`ctl zone add`) cannot be read or replaced.
+/// The problem if `user` cannot read or replace the file of added zones (`ctl zone add`).
 pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Problem> {
     let file = sources.files.iter().find(|file| file.role == FileRole::AddedZones)?;
     let unreadable = fs::metadata(&file.path).ok().and_then(|_| error_message(user.check_file(&file.path)));
@@ -153,7 +156,7 @@ pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Pr
     Some(file.location.problem(message))
 }
 
-/// Problems of files for transfers that `user` could not read.
+/// Problems of the trusted certificates for transfers if `user` could not read them.
 pub(super) fn unreadable_for_transfers(sources: &Sources, user: &FileUser) -> Vec<Problem> {
     let files = sources.files.iter().filter(|file| file.role == FileRole::Authorities);
     files

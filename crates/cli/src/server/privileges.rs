@@ -45,8 +45,8 @@ impl Account {
     }
 }
 
-/// Permanently becomes the user `account`, with the groups of that user. Call it before threads
-/// start that must run as that user.
+/// Permanently becomes the user `account`, with the groups of that user. Does not change the user if
+/// `account` is `None` or the current user. Call it before threads start that must run as that user.
 pub(crate) fn drop_privileges(account: Option<&Account>) -> Result<(), PrivilegeError> {
     // Programs that this process might start cannot gain privileges. The error is ignored, because
     // the server starts no programs.

@@ -8,7 +8,7 @@ use nonesuch_server::clock::seconds_now;
 use nonesuch_server::limits::OverBudgetAction;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The settings at the start of the server that change only with a restart.
+/// The settings at the start of the server. Some of them change only with a restart.
 struct StartSettings {
     server: Server,
     limits: Limits,
@@ -21,10 +21,11 @@ pub(crate) struct ReloadStatus {
     history: Mutex<ReloadHistory>,
 }
 
+/// The results of the reloads so far.
 #[derive(Default)]
 struct ReloadHistory {
     counters: metrics::Reloads,
-    /// Why the configuration that was read last was rejected.
+    /// Why the configuration that was read last was rejected; `None` if it is in use.
     problems: Option<String>,
 }
 
@@ -64,7 +65,8 @@ impl ReloadStatus {
         self.history().counters
     }
 
-    /// Time and reason of the rejection, if the configuration that was read last was rejected.
+    /// Time of the read and reason of the rejection, if the configuration that was read last was
+    /// rejected.
     pub(crate) fn rejected_configuration(&self) -> Option<RefusedConfiguration> {
         let history = self.history();
         let problems = history.problems.clone()?;
@@ -77,10 +79,11 @@ impl ReloadStatus {
     }
 }
 
-/// Names of the settings that differ and that take effect only after a restart.
+/// Names of the settings that differ and that take effect only after a restart. `limits of
+/// connections and transfers` stands for the keys of `[limits]` that need a restart.
 fn changed_restart_settings(old: &StartSettings, new: &Configuration) -> Vec<&'static str> {
     let (old_server, new_server) = (&old.server, &new.server);
-    // The limits that need a restart; the others are set to fixed values.
+    // Only limits that need a restart are compared, so the others get the same fixed values in both.
     let restart_limits = |limits: &Limits| Limits {
         responses_per_second: 0,
         nxdomain_responses_per_second: 0,

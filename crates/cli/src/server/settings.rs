@@ -96,7 +96,7 @@ fn create_cookies(configuration: &Configuration) -> Result<Option<Cookies>, Sett
     }
 }
 
-/// The limits of the configuration.
+/// The settings of rate limiting, online work and cookies for queries.
 pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
     let limits = &configuration.limits;
     let rates = RateSettings {
@@ -121,7 +121,7 @@ pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
     }
 }
 
-/// The limits of connections.
+/// The limits of connections over TCP and TLS to one listen address.
 fn tcp_options(limits: &Limits) -> TcpOptions {
     let exempt = limits.exempt.clone();
     TcpOptions {
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(said(&tcp_options(&Limits::defaults())), said(&TcpOptions::default()));
     }
 
-    /// A default in brackets after a key in `docs/limits.md` equals the actual default.
+    /// A default in parentheses after a key in `docs/limits.md` equals the actual default.
     #[test]
     fn the_manual_has_the_defaults() {
         let page = include_str!("../../../../docs/limits.md");

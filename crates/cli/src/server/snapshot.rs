@@ -17,7 +17,7 @@ impl Daemon {
     pub(crate) fn snapshot(&self) -> Snapshot {
         let zones = self.service.zone_status(None);
         let max_zones = self.configuration().server.metrics_zones;
-        // With more zones, there are no gauges for each zone.
+        // With more zones, the metrics contain no gauges for single zones.
         let secondaries = if zones.len() <= max_zones { self.transfers.status() } else { Vec::new() };
         let secondaries: HashMap<String, _> =
             secondaries.iter().map(|zone| (zone.apex.to_string(), zone)).collect();
@@ -66,7 +66,8 @@ impl Daemon {
     }
 }
 
-/// Adds the results of transfers from primaries and of NOTIFY.
+/// Adds the results of transfers from primaries and of NOTIFY. Transfers that `counts` does not count
+/// as IXFR (`by_steps`) count as AXFR.
 fn add_incoming_transfers(counts: &Counts, sum: &mut TransferTotals) {
     let steps = counts.by_steps;
     for (kind, result, times) in [

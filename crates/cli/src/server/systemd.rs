@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 /// Time limit for systemd to accept a notification.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The notification socket of systemd (sd_notify(3)). Without a socket, nothing is sent.
+/// Sends notifications to systemd (sd_notify(3)). Without a socket, nothing is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
 }
 
 impl Notifier {
-    /// Connects to the socket in the environment variable `NOTIFY_SOCKET`.
+    /// Uses the socket in the environment variable `NOTIFY_SOCKET`; `@` begins an abstract address.
     pub(crate) fn from_environment() -> Self {
         let socket = env::var_os("NOTIFY_SOCKET").and_then(|path| {
             let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
@@ -29,7 +29,7 @@ impl Notifier {
                 None => SocketAddr::from_pathname(&path),
             };
             let socket = UnixDatagram::unbound().ok()?;
-            // The loop that sends notifications also handles signals.
+            // The main loop sends the notifications and also handles signals, so it must not block.
             socket.set_write_timeout(Some(NOTIFY_TIMEOUT)).ok()?;
             Some((socket, address.ok()?))
         });
@@ -66,6 +66,7 @@ impl Notifier {
     }
 }
 
+/// Replaces line ends with spaces, because a line end would begin another assignment.
 fn join_lines(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
@@ -90,6 +91,7 @@ impl Watchdog {
         let limit = number("WATCHDOG_USEC")
             .filter(|_| is_for_this_process)
             .map(|interval| Duration::from_micros(interval / 2));
+        // The main loop checks each `limit / 2`; a timer needs an interval above zero.
         let limit = limit.filter(|limit| *limit > Duration::from_millis(1));
         Self {
             limit,

@@ -6,7 +6,7 @@ use nonesuch_authoritative::service::{PurgeError, VersionError};
 use nonesuch_proto::{Name, NameError};
 use nonesuch_zone::LoadError;
 
-/// Why a request failed. The text becomes the member `error` of the response.
+/// Why a request failed. The message becomes the member `error` of the response.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]

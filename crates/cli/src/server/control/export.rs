@@ -11,7 +11,7 @@ use nonesuch_zone::{Contents, StoredZone};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Length of the text in one line, in octets.
+/// Maximum length of the text in one line, in octets.
 const MAX_LINE_TEXT: usize = 64 << 10;
 
 /// The records of a zone, in memory or in the state directory.
@@ -33,6 +33,7 @@ impl ExportSource {
         writer.output.flush()
     }
 
+    /// The final line of the response.
     fn summary(&self, apex: &Name) -> ZoneExported {
         let (soa, records) = match self {
             Self::InMemory(contents) => (contents.soa(), contents.record_count()),
@@ -42,7 +43,7 @@ impl ExportSource {
     }
 }
 
-/// Writer that splits text into lines of JSON.
+/// Writer that splits text into lines of JSON of the control protocol ([`Line::Text`]).
 struct JsonLineWriter<W> {
     output: W,
     text: Vec<u8>,

@@ -20,15 +20,15 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// A directory that is opened only to look up its entries.
+/// Flags for a directory that is opened only to look up its entries.
 const DIRECTORY_FLAGS: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 /// The private directory is named `.cNNNNNNNN`, with a random hexadecimal number.
 const PRIVATE_DIRECTORY_PREFIX: &str = ".c";
 /// The socket's name in the private directory.
 const PRIVATE_SOCKET_NAME: &str = "s";
-/// The directory of a process's open files; its entries are paths that no user controls.
+/// The directory of a process's open file descriptors; its entries are paths that no user controls.
 const DESCRIPTOR_DIRECTORY: &str = "/proc/self/fd";
-/// The extended attribute with the ACL that new entries of a directory get (acl(5)).
+/// Extended attribute with the ACL that new entries of a directory get (acl(5)).
 const DEFAULT_ACL: &str = "system.posix_acl_default";
 /// Maximum attempts to find an unused name.
 const MAX_NAME_ATTEMPTS: usize = 16;
@@ -95,7 +95,8 @@ pub(crate) struct ControlSocket {
     listener: UnixListener,
     directory: OwnedFd,
     name: OsString,
-    /// Identifies the socket that this server created, because another server may have replaced it.
+    /// The socket that this server created. Before the removal, it is compared with the file at the
+    /// path, because another server may have replaced the socket.
     identity: FileIdentity,
 }
 
@@ -206,6 +207,7 @@ fn create(directory: &OwnedFd, name: &OsStr, owner: SocketOwner) -> io::Result<(
 /// and then used through its descriptor. It is removed on drop.
 struct PrivateDirectory<'p> {
     fd: OwnedFd,
+    /// Removes the directory on drop, after the drop of this struct has removed the socket in it.
     _entry: DirectoryEntry<'p>,
 }
 

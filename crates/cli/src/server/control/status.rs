@@ -84,7 +84,8 @@ impl Daemon {
 /// Maximum number of zones for which the status gives the reason of failed refreshes.
 const MAX_LISTED_FAILURES: usize = 20;
 
-/// The zones with a failing primary and the expired zones: their number, and the first
+/// The zones with a failing primary or failing refreshes, and the expired zones: their number, and
+/// the first
 /// [`MAX_LISTED_FAILURES`] in the order of expiry.
 fn refresh_failures(zones: &[ZoneStatus]) -> RefreshFailures {
     let is_failing = |zone: &&ZoneStatus| {

@@ -72,7 +72,7 @@ impl Daemon {
     pub(crate) fn notify_zone(&self, apex: &Name) -> Result<ZoneNotified, ControlError> {
         let settings = self.service.settings_of(apex).ok_or_else(|| ControlError::NoZone(apex.clone()))?;
         let servers_to_notify = &settings.transfers.also_notify;
-        if to.is_empty() {
+        if servers_to_notify.is_empty() {
             return Err(ControlError::NoSecondaries(apex.clone()));
         }
         let status = self.service.zone_status(Some(apex)).into_iter().next();
@@ -80,8 +80,8 @@ impl Daemon {
         let (Some(status), Some(soa)) = (served, self.service.soa_record(apex)) else {
             return Err(ControlError::NotServed(apex.clone()));
         };
-        self.transfers.send_notify(apex, soa, to.clone(), NotifyReason::AddedZonesChange);
-        let servers = to.iter().map(|remote| remote.address.to_string()).collect();
+        self.transfers.send_notify(apex, soa, servers_to_notify.clone(), NotifyReason::Change);
+        let servers = servers_to_notify.iter().map(|remote| remote.address.to_string()).collect();
         Ok(ZoneNotified { zone: status.zone, serial: status.serial, servers })
     }
 

@@ -1,5 +1,5 @@
-//! Checks whether the server may write to its output paths: the state directory, the control socket
-//! and the dnstap file.
+//! Checks whether the server may write to its output paths: the state directory, the control socket,
+//! the dnstap output and the file of added zones.
 
 use super::Effect;
 use crate::access::{FileUser, READ, SEARCH, WRITE};
@@ -31,7 +31,7 @@ pub(super) fn check_output_directories(server: &Server, sources: &Sources) -> Ve
     group.into_iter().chain(written.filter_map(problem)).collect()
 }
 
-/// Missing directories directly under /run. systemd creates them for a unit with
+/// Problems of output files whose directory is missing directly under /run. systemd creates them for a unit with
 /// `RuntimeDirectory=` and removes them when the server ends. Therefore they are missing when a
 /// correctly configured server does not run, although no server starts without them.
 pub(in crate::server) fn check_runtime_directories(sources: &Sources) -> Vec<Problem> {
@@ -50,6 +50,7 @@ pub(in crate::server) fn check_runtime_directories(sources: &Sources) -> Vec<Pro
     missing.map(problem).collect()
 }
 
+/// The control socket and the dnstap output.
 fn written_files(sources: &Sources) -> impl Iterator<Item = &NamedFile> {
     sources.files.iter().filter(|file| matches!(file.role, FileRole::Control | FileRole::Dnstap))
 }
@@ -70,8 +71,8 @@ fn starting_user(user: Option<&str>) -> Option<FileUser> {
     is_known.then(FileUser::current)
 }
 
-/// Checks that the parent directory of `path` exists and, if `user` is known, that `user` may write
-/// to it.
+/// Checks that the parent directory of `path` exists and, if `user` is `Some`, that `user` may write
+/// to it. Returns the message about a fault.
 fn check_parent_directory(path: &Path, user: Option<&FileUser>) -> Option<String> {
     let (shown, directory) = (path.display(), parent_directory(path));
     match (fs::metadata(directory), user) {
@@ -180,7 +181,7 @@ pub(super) fn check_can_replace(path: &Path, user: &FileUser) -> Option<String> 
     ))
 }
 
-/// A message if `user` may not enter a directory on the path to `path`.
+/// The message about the first directory on the path to `path` that `user` may not enter.
 fn inaccessible_directory_message(path: &Path, user: &FileUser) -> Option<String> {
     let inaccessible = user.inaccessible_directory(path)?;
     Some(format!("{}: the user {} may not enter {}", path.display(), user.name, inaccessible.display()))

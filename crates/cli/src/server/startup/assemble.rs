@@ -1,4 +1,4 @@
-//! Assembly of a server from the parts that a configuration requires.
+//! Assembly of a server: creates its parts from a configuration and connects them.
 
 use crate::config::Configuration;
 use crate::server::daemon::{ConfigurationSource, Daemon};
@@ -41,6 +41,10 @@ pub(crate) struct AssemblyInputs {
 impl AssemblyInputs {
     /// Starts the background threads (dnstap, transfers, zone events), installs the signal
     /// handlers, and returns a server that has not loaded zones and does not answer yet.
+    ///
+    /// # Errors
+    /// A setting is out of range, the dnstap output or the state directory cannot be opened, the
+    /// system provides no random secret, or a thread or the signal handlers cannot be started.
     pub(crate) fn assemble(self, early_signals: NonFatalSignals) -> Result<MainLoop, ServerError> {
         let Self { configuration, source, tls_identity, clock_shift, started_at } = self;
         let zones = Arc::new(Zones::new());
@@ -77,7 +81,7 @@ fn server_context(
 ) -> Result<ServerContext, ServerError> {
     let settings = answer_settings(configuration, None)?;
     let dnstap = dnstap_options(configuration).map(DnstapOutput::start).transpose()?.map(Arc::new);
-    let mut context = ServerContext { dnstap: dnstap, heartbeats, ..ServerContext::new(Arc::clone(zones)) };
+    let mut context = ServerContext { dnstap, heartbeats, ..ServerContext::new(Arc::clone(zones)) };
     let statistics = Arc::clone(&context.statistics);
     let limits = &configuration.limits;
     let outgoing = OutgoingTransfers::new(limits.transfers_out, seconds_now)

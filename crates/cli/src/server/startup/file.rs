@@ -38,6 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Serves the zone of the file until the server is stopped.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
     let started_at = Instant::now();
     let early_signals = NonFatalSignals::install().map_err(ServerError::Thread)?;
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerEr
     stop(&daemon, is_json)
 }
 
-/// Serves the zone and reports it.
+/// Publishes the zone, binds the sockets, and reports that the server is ready.
 fn start(
     daemon: &Daemon,
     files: &Files,
@@ -170,6 +171,7 @@ fn map_image(arguments: &ServeArguments) -> Result<Option<ImageFile>, ServerErro
     }
 }
 
+/// Checks that the image has the zone of `--origin`, if this option is set.
 fn check_origin(arguments: &ServeArguments, file: &ImageFile) -> Result<(), ServerError> {
     let found = file.image().apex();
     match arguments.origin.as_ref().filter(|origin| origin.view() != found) {

@@ -29,10 +29,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Reads the configuration at `path` and serves its zones until the server is stopped. With `is_json`,
+/// the lines "ready" and "stopped" are JSON.
 pub(crate) fn run(path: &Path, is_json: bool) -> Result<CommandOutcome, ServerError> {
     let early_signals = NonFatalSignals::install().map_err(ServerError::Thread)?;
     let read = config::load(path)?;
-    // Before the first log message.
+    // Before the first log message, so that level and format apply to it.
     set_log(&read.configuration);
     log_start("configuration", path);
     for warning in &read.warnings {
@@ -95,7 +97,8 @@ fn serve(
     stop(&daemon, is_json)
 }
 
-/// Warns of files that were read as root and that the server's user could not read again.
+/// Warns of files that root has read at the start and that the server's user cannot read at a reload
+/// or for a transfer.
 fn warn_of_files_unreadable_later(sources: &Sources) {
     let user = FileUser::current();
     for (problems, effect) in [
