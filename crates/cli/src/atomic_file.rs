@@ -15,19 +15,19 @@ use tempfile::NamedTempFile;
 /// Prefix and suffix of the names of temporary files; random letters and digits are between them.
 const PREFIX_AND_SUFFIX: [&str; 2] = [".nonesuch-", ".part"];
 /// Maximum attempts to create a file that no other process removes as abandoned.
-const ATTEMPTS: usize = 100;
+const MAX_ATTEMPTS: usize = 100;
 
 /// Creates a temporary file with the permissions `mode` in `directory`, and removes abandoned ones
 /// there. The file is removed on drop unless it is persisted.
 ///
 /// # Errors
-/// The file cannot be created, or other processes removed each of [`ATTEMPTS`] files.
+/// The file cannot be created, or other processes removed each of [`MAX_ATTEMPTS`] files.
 pub(crate) fn create(directory: &Path, mode: u32) -> io::Result<NamedTempFile> {
     remove_abandoned(directory);
     let [prefix, suffix] = PREFIX_AND_SUFFIX;
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix).suffix(suffix).permissions(Permissions::from_mode(mode));
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let file = builder.tempfile_in(directory)?;
         match file.as_file().try_lock() {
             // Another process may have removed the file between its creation and its lock.
@@ -51,6 +51,7 @@ fn remove_abandoned(directory: &Path) {
     }
 }
 
+/// Whether `name` is the name of a temporary file of this module.
 fn is_atomic_name(name: &OsStr) -> bool {
     let [prefix, suffix] = PREFIX_AND_SUFFIX;
     let middle = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_suffix(suffix));

@@ -12,7 +12,7 @@ use std::path::Path;
 /// Time before the expiration from which the server warns, in seconds: 14 days.
 const WARNING_SECONDS: i64 = 14 * 86_400;
 
-/// DER tags.
+/// DER tags; `VERSION_TAG` is the context-specific tag 0.
 const INTEGER_TAG: u8 = 0x02;
 const SEQUENCE_TAG: u8 = 0x30;
 const UTC_TIME_TAG: u8 = 0x17;
@@ -62,7 +62,8 @@ fn not_after(certificate: &[u8]) -> Option<Timestamp> {
     take_time(&mut validity)
 }
 
-/// The contents of the DER element at the beginning of `rest`, if it has the tag `tag`.
+/// Removes the DER element at the beginning of `rest`, and returns its contents if it has the tag
+/// `tag`.
 fn take_element<'d>(rest: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
     let [found, first, tail @ ..] = *rest else { return None };
     let (length, tail) = match usize::from(*first) {
@@ -79,6 +80,7 @@ fn take_element<'d>(rest: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
     (*found == tag).then_some(contents)
 }
 
+/// Removes a UTCTime or GeneralizedTime at the beginning of `rest`, and returns the time.
 fn take_time(rest: &mut &[u8]) -> Option<Timestamp> {
     let tag = *rest.first()?;
     let text = std::str::from_utf8(take_element(rest, tag)?).ok()?.strip_suffix('Z')?;

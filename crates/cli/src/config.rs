@@ -1,7 +1,7 @@
-//! The configuration of a server, a TOML file. The reader reads the complete file and reports each
-//! problem with file, line, key and permitted values. Each key is declared once ([`keys`]). The
-//! file may include other files ([`mod@include`]), which are read as parts of the same
-//! configuration.
+//! The configuration of a server: a TOML file, and the files that it includes ([`mod@include`]).
+//!
+//! The reader reads all files and reports each problem with file, line, key and permitted values.
+//! Each key is declared once ([`keys`]).
 
 pub(crate) mod added_zones;
 mod include;
@@ -51,8 +51,8 @@ use zones::ConfigContext;
 const MAX_CONFIGURATION_BYTES: u64 = 64 << 20;
 /// Minimum size of the first read buffer, in bytes.
 const MIN_BUFFER_BYTES: usize = 4096;
-/// Keys that name other configuration files. They are read first, because these files are read
-/// before the other keys.
+/// Keys that name other configuration files. They are read before all other keys, because the named
+/// files are read before the other keys.
 const FILE_KEYS: [&str; 2] = ["include", "added-zones-file"];
 
 /// The complete configuration.
@@ -65,6 +65,7 @@ pub(crate) struct Configuration {
     pub(crate) cookies: Cookies,
     /// TSIG keys.
     pub(crate) keys: TsigKeys,
+    /// The templates with primaries, by name. Catalog members are created from them.
     pub(crate) templates: BTreeMap<String, ZoneTemplate>,
     pub(crate) zones: Vec<ZoneSettings>,
 }
@@ -113,7 +114,7 @@ pub(crate) fn load(path: &Path) -> Result<LoadedConfiguration, Problems> {
     load_with(path, None)
 }
 
-/// Like [`load`], but if `added` is `Some`, it replaces the text of the file of added zones.
+/// Like [`load`]. If `added` is `Some`, it is read instead of the file of added zones.
 fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, Problems> {
     let text =
         File::open(path).and_then(|file| read_text(file, MAX_CONFIGURATION_BYTES)).map_err(|error| {
@@ -127,7 +128,7 @@ fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, 
 }
 
 /// The path of the control socket in the configuration at `path`; `None` if the configuration names
-/// no socket. Other keys and the files that they name are not read, so their faults have no effect.
+/// no valid path. Other keys and the files that they name are not read, so their faults have no effect.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -158,9 +159,9 @@ fn read_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Reads a text of at most `max` bytes. The text is wiped from memory on drop, because it may
-/// contain secrets. The parser copies strings with escape sequences and multi-line strings; a
-/// secret in such a string is not wiped.
+/// Reads a text of at most `max` bytes. The text is wiped from memory on drop, because it may contain
+/// secrets. However, the parser copies strings with escape sequences and multi-line strings, and the
+/// copy of a secret in such a string is not wiped.
 fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -178,6 +179,7 @@ fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
     })
 }
 
+/// The error of files whose total size exceeds [`MAX_CONFIGURATION_BYTES`].
 fn too_long() -> io::Error {
     io::Error::other(format!(
         "longer than the maximum of {} MiB for all files of a configuration",
@@ -217,8 +219,8 @@ struct CombinedConfiguration {
     zones: BTreeMap<Name, ConfigLocation>,
 }
 
-/// Reads the main file and the files that it includes. `added_zones_text` replaces the text of the file of
-/// added zones. Returns `None` after a TOML syntax error, which is reported.
+/// Reads the main file and the files that it includes. `added_zones_text` replaces the text of the
+/// file of added zones. Returns `None` after a TOML syntax error, which is reported.
 fn read_main(
     main: &Document,
     diagnostics: &Diagnostics,
@@ -242,6 +244,7 @@ fn read_main(
     Some(read_tables(&roots, settings))
 }
 
+/// Parses the text of a file as TOML. Returns `None` after a syntax error, which is reported.
 fn parse_table<'t>(document: &'t Document, diagnostics: &Diagnostics) -> Option<Spanned<DeTable<'t>>> {
     let (table, errors) = DeTable::parse_recoverable(document.text());
     for error in &errors {
@@ -278,7 +281,7 @@ fn read_tables(roots: &[Section<'_>], settings: server::Root) -> CombinedConfigu
     let read = zones::read(&named("template"), &named("zone"), &context);
     secrets::warn_of_unused_keys(&key_tables);
     overlap::check(root.diagnostics, settings.server.state_dir.as_deref());
-    // The names are unique, because each key was checked when it was read.
+    // Cannot fail: `TsigList::read` has reported and left out keys with the same name.
     let keys = TsigKeys::new(keys).unwrap_or_default();
     let (server, templates, zones) = (settings.server, read.templates, read.zones);
     let top_level_keys =

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// Maximum size of a key file, in octets; several times the size of the largest key, which is a
-/// MAYO-2 key.
+/// Maximum size of a key file, in octets. It is several times the size of the file of a MAYO-2 key,
+/// which is the largest.
 const MAX_KEY_FILE_OCTETS: usize = 64 << 10;
 
 /// Why a file is not read or written.
@@ -94,10 +94,12 @@ enum NotAKeyFile {
 /// Mode of private key files: only the owner has access.
 pub(crate) const KEY_MODE: u32 = 0o600;
 
-/// Writes the output of `write` to `path`; `-` is standard output. `mode` has the permissions of
-/// the file. If an error occurs before the rename, the old file stays unchanged. The last step,
-/// which makes the rename durable, can also fail: then the file has the new content. A device, pipe
-/// or socket is written directly.
+/// Writes the output of `write` to `path`; `-` is standard output. A device, pipe or socket is written
+/// directly. Otherwise, a new file with the permissions `mode` replaces the file at `path`.
+///
+/// # Errors
+/// An error of `write`; or the file cannot be written or is a private key. The old file then stays
+/// unchanged, except if the last step fails, which makes the rename durable.
 pub(crate) fn write_output<E: From<FileError>>(
     path: &Path,
     mode: u32,
@@ -133,8 +135,10 @@ pub(crate) fn write_output<E: From<FileError>>(
     Ok(sync_directory(parent_directory(path)).map_err(failed)?)
 }
 
-/// Writes a new file with the permissions `mode`, completely or not at all. Fails if the file
-/// exists.
+/// Writes a new file with the permissions `mode`, completely or not at all.
+///
+/// # Errors
+/// An error of `write`; or the file exists or cannot be written.
 pub(crate) fn write_new_file<E: From<FileError>>(
     path: &Path,
     mode: u32,
@@ -171,8 +175,8 @@ fn create_atomic(path: &Path, mode: u32) -> Result<NamedTempFile, FileError> {
     atomic_file::create(parent_directory(path), mode).map_err(|error| failed(without_path(&error)))
 }
 
-/// The error of creating a temporary file without the name of this file, which is meaningless to
-/// the user. The text is that of the system, so that one cause always has the same text.
+/// The error of creating a temporary file, without the name of this file, which means nothing to the
+/// user. The text is that of the system, so that one cause always has the same text.
 fn without_path(error: &io::Error) -> io::Error {
     let code = match error.kind() {
         io::ErrorKind::PermissionDenied => libc::EACCES,
@@ -186,7 +190,7 @@ fn without_path(error: &io::Error) -> io::Error {
     io::Error::from_raw_os_error(code)
 }
 
-/// Checks, before any work is done, that an output can be written.
+/// Checks, before any work is done, that an output can be written. Does not change the file.
 pub(crate) fn check_writable(path: &Path) -> Result<(), FileError> {
     if is_standard_stream(path) || is_special(path) {
         Ok(())
@@ -263,7 +267,7 @@ pub(crate) fn is_same_path(a: &Path, b: &Path) -> bool {
         || !is_standard_stream(a) && !is_standard_stream(b) && resolved(a) == resolved(b)
 }
 
-/// Whether no file exists at `path`.
+/// Whether no file exists at `path`. False for `-`, and for a path that cannot be examined.
 pub(crate) fn is_missing(path: &Path) -> bool {
     !is_standard_stream(path)
         && fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
@@ -277,6 +281,7 @@ pub(crate) fn check_distinct_outputs(a: &Path, b: &Path) -> Result<(), FileError
     Ok(())
 }
 
+/// Checks that the parent directory of `path` exists.
 fn check_directory_exists(path: &Path) -> Result<(), FileError> {
     let directory = parent_directory(path);
     if fs::metadata(directory).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -285,8 +290,8 @@ fn check_directory_exists(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Checks that a rename can and may replace the file: a directory cannot be replaced, and a
-/// read-only file should not.
+/// Checks that a rename can and may replace the file: it cannot replace a directory, and it must not
+/// replace a read-only file.
 fn check_replaceable(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
@@ -300,7 +305,7 @@ fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// The parent directory of `path`.
+/// The parent directory of `path`; `.` for a path without a directory.
 pub(crate) fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
@@ -363,14 +368,15 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<Option<File>> {
     if fs::metadata(path)?.is_file() { open_without_blocking(path) } else { Ok(None) }
 }
 
-/// Opens a file that may have been replaced by a pipe or a device since it was checked. Closes a
-/// pipe or device again, without waiting for a writer.
+/// Opens a file that another user may have replaced with a pipe or a device since it was checked.
+/// Does not wait for a writer. Returns `None` for a pipe or device, which is closed again.
 fn open_without_blocking(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let is_regular = file.metadata()?.is_file();
     Ok(is_regular.then_some(file))
 }
 
+/// Reads at most [`MAX_KEY_FILE_OCTETS`] octets. Fails if the file is longer.
 fn read_bounded(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
     // The capacity is sufficient for the maximum size, because a reallocation would leave a copy
     // that is not wiped.
@@ -442,7 +448,7 @@ pub(crate) fn print_to_stderr(line: &str) {
     }
 }
 
-/// A number with a noun: `1 zone`, `2 zones`.
+/// A number with the noun `what`, which is in the singular: `1 zone`, `2 zones`.
 pub(crate) fn count_text(count: impl TryInto<u64>, what: &str) -> String {
     // No count here exceeds 64 bits.
     let count = count.try_into().unwrap_or(u64::MAX);

@@ -70,8 +70,8 @@ pub(crate) fn key_names_of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, 
     Ok(base_names)
 }
 
-/// Base names of the files in `dir` that have names of key files, sorted, and whether the `.key`
-/// file exists.
+/// Base names of the key files in `dir`, sorted. The value is true if the `.key` file exists, and false
+/// if only the `.private` file exists.
 pub(crate) fn list_key_files(dir: &Path) -> Result<BTreeMap<String, bool>, KeyDirectoryError> {
     let unreadable = |source| KeyDirectoryError::Read { path: dir.to_path_buf(), source };
     let [public, private] = KEY_FILE_SUFFIXES;
@@ -104,14 +104,14 @@ pub(crate) fn load_unchecked_record(path: &Path) -> Result<KeyRecord, ReadKeyErr
     KeyRecord::parse(&read_key_file(path)?).map_err(key_file_error(path))
 }
 
-/// Reads the private half of the key of `record`.
+/// Reads the private half of the key of `record`, and checks that both halves match.
 pub(crate) fn load_key_pair(record: KeyRecord, path: &Path) -> Result<KeyPair, ReadKeyError> {
     let private = PrivateKey::from_bind(&read_key_file(path)?);
     let pair = private.map_err(KeyFileError::Private).and_then(|private| record.into_key_pair(private));
     pair.map_err(key_file_error(path))
 }
 
-/// Converts an error to an error of the key file at `path`.
+/// Converts an error to a [`ReadKeyError`] of the key file at `path`.
 pub(crate) fn key_file_error(path: &Path) -> impl FnOnce(KeyFileError) -> ReadKeyError {
     move |source| ReadKeyError::Key { path: path.to_path_buf(), source }
 }

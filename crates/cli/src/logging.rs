@@ -42,7 +42,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// State that changes while the log is in use.
+/// The state of the log, which changes while the log is in use.
 struct LogState {
     level: reload::Handle<LevelFilter, Registry>,
     style: Mutex<Style>,
@@ -76,12 +76,12 @@ pub(crate) fn start(verbose: u8, is_quiet: bool) {
     }
 }
 
-/// Sets the level and the format from a configuration.
+/// Sets the level and the format from a configuration. With `-q`, the level is at most `warn`.
 pub(crate) fn configure(level: Level, format: Format) {
     let Some(handle) = LOG.get() else { return };
     *handle.style.lock().unwrap_or_else(PoisonError::into_inner) = style_for(format);
     let level = if handle.is_quiet { level.min(Level::WARN) } else { level };
-    // Fails only if the log does not exist any more, but it exists until the process ends.
+    // Fails only if the log does not exist, but it exists until the process ends.
     let _ = handle.level.reload(LevelFilter::from_level(level));
 }
 
@@ -104,7 +104,8 @@ pub(crate) fn start_queue() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Queues a line that is not an event. Returns `None` if the queue is not started.
+/// Queues a line that is not an event, for the output `stream`. Returns `None` if the queue is not
+/// started; the caller then prints the line.
 pub(crate) fn print_queued(stream: Stream, line: &str) -> Option<()> {
     // Lines on standard error are the reasons of failures, so they use the reserved part of the
     // queue.
@@ -129,12 +130,14 @@ fn current_queue() -> Option<&'static Queue> {
     LOG.get()?.queue.get().map(|queue| &**queue)
 }
 
+/// The current format. Before the log is started, text without colours.
 fn current_style() -> Style {
     LOG.get().map_or(Style::Text { colours: false }, |handle| {
         *handle.style.lock().unwrap_or_else(PoisonError::into_inner)
     })
 }
 
+/// The format of lines in the log format `format`.
 fn style_for(format: Format) -> Style {
     let colours =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

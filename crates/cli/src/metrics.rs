@@ -52,7 +52,7 @@ pub(crate) struct Snapshot {
     pub(crate) now: u64,
 }
 
-/// The results of reloads. Times are in seconds since 1970.
+/// The results of reloads of the configuration. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reloads {
     /// Number of successful reloads.
@@ -76,13 +76,13 @@ pub(crate) struct ZoneRow {
     pub(crate) state: &'static str,
     /// The served serial.
     pub(crate) serial: Option<u32>,
-    /// Time when it was loaded or transferred, in seconds since 1970.
+    /// Time when the zone was loaded or transferred, in seconds since 1970.
     pub(crate) loaded_at: Option<u64>,
-    /// Time when the first of its signatures expires, in seconds since 1970.
+    /// Time when the first signature of the zone expires, in seconds since 1970.
     pub(crate) nearest_expiration: Option<u64>,
     /// Number of records.
     pub(crate) records: Option<u64>,
-    /// Whether its newest version was rejected, or it is a broken catalog.
+    /// Whether the newest version of the zone was rejected, or the zone is a broken catalog.
     pub(crate) is_rejected: bool,
     /// Queries for names in the zone, if they are counted.
     pub(crate) queries: Option<u64>,

@@ -31,7 +31,7 @@ pub(crate) enum EvidenceError {
     NoEvidence { dir: PathBuf, zone: Name },
 }
 
-/// Proofs and VRF key for the verification of a zone.
+/// The data with which a verification matches names to NSEC5 records: proofs, VRF key, or neither.
 #[derive(Default)]
 pub(crate) struct Evidence {
     proofs: Option<Proofs>,
@@ -91,12 +91,13 @@ pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, L
     Ok(prover)
 }
 
-/// The default directory for the file of a zone; for standard output, in the working directory.
+/// The default directory for the zone in `file`: `nsec5` next to the file; for `-` (standard input or
+/// output), in the working directory.
 pub(crate) fn default_directory(file: &Path) -> PathBuf {
     file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_DIRECTORY)
 }
 
-/// Reads a file of proofs. Returns `None` if it does not exist.
+/// Reads a file of proofs. Returns `None` if it does not exist. A file that is not regular is an error.
 pub(crate) fn read_proofs(path: &Path) -> Result<Option<Proofs>, Nsec5DirectoryError> {
     let octets = match fs::metadata(path) {
         // A file that is not regular contains no proofs.

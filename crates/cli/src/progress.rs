@@ -19,7 +19,7 @@ pub(crate) fn bar(total: u64, what: &str) -> ProgressBar {
     styled(total, what, "{msg:30} {wide_bar} {pos}/{len} {per_sec} {eta}")
 }
 
-/// Shows the step of an experiment.
+/// Shows a step of an experiment on `bar`.
 pub(crate) fn show_step(bar: &ProgressBar, step: Step<'_>) {
     bar.set_length(step.steps);
     bar.set_position(step.index);
@@ -61,12 +61,13 @@ pub(crate) struct ProgressCount {
     pub(crate) name: &'static str,
 }
 
-/// A line with the elapsed time. From the first step on, it is a progress bar with the rates per
-/// second of several counts. The remaining time is estimated from the steps.
+/// A line that shows the elapsed time. From the first step on, it is a progress bar with the rates per
+/// second of several counts, and with the remaining time, which is estimated from the steps.
 pub(crate) struct RateBar {
     bar: ProgressBar,
     what: &'static str,
-    /// Time and counts of the first step. Work before it is not included in the rates.
+    /// Time and counts at the first step, from which the rates are computed. Earlier work, for example
+    /// reading, is not included.
     first: OnceLock<(Instant, Vec<u64>)>,
 }
 

@@ -129,7 +129,8 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     }
 }
 
-/// Like [`read_zone`], but returns the warnings instead of logging them.
+/// Like [`read_zone`], but returns the warnings instead of logging them. Shows the elapsed time on a
+/// terminal.
 pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, ReadZoneError> {
     let name = input_name(path).display();
     let line = progress::spinner(&format!("reading {name}"));
@@ -149,7 +150,7 @@ pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone
     Ok(loaded)
 }
 
-/// Verifies a zone and shows the progress on a terminal.
+/// Verifies a zone with `evidence`, and shows the progress on a terminal.
 pub(crate) fn verify_with_progress(
     contents: &Contents,
     options: &VerifyOptions,
@@ -196,7 +197,7 @@ pub(crate) fn denial_json(denial: &DenialInfo) -> serde_json::Value {
     })
 }
 
-/// The given time or the current time, in seconds since 1970 modulo 2^32.
+/// The given time or, if it is `None`, the current time, in seconds since 1970 modulo 2^32.
 pub(crate) fn time_or_now(time: Option<u32>) -> u32 {
     time.unwrap_or_else(|| {
         // If the clock is before 1970, the time is 0. Every signature is then invalid, which is

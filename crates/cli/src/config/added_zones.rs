@@ -59,7 +59,7 @@ pub(crate) enum AddedZonesError {
     Write(#[from] FileError),
 }
 
-/// Why the file is not written through a symbolic link.
+/// The message about a symbolic link without a target, through which the file cannot be written.
 pub(crate) fn link_error_text(error: &io::Error) -> String {
     format!("a symbolic link whose target cannot be found: {error}: create the target, or remove the link")
 }
@@ -69,13 +69,13 @@ pub(crate) fn link_error_text(error: &io::Error) -> String {
 pub(crate) struct AddedZonesChange {
     target: PathBuf,
     text: String,
-    /// The configuration with the change.
+    /// The complete configuration with the change.
     pub(crate) read: LoadedConfiguration,
 }
 
 impl AddedZonesChange {
-    /// Replaces the file. If the process ends at any time, the file has either the old text or the
-    /// new text.
+    /// Replaces the file. Even if the process is killed, the file has either the old text or the new
+    /// text.
     ///
     /// # Errors
     /// A write error. The file then has the old text.
@@ -108,7 +108,7 @@ impl AddedZonesChange {
     }
 }
 
-/// The current file.
+/// The current file of added zones.
 struct AddedZonesFile {
     main: PathBuf,
     path: PathBuf,
@@ -147,7 +147,7 @@ impl AddedZonesFile {
         }
     }
 
-    /// The table `zone`.
+    /// The table `zone`, which contains a table for each added zone.
     fn zone_table(&mut self) -> Result<&mut Table, AddedZonesError> {
         let path = self.path.clone();
         let zones = self.table.entry("zone").or_insert_with(|| Value::Table(Table::new()));
@@ -221,8 +221,8 @@ pub(crate) fn remove(main: &Path, apex: &Name) -> Result<AddedZonesChange, Added
 }
 
 /// Reports tables other than `zone` in the file of added zones. The server's user may write to this
-/// file. A file that root reads for this user must not name a secret, and a secret in it would be
-/// copied to memory that is not wiped.
+/// file, and root reads it at the start. So it must not name files with secrets, which root would read
+/// for that user. A secret in the file itself would be copied to memory that is not wiped.
 pub(super) fn check_tables(root: &Section<'_>) {
     let others = root.table.keys().filter(|name| name.get_ref() != "zone");
     for name in others.filter(|_| root.document.is_added_zones_file) {

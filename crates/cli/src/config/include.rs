@@ -26,9 +26,9 @@ pub(super) struct Include {
     pub(super) location: ConfigLocation,
 }
 
-/// Reads the files that the main file with the keys `root` includes, and reports their problems.
-/// The last file is the file of added zones; `added_zones_text` is its text if that text is not written
-/// yet.
+/// Reads the files that the main file with the root table `root` includes, and reports their
+/// problems. The last file is `added`, the file of added zones; `added_zones_text` is its text if that
+/// text is not written yet.
 pub(super) fn read(
     root: &Section<'_>,
     includes: &[Include],
@@ -50,13 +50,13 @@ pub(super) fn read(
     reader.documents
 }
 
-/// State of the reader.
+/// The state of reading the included files.
 struct Reader<'r, 't> {
     root: &'r Section<'t>,
     /// Resolved paths with the locations that name them; `None` for the main file.
     included_paths: HashMap<PathBuf, Option<ConfigLocation>>,
     documents: Vec<Document>,
-    /// Maximum total size of the further files, in bytes.
+    /// Maximum total size of the files that are not read yet, in bytes.
     remaining_bytes: u64,
 }
 

@@ -19,7 +19,7 @@ use toml::de::DeTable;
 const SUGGESTION_DISTANCE: usize = 3;
 /// Maximum length of an unknown key for which a suggestion is computed.
 const MAX_SUGGESTION_LENGTH: usize = 64;
-/// Tables of the configuration. The last three contain tables with names that the user chooses.
+/// Tables of the configuration. The last three contain tables with names that the operator chooses.
 pub(super) const TABLES: [&str; 7] = ["log", "dnstap", "limits", "cookies", "key", "template", "zone"];
 /// Tables that included files may contain.
 pub(super) const INCLUDED_TABLES: [&str; 3] = ["key", "template", "zone"];
@@ -32,7 +32,7 @@ pub(super) enum Row<S> {
     /// Lines of `etc/nonesuch.toml`.
     Text(&'static str),
     Key(Key<S>),
-    /// A key of earlier versions, and the remedy for the message.
+    /// A key of earlier versions, and the message about it.
     Removed(&'static str, &'static str),
 }
 
@@ -42,7 +42,8 @@ pub(super) struct Key<S> {
     read: Read<S>,
 }
 
-/// The default of a key, and its line in the reference.
+/// The default of a key, and its example in the reference (`etc/nonesuch.toml`). Without both, the
+/// reference does not show the key.
 #[derive(Default)]
 pub(super) struct DocumentedValue {
     /// In TOML syntax.
@@ -51,22 +52,23 @@ pub(super) struct DocumentedValue {
     example: Option<String>,
 }
 
-/// For a key with the default `value`. A string may be given without quotation marks.
+/// Documents a key with the default `value`. A string may be given without quotation marks.
 pub(super) fn default(value: impl Display) -> DocumentedValue {
     DocumentedValue { default: Some(as_toml(&value.to_string())), example: None }
 }
 
-/// For a key without a default. The reference shows `value` as an example. A string may be given
+/// Documents a key without a default. The reference shows `value` as an example. A string may be given
 /// without quotation marks.
 pub(super) fn example(value: impl Display) -> DocumentedValue {
     DocumentedValue { default: None, example: Some(as_toml(&value.to_string())) }
 }
 
-/// For a key without a default that the reference does not show.
+/// For a key that has no default and that the reference does not show.
 pub(super) fn hidden() -> DocumentedValue {
     DocumentedValue::default()
 }
 
+/// Adds quotation marks, unless the value is a list, a table, a number or a boolean.
 fn as_toml(value: &str) -> String {
     let is_toml =
         value.starts_with(['[', '{']) || value.parse::<u64>().is_ok() || value.parse::<bool>().is_ok();
@@ -115,8 +117,8 @@ impl<S> Table<S> {
         self.keys().map(|key| key.name).chain(self.tables.iter().copied()).collect()
     }
 
-    /// The text and keys in the form of `etc/nonesuch.toml`. With `is_example`, every line is
-    /// marked as an example and none as a default.
+    /// The text and keys in the form of `etc/nonesuch.toml`. With `is_example`, the lines of all keys
+    /// are marked as examples, also those that show defaults.
     pub(super) fn reference(&self, is_example: bool) -> String {
         let lines = self.rows.iter().map(|row| match row {
             Row::Text(text) => format!("{text}\n"),
@@ -181,7 +183,7 @@ impl<S> Table<S> {
     }
 }
 
-/// Reports the keys that are not in `known`. `removed` returns the remedy for a key of earlier
+/// Reports the keys that are not in `known`. `removed` returns the message about a key of earlier
 /// versions. For other keys, the report may suggest a similar key.
 pub(super) fn report_unknown(
     section: &Section<'_>,
@@ -202,7 +204,8 @@ pub(super) fn report_unknown(
     }
 }
 
-/// Why an included file cannot contain a key that the main file may contain.
+/// The message about a key in an included file that only the main file may contain; `None` for other
+/// keys.
 fn explain_included(section: &Section<'_>, name: &str) -> Option<String> {
     let reason = match name {
         "include" => "an included file cannot include others",
@@ -218,7 +221,8 @@ fn explain_included(section: &Section<'_>, name: &str) -> Option<String> {
     })
 }
 
-/// A suggestion for an unknown key, as a sentence.
+/// A suggestion for the unknown key `name`, as a sentence. `is_table` states whether its value is a
+/// table.
 fn suggest(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&str>) -> Option<String> {
     if let Some(near) = nearest(name, known) {
         return Some(format!("did you mean {near}?"));

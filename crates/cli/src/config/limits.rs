@@ -21,7 +21,7 @@ const UP_TO_WEEK: RangeInclusive<u64> = 1..=604_800;
 /// Values of `online-over`.
 const ONLINE_OVER: [(&str, OverBudgetAction); 2] =
     [("truncate", OverBudgetAction::Truncate), ("refuse", OverBudgetAction::Refuse)];
-/// The remedy for the removed limits of online work.
+/// The message about the removed limits of online work.
 const REMOVED_ONLINE_LIMIT: &str = "this key was removed: each client gets an equal share of online-share once \
     a worker has spent it, and has no limit before that; delete this line";
 
@@ -161,7 +161,7 @@ pub(super) fn table() -> Table<Limits> {
     ])
 }
 
-/// A number of connections, queries or transfers.
+/// A limit on the number of connections, queries or transfers.
 fn limit_count() -> impl Fn(Item<'_, '_>) -> Result<usize, ValueError> {
     number(1..=1_000_000)
 }
@@ -184,7 +184,8 @@ impl Limits {
         limits
     }
 
-    /// Derives the rates that are not set from `responses-per-second`.
+    /// Derives the rates that are not set from `responses-per-second`. Warns of keys that have no
+    /// effect without rate limiting.
     fn set_default_rates(&mut self, section: &Section<'_>) {
         let rate = self.responses_per_second;
         if !section.has("nxdomain-responses-per-second") {
@@ -206,6 +207,7 @@ impl Limits {
         }
     }
 
+    /// Reports limits that exceed the limit that contains them.
     fn check(&self, section: &Section<'_>) {
         let fault = |is_wrong: bool, key: &str, message: &str| {
             if is_wrong {

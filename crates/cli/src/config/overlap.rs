@@ -55,7 +55,8 @@ impl ResolvedPaths {
     }
 }
 
-/// The absolute path with links resolved as far as it exists. The missing part stays as written.
+/// The absolute path of `path`. Links are resolved in the part of the path that exists. The missing
+/// part stays as written, except that `..` removes the component before it.
 fn resolve(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut missing = Vec::new();

@@ -33,7 +33,7 @@ impl ConfigLocation {
         Problem { location: self.clone(), message: message.into() }
     }
 
-    /// The sort key of problems.
+    /// The order of problems: by file, line and column.
     const fn sort_key(&self) -> (usize, usize, usize) {
         (self.file_index, self.line, self.column)
     }

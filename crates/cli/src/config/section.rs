@@ -1,4 +1,4 @@
-//! TOML tables, and the findings in them. The reader reports all problems in one pass, each with
+//! TOML tables, and the problems in them. The reader reports all problems in one pass, each with
 //! its location.
 
 use super::problem::{ConfigLocation, Document, Problem, Problems, sort_problems};
@@ -14,7 +14,8 @@ use toml::de::{DeTable, DeValue};
 /// Maximum number of characters of a value in messages.
 const MAX_VALUE_CHARACTERS: usize = 60;
 
-/// Results of reading the files of a configuration.
+/// The results of reading the files of a configuration, other than the values: problems, warnings and
+/// named files. The readers of values share it and add to it.
 #[derive(Default)]
 pub(super) struct Diagnostics {
     /// The main file.
@@ -29,7 +30,8 @@ pub(super) struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Diagnostics for the main file at `path`, which may contain the keys and tables in `top_level_keys`.
+    /// Diagnostics for the main file at `path`. It may contain the keys and tables in
+    /// `top_level_keys`.
     pub(super) fn new(path: &Path, top_level_keys: BTreeSet<&'static str>) -> Self {
         Self { main: path.to_path_buf(), top_level_keys, ..Self::default() }
     }
@@ -76,7 +78,7 @@ pub(super) struct Section<'t> {
     pub(super) table: &'t DeTable<'t>,
     /// Offset of the table in the text of the file.
     start: usize,
-    /// Whether all faults of the values have already been reported.
+    /// Whether faults and warnings are not reported, because they have already been reported.
     pub(super) is_silent: bool,
 }
 
@@ -116,7 +118,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// The same table, for reading its values again without reports.
+    /// The same table, whose values are read again without reports.
     pub(super) fn silent(&self) -> Self {
         Self { is_silent: true, ..self.clone() }
     }
@@ -197,7 +199,7 @@ impl<'t> Section<'t> {
     }
 }
 
-/// A value and its key.
+/// A value or an item of a list, and its key.
 #[derive(Clone, Copy)]
 pub(super) struct Item<'s, 't> {
     pub(super) section: &'s Section<'t>,
@@ -210,7 +212,7 @@ impl<'t> Item<'_, 't> {
         self.value.get_ref()
     }
 
-    /// The value in the form for messages.
+    /// The value as it appears in messages. A long string is shortened.
     pub(super) fn display_text(&self) -> String {
         match self.value() {
             DeValue::String(text) if text.chars().count() <= MAX_VALUE_CHARACTERS => format!("{text:?}"),
@@ -236,6 +238,7 @@ impl<'t> Item<'_, 't> {
         }
     }
 
+    /// Reports the warning that `message` returns, if any.
     pub(super) fn warn(&self, message: impl FnOnce() -> Option<String>) {
         if !self.section.is_silent
             && let Some(message) = message()

@@ -39,8 +39,9 @@ pub(crate) struct Server {
     pub(crate) tls: Option<TlsFiles>,
     /// Certificates that verify other servers over TLS.
     pub(crate) tls_authorities: Option<PathBuf>,
-    /// `None` for one worker per core.
+    /// Number of UDP workers of each address; `None` for one per core.
     pub(crate) workers: Option<usize>,
+    /// CPUs to which the UDP workers are bound in turn; empty to bind none.
     pub(crate) cpus: Vec<usize>,
     pub(crate) nsid: Option<Vec<u8>>,
     /// Response to `id.server.` in class CH; `None` for the NSID.
@@ -71,7 +72,7 @@ pub(crate) struct TlsFiles {
     pub(crate) key: PathBuf,
 }
 
-/// The fields that the keys outside tables set.
+/// The fields that the keys outside tables (of the root table) set.
 #[derive(Default)]
 pub(super) struct Root {
     pub(super) includes: Vec<Include>,
@@ -282,7 +283,7 @@ fn included(item: Item<'_, '_>) -> Result<Include, ValueError> {
 }
 
 impl Root {
-    /// Completes the settings, and reports contradictions.
+    /// Completes the settings after all keys are read, and reports contradictions.
     pub(super) fn resolve(&mut self, root: &Section<'_>) {
         if !root.has("version") {
             root.report_fault("version", format!("missing: write version = {VERSION} as the first line"));

@@ -1,5 +1,5 @@
-//! Locations where a configuration names files, users and CPUs. Later checks use them to report
-//! problems with file, line and key.
+//! Locations in a configuration that name files, users, CPUs and zones. Checks after the reader use
+//! them to report problems with file, line and key.
 
 use super::problem::{ConfigLocation, Problem};
 use nonesuch_proto::Name;
@@ -13,7 +13,7 @@ pub(crate) enum FileRole {
     Tls,
     /// Certificates that verify other servers.
     Authorities,
-    /// A secret of TSIG or of cookies.
+    /// A TSIG secret, or the cookie secrets.
     Secret,
     /// A zone file.
     Zone(Name),
@@ -37,7 +37,7 @@ pub(crate) enum FileRole {
 }
 
 impl FileRole {
-    /// Whether the server only reads the file.
+    /// Whether the server reads the file. Otherwise, it is an output of the server.
     pub(super) const fn is_input(&self) -> bool {
         !matches!(self, Self::Dnstap | Self::Control)
     }

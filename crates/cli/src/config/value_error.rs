@@ -1,4 +1,4 @@
-//! Errors of values.
+//! Errors of the values of configuration keys.
 
 use nonesuch_proto::NameError;
 

@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Name of a unit, and its length in seconds or size in bytes.
+/// Name of a unit, and its value in seconds or bytes.
 struct Unit(&'static str, u64);
 
 /// Units of durations, in seconds.
@@ -30,6 +30,7 @@ const SIZE_UNITS: [Unit; 4] =
 const MAX_COMPARED_ENTRIES: usize = 1000;
 
 impl ValueError {
+    /// The error of `item`, whose permitted values `allowed` describes.
     pub(super) fn not_allowed(item: Item<'_, '_>, allowed: impl Into<String>) -> Self {
         Self::NotAllowed { found: item.display_text(), allowed: allowed.into() }
     }
@@ -97,12 +98,14 @@ pub(super) fn size_text(bytes: u64) -> String {
     format_units(bytes, &SIZE_UNITS)
 }
 
+/// The value with the largest unit of which it is a multiple.
 fn format_units(value: u64, units: &[Unit]) -> String {
     let unit = units.iter().rev().find(|Unit(_, unit)| value > 0 && value.is_multiple_of(*unit));
     let Unit(name, unit) = unit.unwrap_or(&units[0]);
     format!("{}{name}", value / unit)
 }
 
+/// Parses a number followed by a unit, with optional spaces between them.
 fn parse_with_unit(text: &str, units: &[Unit]) -> Option<u64> {
     let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
     let Unit(_, unit) = units.iter().find(|Unit(name, _)| *name == text[end..].trim_start())?;
@@ -126,7 +129,7 @@ pub(super) fn alternatives(names: impl Iterator<Item = impl std::fmt::Debug>) ->
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Address and port; without a port, `port` is used.
+/// An address with an optional port. `port` is the default port.
 pub(super) fn socket_address(port: u16) -> impl Fn(Item<'_, '_>) -> Result<SocketAddr, ValueError> {
     move |item| {
         let found = item.value().as_str().and_then(|text| parse_address(text, port));
@@ -166,7 +169,7 @@ fn split_port(text: &str) -> Option<(Ipv6Addr, u16)> {
     Some((address.parse().ok()?, port))
 }
 
-/// A value that another crate parses.
+/// A string that the type `T` parses.
 pub(super) fn parsed<T>(item: Item<'_, '_>) -> Result<T, ValueError>
 where
     T: FromStr<Err: std::error::Error + 'static>,
@@ -174,7 +177,8 @@ where
     text_of(item)?.parse::<T>().map_err(|error| ValueError::Other(error.into()))
 }
 
-/// A list of values of one kind. Returns the valid items and reports the others.
+/// A list of values of one kind; `of` names the items in messages. Returns the valid items and reports
+/// the others.
 pub(super) fn list<T>(
     of: &'static str,
     kind: impl Fn(Item<'_, '_>) -> Result<T, ValueError>,
@@ -186,7 +190,7 @@ pub(super) fn list<T>(
     }
 }
 
-/// A list of other servers.
+/// A list of other servers: primaries or secondaries.
 pub(super) fn servers(item: Item<'_, '_>) -> Result<Vec<Remote>, ValueError> {
     list("servers", |item| {
         let server: Remote = parsed(item)?;
@@ -202,8 +206,8 @@ struct LocatedEntry {
     location: ConfigLocation,
 }
 
-/// An access list. If all its entries deny, a warning begins with `consequence`; `None` gives no
-/// warning.
+/// An access list. If all its entries deny, the warning about it begins with `consequence`, for
+/// example `no client may query`. `None`: no warning, because such a list is usual.
 pub(super) fn access(
     consequence: Option<&'static str>,
 ) -> impl Fn(Item<'_, '_>) -> Result<AccessList, ValueError> {
@@ -252,7 +256,7 @@ fn deny_all_warning(list: &AccessList, consequence: &str) -> Option<String> {
     })
 }
 
-/// A table of texts with keys that the user chooses.
+/// A table of strings with keys that the operator chooses.
 pub(super) fn texts_by_name(item: Item<'_, '_>) -> Result<BTreeMap<String, String>, ValueError> {
     let table = item.table()?;
     let texts = table.table.keys().filter_map(|key| {

@@ -21,10 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Range of the times of a SOA record, in seconds: up to a year.
+/// Range of the bounds of SOA times, in seconds: up to a year.
 const SOA_TIMES: RangeInclusive<u32> = 1..=31_536_000;
-/// Range of the limits on the records of one type and on the types of a name. A message cannot have
-/// more records, and there are not more types, because both numbers have 16 bits.
+/// Range of the limits on the records of one type and on the types of a name. A message cannot
+/// contain more records and there are not more types, because both numbers have 16 bits.
 const RECORD_LIMITS: RangeInclusive<u32> = 0..=65_535;
 const CATALOG_ROLES: [(&str, CatalogRole); 2] =
     [("producer", CatalogRole::Producer), ("consumer", CatalogRole::Consumer)];
@@ -68,8 +68,8 @@ pub(super) struct ZoneFields {
     query: Option<AccessList>,
     /// Transfer settings, in which the ranges of the SOA times still have their defaults.
     transfers: TransferSettings,
-    /// Minimum and maximum of refresh, retry and expire, in seconds and in the order of [`SOA_BOUND_KEYS`];
-    /// `None` for the default.
+    /// Minimum and maximum of refresh, retry and expire, in seconds and in the order of
+    /// [`SOA_BOUND_KEYS`]; `None` for the default.
     bounds: [Option<u32>; 6],
     pub(super) catalog: Option<CatalogRole>,
     pub(super) member_template: Option<String>,
@@ -238,15 +238,20 @@ fn mechanism(item: Item<'_, '_>) -> Result<Mechanism, ValueError> {
 /// The condition under which a key has an effect on a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyCondition {
+    /// `denial` is set: the zone is signed online.
     Denial,
+    /// `primaries` is set.
     Primaries,
+    /// `primaries` is not set.
     NoPrimaries,
+    /// The zone is a catalog of which the server is a consumer.
     Consumer,
+    /// `catalog-zone` is set: the zone is a member of a catalog of this server.
     Member,
 }
 
-/// Keys that have an effect only on zones that meet the condition `condition`, and the message about the
-/// keys in other zones.
+/// Keys that have an effect only on zones that meet `condition`, and the message about the keys in
+/// other zones.
 struct KeyRule {
     condition: KeyCondition,
     keys: &'static [&'static str],
@@ -303,9 +308,9 @@ impl ZoneFields {
         self.present_keys.extend(read);
     }
 
-    /// Names of the keys of `template` that a zone with these keys inherits. A zone that sets the
-    /// source of its records inherits neither `file` nor `primaries`. A zone that sets its signing
-    /// mode inherits none of the keys for it.
+    /// Names of the keys of `template` that a zone with the keys in `self` inherits. A zone that sets
+    /// the source of its records inherits neither `file` nor `primaries`. A zone that sets its
+    /// signing mode (`denial` or `nsec5-keys`) does not inherit the other mode.
     pub(super) fn inherited_keys(&self, template: &Self) -> BTreeSet<&'static str> {
         let mut names = template.present_keys.clone();
         let mut leave_out = |keys: &[&str]| names.retain(|name| !keys.contains(name));
@@ -334,7 +339,8 @@ impl ZoneFields {
         names
     }
 
-    /// Indices in [`SOA_BOUND_KEYS`] of the minimums that exceed their maximum.
+    /// Indices in [`SOA_BOUND_KEYS`] of the minimums that exceed their maximum. The maximum has the
+    /// next index.
     fn contradictory_bounds(&self) -> impl Iterator<Item = usize> {
         let min = |first: usize| self.bounds[first].unwrap_or_else(|| self.default_min(first));
         [0, 2, 4].into_iter().filter(move |first| self.bounds[first + 1].is_some_and(|max| min(*first) > max))

@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 pub(super) struct ConfigContext<'c> {
     pub(super) diagnostics: &'c Diagnostics,
     pub(super) root: &'c Root,
-    /// Names of the TSIG keys, also of invalid ones.
+    /// Names of the TSIG keys, including invalid ones.
     pub(super) tsig_names: &'c BTreeSet<Name>,
     /// Whether `state-dir` is set.
     pub(super) has_state_dir: bool,
@@ -44,7 +44,7 @@ struct Template<'t> {
     location: ConfigLocation,
 }
 
-/// A member of a catalog.
+/// A member of a catalog that the server generates.
 struct Member {
     catalog: Name,
     listed: ProducedMember,
@@ -52,6 +52,7 @@ struct Member {
     location: ConfigLocation,
 }
 
+/// The state of reading the templates and zones.
 struct ZoneReader<'c, 't> {
     context: &'c ConfigContext<'c>,
     table: Table<ZoneFields>,
@@ -59,7 +60,7 @@ struct ZoneReader<'c, 't> {
     defaults: ZoneFields,
     templates: BTreeMap<String, Template<'t>>,
     members: Vec<Member>,
-    /// Catalogs for which a member that consumers cannot transfer has been reported.
+    /// Catalogs with a reported member that consumers cannot transfer.
     reported_catalogs: BTreeSet<Name>,
     result: AllZones,
 }

@@ -7,7 +7,8 @@ use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata};
 
-/// The format of a line.
+/// The format of a line. Unlike [`Format`](super::Format), it has no automatic choice, and it includes
+/// the decision about colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Text { colours: bool },
@@ -19,6 +20,7 @@ pub(super) enum Style {
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     message: String,
+    /// The fields other than the message, by name.
     named: Vec<(&'static str, Value)>,
 }
 
@@ -31,7 +33,7 @@ impl Fields {
         fields
     }
 
-    /// An event of the log itself.
+    /// The content of an event that the log itself reports.
     pub(super) const fn new(message: String, named: Vec<(&'static str, Value)>) -> Self {
         Self { message, named }
     }
@@ -98,7 +100,7 @@ impl Visit for Fields {
     }
 }
 
-/// The line of an event, with the line end.
+/// The line of an event, including the line end.
 pub(super) fn render(style: Style, time: jiff::Timestamp, level: Level, fields: &Fields) -> String {
     let mut line = match style {
         Style::Json => return render_json(time, level, fields),
@@ -167,8 +169,8 @@ fn level_word(level: Level, colours: bool) -> Cow<'static, str> {
     if colours { format!("\x1b[{colour}m{level:>5}\x1b[0m").into() } else { format!("{level:>5}").into() }
 }
 
-/// A value for the text after `=`. It is quoted if it could be read as anything other than one
-/// word.
+/// The value of a field, as it appears after `=`. It is quoted if it contains characters that could
+/// be read as the end of the value or as another field.
 fn quoted(text: &str) -> Cow<'_, str> {
     let is_plain = |character: char| {
         !matches!(character, ' ' | '"' | '=') && !character.is_whitespace() && !needs_escape(character)

@@ -18,7 +18,7 @@ use tracing::Level;
 const MAX_LINES: usize = 8192;
 /// Maximum size of the queued lines, in bytes. A single line is always accepted.
 const MAX_BYTES: usize = 2 << 20;
-/// One part in `RESERVED_DIVISOR` of both limits is reserved for warnings and errors.
+/// Both limits, divided by this number, give the part that is reserved for warnings and errors.
 const RESERVED_DIVISOR: usize = 4;
 /// Minimum time between two reports of dropped lines.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -43,9 +43,10 @@ pub(crate) struct LogCounters {
     pub(crate) suppressed: u64,
 }
 
-/// The function with which the writer writes octets to a stream.
+/// The function with which the writer writes octets to a stream. It blocks until all are written.
 pub(super) type WriteOctets = Box<dyn FnMut(Stream, &[u8]) -> io::Result<()> + Send>;
 
+/// The part of the queue that its lock protects.
 #[derive(Debug)]
 struct QueueState {
     lines: VecDeque<(Stream, String)>,
@@ -70,11 +71,12 @@ impl QueueState {
         Some(line)
     }
 
-    /// Whether dropped lines must be reported now. Not while writing fails.
+    /// Whether dropped lines must be reported now. While writing fails, they are not reported.
     fn is_drop_report_due(&self, now: Instant) -> bool {
         self.unreported_drops > 0 && !self.is_failing && (self.is_flushing || now >= self.next_report_at)
     }
 
+    /// Whether suppressed lines must be reported now.
     fn is_summary_due(&self, now: Instant) -> bool {
         self.throttle.summary_at().is_some_and(|at| self.is_flushing || now >= at)
     }
@@ -85,6 +87,8 @@ impl QueueState {
         report.into_iter().chain(self.throttle.summary_at()).min()
     }
 
+    /// Whether all lines are written, and all dropped and suppressed lines reported. While writing
+    /// fails, dropped lines count as reported.
     fn is_idle(&self) -> bool {
         let is_reported = self.unreported_drops == 0 || self.is_failing;
         self.lines.is_empty() && !self.is_writing && is_reported && self.throttle.summary_at().is_none()
@@ -142,8 +146,8 @@ impl Queue {
     pub(super) fn admit(&self, key: &ThrottleKey, level: Level, fields: &Fields) -> Option<u64> {
         match self.state().throttle.admit(key, level, fields, Instant::now()) {
             Verdict::Admitted { suppressed } => return Some(suppressed),
-            // Until now, the writer waits only for lines. It must also wait for the time of the
-            // summary.
+            // So far, the writer waits only for lines. Wake it, so that it also waits for the time of
+            // the summary.
             Verdict::Suppressed { is_first: true } => self.work_available.notify_one(),
             Verdict::Suppressed { is_first: false } => {}
         }
@@ -274,14 +278,13 @@ impl Writer {
         summaries.collect()
     }
 
-    /// Writes a complete line. Standard error may be non-blocking because of another process that
-    /// shares it.
+    /// Writes a complete line.
     fn write(&mut self, stream: Stream, line: &str) -> io::Result<()> {
         (self.write_octets)(stream, line.as_bytes())
     }
 }
 
-/// Writes to the standard streams of this process.
+/// Writes to the standard streams of this process, and waits until the stream accepts all octets.
 pub(super) fn write_to_standard(stream: Stream, octets: &[u8]) -> io::Result<()> {
     match stream {
         Stream::Output => {
@@ -293,6 +296,8 @@ pub(super) fn write_to_standard(stream: Stream, octets: &[u8]) -> io::Result<()>
     }
 }
 
+/// Writes all octets. Also waits for a non-blocking output: another process that shares standard error
+/// may have made it non-blocking.
 fn write_waiting(output: &mut impl Write, mut octets: &[u8]) -> io::Result<()> {
     while !octets.is_empty() {
         match output.write(octets) {

@@ -42,7 +42,7 @@ enum Source {
     /// whole /64.
     Peer(IpAddr),
     Zone(String),
-    /// A library, on behalf of a peer or not.
+    /// A library. Its events do not name the peer that causes them, if any.
     Library,
     /// All sources without a separate bucket.
     Others,
@@ -116,6 +116,7 @@ pub(super) struct Suppressed {
     pub(super) lines: u64,
 }
 
+/// The token bucket of one event and source.
 #[derive(Debug)]
 struct Bucket {
     /// Number of lines that may be written at the time `at`.
@@ -125,6 +126,7 @@ struct Bucket {
 }
 
 impl Bucket {
+    /// Adds the lines gained since the last call, up to `burst`.
     fn refill(&mut self, burst: u32, now: Instant) {
         let gained = now.saturating_duration_since(self.at).as_secs_f64() / REFILL_INTERVAL.as_secs_f64();
         self.tokens = (self.tokens + gained).min(burst.into());
@@ -138,6 +140,7 @@ struct BucketTable {
     burst: u32,
     max_buckets: usize,
     buckets: HashMap<ThrottleKey, Bucket>,
+    /// The last time when full buckets were removed.
     last_sweep_at: Instant,
 }
 
@@ -212,7 +215,7 @@ impl Throttle {
         }
     }
 
-    /// Decides whether a line may be written.
+    /// Decides whether a line of `key` may be written at the time `now`. Counts a suppressed line.
     pub(super) fn admit(
         &mut self,
         key: &ThrottleKey,
@@ -256,8 +259,9 @@ impl Throttle {
         (self.buckets_with_suppressed > 0).then_some(self.summary_at)
     }
 
-    /// The summaries of suppressed lines. Suppressed lines of a source that still sends are
-    /// reported with its next line, unless `is_flush` is set.
+    /// The summaries of suppressed lines, the largest number first. They exclude buckets without a
+    /// token: their source still causes lines, and its next admitted line reports the number. With
+    /// `is_flush`, they include all buckets.
     pub(super) fn summaries(&mut self, is_flush: bool, now: Instant) -> Vec<Suppressed> {
         self.summary_at = now + SUMMARY_INTERVAL;
         let mut found: Vec<Suppressed> = Vec::new();

@@ -59,6 +59,7 @@ pub(crate) struct MetricsServer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// The function that returns the values for a request.
 type SnapshotSource = Arc<dyn Fn() -> Snapshot + Send + Sync>;
 
 /// Binds the address of the metrics. Clients wait until the server starts.
@@ -132,6 +133,7 @@ async fn serve(
     }
 }
 
+/// The metrics in the format that the client requests.
 async fn respond(headers: HeaderMap, source: SnapshotSource) -> impl IntoResponse {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let wants_open_metrics = accepts.into_iter().any(|value| value.contains("application/openmetrics-text"));
@@ -180,8 +182,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// Returns an error after [`CONNECTION_LIFETIME`]. Before that, registers the task to be woken at that
-    /// time.
+    /// Returns an error after [`CONNECTION_LIFETIME`]. Before that, arranges that the task is woken at
+    /// that time.
     fn check_time(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.end.as_mut().poll(context) {
             Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),

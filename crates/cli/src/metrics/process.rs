@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// outside the part of `/proc` that a sandboxed process can read.
 static START_TIME: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
 
+/// Functions that read the metrics of this process.
 pub(super) struct Process;
 
 impl Process {
@@ -26,7 +27,7 @@ impl Process {
         Some(kibibytes << 10)
     }
 
-    /// The directory handle for counting is subtracted.
+    /// The number of open files, without the directory handle that is open during the count.
     pub(super) fn open_files() -> Option<usize> {
         Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1))
     }
@@ -40,7 +41,7 @@ impl Process {
     }
 }
 
-/// Records the start time of the process.
+/// Records the current time as the start time of the process, unless it is already recorded.
 pub(super) fn record_start() {
     LazyLock::force(&START_TIME);
 }

@@ -1,6 +1,6 @@
-//! The table of metrics: name, kind, unit, labels, help text, and the source of the samples. Tests
-//! compare the manual page and `docs/metrics.md` with it. It has a submodule for each subject,
-//! which also contains the functions that collect the samples.
+//! The table of metrics: name, kind, unit, labels, help text, and the function that collects the
+//! samples. Each subject has a submodule with its rows and functions. Tests compare the manual page and
+//! `docs/metrics.md` with the table.
 
 mod connections;
 mod handshakes;
@@ -61,6 +61,7 @@ pub(super) struct Sample {
     pub(super) value: Value,
 }
 
+/// The value of a sample.
 pub(super) enum Value {
     Count(u64),
     Number(f64),
@@ -87,10 +88,12 @@ pub(super) fn table() -> impl Iterator<Item = &'static Metric> {
     parts.into_iter().flatten()
 }
 
+/// A sample with an integer value.
 const fn count_sample(labels: Vec<Cow<'static, str>>, value: u64) -> Sample {
     Sample { labels, value: Value::Count(value) }
 }
 
+/// A sample with a floating-point value.
 const fn number_sample(labels: Vec<Cow<'static, str>>, value: f64) -> Sample {
     Sample { labels, value: Value::Number(value) }
 }

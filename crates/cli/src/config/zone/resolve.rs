@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 
 impl ZoneFields {
     /// The settings of the zone `apex`. Reports contradictions; returns `None` if the zone has no
-    /// valid source, signing mode or SOA times. `query` is the access list for queries if the zone
-    /// has none.
+    /// valid source, no valid signing mode or contradictory bounds of SOA times. `query` is the
+    /// access list for queries if the zone has none.
     pub(in crate::config) fn resolve(
         &self,
         apex: Name,
@@ -151,7 +151,7 @@ impl ZoneFields {
         }
     }
 
-    /// Reports minimum bounds that exceed their maximum. Returns true if there are none.
+    /// Reports minimums of SOA times that exceed their maximum. Returns true if there are none.
     pub(in crate::config) fn check_bounds(&self, section: &Section<'_>) -> bool {
         for first in self.contradictory_bounds() {
             let (min, max) = (SOA_BOUND_KEYS[first], SOA_BOUND_KEYS[first + 1]);
@@ -177,6 +177,7 @@ impl ZoneFields {
         }
     }
 
+    /// Reports a zone that is signed online and that clients may transfer.
     fn check_transfer(&self, section: &Section<'_>) {
         let is_transferred = self.transfers.transfer.entries().iter().any(|entry| !entry.denies);
         if is_transferred && self.denial.is_some() {
@@ -186,6 +187,7 @@ impl ZoneFields {
         }
     }
 
+    /// Reports contradictions of the keys for catalogs.
     fn check_catalogs(&self, section: &Section<'_>) {
         for (other, key) in [(&self.catalog_next, "catalog-next"), (&self.catalog_former, "catalog-former")] {
             if other.is_some() && *other == self.catalog_zone {
@@ -222,7 +224,7 @@ impl ZoneFields {
         }
     }
 
-    /// The transfer settings with the ranges of the SOA times.
+    /// The transfer settings with the ranges that the keys for SOA times set.
     fn bounded_transfers(&self) -> TransferSettings {
         let range = |first: usize, default: &RangeInclusive<u32>| {
             let min = self.bounds[first].unwrap_or_else(|| *default.start());
@@ -234,7 +236,8 @@ impl ZoneFields {
     }
 }
 
-/// Records the files that a zone or a template names.
+/// Records the files that a zone or a template names. `role` converts the role that a file has for a
+/// zone.
 pub(in crate::config) fn record_files(
     settings: &ZoneSettings,
     section: &Section<'_>,

@@ -133,7 +133,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
 ];
 
-/// Upper bounds of the sizes of queries; they are bounds of buckets of [`Sizes`].
+/// Upper bounds of the sizes of queries. [`Sizes::up_to`] is exact for them.
 const QUERY_SIZES: [usize; 12] = [32, 48, 64, 80, 96, 112, 128, 192, 256, 512, 1232, 4096];
 /// Upper bounds of the sizes of responses.
 const RESPONSE_SIZES: [usize; 15] =
