@@ -1,4 +1,4 @@
-//! `nonesuch zone compile`.
+//! `nonesuch zone compile`: verifies a zone and writes a compiled zone with its image.
 
 use crate::arguments::{CompileArguments, CompileVerify};
 use crate::files::{
@@ -64,10 +64,10 @@ fn output_path(arguments: &CompileArguments) -> PathBuf {
 /// Contents that may be compiled.
 struct CheckedZone {
     contents: Contents,
-    /// Scope of the verification of signatures; [`Verification::Nothing`] for an unsigned zone.
+    /// Extent of the verification of signatures; [`Verification::Nothing`] for an unsigned zone.
     verification: Verification,
-    /// Scope of the verification that a server relies on. Unlike `verification`, it is also full
-    /// for an unsigned zone that was verified.
+    /// Extent of the verification on which a server that maps the image relies. Unlike
+    /// `verification`, it is full for an unsigned zone that was verified.
     image_verification: Verification,
 }
 
@@ -102,7 +102,7 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
     }
 }
 
-/// The scope of the verification that the file records. In an unsigned zone, there is nothing to
+/// The extent of the verification that the file records. In an unsigned zone, there is nothing to
 /// verify. In a zone with NSEC5, names cannot be matched to NSEC5 records without the proofs or the
 /// VRF key; the verification is then only structural.
 fn recorded_verification(report: &Report, mode: Mode, at: u32) -> Verification {
@@ -114,6 +114,7 @@ fn recorded_verification(report: &Report, mode: Mode, at: u32) -> Verification {
     }
 }
 
+/// Prints the faults of a zone that is not compiled.
 fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Report) -> Result<(), FileError> {
     let faults = first_of_each_kind(&report.faults, MAX_LISTED_PER_KIND, |fault| discriminant(&fault.reason));
     if arguments.json {
@@ -143,6 +144,7 @@ fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Repo
     ))
 }
 
+/// The report about the compiled zone, as text or JSON.
 fn report_text(
     arguments: &CompileArguments,
     contents: &Contents,

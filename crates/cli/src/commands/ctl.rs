@@ -26,8 +26,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 use zones::print_zones;
 
-/// Maximum length of a response, in octets; enough for one line for each of several hundred
-/// thousand zones.
+/// Maximum length of a response other than an export, in octets; enough for one line for each of
+/// several hundred thousand zones.
 const MAX_RESPONSE_OCTETS: u64 = 1 << 30;
 /// Maximum number of response lines that wait to be processed.
 const MAX_QUEUED_LINES: usize = 16;
@@ -111,6 +111,7 @@ fn outcome_of(command: &ControlCommand, done: &Value) -> CommandOutcome {
     if is_negative { CommandOutcome::Negative } else { CommandOutcome::Done }
 }
 
+/// Prints the error that the server returned.
 fn fail(arguments: &ControlArguments, error: &str) -> Result<CommandOutcome, Failure> {
     if arguments.json {
         print_line(&json!({ "error": error }).to_string())?;
@@ -120,6 +121,7 @@ fn fail(arguments: &ControlArguments, error: &str) -> Result<CommandOutcome, Fai
     Ok(CommandOutcome::Negative)
 }
 
+/// The path of the control socket, from the arguments or the configuration.
 fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
     if let Some(socket) = &arguments.socket {
         return Ok(socket.clone());
@@ -187,13 +189,13 @@ struct ResponseLimits {
     octets: u64,
 }
 
-/// Sends a request and calls `take` for each line of the response except progress lines. A progress
-/// line restarts the timeout.
+/// Sends a request and calls `process_line` for each line of the response except progress lines. Each
+/// line, including progress lines, restarts the timeout.
 fn request_each_line(
     socket: &Path,
     request: &Request,
     ResponseLimits { timeout, octets }: ResponseLimits,
-    mut take: impl FnMut(Line) -> Result<(), Failure>,
+    mut process_line: impl FnMut(Line) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (sender, receiver) = mpsc::sync_channel(MAX_QUEUED_LINES);
     // A request contains only names and configuration values, so serialization does not fail.
@@ -210,7 +212,7 @@ fn request_each_line(
     loop {
         match receiver.recv_timeout(timeout) {
             Ok(Ok(Some(Line::Working(_)))) => {}
-            Ok(Ok(Some(line))) => take(line)?,
+            Ok(Ok(Some(line))) => process_line(line)?,
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(failure)) => return Err(*failure),
             Err(_) => {
@@ -221,7 +223,7 @@ fn request_each_line(
     }
 }
 
-/// One line of a response; `None` at the end of the response.
+/// A line of a response or, if it is `None`, the end of the response.
 type LineResult = Result<Option<Line>, Box<Failure>>;
 
 /// Sends `request` and passes each line of the response to `lines`. The response has at most `max`
@@ -261,8 +263,8 @@ fn exchange(
 /// Maximum number of list items in text output.
 const MAX_LISTED_ITEMS: usize = 20;
 
-/// The list as text. If it has more than [`MAX_LISTED_ITEMS`] items, the text has the first items and the
-/// number of the others.
+/// The list as text. If it has more than [`MAX_LISTED_ITEMS`] items, the text has the first items and
+/// the number of the others.
 fn short_list(items: &[String]) -> String {
     match items.split_at_checked(MAX_LISTED_ITEMS) {
         Some((first, rest)) if !rest.is_empty() => format!("{} and {} more", first.join(", "), rest.len()),
@@ -294,7 +296,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
         ));
     }
     let failures = &status.refresh_failures;
-    lines.extend(failures.zones.iter().map(refresh_failure));
+    lines.extend(failures.zones.iter().map(refresh_failure_line));
     let more = failures.count.saturating_sub(failures.zones.len());
     if more > 0 {
         lines.push(format!("refresh failing: {} more", count_text(more, "zone")));
@@ -324,6 +326,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     lines.iter().try_for_each(|line| print_line(line))
 }
 
+/// The line about settings that take effect at the next start; `None` if there are none.
 fn restart_line(settings: &[String]) -> Option<String> {
     let is_needed = !settings.is_empty();
     is_needed
@@ -391,7 +394,7 @@ fn print_purge(PurgeResult { purged }: &PurgeResult) -> Result<(), FileError> {
 }
 
 /// A zone with failing refreshes, in one line.
-fn refresh_failure(failure: &RefreshFailure) -> String {
+fn refresh_failure_line(failure: &RefreshFailure) -> String {
     let RefreshFailure { zone, state, primary, since, error, next_refresh, expires } = failure;
     let mut words = format!("refresh failing: {zone} is {}", state.as_str());
     if let (Some(primary), Some(since)) = (primary, since) {
@@ -411,6 +414,7 @@ fn format_time(seconds: u64) -> String {
     time.map_or_else(|| seconds.to_string(), |time| time.to_string())
 }
 
+/// Formats a duration in its two largest units.
 fn format_duration(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {

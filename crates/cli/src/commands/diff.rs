@@ -1,4 +1,4 @@
-//! `nonesuch zone diff`.
+//! `nonesuch zone diff`: shows the differences between two versions of a zone.
 
 use crate::arguments::{DiffArguments, DiffScope};
 use crate::files::{FileError, check_inputs};
@@ -48,17 +48,18 @@ pub(crate) fn run(arguments: &DiffArguments) -> Result<CommandOutcome, Failure> 
 struct Comparison {
     /// The records that are listed.
     listed: ChangeSet,
-    /// Counts of changed data, if data are compared.
+    /// `None` if data are not compared.
     data: Option<DataCounts>,
-    /// The differences of DNSSEC, if DNSSEC is compared.
+    /// The differences of the DNSSEC records; `None` if they are not compared.
     dnssec: Option<Difference>,
 }
 
-/// Numbers of records.
+/// Counts of changed data.
 #[derive(Clone, Copy, Default)]
 struct DataCounts {
     removed: u64,
     added: u64,
+    /// Number of names with changes.
     names: usize,
     /// Records that differ only in letter case; each counts as removed and added.
     case_only: u64,
@@ -113,6 +114,7 @@ fn count_case_only(removed: Node<'_>, added: Node<'_>) -> u64 {
 }
 
 impl Comparison {
+    /// Whether the comparison found no difference.
     fn is_same(&self) -> bool {
         self.listed.is_empty()
             && self.data.is_none_or(|data| data.names == 0)

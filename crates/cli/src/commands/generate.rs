@@ -1,4 +1,4 @@
-//! `nonesuch zone generate`.
+//! `nonesuch zone generate`: writes a generated zone and, on request, queries for it.
 
 use crate::arguments::GenerateArguments;
 use crate::files::{FileError, print_line, write_output};
@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &GenerateArguments) -> Result<CommandOutcome, Failu
     Ok(CommandOutcome::Done)
 }
 
+/// Writes queries for the generated zone to `path`.
 fn write_queries(
     arguments: &GenerateArguments,
     options: &GenerateOptions<'_>,

@@ -1,4 +1,4 @@
-//! `nonesuch key`.
+//! `nonesuch key`: generates, lists and imports keys, and prints DS records.
 
 mod ds;
 mod error;

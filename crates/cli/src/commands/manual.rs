@@ -13,7 +13,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Related pages: the prefix of page names, and the pages that they refer to.
+/// The prefix of the names of pages, and the pages to which they refer. The first matching prefix
+/// applies.
 const SEE_ALSO: [(&str, &[&str]); 8] = [
     (
         "nonesuch-serve",

@@ -7,6 +7,8 @@ use crate::server::startup::{file, from_config};
 use crate::server::{ServerError, background, check};
 use nonesuch_net::keep_little_free_memory;
 
+/// Serves, starts a server in the background, or checks a configuration. `--strict` implies
+/// `--check=zones`.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
     if arguments.background {
         return background::run(arguments);

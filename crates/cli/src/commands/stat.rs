@@ -1,4 +1,4 @@
-//! `nonesuch zone stat`.
+//! `nonesuch zone stat`: prints statistics of a zone.
 
 use crate::arguments::StatArguments;
 use crate::files::print_line;
@@ -11,7 +11,7 @@ use nonesuch_zone::write::text_octets;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Width of the labels.
+/// Width of the labels, in characters.
 const LABEL_WIDTH: usize = 15;
 /// Maximum number of lines of the histogram.
 const MAX_HISTOGRAM_LINES: usize = 14;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<CommandOutcome, ZoneError
     Ok(CommandOutcome::Done)
 }
 
-/// Numbers of octets by purpose.
+/// Numbers of octets of records in wire form, by purpose.
 struct OctetsByPurpose {
     all: u64,
     signatures: u64,
@@ -252,8 +252,9 @@ impl TextReport {
     }
 }
 
-/// First day, last day and number of signatures of each line: one day, or several days if there
-/// would be too many lines.
+/// First day, last day and number of signatures of each line. A line covers one day, or several days
+/// if there would be more than [`MAX_HISTOGRAM_LINES`] lines. `days` has the number of signatures by
+/// days until their expiration.
 fn histogram_lines(days: &BTreeMap<i64, u64>) -> Vec<(i64, i64, u64)> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else { return Vec::new() };
     if days.len() <= MAX_HISTOGRAM_LINES {

@@ -1,4 +1,4 @@
-//! `nonesuch zone verify`.
+//! `nonesuch zone verify`: verifies a zone and runs the semantic checks.
 
 use crate::arguments::VerifyArguments;
 use crate::files::{FileError, check_inputs, count_text, input_name};
@@ -74,6 +74,7 @@ struct VerificationOutput<'v> {
     findings: &'v Findings,
     /// Whether findings of the semantic checks are faults.
     is_strict: bool,
+    /// Duration of the verification and the semantic checks.
     seconds: f64,
 }
 
@@ -82,7 +83,7 @@ impl VerificationOutput<'_> {
         self.report.faults.len() + if self.is_strict { self.findings.total() } else { 0 }
     }
 
-    /// Number of entries that are not listed.
+    /// Number of faults, warnings and findings that are not listed.
     fn unlisted_count(&self) -> usize {
         self.report.faults.len() - self.faults.len() + self.report.warnings.len() - self.warnings.len()
             + self.findings.total()

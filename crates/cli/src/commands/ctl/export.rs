@@ -15,7 +15,9 @@ use std::time::Duration;
 
 /// The last line of the response.
 enum End {
+    /// The zone is complete.
     Done(Value),
+    /// The server does not export the zone, with the reason.
     Refused(String),
 }
 

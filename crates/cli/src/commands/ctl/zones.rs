@@ -27,6 +27,7 @@ pub(super) fn print_zones(zones: &[ZoneReport], in_full: bool) -> Result<(), Fil
     Ok(())
 }
 
+/// The row of a zone in the table.
 fn row(zone: &ZoneReport) -> [String; 6] {
     let status = &zone.status;
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());

@@ -86,6 +86,7 @@ fn is_file(text: &str) -> bool {
         && (text.ends_with(".key") && text.contains('+') || text.contains('/') || Path::new(text).is_file())
 }
 
+/// The RDATA of a DS record in presentation format.
 fn ds_text(rdata: &[u8]) -> String {
     let mut text = Vec::new();
     rdata::push_text(Rtype::DS, rdata, &mut text);

@@ -17,7 +17,7 @@ use nonesuch_dnssec::keys::directory::key_file_paths;
 use nonesuch_dnssec::keys::{KeyRecord, KeyTimes, SEP, ZONE_KEY};
 use std::path::Path;
 
-/// Prefix of every PEM text (RFC 7468 §2).
+/// Beginning of every PEM text (RFC 7468 §2).
 const PEM: &str = "-----BEGIN ";
 
 pub(super) fn run(arguments: &KeyImportArguments) -> Result<CommandOutcome, Failure> {
@@ -58,6 +58,7 @@ fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTime
     Ok((pair, times))
 }
 
+/// Parses the text of a private key: a `.private` file or PEM.
 fn read_private(arguments: &KeyImportArguments, path: &Path, text: &str) -> Result<PrivateKey, Failure> {
     let failed = |source| Failure::PrivateKey { path: path.to_path_buf(), source };
     if !text.contains(PEM) {

@@ -1,4 +1,4 @@
-//! `nonesuch key list`.
+//! `nonesuch key list`: lists the keys in a directory and checks their files.
 
 use super::error::Failure;
 use crate::arguments::KeyListArguments;
@@ -54,10 +54,10 @@ struct ListedKey {
 }
 
 impl ListedKey {
-    /// The name of the role. `CSK` for a key with the SEP flag, a matching private half and the
-    /// role CSK, because a CSK signs everything and no key signs without its private half.
-    /// Otherwise `KSK` with the SEP flag and `ZSK` without it. `role` depends on the other keys of
-    /// the zone.
+    /// The name of the role. It is `CSK` for a key with the role CSK, the SEP flag and a matching
+    /// private half, because a CSK signs everything and no key signs without its private half.
+    /// Otherwise, it is `KSK` with the SEP flag and `ZSK` without it. `role` results from the other
+    /// keys of the zone (see [`roles_of`]).
     const fn role_word(&self, role: Role) -> &'static str {
         match (role, self.private, self.record.is_sep()) {
             (Role::Csk, PrivateHalf::Matches, true) => "CSK",
@@ -66,7 +66,8 @@ impl ListedKey {
         }
     }
 
-    /// The RRsets that the key signs if the zone is signed with the keys in the directory.
+    /// The RRsets that the key signs if the zone is signed with the keys in the directory: `all`, `keys`
+    /// (the key set), `data` (all others), or a dash for none.
     const fn signs(&self, role: Role) -> &'static str {
         match (self.private, role) {
             _ if !self.phase.signs() => "–",
@@ -78,7 +79,7 @@ impl ListedKey {
     }
 }
 
-/// A file with a fault.
+/// A fault of a key file.
 struct FileFault {
     path: PathBuf,
     reason: String,
@@ -96,10 +97,9 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failur
     }
     // By zone, then in the order of the signer.
     listed.sort_by(|a, b| {
-        let (zones, of) = ((a.record.owner(), b.record.owner()), |key: &ListedKey| {
-            (key.record.algorithm(), !key.record.is_sep(), key.record.tag())
-        });
-        zones.0.view().cmp_canonical(zones.1.view()).then_with(|| of(a).cmp(&of(b)))
+        let sort_key = |key: &ListedKey| (key.record.algorithm(), !key.record.is_sep(), key.record.tag());
+        let by_zone = a.record.owner().view().cmp_canonical(b.record.owner().view());
+        by_zone.then_with(|| sort_key(a).cmp(&sort_key(b)))
     });
     let roles = roles_of(&listed);
     if arguments.json {

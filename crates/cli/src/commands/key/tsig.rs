@@ -13,7 +13,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// The content of the formats. The secret is Base64; its owner wipes it from memory.
+/// A generated key. The secret is in Base64; its owner wipes it from memory.
 struct NewTsigKey<'a> {
     name: String,
     algorithm: TsigAlgorithm,
@@ -76,6 +76,7 @@ fn generate_secret(algorithm: TsigAlgorithm) -> Result<Zeroizing<String>, Failur
     Ok(Zeroizing::new(data_encoding::BASE64.encode(&octets)))
 }
 
+/// Prints text to standard output, without adding a line end.
 fn print(text: &str) -> Result<(), FileError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(FileError::output)

@@ -14,7 +14,7 @@ use nonesuch_proto::message::{Header, Message, flags};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Maximum number of messages that are read on a connection to find the answer to the query.
+/// Maximum number of messages that are read on a connection to find the response to the query.
 const MAX_MESSAGES: usize = 16;
 
 /// The settings for sending a query.
@@ -43,7 +43,8 @@ pub(super) struct Received {
 }
 
 impl QueryClient<'_> {
-    /// Sends the query to each address of the server in order, until one of them responds.
+    /// Sends the query to the addresses of the server in order, until a server responds at one of them.
+    /// An error other than [`QueryError::Client`] ends the search.
     pub(super) async fn ask(
         &self,
         question: &Question,
@@ -75,9 +76,8 @@ impl QueryClient<'_> {
         connection
     }
 
-    /// Writes the query. If there is a key, signs the query and returns the verifier of the
-    /// responses.
-    pub(super) fn write_query(
+    /// Encodes the query. If there is a key, signs the query and returns the verifier of the responses.
+    pub(super) fn encode_query(
         &self,
         question: &Question,
         template: &QueryTemplate,
@@ -87,6 +87,7 @@ impl QueryClient<'_> {
         Ok((query, verifier))
     }
 
+    /// Sends the query to one address; over UDP, again over TCP if the response is truncated.
     async fn ask_one(
         &self,
         server: SocketAddr,
@@ -113,7 +114,7 @@ impl QueryClient<'_> {
         question: &Question,
         template: &QueryTemplate,
     ) -> Result<Received, QueryError> {
-        let (query, verifier) = self.write_query(question, template)?;
+        let (query, verifier) = self.encode_query(question, template)?;
         let options = DatagramOptions {
             local: self.local(),
             timeout: self.timeout(),
@@ -142,7 +143,7 @@ impl QueryClient<'_> {
         question: &Question,
         template: &QueryTemplate,
     ) -> Result<Received, QueryError> {
-        let (query, verifier) = self.write_query(question, template)?;
+        let (query, verifier) = self.encode_query(question, template)?;
         let mut connection = self.connect(server).await?;
         let started_at = Instant::now();
         connection.send(&query).await?;
@@ -179,6 +180,7 @@ impl QueryClient<'_> {
         }
     }
 
+    /// The transport of connections.
     pub(super) const fn transport(&self) -> Transport {
         if self.tls.is_some() { Transport::Tls } else { Transport::Tcp }
     }

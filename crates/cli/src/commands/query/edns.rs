@@ -38,6 +38,7 @@ pub(super) fn describe_opt(message: &Message) -> Option<String> {
     Some(text)
 }
 
+/// The names of the EDNS flags that are set. Unknown flags are one hexadecimal number.
 pub(super) fn flag_names(flags: u16) -> Vec<String> {
     let known = [(DO, "do"), (CO, "co")];
     let mut names: Vec<String> =
@@ -155,7 +156,7 @@ fn hex(octets: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(octets)
 }
 
-/// Octets in hexadecimal and, if they are printable, as text.
+/// Octets in hexadecimal and, if all are printable ASCII characters, as text.
 fn hex_and_text(octets: &[u8]) -> String {
     let is_text = !octets.is_empty() && octets.iter().all(|octet| matches!(octet, 0x20..=0x7e));
     if is_text { format!("{} (\"{}\")", hex(octets), printable(octets)) } else { hex(octets) }

@@ -80,6 +80,7 @@ fn hostname_option(error: &ClientError) -> String {
     error.certificate_name().map_or_else(String::new, |name| format!(" (--tls-hostname {name})"))
 }
 
+/// The reason of the system, for the end of a clause; empty without a source.
 fn because(source: Option<&io::Error>) -> String {
     source.map_or_else(String::new, |source| format!(": {source}"))
 }

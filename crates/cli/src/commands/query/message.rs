@@ -22,15 +22,17 @@ pub(super) struct Question {
     pub(super) serial: Option<u32>,
 }
 
-/// The query without its identifier, question and signature.
+/// The settings of the query other than its identifier, question and signature.
 #[derive(Clone, Debug)]
 pub(super) struct QueryTemplate {
     flags: u16,
     edns: Option<Edns>,
 }
 
+/// The content of the OPT record.
 #[derive(Clone, Debug)]
 struct Edns {
+    /// Payload size that is announced to the server, in octets.
     payload: u16,
     flags: u16,
     options: Vec<(u16, Vec<u8>)>,
@@ -45,15 +47,16 @@ impl QueryTemplate {
         Ok(Self { flags: recursion | checking, edns })
     }
 
-    /// The client cookie, which is the first part of the cookie that is sent.
+    /// The client cookie, which is the first part of the cookie that is sent; `None` without a cookie.
     pub(super) fn client_cookie(&self) -> Option<&[u8]> {
         let options = &self.edns.as_ref()?.options;
         let (_, cookie) = options.iter().find(|(code, _)| *code == edns::COOKIE)?;
         cookie.get(..CLIENT_COOKIE_OCTETS)
     }
 
-    /// Adds the server cookie to the client cookie. Returns false if the cookie belongs to another
-    /// client cookie.
+    /// Replaces the cookie with `cookie`, which consists of the client cookie and a server cookie.
+    /// Returns false and changes nothing if `cookie` contains another client cookie or no server
+    /// cookie.
     pub(super) fn add_server_cookie(&mut self, cookie: &[u8]) -> bool {
         let is_own =
             self.client_cookie().is_some_and(|own| cookie.starts_with(own) && cookie.len() > own.len());
@@ -141,6 +144,7 @@ fn push_option(code: u16, data: &[u8], out: &mut Vec<u8>) {
 /// Appends the SOA record with the serial of the client's version (RFC 1995 section 3). The other
 /// fields are unused.
 fn push_soa(question: &Question, serial: u32, out: &mut Vec<u8>) {
+    /// Two root names and five numbers.
     const SOA_RDATA_OCTETS: u16 = 2 + 5 * 4;
     out.extend_from_slice(question.name.wire());
     out.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
@@ -160,8 +164,9 @@ pub(super) fn read_message(octets: &[u8], server: SocketAddr) -> Result<Message,
     })
 }
 
-/// Whether `message` is a response to `query`: it has the same opcode and the same question, or it
-/// is an error without a question. The receiver compares the identifier.
+/// Whether `message` is a response to `query`: it has the same opcode and either the same question, or
+/// no question and an error as response code. The code that receives messages compares the
+/// identifier.
 pub(super) fn is_answer(query: &[u8], message: &[u8]) -> bool {
     let (Some(sent), Some(received)) = (Header::read(query), Header::read(message)) else { return false };
     if received.flags & flags::QR == 0 || received.opcode() != sent.opcode() {
@@ -174,6 +179,7 @@ pub(super) fn is_answer(query: &[u8], message: &[u8]) -> bool {
     }
 }
 
+/// The question of a message: name, and type and class as octets.
 fn read_question(message: &[u8]) -> Option<(Name, [u8; 4])> {
     let (name, end) = Name::from_message(message, nonesuch_proto::message::HEADER).ok()?;
     Some((name, message.get(end..end + 4)?.try_into().ok()?))

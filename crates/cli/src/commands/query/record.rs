@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 const SEP: u16 = 0x0001;
 const REVOKED: u16 = 0x0080;
 
-/// Type and RDATA, with mnemonic and fields if the type has them.
+/// Type and RDATA as text. A private use type that this project knows appears as its mnemonic and
+/// fields, not as `TYPEn` and hexadecimal digits.
 pub(super) fn type_and_rdata(record: &Record) -> (String, String) {
     let mut text = Vec::new();
     // A zone file contains private use types as TYPEn with a comment. Here the comment replaces
@@ -26,7 +27,7 @@ pub(super) fn type_and_rdata(record: &Record) -> (String, String) {
     (record.rtype.in_zone_text().to_string(), replace_private_types(record.rtype, &plain))
 }
 
-/// RDATA with mnemonics for the private use types that it refers to.
+/// The RDATA text `rdata` of a record of type `rtype`, with mnemonics for the private use types in it.
 fn replace_private_types(rtype: Rtype, rdata: &str) -> String {
     if !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5) {
         return rdata.to_owned();
@@ -63,7 +64,7 @@ pub(super) fn to_json(record: &Record) -> Value {
     value
 }
 
-/// The algorithm, key tag and role of a key.
+/// A comment for people: algorithm, key tag, role and sizes of keys and signatures.
 fn comment(record: &Record) -> Option<String> {
     let octets = record.rdata.as_slice();
     match (record.rtype, octets) {

@@ -25,6 +25,7 @@ pub(super) struct ParsedResponse {
 }
 
 impl ParsedResponse {
+    /// Parses a response to a query of `template`. A foreign cookie becomes a note.
     pub(super) fn read(mut received: Received, template: &QueryTemplate) -> Result<Self, QueryError> {
         let message = read_message(&received.octets, received.server)?;
         let options = edns::read_options(&message);
@@ -61,6 +62,7 @@ impl ParsedResponse {
         refused.into_iter().chain(unsigned).collect()
     }
 
+    /// The records of a section, without the TSIG record.
     fn records(&self, section: Section) -> Vec<&Record> {
         self.message.section(section).filter(|record| record.rtype != Rtype::TSIG).collect()
     }
@@ -91,7 +93,7 @@ impl ParsedResponse {
         text
     }
 
-    /// Header, EDNS and question.
+    /// Header, EDNS options and question as comments.
     fn header_text(&self) -> String {
         let header = self.message.header;
         let mut text = format!(

@@ -1,4 +1,4 @@
-//! Interprets the positional arguments: name, type and server.
+//! Parses the positional arguments: name, type and server.
 
 use super::error::QueryError;
 use super::message::Question;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// The system's list of resolvers.
 const RESOLVER_LIST: &str = "/etc/resolv.conf";
 
-/// The server.
+/// The server to which the query is sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
     /// Its host name, if the argument is a host name.
@@ -21,7 +21,7 @@ pub(super) struct Target {
     others: Vec<SocketAddr>,
 }
 
-/// Determines which argument is the name, the type and the server.
+/// Determines which arguments are the name, the type and the server, and parses them.
 pub(super) fn parse_words(arguments: &QueryArguments) -> Result<(Question, Target), QueryError> {
     let (servers, words): (Vec<&str>, Vec<&str>) =
         arguments.words.iter().map(String::as_str).partition(|word| word.starts_with('@'));
@@ -78,7 +78,7 @@ fn reverse_name(address: IpAddr) -> String {
     }
 }
 
-/// Parses the text after the `@`.
+/// Parses the text after the `@`. `default` is the port if the text has none. Resolves a host name.
 fn read_server(text: &str, default: u16) -> Result<Target, QueryError> {
     let wrong = || QueryError::Server(text.to_owned());
     let read_port = |text: &str| text.parse::<u16>().ok().filter(|&port| port != 0).ok_or_else(wrong);
@@ -122,7 +122,7 @@ impl Target {
     }
 }
 
-/// The first resolver of the system.
+/// The first resolver in the file `path`.
 fn system_resolver(path: &Path, port: u16) -> Result<Target, QueryError> {
     let text = fs::read_to_string(path)
         .map_err(|source| QueryError::NoResolver { path: path.to_owned(), source: Some(source) })?;

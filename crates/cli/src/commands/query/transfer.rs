@@ -34,7 +34,7 @@ pub(super) async fn run(
     client: &QueryClient<'_>,
 ) -> Result<CommandOutcome, QueryError> {
     let template = QueryTemplate::new(&arguments.message, &arguments.transport)?;
-    let (query, mut verifier) = client.write_query(question, &template)?;
+    let (query, mut verifier) = client.encode_query(question, &template)?;
     let mut connection = client.connect_any().await?;
     let server = connection.peer_addr();
     let started_at = Instant::now();
@@ -155,6 +155,7 @@ fn reason(message: &Message) -> String {
     rcode::name(message.rcode()) + &errors.collect::<String>()
 }
 
+/// Prints that the server refused the transfer, or that its signature is not valid.
 fn refused(
     arguments: &QueryArguments,
     server: SocketAddr,
@@ -179,7 +180,7 @@ enum TransferPosition {
     /// After the first SOA record of a response to IXFR. The next record shows whether the transfer
     /// is complete or incremental.
     Second,
-    /// Among all records of the zone.
+    /// Among the records of a complete transfer.
     Whole,
     /// Among the records that a step of an incremental transfer removes.
     Removed,
@@ -251,7 +252,7 @@ impl TransferTracker {
     }
 }
 
-/// The serial in the RDATA of an SOA record, 20 octets before its end.
+/// The serial in the RDATA of an SOA record, which begins 20 octets before its end.
 fn serial(rdata: &[u8]) -> Option<[u8; 4]> {
     rdata.get(rdata.len().checked_sub(20)?..)?.first_chunk().copied()
 }

@@ -52,9 +52,9 @@ impl TsigSigner {
     }
 }
 
-/// Converts the error of a key in an argument. If the last part is no secret but a path in an
-/// existing directory, the file is missing. Other text may be a mistyped secret, which a message
-/// must not contain.
+/// Converts the error of a key in the argument `text`. If the last part is no valid secret but a path
+/// in an existing directory, the error is that this file is missing. Any other last part may be a
+/// mistyped secret, which a message must not contain.
 fn argument_error(text: &str, error: TsigKeyError) -> QueryError {
     let path = Path::new(text.rsplit(':').next().unwrap_or_default());
     let is_in_directory = path.parent().is_some_and(|dir| dir.parent().is_some() && dir.is_dir());
@@ -66,7 +66,8 @@ fn argument_error(text: &str, error: TsigKeyError) -> QueryError {
     }
 }
 
-/// Splits `NAME:FILE` or `NAME:ALGORITHM:FILE` before the name of an existing file.
+/// Splits `NAME:FILE` or `NAME:ALGORITHM:FILE` before the file name. Returns `None` if neither split
+/// gives the name of an existing file.
 fn split_file(text: &str) -> Option<(&str, &Path)> {
     let ends = text.match_indices(':').map(|(end, _)| end).take(2);
     let mut splits = ends.map(|end| (&text[..end], Path::new(&text[end + 1..])));
@@ -121,7 +122,7 @@ pub(super) struct Verifier {
     name: String,
 }
 
-/// The result of a verification.
+/// The result of verifying the signature of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) is_valid: bool,
@@ -145,7 +146,10 @@ impl Verifier {
         self.answers.verify(message, seconds_now()).map(drop)
     }
 
-    /// Finishes after the last message, which must have been signed.
+    /// Finishes after the last message.
+    ///
+    /// # Errors
+    /// The last message was not signed (RFC 8945 §5.3.1).
     pub(super) fn finish(self) -> Result<(), ResponseTsigError> {
         self.answers.finish()
     }

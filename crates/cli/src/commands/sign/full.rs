@@ -45,8 +45,9 @@ pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<CommandOutco
 
 /// The durations of the steps of a run, in seconds.
 struct Seconds {
-    /// Signing, together with writing the signed zone.
+    /// Signing, which includes writing the signed zone.
     signing: f64,
+    /// The whole run.
     all: f64,
 }
 

@@ -42,14 +42,15 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
 enum Comparison {
     /// The zone is signed and written.
     Signed,
-    /// The complete zone must be planned. Contains the new version of the unsigned zone.
+    /// The signatures and denial records of the complete zone must be planned. Contains the new version
+    /// of the unsigned zone, which is already read.
     NeedsWholeZone(Contents),
-    /// The zones were not read, because the arguments permit no comparison.
+    /// Nothing was read, because the arguments permit no comparison of zone files.
     NotApplicable,
 }
 
 /// Signs a zone file incrementally if the previous zone is a zone file that this program wrote.
-/// Unchanged lines are copied from it. Zones with NSEC5 are not signed here.
+/// Unchanged lines are copied from it. Zones with NSEC5 need the whole zone.
 fn sign_from_comparison(arguments: &SignArguments, started_at: Instant) -> Result<Comparison, Failure> {
     let resign = &arguments.resign;
     let (Some(path), Some(file)) = (&resign.previous, &arguments.file) else {
@@ -108,8 +109,8 @@ fn sign_stored(arguments: &SignArguments, started_at: Instant) -> Result<Option<
     Ok(Some(CommandOutcome::Done))
 }
 
-/// Signs with the complete zone planned or in memory. `new` is the zone file if it has already been
-/// read.
+/// Signs with the complete zone in memory. `new` is the new version of the unsigned zone if it has
+/// already been read.
 fn run_whole(
     arguments: &SignArguments,
     new: Option<Contents>,

@@ -14,8 +14,8 @@ use nonesuch_proto::Name;
 use nonesuch_zone::Contents;
 use std::path::{Path, PathBuf};
 
-/// Default time from the inception to now, in seconds, so that validators with slow clocks accept
-/// new signatures.
+/// Default time from the inception to now, in seconds. It is above 0, so that validators with slow
+/// clocks accept new signatures.
 const INCEPTION_AGE: i64 = 3600;
 /// Default validity from now, in seconds: 14 days.
 const DEFAULT_VALIDITY: i64 = 14 * 86_400;
@@ -30,7 +30,7 @@ pub(super) fn load_keys(arguments: &SignArguments, zone: &Name) -> Result<KeySet
     Ok(keys)
 }
 
-/// The time for the evaluation of times in key files; `None` if they are ignored.
+/// The time at which the times in key files are evaluated; `None` if they are ignored.
 pub(super) fn key_time(arguments: &SignArguments) -> Option<u32> {
     (!arguments.ignore_key_times).then(|| zones::time_or_now(arguments.now))
 }
@@ -43,8 +43,8 @@ pub(super) fn output_path(arguments: &SignArguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(default)
 }
 
-/// The arguments. If they contain no mechanism and the zone is already signed, they are completed
-/// with its mechanism and NSEC3 parameters. Warns if the zone gets another denial chain with the
+/// The arguments. If the zone is already signed and they contain no mechanism, they are completed with
+/// its mechanism and NSEC3 parameters. Warns if the zone gets a chain of another mechanism with the
 /// same serial.
 pub(super) fn with_denial_of_zone(arguments: &SignArguments, contents: &Contents) -> SignArguments {
     let mut arguments = arguments.clone();
@@ -94,6 +94,7 @@ pub(super) fn sign_options<'a>(arguments: &SignArguments) -> Result<SignOptions<
     Ok(options)
 }
 
+/// The NSEC3 parameters. Warns of parameters that have no effect or that resolvers may reject.
 fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
     let has_nsec3_options = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
     let is_nsec3 = arguments.mechanism().name_hash() == NameHash::Sha1;

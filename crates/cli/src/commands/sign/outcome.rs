@@ -59,7 +59,7 @@ impl<'a> NewVersion<'a> {
         }
     }
 
-    /// Number of names that were planned again; `None` if all were.
+    /// Number of names whose records were planned again; `None` if all were.
     fn names_planned(&self) -> Option<usize> {
         if let Self::Incremental(resigned) = self { resigned.names_planned() } else { None }
     }
@@ -76,7 +76,7 @@ impl<'a> NewVersion<'a> {
     }
 }
 
-/// A run with a result that must be written.
+/// A run of incremental signing: writes and reports its result.
 pub(super) struct ResignRun<'r> {
     arguments: &'r SignArguments,
     zone: &'r Name,
@@ -84,6 +84,7 @@ pub(super) struct ResignRun<'r> {
     started_at: Instant,
     /// The previous signed zone, if it is in memory.
     pub(super) previous: Option<&'r Contents>,
+    /// The NSEC5 proofs of the new version; `None` for other mechanisms.
     pub(super) zone_proofs: Option<&'r ZoneProofs>,
 }
 
@@ -161,6 +162,7 @@ struct Report {
     unchanged: bool,
 }
 
+/// Writes the change set; an empty file without changes.
 fn write_changes(path: &Path, changes: Option<&ChangeSet>) -> Result<(), FileError> {
     write_output(path, 0o644, |mut out| match changes {
         Some(changes) => changes.write(&mut out).map_err(write_failure(path)),
@@ -168,6 +170,7 @@ fn write_changes(path: &Path, changes: Option<&ChangeSet>) -> Result<(), FileErr
     })
 }
 
+/// Writes the new version to `output` as a zone file or, with `as_compiled`, as a compiled zone.
 fn write(output: &Path, new_version: NewVersion<'_>, as_compiled: bool) -> Result<(), Failure> {
     if matches!(new_version, NewVersion::Written(_)) {
         return Ok(());

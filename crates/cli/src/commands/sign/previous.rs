@@ -11,7 +11,7 @@ use nonesuch_dnssec::{SignOptions, VerifyOptions};
 use nonesuch_zone::{Contents, zonemd};
 use std::path::Path;
 
-/// The parts of `contents` that are reused, according to the arguments.
+/// The option for the reuse of signatures of the previous zone `contents`, from the arguments.
 pub(super) fn previous_zone<'a>(
     arguments: &SignArguments,
     contents: &'a Contents,
@@ -23,7 +23,7 @@ pub(super) fn previous_zone<'a>(
     PreviousZone { refresh, verify: resign.verify_previous, contents }
 }
 
-/// Seconds from the time of signing to the expiration.
+/// Seconds from the time of signing to the expiration of new signatures.
 const fn seconds_to_expiration(options: &SignOptions<'_>) -> u32 {
     options.expiration.wrapping_sub(options.now)
 }
@@ -37,8 +37,8 @@ pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Content
     }
 }
 
-/// The arguments, completed in the same way from a previous zone with this denial mechanism and the
-/// ZONEMD records at `apex`.
+/// The arguments, completed in the same way from a previous zone. `denial_info` describes its denial
+/// mechanism, and `apex` contains at least its records at the apex.
 pub(super) fn with_denial_info(
     arguments: &SignArguments,
     denial_info: Option<DenialInfo>,
