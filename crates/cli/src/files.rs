@@ -463,7 +463,7 @@ mod tests {
     /// Between the check of a file and its opening, a user with write access to its directory can
     /// replace it with a pipe.
     #[test]
-    fn a_pipe_that_replaces_a_regular_file_is_not_waited_for() {
+    fn opening_a_pipe_that_replaced_a_regular_file_does_not_block() {
         let directory = tempfile::tempdir().unwrap();
         let (pipe, file) = (directory.path().join("pipe"), directory.path().join("file"));
         nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).unwrap();

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_leave_out_what_was_done_before_the_first_step() {
+    fn rates_exclude_work_before_the_first_step() {
         let counts = [
             ProgressCount { done: 1_500, name: "signatures" },
             ProgressCount { done: 2_000_100, name: "records" },

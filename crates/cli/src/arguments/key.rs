@@ -242,7 +242,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     #[test]
-    fn digest_types_are_read_and_sha1_is_refused_with_the_reason() {
+    fn digest_types_are_parsed_and_sha1_is_rejected() {
         for (text, expected) in [("sha256", 2), ("SHA-256", 2), ("2", 2), ("sha384", 4), ("4", 4)] {
             assert_eq!(parse_digest(text), Ok(DigestType(expected)));
         }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_times_count_from_the_present_or_from_what_the_option_says() {
+    fn relative_times_count_from_the_present_or_from_the_base_of_the_option() {
         let (now, base) = (1_000_000, 996_400);
         for (text, expected) in [
             ("30d", base + 30 * 86_400),

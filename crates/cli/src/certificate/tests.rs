@@ -20,14 +20,14 @@ fn check_message(case: &str, found: &str) {
 }
 
 #[test]
-fn certificates_are_warned_of_before_and_after_their_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("c.pem");
+fn expired_and_soon_expiring_certificates_cause_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.pem");
     let at = |now: &str| expiry_warning(&path, now.parse().unwrap());
     assert_eq!(at("2026-01-01T00:00:00Z"), None, "there is none");
     // With a two-digit year and with a four-digit year.
     for (year, month) in [(2026, 3), (2055, 3)] {
-        write(folder.path(), year, month, 20);
+        write(directory.path(), year, month, 20);
         assert_eq!(at(&format!("{year}-03-05T23:59:59Z")), None);
         let soon = at(&format!("{year}-03-18T23:00:00Z")).expect("it ends soon");
         assert!(soon.contains(&format!(" {year}-03-20T00:00:00Z")) && soon.contains(" 25 h"), "{soon}");
@@ -40,12 +40,12 @@ fn certificates_are_warned_of_before_and_after_their_end() {
 
 proptest! {
     #[test]
-    fn arbitrary_octets_have_no_end(octets in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_octets_have_no_expiration(octets in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = not_after(&octets);
     }
 
     #[test]
-    fn damaged_certificates_do_no_harm(at in 0usize..400, octet: u8) {
+    fn damaged_certificates_cause_no_panic(at in 0usize..400, octet: u8) {
         let key = rcgen::generate_simple_self_signed(vec!["ns.example".to_owned()]).unwrap();
         let mut octets = key.cert.der().to_vec();
         let at = at % octets.len();

@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lists_are_cut_short() {
+    fn long_lists_are_shortened() {
         let names =
             |count: usize| -> Vec<String> { (0..count).map(|number| format!("z{number}.")).collect() };
         assert_eq!(short_list(&names(0)), "");

@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_stand_in_groups() {
+    fn digits_are_grouped() {
         let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")];
         for (number, text) in cases {
             assert_eq!(format_count(number), text);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_joined_where_there_are_many() {
+    fn many_days_are_combined_in_one_line() {
         let few: BTreeMap<i64, u64> = [(-1, 2), (3, 4)].into();
         assert_eq!(histogram_lines(&few), [(-1, -1, 2), (3, 3, 4)]);
         let many: BTreeMap<i64, u64> = (-5..25).map(|day| (day, 1)).collect();

@@ -31,7 +31,7 @@ fn check_messages(case: &str, found: &[String]) {
 }
 
 #[track_caller]
-fn taken(text: &str) -> Configuration {
+fn accepted(text: &str) -> Configuration {
     match parse(Path::new("c.toml"), text) {
         Ok(read) => read.configuration,
         Err(problems) => panic!("refused:\n{problems}\n{text}"),
@@ -47,7 +47,7 @@ fn problem(text: &str) -> String {
 }
 
 #[test]
-fn faults_say_file_line_key_and_what_is_allowed() {
+fn problems_have_file_line_key_and_permitted_values() {
     let zone = "[zone.\"example.\"]\n";
     let online = "file = \"z\"\ndenial = \"compact\"\nkeys = \"k\"\n";
     let long = "d".repeat(108);
@@ -208,7 +208,7 @@ fn one_fault_is_one_problem() {
 }
 
 #[test]
-fn all_faults_are_said_at_once_in_their_order() {
+fn all_faults_are_reported_in_the_order_of_the_text() {
     let text = "version = 1\nworkers = 0\nlistne = []\n[zone.\"b.\"]\nfile = 1\n[zone.\"a.\"]\n[zone.\"B\"]\nfile = \"z\"\n";
     let found = problems(text);
     let locations: Vec<&str> = found.iter().filter_map(|found| found.split(' ').next()).collect();
@@ -229,21 +229,21 @@ fn the_version_is_mandatory() {
         check_messages(case, &found[..1]);
     }
     assert_eq!(problems("version = \"1\"").len(), 1);
-    taken("version = 1");
+    accepted("version = 1");
 }
 
 /// A server of a single file without a configuration has the same limits.
 #[test]
 fn limits_are_the_same_with_and_without_a_configuration() {
-    let of_default = crate::server::limit_settings(&taken("version = 1"));
+    let of_default = crate::server::limit_settings(&accepted("version = 1"));
     assert_eq!(of_default, nonesuch_server::limits::LimitSettings::default());
 }
 
 #[test]
-fn names_of_zones_stand_in_paths_as_in_those_of_kept_files() {
+fn zone_names_in_paths_are_escaped_as_in_names_of_stored_zones() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nfile = \"z/{zone}.db\"\n[template.m]\nprimaries = [\"192.0.2.1\"]\n\
                 denial = \"compact\"\nkeys = \"k/{zone}\"\n[zone.\"a/b.example\"]\ntemplate = \"t\"\n[zone.\".\"]\ntemplate = \"t\"\n";
-    let configuration = taken(text);
+    let configuration = accepted(text);
     let files: Vec<&ZoneSource> = configuration.zones.iter().map(|zone| &zone.source).collect();
     let expected = ["z/a%2fb.example.db", "z/@.db"].map(|path| ZoneSource::File(path.into()));
     assert_eq!(files, expected.iter().collect::<Vec<_>>());
@@ -255,7 +255,7 @@ fn names_of_zones_stand_in_paths_as_in_those_of_kept_files() {
 }
 
 #[test]
-fn a_catalog_that_nobody_may_have_is_warned_of() {
+fn a_catalog_that_no_client_may_transfer_causes_a_warning() {
     let text = "version = 1\nstate-dir = \"s\"\n[zone.\"c.\"]\ncatalog = \"producer\"\n";
     let warnings = |text: &str| parse(Path::new("c.toml"), text).unwrap().warnings;
     let found = warnings(text);
@@ -265,16 +265,16 @@ fn a_catalog_that_nobody_may_have_is_warned_of() {
 }
 
 #[test]
-fn secrets_may_be_as_bind_has_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("k.key");
+fn secrets_may_have_the_format_of_bind() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("k.key");
     std::fs::write(&file, "key \"K.example\" {\n  algorithm hmac-sha512;\n  secret \"c2VjcmV0\";\n};\n")
         .unwrap();
     let text = |name: &str, more: &str| {
         let place = file.display();
         format!("version = 1\n[key.\"{name}\"]\nsecret-file = \"{place}\"\n{more}")
     };
-    let keys = taken(&text("k.example.", "")).keys;
+    let keys = accepted(&text("k.example.", "")).keys;
     let key = keys.iter().next().expect("a key");
     assert_eq!(
         (key.name().to_string().as_str(), key.algorithm().to_string().as_str()),
@@ -294,7 +294,7 @@ fn secrets_may_be_as_bind_has_them() {
 }
 
 #[test]
-fn what_is_no_toml_is_said_with_its_place() {
+fn toml_syntax_errors_have_a_location() {
     for text in
         ["version = 1\nlisten = [", "version = 1\n= 2", "version = 1\nversion = 1", "\u{feff}\0", "[[["]
     {
@@ -308,10 +308,10 @@ fn what_is_no_toml_is_said_with_its_place() {
 }
 
 #[test]
-fn templates_give_what_a_zone_does_not_say() {
+fn a_zone_inherits_the_keys_that_it_does_not_set() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nfile = \"zones/{zone}.db\"\nverify = \"full\"\ntransfer = [\"any\"]\n\
                 [zone.\"a.example\"]\ntemplate = \"t\"\n[zone.\"b.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\ntransfer = []\n";
-    let zones = taken(text).zones;
+    let zones = accepted(text).zones;
     assert_eq!(zones[0].source, ZoneSource::File(PathBuf::from("zones/a.example.db")));
     assert!(zones[0].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
     assert_eq!(zones[1].source, ZoneSource::Primaries);
@@ -321,7 +321,7 @@ fn templates_give_what_a_zone_does_not_say() {
 
 /// Other secondaries have the same default. A zone file belongs to the operator.
 #[test]
-fn faults_are_warned_of_in_zones_from_primaries_alone_by_default() {
+fn the_default_of_on_fault_is_warn_only_for_zones_from_primaries() {
     let primaries = "primaries = [\"192.0.2.1\"]\n";
     for (keys, expected) in [
         ("file = \"z\"\n".to_owned(), OnFault::Reject),
@@ -336,21 +336,21 @@ fn faults_are_warned_of_in_zones_from_primaries_alone_by_default() {
             "version = 1\nstate-dir = \"s\"\n[template.t]\n{primaries}[template.strict]\n{primaries}on-fault = \"reject\"\n\
              [zone.\"a.\"]\nverify = \"none\"\n{keys}"
         );
-        let zones = taken(&text).zones;
+        let zones = accepted(&text).zones;
         assert_eq!((zones[0].on_fault, zones[0].verify), (expected, VerifyChoice::Nothing), "{keys}");
     }
 }
 
 /// A zone cannot remove a key that its template sets.
 #[test]
-fn what_has_no_use_for_a_zone_is_not_taken_over() {
+fn a_zone_does_not_inherit_keys_that_have_no_effect_on_it() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nprimaries = [\"192.0.2.1\"]\nnotify-from = [\"192.0.2.3\"]\n\
                 refresh-min = \"1h\"\nexpire-max = \"2d\"\nrequest-ixfr = false\ntransfer-size-max = \"1MiB\"\ntransfer-records-max = 7\n\
                 [template.online]\ndenial = \"compact\"\nkeys = \"k\"\nsignature-validity = \"2h\"\n\
                 [zone.\"a.\"]\ntemplate = \"t\"\nfile = \"z\"\n[zone.\"b.\"]\ntemplate = \"t\"\ncatalog = \"producer\"\n\
                 transfer = [\"any\"]\n[zone.\"c.\"]\ntemplate = \"t\"\n\
                 [zone.\"d.\"]\ntemplate = \"online\"\nfile = \"z\"\nnsec5-keys = \"n\"\n";
-    let zones = taken(text).zones;
+    let zones = accepted(text).zones;
     for zone in &zones[..2] {
         let transfers = TransferSettings {
             transfer: zone.transfers.transfer.clone(),
@@ -364,29 +364,29 @@ fn what_has_no_use_for_a_zone_is_not_taken_over() {
     assert_eq!((transfers.bounds.records, transfers.bounds.octets), (7, 1 << 20));
     assert!(!transfers.request_ixfr && !transfers.notify_from.entries().is_empty());
     assert_eq!(zones[3].signing_mode, SigningMode::Nsec5 { key_directory: PathBuf::from("n") });
-    let said = problem(
+    let message = problem(
         "state-dir = \"s\"\n[template.t]\nretry-min = \"2h\"\nretry-max = \"1h\"\n[zone.\"a.\"]\ntemplate = \"t\"\n\
          primaries = [\"192.0.2.1\"]\n",
     );
-    assert!(said.starts_with("c.toml:4:13: template.t.retry-min: "), "{said}");
-    check_messages("retry-min above retry-max", &[said]);
+    assert!(message.starts_with("c.toml:4:13: template.t.retry-min: "), "{message}");
+    check_messages("retry-min above retry-max", &[message]);
     // The check includes defaults.
-    let said = problem(
+    let message = problem(
         "state-dir = \"s\"\n[template.t]\nrefresh-max = \"10s\"\n[zone.\"a.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\n",
     );
-    assert!(said.starts_with("c.toml:4:15: template.t.refresh-max: "), "{said}");
-    check_messages("refresh-max below the default of refresh-min", &[said]);
+    assert!(message.starts_with("c.toml:4:15: template.t.refresh-max: "), "{message}");
+    check_messages("refresh-max below the default of refresh-min", &[message]);
     // A template that no zone uses may exist for other servers.
     let unused = "[template.t]\nalso-notify = [\"192.0.2.1 key:abc.\"]\n";
-    assert!(taken(&format!("version = 1\n{unused}")).zones.is_empty());
+    assert!(accepted(&format!("version = 1\n{unused}")).zones.is_empty());
     assert!(
         problem(&format!("{unused}[zone.\"a.\"]\ntemplate = \"t\"\nfile = \"z\"\n"))
             .contains("template.t.also-notify")
     );
     // A fault of the zone's own key is reported, because the operator can remove the key.
-    let said = problem("[zone.\"a.\"]\nfile = \"z\"\nrefresh-min = \"1h\"\n");
-    assert!(said.starts_with("c.toml:4:15: zone.\"a.\".refresh-min: "), "{said}");
-    check_messages("refresh-min of a zone from a file", &[said]);
+    let message = problem("[zone.\"a.\"]\nfile = \"z\"\nrefresh-min = \"1h\"\n");
+    assert!(message.starts_with("c.toml:4:15: zone.\"a.\".refresh-min: "), "{message}");
+    check_messages("refresh-min of a zone from a file", &[message]);
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn limits_of_records_and_types_are_those_of_the_zone_then_of_its_template() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nmax-records-per-type = 500\nmax-types-per-name = 7\n\
                 [zone.\"a.\"]\ntemplate = \"t\"\nfile = \"a\"\nmax-records-per-type = 0\n\
                 [zone.\"b.\"]\nprimaries = [\"192.0.2.1\"]\nmax-types-per-name = 65535\n[zone.\"c.\"]\nfile = \"c\"\n";
-    let limits: Vec<_> = taken(text).zones.iter().map(|zone| zone.limits).collect();
+    let limits: Vec<_> = accepted(text).zones.iter().map(|zone| zone.limits).collect();
     let of = |records_per_type, types_per_name| RecordLimits { records_per_type, types_per_name };
     assert_eq!(limits, [of(Some(0), Some(7)), of(None, Some(65_535)), of(None, None)]);
     for value in ["-1", "65536", "\"100\"", "true"] {
@@ -407,22 +407,22 @@ fn limits_of_records_and_types_are_those_of_the_zone_then_of_its_template() {
 }
 
 #[test]
-fn unsafe_transitions_are_allowed_for_zone_files_alone() {
+fn unsafe_transitions_are_allowed_only_for_zones_from_files() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nallow-unsafe-transition = true\n\
                 [zone.\"a.\"]\ntemplate = \"t\"\nfile = \"z\"\n[zone.\"b.\"]\nfile = \"z\"\n\
                 [zone.\"c.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\n";
-    let allowed: Vec<bool> = taken(text).zones.iter().map(|zone| zone.allows_unsafe_transition).collect();
+    let allowed: Vec<bool> = accepted(text).zones.iter().map(|zone| zone.allows_unsafe_transition).collect();
     assert_eq!(allowed, [true, false, false]);
 }
 
 #[test]
-fn what_transfers_are_bounded_by_is_taken() {
+fn limits_of_transfers_are_read() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nrequest-ixfr = false\ntransfer-records-max = 7\n\
                 [zone.\"a.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\ntransfer-size-max = \"1MiB\"\n\
                 [zone.\"b.\"]\nprimaries = [\"192.0.2.1\"]\n\
                 [limits]\ntransfer-in-time = \"1h\"\ntransfer-in-idle = \"5s\"\n\
                 transfer-out-time = \"1d\"\ntransfer-out-idle = \"7s\"\n";
-    let configuration = taken(text);
+    let configuration = accepted(text);
     let transfers: Vec<_> = configuration.zones.iter().map(|zone| &zone.transfers).collect();
     assert!(!transfers[0].request_ixfr && transfers[1].request_ixfr);
     assert_eq!((transfers[0].bounds.records, transfers[0].bounds.octets), (7, 1 << 20));
@@ -434,8 +434,8 @@ fn what_transfers_are_bounded_by_is_taken() {
 
 /// The server accepts every limit that the configuration permits: both use the same bounds.
 #[test]
-fn limits_are_taken_up_to_their_bounds() {
-    use nonesuch_server::limits::{RATE_RANGE, SLIP_RANGE, TABLE_OCTETS_RANGE};
+fn limits_are_accepted_within_their_ranges() {
+    use nonesuch_server::limits::{RATES, SLIPS, TABLE_OCTETS};
     for (rate, slip, table) in [
         (*RATE_RANGE.end(), *SLIP_RANGE.end(), *TABLE_OCTETS_RANGE.end()),
         (*RATE_RANGE.start() + 1, *SLIP_RANGE.start(), *TABLE_OCTETS_RANGE.start()),
@@ -444,13 +444,13 @@ fn limits_are_taken_up_to_their_bounds() {
             "version = 1\n[limits]\nresponses-per-second = {rate}\nclient-responses-per-second = {rate}\nslip = {slip}\n\
              response-table = \"{table}B\"\n"
         );
-        let limits = crate::server::limit_settings(&taken(&text));
+        let limits = crate::server::limit_settings(&accepted(&text));
         limits.check().unwrap();
     }
 }
 
 #[test]
-fn rates_of_denials_and_referrals_are_set_apart() {
+fn rates_of_nxdomain_and_referrals_are_set_separately() {
     for (text, expected) in [
         ("", None),
         ("responses-per-second = 0\n", None),
@@ -463,20 +463,21 @@ fn rates_of_denials_and_referrals_are_set_apart() {
             Some((7, 8, 0, 2000)),
         ),
     ] {
-        let settings = crate::server::limit_settings(&taken(&format!("version = 1\n[limits]\n{text}")));
+        let settings = crate::server::limit_settings(&accepted(&format!("version = 1\n[limits]\n{text}")));
         let rates =
             settings.responses.map(|rates| (rates.positive, rates.nxdomain, rates.referral, rates.all));
         assert_eq!(rates, expected, "{text}");
     }
     // The documented value equals the strict settings of the server.
-    let strict = crate::server::limit_settings(&taken("version = 1\n[limits]\nresponses-per-second = 200\n"));
+    let strict =
+        crate::server::limit_settings(&accepted("version = 1\n[limits]\nresponses-per-second = 200\n"));
     assert_eq!(strict.responses, Some(nonesuch_server::limits::RateSettings::default()));
 }
 
 #[test]
-fn catalogs_know_their_members() {
+fn producers_get_their_members() {
     let text = "version = 1\nstate-dir = \"s\"\n[zone.\"c.\"]\ncatalog = \"producer\"\n[zone.\"a.\"]\nfile = \"z\"\ncatalog-zone = \"C\"\ngroup = \"g\"\n";
-    let zones = taken(text).zones;
+    let zones = accepted(text).zones;
     let catalog = zones.iter().find_map(|zone| zone.catalog.clone());
     let members = vec![ProducedMember::new("a.".parse().unwrap(), Some("g".to_owned()))];
     assert_eq!(catalog, Some(CatalogSettings::Producer { members }));
@@ -489,7 +490,7 @@ fn a_zone_is_in_two_catalogs_while_it_moves() {
         [zone.\"a.\"]\nfile = \"z\"\ncatalog-zone = \"new.\"\ncatalog-former = \"old.\"\n";
     let name = |text: &str| text.parse::<Name>().unwrap();
     let listed = |apex: &str| {
-        let zones = taken(text).zones;
+        let zones = accepted(text).zones;
         match &zones.iter().find(|zone| zone.apex == name(apex)).unwrap().catalog {
             Some(CatalogSettings::Producer { members }) => members.clone(),
             other => panic!("{other:?}"),
@@ -520,9 +521,9 @@ fn uncommented(with_examples: bool) -> String {
 
 #[test]
 fn the_example_shows_the_defaults() {
-    let plain = taken("version = 1");
+    let plain = accepted("version = 1");
     for text in [EXAMPLE.to_owned(), uncommented(false)] {
-        let shown = taken(&text);
+        let shown = accepted(&text);
         assert_eq!(shown.server, plain.server);
         assert_eq!(shown.limits, plain.limits);
         assert_eq!(shown.log, plain.log);
@@ -532,7 +533,7 @@ fn the_example_shows_the_defaults() {
 }
 
 #[test]
-fn the_example_holds_every_key_and_no_other() {
+fn the_example_has_every_key_and_no_other() {
     let text = uncommented(true);
     let Problems(problems) = parse(Path::new("etc/nonesuch.toml"), text.clone()).unwrap_err();
     // The secret files do not exist here, and dnstap permits either a socket or a file.

@@ -244,7 +244,7 @@ fn the_document_has_all_commands() {
 }
 
 #[test]
-fn lines_of_responses_are_told_apart() {
+fn lines_of_responses_are_distinguished() {
     let zone = Line::zone(&zone_report());
     for line in [Line::done(&1), Line::Error(text()), Line::working(&[]), Line::Text(text()), zone] {
         let text = serde_json::to_string(&line).unwrap();

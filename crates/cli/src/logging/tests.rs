@@ -88,7 +88,7 @@ fn json_is_one_object_for_each_line() {
 }
 
 #[test]
-fn strangers_write_neither_lines_nor_escape_sequences() {
+fn values_of_peers_add_neither_lines_nor_escape_sequences() {
     let harmful = "a\nb\x1b[2J\r\0\x7f\u{9b}\u{202e}\u{2028}c";
     let say = || tracing::warn!(peer = harmful, "{harmful}");
     for style in [(|| Style::Text { colours: false }) as fn() -> Style, || Style::Journal, || Style::Json] {

@@ -179,7 +179,7 @@ fn many_zones_have_no_gauges_of_their_own() {
 }
 
 #[test]
-fn the_older_form_describes_samples_by_their_names() {
+fn the_older_format_describes_samples_by_their_full_names() {
     let text = prometheus_text(full());
     assert!(text.contains("# TYPE nonesuch_queries_total counter\n"), "{text}");
     assert!(text.contains("# TYPE nonesuch_build_info gauge\n"), "{text}");
@@ -209,7 +209,7 @@ fn served() -> MetricsServer {
 }
 
 #[test]
-fn each_client_gets_the_form_that_it_asks_for() {
+fn each_client_gets_the_format_that_it_requests() {
     let server = served();
     let open = get(server.address(), "/metrics", "application/openmetrics-text;version=1.0.0,*/*;q=0.1");
     assert!(open.starts_with("HTTP/1.1 200 ") && open.contains(OPEN_METRICS_TYPE), "{open}");
@@ -223,7 +223,7 @@ fn each_client_gets_the_form_that_it_asks_for() {
 }
 
 #[test]
-fn requests_are_bounded() {
+fn the_size_of_a_request_is_limited() {
     let server = served();
     let mut long = "GET /metrics HTTP/1.1\r\n".to_owned();
     for line in 0..200 {
@@ -264,14 +264,14 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Option<(bool, String)>
     // It is not an error if the program ends before it has read all input.
     let _ = child.stdin.take().expect("its input").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("it ends");
-    let said = [output.stdout, output.stderr].concat();
-    Some((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    let text = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
 }
 
 #[test]
 fn promtool_finds_no_fault() {
-    if let Some((is_fine, said)) = run("promtool", &["check", "metrics"], &prometheus_text(full())) {
-        assert!(is_fine, "{said}");
+    if let Some((is_fine, output)) = run("promtool", &["check", "metrics"], &prometheus_text(full())) {
+        assert!(is_fine, "{output}");
     }
 }
 
@@ -287,7 +287,7 @@ for family in parse(sys.stdin.read()):
 ";
 
 #[test]
-fn the_strict_parser_of_prometheus_reads_both_forms() {
+fn the_strict_parser_of_prometheus_reads_both_formats() {
     // The packages of the system are installed for the system's Python, which need not be the first
     // `python3` in the path.
     let has_parser = |python: &&&str| {
@@ -299,9 +299,9 @@ fn the_strict_parser_of_prometheus_reads_both_forms() {
         return;
     };
     for (form, text) in [("open", open_metrics(full())), ("older", prometheus_text(full()))] {
-        let (is_read, said) = run(python, &["-c", PARSE, form], &text).expect("the same program");
-        assert!(is_read, "{form}: {said}");
-        let families: BTreeMap<&str, Vec<&str>> = said
+        let (is_read, output) = run(python, &["-c", PARSE, form], &text).expect("the same program");
+        assert!(is_read, "{form}: {output}");
+        let families: BTreeMap<&str, Vec<&str>> = output
             .lines()
             .filter_map(|line| line.split_once(' '))
             .map(|(name, rest)| (name, rest.split(' ').collect()))
@@ -312,7 +312,7 @@ fn the_strict_parser_of_prometheus_reads_both_forms() {
             let full = metric.full_name();
             let name = full.strip_suffix("_total").unwrap_or(&full);
             let name = if form == "open" { name.strip_suffix("_info").unwrap_or(name) } else { name };
-            let family = families.get(name).unwrap_or_else(|| panic!("{form}: no {name} in\n{said}"));
+            let family = families.get(name).unwrap_or_else(|| panic!("{form}: no {name} in\n{output}"));
             let kind = match metric.kind {
                 MetricKind::Counter => "counter",
                 MetricKind::Gauge => "gauge",
@@ -355,8 +355,8 @@ fn the_manual_page_lists_every_metric() {
     for metric in table() {
         assert!(page.contains(&format!("\\fB{}\\fR", metric.full_name())), "{page}");
     }
-    if let Some((is_fine, said)) = run("man", &["--warnings", "-l", "-"], &page) {
-        assert!(is_fine && said.contains("nonesuch_queries_total {transport, type} (counter)"), "{said}");
-        assert!(!said.contains("warning"), "{said}");
+    if let Some((is_fine, output)) = run("man", &["--warnings", "-l", "-"], &page) {
+        assert!(is_fine && output.contains("nonesuch_queries_total {transport, type} (counter)"), "{output}");
+        assert!(!output.contains("warning"), "{output}");
     }
 }

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_files_are_allowed_as_far_as_the_system_does() {
+    fn the_limit_on_open_files_is_raised_as_far_as_the_system_allows() {
         for (needed, soft, hard, expected) in [
             (8_704, 1_024, 524_288, 65_536),
             (100_000, 1_024, 524_288, 100_000),

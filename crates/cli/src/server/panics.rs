@@ -42,7 +42,7 @@ mod tests {
 
     /// Does nothing except in the process that the next test starts.
     #[test]
-    fn a_thread_panics_where_that_is_wanted() {
+    fn one_thread_panics_in_the_child_process() {
         if env::var_os(PANICS).is_none() {
             return;
         }
@@ -57,18 +57,19 @@ mod tests {
     #[test]
     fn a_panic_is_logged_and_ends_the_process() {
         use std::os::unix::process::ExitStatusExt as _;
-        let test = "server::panics::tests::a_thread_panics_where_that_is_wanted";
+        let test = "server::panics::tests::one_thread_panics_in_the_child_process";
         let ended = std::process::Command::new(env::current_exe().unwrap())
             .args([test, "--exact", "--nocapture"])
             .env(PANICS, "1")
             .output()
             .unwrap();
-        let (told, printed) =
+        let (log_text, printed) =
             (String::from_utf8_lossy(&ended.stderr), String::from_utf8_lossy(&ended.stdout));
         assert!(printed.contains("running 1 test"), "{printed}");
-        assert_eq!(ended.status.signal(), Some(libc::SIGABRT), "{told}");
+        assert_eq!(ended.status.signal(), Some(libc::SIGABRT), "{log_text}");
         assert!(!printed.contains("it went on"), "{printed}");
-        let line = told.lines().find(|line| line.contains("ERROR")).unwrap_or_else(|| panic!("{told}"));
+        let line =
+            log_text.lines().find(|line| line.contains("ERROR")).unwrap_or_else(|| panic!("{log_text}"));
         // The location, the text of the panic and the fields.
         for part in ["panics.rs:", "the zone", "is broken", "event=panic", "thread=loader"] {
             assert!(line.contains(part), "{part}: {line}");
@@ -78,7 +79,7 @@ mod tests {
     /// Does nothing except in the process that the next test starts. There it fills the log, which
     /// has no reader yet, and panics in two threads.
     #[test]
-    fn two_threads_panic_where_that_is_wanted() {
+    fn two_threads_panic_in_the_child_process() {
         if env::var_os(PANICS).is_none() {
             return;
         }
@@ -95,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn a_second_panic_does_not_cut_off_the_line_of_the_first() {
+    fn a_second_panic_does_not_truncate_the_log_line_of_the_first() {
         use std::io::Read as _;
-        let test = "server::panics::tests::two_threads_panic_where_that_is_wanted";
+        let test = "server::panics::tests::two_threads_panic_in_the_child_process";
         let mut child = std::process::Command::new(env::current_exe().unwrap())
             .args([test, "--exact", "--nocapture"])
             .env(PANICS, "1")
@@ -114,9 +115,9 @@ mod tests {
             assert!(child.try_wait().unwrap().is_none(), "it ended after {:?}", began.elapsed());
             std::thread::yield_now();
         }
-        let mut told = String::new();
-        log.read_to_string(&mut told).unwrap();
+        let mut log_text = String::new();
+        log.read_to_string(&mut log_text).unwrap();
         child.wait().unwrap();
-        assert!(told.contains(" event=panic "), "{} octets", told.len());
+        assert!(log_text.contains(" event=panic "), "{} octets", log_text.len());
     }
 }

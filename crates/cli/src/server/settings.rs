@@ -213,9 +213,9 @@ mod tests {
 
     /// A configuration without connection limits has the defaults of the server.
     #[test]
-    fn bounds_of_connections_are_those_of_the_server_by_default() {
-        let said = |options: &TcpOptions| format!("{options:?}");
-        assert_eq!(said(&tcp_options(&Limits::defaults())), said(&TcpOptions::default()));
+    fn limits_of_connections_have_the_defaults_of_the_server() {
+        let text = |options: &TcpOptions| format!("{options:?}");
+        assert_eq!(text(&tcp_options(&Limits::defaults())), text(&TcpOptions::default()));
     }
 
     /// A default in parentheses after a key in `docs/limits.md` equals the actual default.
@@ -231,10 +231,11 @@ mod tests {
             ("padding-block", ReplySettings::default().padding_block.into()),
             ("max-udp-size", DEFAULT_UDP_SIZE.into()),
         ] {
-            let behind = page.split_once(&format!("`{key}`")).expect(key).1.split_once('(').expect(key).1;
-            let said: String =
-                behind.chars().filter(|c| *c != ',').take_while(char::is_ascii_digit).collect();
-            assert_eq!(said, value.to_string(), "{key}");
+            let text_after_key =
+                page.split_once(&format!("`{key}`")).expect(key).1.split_once('(').expect(key).1;
+            let text: String =
+                text_after_key.chars().filter(|c| *c != ',').take_while(char::is_ascii_digit).collect();
+            assert_eq!(text, value.to_string(), "{key}");
         }
     }
 }

@@ -98,8 +98,8 @@ mod tests {
     use nonesuch_secondary::IxfrOutcomes;
 
     #[test]
-    fn transfers_are_counted_by_kind_and_a_secondary_that_is_silent_refuses_nothing() {
-        let ixfr_outcomes = IxfrOutcomes { up_to_date: 1, failed: 2, refused: 0 };
+    fn transfers_are_counted_by_kind_and_a_silent_secondary_counts_as_unanswered() {
+        let by_steps = IxfrOutcomes { up_to_date: 1, failed: 2, refused: 0 };
         let counts = Counts {
             axfr: 1,
             up_to_date: 1,

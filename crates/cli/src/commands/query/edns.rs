@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_told_in_words() {
+    fn edns_options_are_described() {
         for (code, data, expected) in [
             (3, &b"ns1"[..], "NSID 6e7331 (\"ns1\")"),
             (3, &[0, 1], "NSID 0001"),

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_messages() {
+    fn encoded_queries_can_be_parsed() {
         for (serial, is_padded) in [(None, false), (None, true), (Some(7), false)] {
             let octets = template(vec![(3, vec![]), (10, vec![1; 8])], is_padded)
                 .encode(&question(serial))
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_cookie_is_taken_beside_our_own_alone() {
+    fn a_server_cookie_is_accepted_only_with_the_client_cookie_of_the_query() {
         let mut template = template(vec![(10, vec![1; 8])], false);
         assert!(!template.add_server_cookie(&[2; 16]));
         assert!(!template.add_server_cookie(&[1; 8]));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_of_the_same_question() {
+    fn a_response_has_the_question_of_the_query() {
         let query = template(Vec::new(), false).encode(&question(None)).expect("written");
         let answer = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut octets = query.clone();

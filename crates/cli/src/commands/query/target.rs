@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn words_come_in_any_order() {
+    fn arguments_are_accepted_in_any_order() {
         for words in [
             ["@127.0.0.1", "example.com", "mx"],
             ["example.com", "MX", "@127.0.0.1"],
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_the_argument() {
+    fn errors_name_the_invalid_argument() {
         let fault = |words: &[&str]| read(words).expect_err("a fault");
         assert!(matches!(fault(&["@127.0.0.1"]), QueryError::NoName));
         for (words, surplus) in [(["a", "A", "b"], "b"), (["a", "@127.0.0.1", "@127.0.0.2"], "@127.0.0.2")] {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_in_all_forms() {
+    fn servers_are_parsed_in_all_forms() {
         for (text, expected) in [
             ("192.0.2.1", Some("192.0.2.1:53")),
             ("192.0.2.1:5300", Some("192.0.2.1:5300")),
@@ -220,9 +220,9 @@ mod tests {
     }
 
     #[test]
-    fn the_systems_resolver_is_found_or_its_file_named() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let path = folder.path().join("resolv.conf");
+    fn the_resolver_of_the_system_is_found_or_the_error_names_the_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("resolv.conf");
         let error = system_resolver(&path, 53).expect_err("no file");
         assert!(
             matches!(&error, QueryError::NoResolver { path: found, source: Some(_) } if *found == path),

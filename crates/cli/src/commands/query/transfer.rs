@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn transfers_are_followed_to_their_end() {
+    fn the_tracker_finds_the_end_of_transfers() {
         let whole = [soa(2), a(1), a(2), soa(2)];
         assert_eq!(follow(Rtype::AXFR, &whole), ("====".to_owned(), true, "AXFR"));
         assert_eq!(follow(Rtype::AXFR, &whole[..3]), ("===".to_owned(), false, "AXFR"));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_its_extended_error() {
+    fn the_reason_of_a_refusal_includes_its_extended_error() {
         let mut octets = vec![0, 7, 0x80, 5, 0, 0, 0, 0, 0, 0, 0, 1];
         // OPT with option 15: Prohibited.
         octets.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 6, 0, 15, 0, 2, 0, 18]);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn one_soa_record_says_that_nothing_is_newer() {
+    fn a_single_soa_record_ends_an_incremental_transfer() {
         let mut tracker = TransferTracker::new(Rtype::IXFR);
         tracker.process(&soa(7)).expect("right");
         tracker.end_message();

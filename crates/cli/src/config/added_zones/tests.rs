@@ -7,11 +7,11 @@ const MAIN: &str = "version = 1\nlisten = [\"127.0.0.1\"]\nstate-dir = \"state\"
     [template.t]\nverify = \"none\"\n[zone.\"main.example.\"]\nfile = \"m\"\n";
 
 /// A directory with the main file `c.toml`.
-fn folder(text: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let main = folder.path().join("c.toml");
+fn directory(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let main = directory.path().join("c.toml");
     fs::write(&main, text).unwrap();
-    (folder, main)
+    (directory, main)
 }
 
 fn apex(text: &str) -> Name {
@@ -40,8 +40,8 @@ fn zones(read: &LoadedConfiguration) -> Vec<String> {
 
 #[test]
 fn zones_are_written_and_read_again() {
-    let (folder, main) = folder(MAIN);
-    let file = folder.path().join("added.toml");
+    let (directory, main) = directory(MAIN);
+    let file = directory.path().join("added.toml");
     assert_eq!(zones(&load(&main).unwrap()), ["main.example."], "no file yet");
     for (zone, text) in [
         ("A.example", "file = \"/srv/a\"\ntemplate = \"t\""),
@@ -70,9 +70,9 @@ fn zones_are_written_and_read_again() {
 }
 
 #[test]
-fn what_was_written_by_hand_stays() {
-    let (folder, main) = folder(MAIN);
-    let (file, real) = (folder.path().join("added.toml"), folder.path().join("real.toml"));
+fn zones_that_the_operator_wrote_to_the_file_stay() {
+    let (directory, main) = directory(MAIN);
+    let (file, real) = (directory.path().join("added.toml"), directory.path().join("real.toml"));
     fs::write(&real, "zone = { \"B.example\" = { file = \"b\" } } # mine\n").unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
     symlink("real.toml", &file).unwrap();
@@ -87,9 +87,9 @@ fn what_was_written_by_hand_stays() {
 
 /// A rename would replace the link, and the operator's file would never contain the zone.
 #[test]
-fn a_link_to_nothing_is_not_replaced() {
-    let (folder, main) = folder(MAIN);
-    let file = folder.path().join("added.toml");
+fn a_link_without_target_is_not_replaced() {
+    let (directory, main) = directory(MAIN);
+    let file = directory.path().join("added.toml");
     symlink("gone/real.toml", &file).unwrap();
     let error = refused(&main, "a.example.", "file = \"a\"");
     assert!(matches!(&error, AddedZonesError::Link { path, .. } if *path == file), "{error}");
@@ -98,10 +98,10 @@ fn a_link_to_nothing_is_not_replaced() {
 
 /// After the rename, synchronization of the directory may fail.
 #[test]
-fn a_change_that_is_in_the_file_is_applied_whatever_failed_then() {
-    let (folder, main) = folder(MAIN);
+fn a_change_that_is_in_the_file_is_applied_despite_a_later_error() {
+    let (directory, main) = directory(MAIN);
     let change = add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap();
-    let file = folder.path().join("added.toml");
+    let file = directory.path().join("added.toml");
     let failed = || {
         let source = io::Error::from(io::ErrorKind::StorageFull);
         Err(FileError::Write { path: file.clone(), source })
@@ -116,10 +116,10 @@ fn a_change_that_is_in_the_file_is_applied_whatever_failed_then() {
 /// The server's user may write to the file. Therefore nothing in it may cause root to read a
 /// secret.
 #[test]
-fn the_file_of_added_zones_has_zones_alone() {
-    let (folder, main) = folder(MAIN);
+fn the_file_of_added_zones_may_contain_only_zones() {
+    let (directory, main) = directory(MAIN);
     fs::write(
-        folder.path().join("added.toml"),
+        directory.path().join("added.toml"),
         "[template.u]\n[key.k]\nsecret-file = \"/etc/shadow\"\n[zone.a]\nfile = \"a\"\n",
     )
     .unwrap();
@@ -137,8 +137,8 @@ fn the_file_of_added_zones_has_zones_alone() {
 }
 
 #[test]
-fn the_reader_of_configurations_decides_what_is_added() {
-    let (folder, main) = folder(MAIN);
+fn a_zone_that_the_configuration_reader_rejects_is_not_added() {
+    let (directory, main) = directory(MAIN);
     assert!(add(&main, &apex("a.example."), keys("file = \"a\"")).is_ok());
     for (text, key) in [
         ("fiel = \"a\"", "fiel"),
@@ -176,12 +176,15 @@ fn the_reader_of_configurations_decides_what_is_added() {
     let error = refused(&main, "a.example.", "file = \"b\"");
     let AddedZonesError::AlreadyAdded { apex: found, location } = &error else { panic!("{error:?}") };
     assert_eq!(*found, apex("a.example."));
-    assert_eq!((&*location.path, location.line, location.column), (&*folder.path().join("added.toml"), 3, 7));
+    assert_eq!(
+        (&*location.path, location.line, location.column),
+        (&*directory.path().join("added.toml"), 3, 7)
+    );
     let error = remove(&main, &apex("main.example.")).unwrap_err();
     assert!(is_elsewhere(&error), "{error:?}");
     assert!(matches!(remove(&main, &apex("none.")), Err(AddedZonesError::Unknown { .. })));
     // Faults elsewhere are reported with their locations, and nothing is written.
-    let before = fs::read(folder.path().join("added.toml")).unwrap();
+    let before = fs::read(directory.path().join("added.toml")).unwrap();
     fs::write(&main, MAIN.replace("[template.t]", "[template.t]\nfiel = 1")).unwrap();
     for error in
         [refused(&main, "b.example.", "file = \"b\""), remove(&main, &apex("a.example.")).unwrap_err()]
@@ -189,12 +192,12 @@ fn the_reader_of_configurations_decides_what_is_added() {
         assert!(error.to_string().contains("c.toml:6:1: template.t.fiel: "), "{error}");
         check_message("fault elsewhere in the configuration", &error.to_string());
     }
-    assert_eq!(fs::read(folder.path().join("added.toml")).unwrap(), before);
+    assert_eq!(fs::read(directory.path().join("added.toml")).unwrap(), before);
 }
 
 #[test]
-fn a_configuration_without_the_file_names_the_key() {
-    let (_folder, main) = folder("version = 1\n");
+fn the_error_without_a_file_of_added_zones_names_the_key() {
+    let (_folder, main) = directory("version = 1\n");
     let error = refused(&main, "a.example.", "file = \"a\"");
     assert!(matches!(&error, AddedZonesError::NoFile { main: path } if *path == main), "{error:?}");
     assert!(error.to_string().contains("added-zones-file = \"PATH\""), "{error}");
@@ -204,8 +207,8 @@ fn a_configuration_without_the_file_names_the_key() {
 fn the_file_of_added_zones_is_included_once() {
     let text =
         MAIN.replace("listen", "include = [\"*.toml\"]\nlisten").replace("\"added.toml", "\"d/added.toml");
-    let (folder, main) = folder(&text);
-    fs::create_dir(folder.path().join("d")).unwrap();
+    let (directory, main) = directory(&text);
+    fs::create_dir(directory.path().join("d")).unwrap();
     // The pattern also matches the main file.
     let found = load(&main).unwrap_err().to_string();
     assert!(found.contains(" include: ") && found.contains("/c.toml: "), "{found}");
@@ -219,9 +222,9 @@ fn the_file_of_added_zones_is_included_once() {
 
 /// A file above the maximum size is rejected before anything is written.
 #[test]
-fn the_file_of_added_zones_is_bounded() {
-    let (folder, main) = folder(MAIN);
+fn the_size_of_the_file_of_added_zones_is_limited() {
+    let (directory, main) = directory(MAIN);
     let text = format!("file = \"{}\"", "x".repeat(MAX_FILE_BYTES));
     assert!(matches!(add(&main, &apex("a.example."), keys(&text)), Err(AddedZonesError::TooLong { .. })));
-    assert!(!folder.path().join("added.toml").exists());
+    assert!(!directory.path().join("added.toml").exists());
 }

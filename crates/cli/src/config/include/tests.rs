@@ -7,27 +7,27 @@ use std::os::unix::fs::symlink;
 const HEAD: &str = "version = 1\nlisten = [\"127.0.0.1\"]\n";
 
 /// A directory with these files; a slash in a name creates subdirectories.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    folder
+    directory
 }
 
 /// Reads `c.toml`, which contains `HEAD` and `text`.
-fn read(folder: &tempfile::TempDir, text: &str) -> Result<LoadedConfiguration, Problems> {
-    let path = folder.path().join("c.toml");
+fn read(directory: &tempfile::TempDir, text: &str) -> Result<LoadedConfiguration, Problems> {
+    let path = directory.path().join("c.toml");
     fs::write(&path, format!("{HEAD}{text}")).unwrap();
     load(&path)
 }
 
 /// The problems, without the name of the directory.
-fn problems(folder: &tempfile::TempDir, text: &str) -> Vec<String> {
-    let Problems(found) = read(folder, text).unwrap_err();
-    without(folder, &found)
+fn problems(directory: &tempfile::TempDir, text: &str) -> Vec<String> {
+    let Problems(found) = read(directory, text).unwrap_err();
+    without(directory, &found)
 }
 
 /// Compares messages with the section `case` of the snapshot.
@@ -36,8 +36,8 @@ fn check_messages(case: &str, found: &[String]) {
     crate::snapshot::check("serve configuration", case, &found.join("\n"));
 }
 
-fn without(folder: &tempfile::TempDir, found: &[Problem]) -> Vec<String> {
-    let place = format!("{}/", folder.path().display());
+fn without(directory: &tempfile::TempDir, found: &[Problem]) -> Vec<String> {
+    let place = format!("{}/", directory.path().display());
     found.iter().map(|problem| problem.to_string().replace(&place, "")).collect()
 }
 
@@ -46,7 +46,7 @@ fn letters(text: &str) -> Vec<char> {
 }
 
 #[test]
-fn wildcards_fit_as_in_a_shell() {
+fn wildcards_match_as_in_a_shell() {
     for (pattern, name, expected) in [
         ("*.toml", "a.toml", true),
         ("*.toml", ".toml", true),
@@ -67,8 +67,8 @@ fn wildcards_fit_as_in_a_shell() {
 }
 
 #[test]
-fn included_files_are_read_in_order_from_their_own_folders() {
-    let folder = folder(&[
+fn included_files_are_read_in_order_and_paths_are_relative_to_each_file() {
+    let directory = directory(&[
         ("zones.d/b.toml", "[zone.\"b.\"]\nfile = \"b.zone\"\n"),
         ("zones.d/a.toml", "[zone.\"a.\"]\ntemplate = \"t\"\ntransfer = [\"key:k\"]\n"),
         ("zones.d/.hidden.toml", "no TOML"),
@@ -76,17 +76,18 @@ fn included_files_are_read_in_order_from_their_own_folders() {
         ("more/t.toml", "[template.t]\nfile = \"{zone}.zone\"\n"),
         ("keys.toml", "[key.k]\nsecret = \"c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch\"\n"),
     ]);
-    let read = read(&folder, "include = [\"zones.d/*.toml\", \"keys.toml\", \"none/?.toml\", \"more/*\"]\n")
-        .unwrap();
+    let read =
+        read(&directory, "include = [\"zones.d/*.toml\", \"keys.toml\", \"none/?.toml\", \"more/*\"]\n")
+            .unwrap();
     let zones: Vec<String> = read.configuration.zones.iter().map(|zone| zone.apex.to_string()).collect();
     assert_eq!(zones, ["a.", "b."]);
     let files: Vec<&Path> = read.sources.files.iter().map(|file| file.path.as_path()).collect();
     // A path is relative to the file that contains it: the path from a template is relative to the
     // file of the template.
     for expected in ["zones.d/b.zone", "more/a.zone", "keys.toml", "zones.d"] {
-        assert!(files.contains(&folder.path().join(expected).as_path()), "{expected} {files:?}");
+        assert!(files.contains(&directory.path().join(expected).as_path()), "{expected} {files:?}");
     }
-    let warned = without(&folder, &read.warnings);
+    let warned = without(&directory, &read.warnings);
     let warned: Vec<String> =
         warned.into_iter().filter(|text| text.starts_with("c.toml:3:43: include: none: ")).collect();
     assert_eq!(warned.len(), 1, "{warned:?}");
@@ -94,8 +95,8 @@ fn included_files_are_read_in_order_from_their_own_folders() {
 }
 
 #[test]
-fn faults_name_the_file_that_they_are_in() {
-    let folder = folder(&[
+fn problems_name_the_included_file() {
+    let directory = directory(&[
         (
             "d/a.toml",
             "[zone.\"a.\"]\nfile = \"z\"\n[key.k]\nsecret = \"c2VjcmV0\"\n[template.t]\nverify = \"full\"\n",
@@ -109,7 +110,7 @@ fn faults_name_the_file_that_they_are_in() {
             "version = 1\ninclude = []\ncolour = 1\n[limits]\nslip = 1\n[zone.\"c.\"]\nlistne = 1\nfile = \"z\"\ntransfer = [\"key:none\"]\n",
         ),
     ]);
-    let found = problems(&folder, "include = [\"d/*.toml\"]\n[zone.\"a\"]\nfile = \"other\"\n");
+    let found = problems(&directory, "include = [\"d/*.toml\"]\n[zone.\"a\"]\nfile = \"other\"\n");
     let expected = [
         "d/a.toml:1:7: zone.\"a.\": ",
         "d/b.toml:1:1: workers: ",
@@ -132,12 +133,12 @@ fn faults_name_the_file_that_they_are_in() {
 }
 
 #[test]
-fn what_cannot_be_included_is_said_where_it_is_named() {
-    let folder = folder(&[("d/a.toml", ""), ("bad.toml", "[zone"), ("binary.toml", "\u{0}")]);
-    fs::write(folder.path().join("binary.toml"), [0xff, 0xfe]).unwrap();
-    fs::create_dir(folder.path().join("sub")).unwrap();
-    symlink("a.toml", folder.path().join("d/link.toml")).unwrap();
-    nix::unistd::mkfifo(&folder.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+fn faults_of_include_are_reported_at_its_location() {
+    let directory = directory(&[("d/a.toml", ""), ("bad.toml", "[zone"), ("binary.toml", "\u{0}")]);
+    fs::write(directory.path().join("binary.toml"), [0xff, 0xfe]).unwrap();
+    fs::create_dir(directory.path().join("sub")).unwrap();
+    symlink("a.toml", directory.path().join("d/link.toml")).unwrap();
+    nix::unistd::mkfifo(&directory.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     for (list, expected) in [
         ("\"none.toml\"", "c.toml:3:12: include: none.toml: "),
         ("\"*.toml\"", "c.toml:3:12: include: c.toml: "),
@@ -148,22 +149,22 @@ fn what_cannot_be_included_is_said_where_it_is_named() {
         ("\"d/a.toml\", \"d/*\"", "c.toml:3:24: include: d/link.toml: "),
         ("7", "c.toml:3:12: include: 7 "),
     ] {
-        let found = problems(&folder, &format!("include = [{list}]\n"));
+        let found = problems(&directory, &format!("include = [{list}]\n"));
         let message = found.iter().find(|found| found.starts_with(expected));
         let message = message.unwrap_or_else(|| panic!("{list}: {expected}\n{found:#?}"));
         check_messages(&format!("include = [{list}]"), std::slice::from_ref(message));
     }
     // The parser of TOML words this message.
-    let found = problems(&folder, "include = [\"bad.toml\"]\n");
+    let found = problems(&directory, "include = [\"bad.toml\"]\n");
     assert!(found.iter().any(|found| found.starts_with("bad.toml:1:")), "{found:#?}");
-    let found = problems(&folder, "include = \"d/*.toml\"\n");
+    let found = problems(&directory, "include = \"d/*.toml\"\n");
     assert!(found[0].starts_with("c.toml:3:11: include: \"d/*.toml\" "), "{found:?}");
     check_messages("include that is not a list", &found[..1]);
 }
 
 #[test]
-fn faults_of_a_template_are_said_once_in_its_own_file() {
-    let folder = folder(&[
+fn faults_of_a_template_are_reported_once_for_its_own_file() {
+    let directory = directory(&[
         (
             "t.toml",
             "[template.f]\ntransfer = [\"key:nope.\"]\nallow-query = [\"key:none.\"]\n\
@@ -187,7 +188,7 @@ fn faults_of_a_template_are_said_once_in_its_own_file() {
         "t.toml:8:19: template.f.member-template: ",
         "z.toml:7:12: zone.\"b.\".transfer: ",
     ];
-    let found = problems(&folder, "include = [\"t.toml\", \"z.toml\"]\n");
+    let found = problems(&directory, "include = [\"t.toml\", \"z.toml\"]\n");
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
         assert!(found.starts_with(expected), "{found}\n{expected}");

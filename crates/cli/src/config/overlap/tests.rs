@@ -5,14 +5,14 @@ use crate::config::{Problems, parse};
 use std::os::unix::fs::symlink;
 
 #[test]
-fn paths_are_resolved_as_far_as_they_are_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = fs::canonicalize(folder.path()).unwrap();
+fn paths_are_resolved_as_far_as_they_exist() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(directory.path()).unwrap();
     fs::create_dir(dir.join("a")).unwrap();
     symlink("a", dir.join("link")).unwrap();
     fs::write(dir.join("a/file"), "").unwrap();
     symlink("a/file", dir.join("other")).unwrap();
-    let mut folders = ResolvedPaths::default();
+    let mut paths = ResolvedPaths::default();
     for (path, expected) in [
         ("a/file", "a/file"),
         ("link/file", "a/file"),
@@ -25,20 +25,21 @@ fn paths_are_resolved_as_far_as_they_are_there() {
     ] {
         // Twice: the second pass uses the cached directories.
         for _ in 0..2 {
-            assert_eq!(folders.resolve(&dir.join(path)), dir.join(expected), "{path}");
+            assert_eq!(paths.resolve(&dir.join(path)), dir.join(expected), "{path}");
         }
     }
 }
 
 #[test]
-fn own_files_have_no_place_in_the_folder_of_the_server() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("c.toml");
-    fs::create_dir_all(folder.path().join("state/zones/keys")).unwrap();
-    symlink("state/zones", folder.path().join("link")).unwrap();
-    fs::write(folder.path().join("state/zones/s"), "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch").unwrap();
-    fs::write(folder.path().join("state/zones/x"), "").unwrap();
-    symlink("state/zones/x", folder.path().join("x")).unwrap();
+fn operator_files_in_the_directory_of_stored_zones_are_rejected() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    fs::create_dir_all(directory.path().join("state/zones/keys")).unwrap();
+    symlink("state/zones", directory.path().join("link")).unwrap();
+    fs::write(directory.path().join("state/zones/s"), "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch")
+        .unwrap();
+    fs::write(directory.path().join("state/zones/x"), "").unwrap();
+    symlink("state/zones/x", directory.path().join("x")).unwrap();
     let text = "version = 1\nstate-dir = \"state\"\ntls-certificate = \"link/c.pem\"\ntls-key = \"k.pem\"\n[key.k]\n\
                 secret-file = \"link/s\"\n[template.t]\nprimaries = [\"192.0.2.1\"]\nnsec5-keys = \"state/zones/{zone}\"\n[zone.a]\n\
                 file = \"state/zones/a.zone\"\n[zone.b]\nfile = \"b\"\ndenial = \"compact\"\nkeys = \"state/../link/keys\"\n[zone.c]\n\
@@ -60,9 +61,9 @@ fn own_files_have_no_place_in_the_folder_of_the_server() {
 }
 
 #[test]
-fn what_stands_in_the_place_of_the_control_socket_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("c.toml");
+fn another_file_at_the_path_of_the_control_socket_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
     let text = "version = 1\ncontrol-socket = \"precious\"\n";
     let problem = |made: &str| {
         let Problems(found) = parse(&path, text).expect_err(made);
@@ -71,7 +72,7 @@ fn what_stands_in_the_place_of_the_control_socket_is_named() {
         crate::snapshot::check("serve configuration", &format!("{made} at the control socket"), &found);
     };
     assert!(parse(&path, text).is_ok());
-    let precious = folder.path().join("precious");
+    let precious = directory.path().join("precious");
     fs::write(&precious, "precious").unwrap();
     problem("a file");
     fs::remove_file(&precious).unwrap();

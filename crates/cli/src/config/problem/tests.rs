@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn places_are_lines_and_columns_of_characters() {
+fn locations_count_lines_and_characters() {
     let text = "a = 1\n\n\u{fc} = \"\u{e9}\" # \u{1f600}\r\n[t]\nb = 2";
     let document = Document::new(0, Path::new("c.toml"), text.to_owned().into());
     for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {

@@ -15,7 +15,7 @@ fn the_annotated_example_is_the_reference() {
 }
 
 #[test]
-fn the_page_holds_every_line_and_no_macro_by_chance() {
+fn the_manual_page_has_every_line_and_no_accidental_macro() {
     let page = page();
     for words in ["control\\-socket = ", "[zone.\"example.\"]", "member\\-template = "] {
         assert!(page.contains(words), "{words}");

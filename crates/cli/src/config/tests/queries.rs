@@ -3,11 +3,11 @@
 use super::*;
 
 #[test]
-fn who_may_ask_is_said_for_all_zones_for_those_of_a_template_and_for_one() {
+fn allow_query_is_inherited_from_the_server_and_from_templates() {
     let text = "version = 1\nstate-dir = \"s\"\nallow-query = [\"192.0.2.0/24\"]\n[template.t]\nallow-query = [\"any\"]\n\
                 primaries = [\"192.0.2.1\"]\n[template.plain]\nprimaries = [\"192.0.2.1\"]\n[zone.\"a.\"]\nfile = \"z\"\n\
                 [zone.\"b.\"]\ntemplate = \"t\"\n[zone.\"c.\"]\ntemplate = \"t\"\nallow-query = []\n";
-    let configuration = taken(text);
+    let configuration = accepted(text);
     let may_ask = |settings: &ZoneSettings| {
         let query = settings.policy().query_access;
         let allows =
@@ -19,13 +19,16 @@ fn who_may_ask_is_said_for_all_zones_for_those_of_a_template_and_for_one() {
     assert_eq!(zones, [(true, true, false), (false, true, true), (true, false, false)]);
     let members = ["t", "plain"].map(|name| may_ask(configuration.templates[name].settings()));
     assert_eq!(members, [(false, true, true), (true, true, false)]);
-    assert!(taken("version = 1\n[zone.\"a.\"]\nfile = \"z\"\n").zones[0].policy().query_access.is_none());
+    assert!(accepted("version = 1\n[zone.\"a.\"]\nfile = \"z\"\n").zones[0].policy().query_access.is_none());
     // A missing key is reported once for all zones.
     let zones = "[zone.\"a.\"]\nfile = \"z\"\n[zone.\"b.\"]\nfile = \"z\"\n";
-    let said = problem(&format!("allow-query = [\"key:none\"]\n{zones}"));
-    assert!(said.starts_with("c.toml:2:15: allow-query: ") && said.contains(" none. "), "{said}");
-    check_messages("allow-query with an unknown key", &[said]);
-    let said = problem(&format!("{zones}allow-query = [\"key:none\", \"tls\"]\n"));
-    assert!(said.starts_with("c.toml:6:15: zone.\"b.\".allow-query: ") && said.contains(" none. "), "{said}");
-    check_messages("allow-query of a zone with an unknown key", &[said]);
+    let message = problem(&format!("allow-query = [\"key:none\"]\n{zones}"));
+    assert!(message.starts_with("c.toml:2:15: allow-query: ") && message.contains(" none. "), "{message}");
+    check_messages("allow-query with an unknown key", &[message]);
+    let message = problem(&format!("{zones}allow-query = [\"key:none\", \"tls\"]\n"));
+    assert!(
+        message.starts_with("c.toml:6:15: zone.\"b.\".allow-query: ") && message.contains(" none. "),
+        "{message}"
+    );
+    check_messages("allow-query of a zone with an unknown key", &[message]);
 }

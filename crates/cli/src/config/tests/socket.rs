@@ -5,13 +5,13 @@ use std::fs;
 
 #[test]
 fn the_socket_is_found_in_faulty_configurations() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("c.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("c.toml");
     let found = |text: &str| {
         fs::write(&file, text).unwrap();
         find_control_socket(&file).unwrap()
     };
-    let control = Some(folder.path().join("control"));
+    let control = Some(directory.path().join("control"));
     for text in [
         "control-socket = \"control\"",
         "version = 7\nunknown = 1\ncontrol-socket = \"control\"\n[key.k]\nsecret-file = \"nowhere\"\n",
@@ -23,7 +23,7 @@ fn the_socket_is_found_in_faulty_configurations() {
     for text in ["", "version = 1", "control-socket = 7", "control-socket = \"\"", "\u{0}"] {
         assert_eq!(found(text), None, "{text}");
     }
-    let missing = find_control_socket(&folder.path().join("none")).unwrap_err().to_string();
+    let missing = find_control_socket(&directory.path().join("none")).unwrap_err().to_string();
     assert!(missing.contains("/none: ") && missing.contains("--socket"), "{missing}");
     crate::snapshot::check("ctl", "missing configuration without --socket", &missing);
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_has_no_effect_is_warned_of_at_its_place() {
+fn settings_without_effect_cause_a_warning_at_their_location() {
     let warnings = |text: &str| -> Vec<String> {
         let read = parse(Path::new("c.toml"), text).unwrap_or_else(|problems| panic!("{problems}"));
         read.warnings.iter().map(ToString::to_string).collect()

@@ -18,7 +18,7 @@ fn durations_and_sizes_have_units() {
 }
 
 #[test]
-fn addresses_may_leave_the_port_out() {
+fn the_port_of_an_address_is_optional() {
     for (text, expected) in [
         ("192.0.2.1", "192.0.2.1:53"),
         ("192.0.2.1:5300", "192.0.2.1:5300"),
@@ -32,7 +32,7 @@ fn addresses_may_leave_the_port_out() {
 }
 
 #[test]
-fn ports_without_brackets_are_known_and_addresses_are_not_taken_for_them() {
+fn ipv6_addresses_with_a_port_but_without_brackets_are_recognised() {
     for (text, expected) in [
         ("::1:5310", Some(("::1", 5310))),
         ("2001:db8::1:53", Some(("2001:db8::1", 53))),
@@ -55,12 +55,12 @@ fn ports_without_brackets_are_known_and_addresses_are_not_taken_for_them() {
 
 proptest! {
     #[test]
-    fn durations_come_back(seconds in 0u64..1 << 40) {
+    fn formatted_durations_are_parsed_to_the_same_value(seconds in 0u64..1 << 40) {
         prop_assert_eq!(parse_with_unit(&duration_text(seconds), &DURATION_UNITS), Some(seconds));
     }
 
     #[test]
-    fn sizes_come_back(octets in 0u64..1 << 60) {
+    fn formatted_sizes_are_parsed_to_the_same_value(octets in 0u64..1 << 60) {
         prop_assert_eq!(parse_with_unit(&size_text(octets), &SIZE_UNITS), Some(octets));
     }
 }

@@ -51,7 +51,7 @@ impl Stalled {
 }
 
 #[test]
-fn no_one_waits_for_an_output_that_takes_nothing_and_dropped_lines_are_counted_and_reported_once() {
+fn a_blocked_output_drops_lines_which_are_counted_and_reported_once() {
     let stalled = Stalled::start();
     stalled.stall();
     for number in 0..MAX_LINES + 500 {
@@ -71,7 +71,7 @@ fn no_one_waits_for_an_output_that_takes_nothing_and_dropped_lines_are_counted_a
 }
 
 #[test]
-fn the_bytes_that_wait_are_bounded_and_a_long_line_alone_is_written() {
+fn the_size_of_queued_lines_is_limited_and_a_single_long_line_is_written() {
     let stalled = Stalled::start();
     let long = "x".repeat(MAX_BYTES + 1);
     for _ in 0..10 {
@@ -84,7 +84,7 @@ fn the_bytes_that_wait_are_bounded_and_a_long_line_alone_is_written() {
 }
 
 #[test]
-fn flushing_waits_for_the_writer_but_not_for_ever() {
+fn flushing_waits_for_the_writer_up_to_its_limit() {
     let stalled = Stalled::start();
     stalled.push("first");
     let began = Instant::now();
@@ -97,7 +97,7 @@ fn flushing_waits_for_the_writer_but_not_for_ever() {
 }
 
 #[test]
-fn lines_that_cannot_be_written_are_reported_when_others_can() {
+fn lines_that_could_not_be_written_are_reported_later() {
     let stalled = Stalled::start();
     for line in ["lost", "lost too", "written"] {
         stalled.push(line);

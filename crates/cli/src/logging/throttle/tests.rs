@@ -35,7 +35,7 @@ fn admit(throttle: &mut Throttle, key: &ThrottleKey, now: Instant) -> Option<u64
 }
 
 #[test]
-fn peers_are_hosts_and_zones_are_compared_without_letter_case() {
+fn ports_of_peers_and_letter_case_of_zones_are_ignored() {
     let found = of_peers(&[
         "192.0.2.1:5",
         "192.0.2.1",
@@ -63,7 +63,7 @@ fn peers_are_hosts_and_zones_are_compared_without_letter_case() {
 }
 
 #[test]
-fn a_peer_has_a_burst_and_a_line_a_second_and_what_is_suppressed_is_counted() {
+fn a_peer_has_a_burst_and_one_line_per_second_and_suppressed_lines_are_counted() {
     let now = Instant::now();
     let mut throttle = Throttle::new(now);
     let found = of_peers(&["192.0.2.1", "192.0.2.2"]);

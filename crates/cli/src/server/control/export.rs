@@ -75,7 +75,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn text_comes_in_bounded_lines_and_is_whole() {
+    fn text_is_split_into_lines_of_limited_length_without_loss() {
         let text: Vec<u8> = (0..3 * MAX_LINE_TEXT + 7).map(|at| b' ' + (at % 95) as u8).collect();
         let mut writer = JsonLineWriter { output: Vec::new(), text: Vec::new() };
         text.chunks(1000).for_each(|part| writer.write_all(part).unwrap());

@@ -17,7 +17,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_keeps_a_server_from_starting_is_said_with_its_key() {
+fn faults_that_prevent_a_start_are_reported_with_their_key() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     let text = "version = 1\nuser = \"nobody-of-this-name\"\ncontrol-socket = \"none/control\"\ncontrol-group = \"no-such-group\"\n\
@@ -48,7 +48,7 @@ fn what_keeps_a_server_from_starting_is_said_with_its_key() {
 }
 
 #[test]
-fn what_a_reload_would_not_read_is_said_of_the_user() {
+fn files_that_a_reload_could_not_read_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let dir = fs::canonicalize(directory.path()).unwrap();
     set_mode(&dir, 0o755);
@@ -77,9 +77,9 @@ fn what_a_reload_would_not_read_is_said_of_the_user() {
     assert_eq!(faults.len(), expected.len(), "{faults:#?}");
     let mut messages = String::new();
     for (fault, (place, effect)) in faults.iter().zip(&expected) {
-        let said = fault.problem.to_string();
-        assert!(said.contains(place) && fault.effect == *effect, "{place} {fault:?}");
-        messages += &format!("{said}; {effect}\n");
+        let message = fault.problem.to_string();
+        assert!(message.contains(place) && fault.effect == *effect, "{place} {fault:?}");
+        messages += &format!("{message}; {effect}\n");
     }
     check_messages("files that the user may not read", &messages.replace(&dir.display().to_string(), "DIR"));
     // Every user may read all files.
@@ -91,7 +91,7 @@ fn what_a_reload_would_not_read_is_said_of_the_user() {
 }
 
 #[test]
-fn what_the_servers_user_cannot_read_of_included_files_is_said() {
+fn included_files_that_the_user_cannot_read_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     fs::create_dir(directory.path().join("d")).unwrap();
@@ -106,11 +106,11 @@ fn what_the_servers_user_cannot_read_of_included_files_is_said() {
     }
     let read = config::load(&path).unwrap();
     let place = format!("{}/", directory.path().display());
-    let said = || -> Vec<String> {
+    let messages = || -> Vec<String> {
         let found = unreadable_at_reload(&read.sources, &stranger());
         found.iter().map(|problem| problem.to_string().replace(&place, "")).collect()
     };
-    let found = said();
+    let found = messages();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0].starts_with("c.toml:3:12: include: d/b.toml: ") && found[0].contains("stranger"),
@@ -119,9 +119,9 @@ fn what_the_servers_user_cannot_read_of_included_files_is_said() {
     check_messages("included file that the user may not read", &found[0]);
     // A directory that cannot be listed, with files that can be read.
     set_mode(&directory.path().join("d/b.toml"), 0o644);
-    assert!(said().is_empty());
+    assert!(messages().is_empty());
     set_mode(&directory.path().join("d"), 0o751);
-    let found = said();
+    let found = messages();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("c.toml:3:12: include: d: ") && found[0].contains("stranger"), "{found:?}");
     check_messages("included directory that the user may not read", &found[0]);

@@ -80,7 +80,7 @@ fn a_socket_with_a_full_backlog_does_not_hang_the_start() {
 }
 
 #[test]
-fn a_system_without_proc_is_named() {
+fn a_system_without_proc_is_reported() {
     let socket = Path::new("/run/control");
     assert!(check_proc(socket, Path::new(DESCRIPTOR_DIRECTORY)).is_ok());
     let missing = Path::new("/nowhere/self/fd");

@@ -15,15 +15,15 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_an_earlier_start_made_as_another_user_is_found() {
+fn state_files_of_another_user_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     set_mode(directory.path(), 0o755);
     let dir = directory.path().join("state");
     let (zones, lock) = (dir.join("zones"), dir.join("lock"));
     fs::create_dir_all(&zones).unwrap();
-    let said = || check_stored_zones(&dir, &stranger());
+    let find_fault = || check_stored_zones(&dir, &stranger());
     let is = |path: &Path, effect: Effect| {
-        let (message, found) = said().unwrap();
+        let (message, found) = find_fault().unwrap();
         assert!(
             found == effect
                 && message.starts_with(&format!("{}: ", path.display()))
@@ -41,7 +41,7 @@ fn what_an_earlier_start_made_as_another_user_is_found() {
     is(&dir, Effect::Start);
     fs::write(&lock, "").unwrap();
     set([0o755, 0o777, 0o666]);
-    assert_eq!(said(), None, "no file is created in the directory itself");
+    assert_eq!(find_fault(), None, "no file is created in the directory itself");
     set([0o777, 0o700, 0o666]);
     is(&zones, Effect::Start);
     set([0o777, 0o777, 0o644]);
@@ -54,7 +54,7 @@ fn what_an_earlier_start_made_as_another_user_is_found() {
 
 /// The file is replaced next to the target of the link; the link stays.
 #[test]
-fn a_replaced_file_behind_a_link_needs_the_directory_of_its_target() {
+fn replacing_a_linked_file_needs_access_to_the_directory_of_its_target() {
     let directory = tempfile::tempdir().unwrap();
     set_mode(directory.path(), 0o755);
     let [open, closed] = ["open", "closed"].map(|name| directory.path().join(name));
@@ -78,20 +78,20 @@ fn a_replaced_file_behind_a_link_needs_the_directory_of_its_target() {
 }
 
 #[test]
-fn a_file_of_dnstap_without_frames_is_written_as_it_is() {
+fn an_empty_dnstap_file_is_written_directly() {
     let directory = tempfile::tempdir().unwrap();
     set_mode(directory.path(), 0o755);
     let path = directory.path().join("tap");
-    let said = || check_dnstap(&path, &stranger());
-    assert!(said().is_some(), "it cannot be made");
+    let find_fault = || check_dnstap(&path, &stranger());
+    assert!(find_fault().is_some(), "it cannot be made");
     fs::write(&path, "").unwrap();
     set_mode(&path, 0o666);
-    assert_eq!(said(), None);
+    assert_eq!(find_fault(), None);
     set_mode(&path, 0o644);
-    check_message("dnstap file that the user may not write to", &said().unwrap());
+    check_message("dnstap file that the user may not write to", &find_fault().unwrap());
     fs::write(&path, "frames").unwrap();
     set_mode(&path, 0o666);
-    assert!(said().is_some(), "it cannot be renamed");
+    assert!(find_fault().is_some(), "it cannot be renamed");
     set_mode(directory.path(), 0o777);
-    assert_eq!(said(), None);
+    assert_eq!(find_fault(), None);
 }
