@@ -100,8 +100,8 @@ impl FileUser {
         self.other.is_some()
     }
 
-    /// Whether the user has all permissions in `wanted` for the file or directory at `path`. False if
-    /// nothing exists there. `wanted` combines [`READ`], [`WRITE`] and [`SEARCH`].
+    /// Whether the user has all permissions in `wanted` for the file or directory at `path`. False
+    /// if nothing exists there. `wanted` combines [`READ`], [`WRITE`] and [`SEARCH`].
     pub(crate) fn has_access(&self, path: &Path, wanted: u32) -> bool {
         let Some(other) = &self.other else {
             let flags = [(READ, AccessFlags::R_OK), (WRITE, AccessFlags::W_OK), (SEARCH, AccessFlags::X_OK)];
@@ -119,8 +119,8 @@ impl FileUser {
         other.uid.is_root() || metadata.permissions().mode() << shift & wanted == wanted
     }
 
-    /// The first directory on the path to `path` that the user may not enter. Missing directories are
-    /// ignored.
+    /// The first directory on the path to `path` that the user may not enter. Missing directories
+    /// are ignored.
     pub(crate) fn inaccessible_directory(&self, path: &Path) -> Option<PathBuf> {
         let path = std::path::absolute(path).ok()?;
         let mut directories: Vec<&Path> = path.ancestors().skip(1).collect();

@@ -128,7 +128,8 @@ fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, 
 }
 
 /// The path of the control socket in the configuration at `path`; `None` if the configuration names
-/// no valid path. Other keys and the files that they name are not read, so their faults have no effect.
+/// no valid path. Other keys and the files that they name are not read, so their faults have no
+/// effect.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -159,9 +160,9 @@ fn read_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Reads a text of at most `max` bytes. The text is wiped from memory on drop, because it may contain
-/// secrets. However, the parser copies strings with escape sequences and multi-line strings, and the
-/// copy of a secret in such a string is not wiped.
+/// Reads a text of at most `max` bytes. The text is wiped from memory on drop, because it may
+/// contain secrets. However, the parser copies strings with escape sequences and multi-line
+/// strings, and the copy of a secret in such a string is not wiped.
 fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -269,13 +270,13 @@ fn read_tables(roots: &[Section<'_>], settings: server::Root) -> CombinedConfigu
     };
     let key_tables = named("key");
     let TsigList { keys, names } = TsigList::read(&key_tables);
-    let query = settings.query.iter().flat_map(AccessList::keys).collect();
-    zones::check_tsig_names("allow-query", query, root, &names);
+    let query_keys = settings.allow_query.iter().flat_map(AccessList::keys).collect();
+    zones::check_tsig_names("allow-query", query_keys, root, &names);
     let context = ConfigContext {
         diagnostics: root.diagnostics,
         tsig_names: &names,
         has_state_dir: root.has("state-dir"),
-        has_authorities: root.has("tls-authorities"),
+        has_tls_authorities: root.has("tls-authorities"),
         root: &settings,
     };
     let read = zones::read(&named("template"), &named("zone"), &context);

@@ -33,7 +33,8 @@ impl CommandError {
     /// - 0: the reader of the output has closed it, which is not an error
     /// - 1: the command ran and its answer is negative
     /// - 2: all other errors
-    /// - 3: the system prevents the start of a server, or of the thread that sends a control request
+    /// - 3: the system prevents the start of a server, or of the thread that sends a control
+    ///   request
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             failure if is_reader_gone(failure) => 0,

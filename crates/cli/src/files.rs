@@ -94,8 +94,8 @@ enum NotAKeyFile {
 /// Mode of private key files: only the owner has access.
 pub(crate) const KEY_MODE: u32 = 0o600;
 
-/// Writes the output of `write` to `path`; `-` is standard output. A device, pipe or socket is written
-/// directly. Otherwise, a new file with the permissions `mode` replaces the file at `path`.
+/// Writes the output of `write` to `path`; `-` is standard output. A device, pipe or socket is
+/// written directly. Otherwise, a new file with the permissions `mode` replaces the file at `path`.
 ///
 /// # Errors
 /// An error of `write`; or the file cannot be written or is a private key. The old file then stays
@@ -175,8 +175,8 @@ fn create_atomic(path: &Path, mode: u32) -> Result<NamedTempFile, FileError> {
     atomic_file::create(parent_directory(path), mode).map_err(|error| failed(without_path(&error)))
 }
 
-/// The error of creating a temporary file, without the name of this file, which means nothing to the
-/// user. The text is that of the system, so that one cause always has the same text.
+/// The error of creating a temporary file, without the name of this file, which means nothing to
+/// the user. The text is that of the system, so that one cause always has the same text.
 fn without_path(error: &io::Error) -> io::Error {
     let code = match error.kind() {
         io::ErrorKind::PermissionDenied => libc::EACCES,
@@ -290,8 +290,8 @@ fn check_directory_exists(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Checks that a rename can and may replace the file: it cannot replace a directory, and it must not
-/// replace a read-only file.
+/// Checks that a rename can and may replace the file: it cannot replace a directory, and it must
+/// not replace a read-only file.
 fn check_replaceable(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
@@ -448,11 +448,11 @@ pub(crate) fn print_to_stderr(line: &str) {
     }
 }
 
-/// A number with the noun `what`, which is in the singular: `1 zone`, `2 zones`.
-pub(crate) fn count_text(count: impl TryInto<u64>, what: &str) -> String {
+/// A number with a noun, which is given in the singular: `1 zone`, `2 zones`.
+pub(crate) fn count_text(count: impl TryInto<u64>, noun: &str) -> String {
     // No count here exceeds 64 bits.
     let count = count.try_into().unwrap_or(u64::MAX);
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -70,8 +70,8 @@ pub(crate) fn key_names_of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, 
     Ok(base_names)
 }
 
-/// Base names of the key files in `dir`, sorted. The value is true if the `.key` file exists, and false
-/// if only the `.private` file exists.
+/// Base names of the key files in `dir`, sorted. The value is true if the `.key` file exists, and
+/// false if only the `.private` file exists.
 pub(crate) fn list_key_files(dir: &Path) -> Result<BTreeMap<String, bool>, KeyDirectoryError> {
     let unreadable = |source| KeyDirectoryError::Read { path: dir.to_path_buf(), source };
     let [public, private] = KEY_FILE_SUFFIXES;

@@ -91,13 +91,14 @@ pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, L
     Ok(prover)
 }
 
-/// The default directory for the zone in `file`: `nsec5` next to the file; for `-` (standard input or
-/// output), in the working directory.
+/// The default directory for the zone in `file`: `nsec5` next to the file; for `-` (standard input
+/// or output), in the working directory.
 pub(crate) fn default_directory(file: &Path) -> PathBuf {
     file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_DIRECTORY)
 }
 
-/// Reads a file of proofs. Returns `None` if it does not exist. A file that is not regular is an error.
+/// Reads a file of proofs. Returns `None` if it does not exist. A file that is not regular is an
+/// error.
 pub(crate) fn read_proofs(path: &Path) -> Result<Option<Proofs>, Nsec5DirectoryError> {
     let octets = match fs::metadata(path) {
         // A file that is not regular contains no proofs.

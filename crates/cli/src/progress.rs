@@ -13,10 +13,10 @@ const MIN_RATE_SECONDS: f64 = 0.2;
 /// Time between two updates of the elapsed time of a [`spinner`].
 const TICK: Duration = Duration::from_millis(100);
 
-/// A progress bar with `total` steps and the name `what`. It is hidden if standard error is not a
+/// A progress bar with `total` steps and the name `label`. It is hidden if standard error is not a
 /// terminal.
-pub(crate) fn bar(total: u64, what: &str) -> ProgressBar {
-    styled(total, what, "{msg:30} {wide_bar} {pos}/{len} {per_sec} {eta}")
+pub(crate) fn bar(total: u64, label: &str) -> ProgressBar {
+    styled(total, label, "{msg:30} {wide_bar} {pos}/{len} {per_sec} {eta}")
 }
 
 /// Shows a step of an experiment on `bar`.
@@ -26,16 +26,17 @@ pub(crate) fn show_step(bar: &ProgressBar, step: Step<'_>) {
     bar.set_message(step.what.to_owned());
 }
 
-/// A line with the elapsed time of `what`, for work of unknown duration. It is hidden like [`bar`].
-pub(crate) fn spinner(what: &str) -> ProgressBar {
-    let line = styled(0, what, "{spinner} {msg} {elapsed}");
+/// A line with the elapsed time of `label`, for work of unknown duration. It is hidden like
+/// [`bar`].
+pub(crate) fn spinner(label: &str) -> ProgressBar {
+    let line = styled(0, label, "{spinner} {msg} {elapsed}");
     if !line.is_hidden() {
         line.enable_steady_tick(TICK);
     }
     line
 }
 
-fn styled(total: u64, what: &str, template: &str) -> ProgressBar {
+fn styled(total: u64, label: &str, template: &str) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() && !logging::is_quiet() {
         ProgressDrawTarget::stderr()
     } else {
@@ -43,7 +44,7 @@ fn styled(total: u64, what: &str, template: &str) -> ProgressBar {
     };
     let bar = ProgressBar::with_draw_target(Some(total), target);
     set_template(&bar, template);
-    bar.set_message(what.to_owned());
+    bar.set_message(label.to_owned());
     bar
 }
 
@@ -61,20 +62,20 @@ pub(crate) struct ProgressCount {
     pub(crate) name: &'static str,
 }
 
-/// A line that shows the elapsed time. From the first step on, it is a progress bar with the rates per
-/// second of several counts, and with the remaining time, which is estimated from the steps.
+/// A line that shows the elapsed time. From the first step on, it is a progress bar with the rates
+/// per second of several counts, and with the remaining time, which is estimated from the steps.
 pub(crate) struct RateBar {
     bar: ProgressBar,
-    what: &'static str,
-    /// Time and counts at the first step, from which the rates are computed. Earlier work, for example
-    /// reading, is not included.
+    label: &'static str,
+    /// Time and counts at the first step, from which the rates are computed. Earlier work, for
+    /// example reading, is not included.
     first: OnceLock<(Instant, Vec<u64>)>,
 }
 
 impl RateBar {
-    /// A line with the name `what`. Each step sets the length of the bar.
-    pub(crate) fn new(what: &'static str) -> Self {
-        Self { bar: spinner(what), what, first: OnceLock::new() }
+    /// A line with the name `label`. Each step sets the length of the bar.
+    pub(crate) fn new(label: &'static str) -> Self {
+        Self { bar: spinner(label), label, first: OnceLock::new() }
     }
 
     /// Whether the line is visible.
@@ -93,7 +94,7 @@ impl RateBar {
         self.bar.set_position(done);
         let seconds = started_at.elapsed().as_secs_f64();
         if seconds > MIN_RATE_SECONDS {
-            self.bar.set_message(format!("{}: {}", self.what, rates(counts, before, seconds)));
+            self.bar.set_message(format!("{}: {}", self.label, rates(counts, before, seconds)));
         }
     }
 

@@ -129,8 +129,8 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     }
 }
 
-/// Like [`read_zone`], but returns the warnings instead of logging them. Shows the elapsed time on a
-/// terminal.
+/// Like [`read_zone`], but returns the warnings instead of logging them. Shows the elapsed time on
+/// a terminal.
 pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, ReadZoneError> {
     let name = input_name(path).display();
     let line = progress::spinner(&format!("reading {name}"));

@@ -102,7 +102,8 @@ pub(super) fn parse_time(text: &str) -> Result<u32, ArgumentError> {
     text.parse().map(|time: TimeArgument| time.resolve(now, now))
 }
 
-/// Reads a duration: seconds, or numbers with units, as TTLs are written. In seconds, at most 2^31 - 1.
+/// Reads a duration: seconds, or numbers with units, as TTLs are written. In seconds, at most 2^31
+/// - 1.
 pub(super) fn parse_duration(text: &str) -> Result<u32, ArgumentError> {
     let form = "a duration: seconds, or numbers with s, m, h, d or w, such as 3d or 1h30m";
     parse_ttl(text.as_bytes()).ok_or(ArgumentError::Expected(form))

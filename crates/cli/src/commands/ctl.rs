@@ -189,8 +189,8 @@ struct ResponseLimits {
     octets: u64,
 }
 
-/// Sends a request and calls `process_line` for each line of the response except progress lines. Each
-/// line, including progress lines, restarts the timeout.
+/// Sends a request and calls `process_line` for each line of the response except progress lines.
+/// Each line, including progress lines, restarts the timeout.
 fn request_each_line(
     socket: &Path,
     request: &Request,
@@ -263,8 +263,8 @@ fn exchange(
 /// Maximum number of list items in text output.
 const MAX_LISTED_ITEMS: usize = 20;
 
-/// The list as text. If it has more than [`MAX_LISTED_ITEMS`] items, the text has the first items and
-/// the number of the others.
+/// The list as text. If it has more than [`MAX_LISTED_ITEMS`] items, the text has the first items
+/// and the number of the others.
 fn short_list(items: &[String]) -> String {
     match items.split_at_checked(MAX_LISTED_ITEMS) {
         Some((first, rest)) if !rest.is_empty() => format!("{} and {} more", first.join(", "), rest.len()),

@@ -29,8 +29,8 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     }
 }
 
-/// Removes the previous zone from the arguments if it is the output file and does not exist yet, as in
-/// the first run of a command that is repeated.
+/// Removes the previous zone from the arguments if it is the output file and does not exist yet, as
+/// in the first run of a command that is repeated.
 fn without_missing_previous(arguments: &SignArguments) -> Result<SignArguments, Failure> {
     let mut arguments = arguments.clone();
     let resign = &mut arguments.resign;

@@ -252,9 +252,9 @@ impl TextReport {
     }
 }
 
-/// First day, last day and number of signatures of each line. A line covers one day, or several days
-/// if there would be more than [`MAX_HISTOGRAM_LINES`] lines. `days` has the number of signatures by
-/// days until their expiration.
+/// First day, last day and number of signatures of each line. A line covers one day, or several
+/// days if there would be more than [`MAX_HISTOGRAM_LINES`] lines. `days` has the number of
+/// signatures by days until their expiration.
 fn histogram_lines(days: &BTreeMap<i64, u64>) -> Vec<(i64, i64, u64)> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else { return Vec::new() };
     if days.len() <= MAX_HISTOGRAM_LINES {

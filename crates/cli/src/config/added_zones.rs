@@ -70,12 +70,12 @@ pub(crate) struct AddedZonesChange {
     target: PathBuf,
     text: String,
     /// The complete configuration with the change.
-    pub(crate) read: LoadedConfiguration,
+    pub(crate) loaded: LoadedConfiguration,
 }
 
 impl AddedZonesChange {
-    /// Replaces the file. Even if the process is killed, the file has either the old text or the new
-    /// text.
+    /// Replaces the file. Even if the process is killed, the file has either the old text or the
+    /// new text.
     ///
     /// # Errors
     /// A write error. The file then has the old text.
@@ -104,7 +104,7 @@ impl AddedZonesChange {
 
     /// The settings of a zone after the change.
     pub(crate) fn zone(&self, apex: &Name) -> Option<&ZoneSettings> {
-        self.read.configuration.zones.iter().find(|zone| zone.apex == *apex)
+        self.loaded.configuration.zones.iter().find(|zone| zone.apex == *apex)
     }
 }
 
@@ -120,8 +120,8 @@ struct AddedZonesFile {
 impl AddedZonesFile {
     /// Reads the configuration at `main`, which must have no fault, and its file of added zones.
     fn open(main: &Path) -> Result<(Self, LoadedConfiguration), AddedZonesError> {
-        let read = load(main).map_err(AddedZonesError::ConfigurationRejected)?;
-        let path = read.configuration.server.added_zones_file.clone();
+        let loaded = load(main).map_err(AddedZonesError::ConfigurationRejected)?;
+        let path = loaded.configuration.server.added_zones_file.clone();
         let path = path.ok_or_else(|| AddedZonesError::NoFile { main: main.to_path_buf() })?;
         let target =
             resolve_link(&path).map_err(|source| AddedZonesError::Link { path: path.clone(), source })?;
@@ -134,7 +134,7 @@ impl AddedZonesFile {
             path: path.clone(),
             message: error.message().to_owned(),
         })?;
-        Ok((Self { main: main.to_path_buf(), path, target, table }, read))
+        Ok((Self { main: main.to_path_buf(), path, target, table }, loaded))
     }
 
     /// The error for the zone `apex`, which is already declared at `location`.
@@ -164,8 +164,8 @@ impl AddedZonesFile {
         if found > MAX_FILE_BYTES {
             return Err(AddedZonesError::TooLong { path: self.path, found });
         }
-        let read = load_with(&self.main, Some(text.clone()));
-        let read = read.map_err(|Problems(problems)| {
+        let loaded = load_with(&self.main, Some(text.clone()));
+        let loaded = loaded.map_err(|Problems(problems)| {
             let prefix = format!("zone.{:?}", apex.to_string());
             let relocate = |Problem { location, message }| {
                 let is_new = *location.path == *self.path && location.key.starts_with(&prefix);
@@ -175,7 +175,7 @@ impl AddedZonesFile {
             };
             AddedZonesError::ConfigurationRejected(Problems(problems.into_iter().map(relocate).collect()))
         })?;
-        Ok(AddedZonesChange { target: self.target, text, read })
+        Ok(AddedZonesChange { target: self.target, text, loaded })
     }
 }
 
@@ -186,13 +186,13 @@ impl AddedZonesFile {
 /// The configuration has no file of added zones or the file cannot be read; the zone already exists
 /// or belongs to a catalog; or the configuration reader reports problems.
 pub(crate) fn add(main: &Path, apex: &Name, settings: Table) -> Result<AddedZonesChange, AddedZonesError> {
-    let (mut file, read) = AddedZonesFile::open(main)?;
-    if let Some(location) = read.sources.zones.get(apex) {
+    let (mut file, loaded) = AddedZonesFile::open(main)?;
+    if let Some(location) = loaded.sources.zones.get(apex) {
         return Err(file.declared_error(apex, location));
     }
     file.zone_table()?.insert(apex.to_string(), Value::Table(settings));
     let change = file.into_change(apex)?;
-    if is_of_catalog(&change.read.configuration, apex) {
+    if is_of_catalog(&change.loaded.configuration, apex) {
         return Err(AddedZonesError::CatalogZone { apex: apex.clone(), main: main.to_path_buf() });
     }
     Ok(change)
@@ -206,13 +206,13 @@ pub(crate) fn add(main: &Path, apex: &Name, settings: Table) -> Result<AddedZone
 /// exist, is declared in another file or belongs to a catalog; or the configuration reader reports
 /// problems.
 pub(crate) fn remove(main: &Path, apex: &Name) -> Result<AddedZonesChange, AddedZonesError> {
-    let (mut file, read) = AddedZonesFile::open(main)?;
-    let location = read.sources.zones.get(apex);
+    let (mut file, loaded) = AddedZonesFile::open(main)?;
+    let location = loaded.sources.zones.get(apex);
     let location = location.ok_or_else(|| AddedZonesError::Unknown { apex: apex.clone() })?;
     if *location.path != *file.path {
         return Err(file.declared_error(apex, location));
     }
-    if is_of_catalog(&read.configuration, apex) {
+    if is_of_catalog(&loaded.configuration, apex) {
         return Err(AddedZonesError::CatalogZone { apex: apex.clone(), main: main.to_path_buf() });
     }
     let is_named = |name: &str| name.parse::<Name>().is_ok_and(|name| name.view().to_canonical() == *apex);
@@ -221,8 +221,8 @@ pub(crate) fn remove(main: &Path, apex: &Name) -> Result<AddedZonesChange, Added
 }
 
 /// Reports tables other than `zone` in the file of added zones. The server's user may write to this
-/// file, and root reads it at the start. So it must not name files with secrets, which root would read
-/// for that user. A secret in the file itself would be copied to memory that is not wiped.
+/// file, and root reads it at the start. So it must not name files with secrets, which root would
+/// read for that user. A secret in the file itself would be copied to memory that is not wiped.
 pub(super) fn check_tables(root: &Section<'_>) {
     let others = root.table.keys().filter(|name| name.get_ref() != "zone");
     for name in others.filter(|_| root.document.is_added_zones_file) {

@@ -27,8 +27,8 @@ pub(super) struct Include {
 }
 
 /// Reads the files that the main file with the root table `root` includes, and reports their
-/// problems. The last file is `added`, the file of added zones; `added_zones_text` is its text if that
-/// text is not written yet.
+/// problems. The last file is `added`, the file of added zones; `added_zones_text` is its text if
+/// that text is not written yet.
 pub(super) fn read(
     root: &Section<'_>,
     includes: &[Include],

@@ -57,8 +57,8 @@ pub(super) fn default(value: impl Display) -> DocumentedValue {
     DocumentedValue { default: Some(as_toml(&value.to_string())), example: None }
 }
 
-/// Documents a key without a default. The reference shows `value` as an example. A string may be given
-/// without quotation marks.
+/// Documents a key without a default. The reference shows `value` as an example. A string may be
+/// given without quotation marks.
 pub(super) fn example(value: impl Display) -> DocumentedValue {
     DocumentedValue { default: None, example: Some(as_toml(&value.to_string())) }
 }
@@ -117,8 +117,8 @@ impl<S> Table<S> {
         self.keys().map(|key| key.name).chain(self.tables.iter().copied()).collect()
     }
 
-    /// The text and keys in the form of `etc/nonesuch.toml`. With `is_example`, the lines of all keys
-    /// are marked as examples, also those that show defaults.
+    /// The text and keys in the form of `etc/nonesuch.toml`. With `is_example`, the lines of all
+    /// keys are marked as examples, also those that show defaults.
     pub(super) fn reference(&self, is_example: bool) -> String {
         let lines = self.rows.iter().map(|row| match row {
             Row::Text(text) => format!("{text}\n"),
@@ -204,8 +204,8 @@ pub(super) fn report_unknown(
     }
 }
 
-/// The message about a key in an included file that only the main file may contain; `None` for other
-/// keys.
+/// The message about a key in an included file that only the main file may contain; `None` for
+/// other keys.
 fn explain_included(section: &Section<'_>, name: &str) -> Option<String> {
     let reason = match name {
         "include" => "an included file cannot include others",

@@ -171,7 +171,8 @@ impl TsigList {
     }
 }
 
-/// Warns of TSIG keys that no access list and no server list names. Call it after all zones are read.
+/// Warns of TSIG keys that no access list and no server list names. Call it after all zones are
+/// read.
 pub(super) fn warn_of_unused_keys(tables: &[NamedTable<'_>]) {
     for named in tables {
         let Ok(name) = parse_name(&named.name) else { continue };
@@ -187,8 +188,8 @@ pub(super) fn warn_of_unused_keys(tables: &[NamedTable<'_>]) {
 }
 
 impl TsigKeyFields {
-    /// Creates the key `name`; `None` stands for an invalid name. Returns `None` after a fault, which
-    /// is reported.
+    /// Creates the key `name`; `None` stands for an invalid name. Returns `None` after a fault,
+    /// which is reported.
     fn resolve(self, section: &Section<'_>, name: Option<Name>) -> Option<TsigKey> {
         let (secret, source_key) = match (self.secret, self.file) {
             (Some(_), Some(_)) => {

@@ -14,8 +14,8 @@ use toml::de::{DeTable, DeValue};
 /// Maximum number of characters of a value in messages.
 const MAX_VALUE_CHARACTERS: usize = 60;
 
-/// The results of reading the files of a configuration, other than the values: problems, warnings and
-/// named files. The readers of values share it and add to it.
+/// The results of reading the files of a configuration, other than the values: problems, warnings
+/// and named files. The readers of values share it and add to it.
 #[derive(Default)]
 pub(super) struct Diagnostics {
     /// The main file.

@@ -78,7 +78,7 @@ pub(super) struct Root {
     pub(super) includes: Vec<Include>,
     pub(super) server: Server,
     /// Clients that may query zones without `allow-query`; `None` for all clients.
-    pub(super) query: Option<AccessList>,
+    pub(super) allow_query: Option<AccessList>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
 }
@@ -214,7 +214,7 @@ version = 1"#,
 # list (transfer); a secondary also queries the SOA record."#,
         ),
         key("allow-query", access(Some("no client may query")), default(r#"["any"]"#), |r, v| {
-            r.query = Some(v)
+            r.allow_query = Some(v)
         }),
         Row::Text(
             r#"
@@ -294,7 +294,7 @@ impl Root {
         }
         if !root.has("allow-query") {
             // `None` permits all clients like the default list, without a search in a list.
-            self.query = None;
+            self.allow_query = None;
         }
         let files = self.certificate.take().zip(self.key.take());
         self.server.tls = files.map(|(certificate, key)| TlsFiles { certificate, key });

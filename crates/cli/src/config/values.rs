@@ -177,8 +177,8 @@ where
     text_of(item)?.parse::<T>().map_err(|error| ValueError::Other(error.into()))
 }
 
-/// A list of values of one kind; `of` names the items in messages. Returns the valid items and reports
-/// the others.
+/// A list of values of one kind; `of` names the items in messages. Returns the valid items and
+/// reports the others.
 pub(super) fn list<T>(
     of: &'static str,
     kind: impl Fn(Item<'_, '_>) -> Result<T, ValueError>,

@@ -65,7 +65,7 @@ pub(super) struct ZoneFields {
     requires_dnssec: bool,
     limits: RecordLimits,
     allows_unsafe_transition: bool,
-    query: Option<AccessList>,
+    allow_query: Option<AccessList>,
     /// Transfer settings, in which the ranges of the SOA times still have their defaults.
     transfers: TransferSettings,
     /// Minimum and maximum of refresh, retry and expire, in seconds and in the order of
@@ -133,7 +133,7 @@ pub(super) fn table() -> Table<ZoneFields> {
 # A leading "!" denies. The first matching entry decides. Default: none."#),
         key("transfer", access(Some("no client may transfer the zone")), example(r#"["!192.0.2.66", "192.0.2.0/24", "key:transfer.example.", "2001:db8::/32 key:transfer.example. tls"]"#), |z, v| z.transfers.transfer = v),
         Row::Text("# Clients that may query this zone. Default: allow-query at the top of this file."),
-        key("allow-query", access(Some("no client may query")), example(r#"["192.0.2.0/24", "2001:db8::/32", "key:transfer.example."]"#), |z, v| z.query = Some(v)),
+        key("allow-query", access(Some("no client may query")), example(r#"["192.0.2.0/24", "2001:db8::/32", "key:transfer.example."]"#), |z, v| z.allow_query = Some(v)),
         Row::Text("# Servers that get NOTIFY for new versions (RFC 1996): addresses with optional port, key (key:NAME),
 # TLS (tls:HOSTNAME, or tls without verification of the certificate) and source address
 # (source:ADDRESS). Default: none."),
@@ -308,8 +308,8 @@ impl ZoneFields {
         self.present_keys.extend(read);
     }
 
-    /// Names of the keys of `template` that a zone with the keys in `self` inherits. A zone that sets
-    /// the source of its records inherits neither `file` nor `primaries`. A zone that sets its
+    /// Names of the keys of `template` that a zone with the keys in `self` inherits. A zone that
+    /// sets the source of its records inherits neither `file` nor `primaries`. A zone that sets its
     /// signing mode (`denial` or `nsec5-keys`) does not inherit the other mode.
     pub(super) fn inherited_keys(&self, template: &Self) -> BTreeSet<&'static str> {
         let mut names = template.present_keys.clone();
@@ -364,7 +364,7 @@ impl ZoneFields {
             .map(|(key, servers)| (key, servers.iter().filter_map(|server| server.key.as_ref()).collect()));
         let TransferSettings { transfer, notify_from, .. } = &self.transfers;
         [
-            ("allow-query", self.query.iter().flat_map(AccessList::keys).collect()),
+            ("allow-query", self.allow_query.iter().flat_map(AccessList::keys).collect()),
             primaries,
             also_notify,
             ("transfer", transfer.keys().collect()),

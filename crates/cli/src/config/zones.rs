@@ -25,7 +25,7 @@ pub(super) struct ConfigContext<'c> {
     /// Whether `state-dir` is set.
     pub(super) has_state_dir: bool,
     /// Whether `tls-authorities` is set.
-    pub(super) has_authorities: bool,
+    pub(super) has_tls_authorities: bool,
 }
 
 /// The zones and templates of all files.
@@ -278,7 +278,7 @@ impl<'t> ZoneReader<'_, 't> {
 impl ConfigContext<'_> {
     /// The settings of the zone `apex`. Reports contradictions; returns `None` after some of them.
     fn resolve_zone(&self, fields: &ZoneFields, apex: Name, section: &Section<'_>) -> Option<ZoneSettings> {
-        fields.resolve(apex, section, self.has_state_dir, self.root.query.as_ref())
+        fields.resolve(apex, section, self.has_state_dir, self.root.allow_query.as_ref())
     }
 
     /// Checks the keys that a zone or template itself sets, so that a fault in an inherited key is
@@ -295,7 +295,7 @@ impl ConfigContext<'_> {
                 Some(TlsName::Named(host)) => Some(host),
                 _ => None,
             });
-            if let Some(host) = named.filter(|_| !self.has_authorities) {
+            if let Some(host) = named.filter(|_| !self.has_tls_authorities) {
                 let message = format!(
                     "no authority for the certificate of {host}: set tls-authorities at the top to a \
                         file of certificates in PEM, or write only tls, which authenticates no server"

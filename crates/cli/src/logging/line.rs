@@ -7,8 +7,8 @@ use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata};
 
-/// The format of a line. Unlike [`Format`](super::Format), it has no automatic choice, and it includes
-/// the decision about colours.
+/// The format of a line. Unlike [`Format`](super::Format), it has no automatic choice, and it
+/// includes the decision about colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Text { colours: bool },

@@ -146,8 +146,8 @@ impl Queue {
     pub(super) fn admit(&self, key: &ThrottleKey, level: Level, fields: &Fields) -> Option<u64> {
         match self.state().throttle.admit(key, level, fields, Instant::now()) {
             Verdict::Admitted { suppressed } => return Some(suppressed),
-            // So far, the writer waits only for lines. Wake it, so that it also waits for the time of
-            // the summary.
+            // So far, the writer waits only for lines. Wake it, so that it also waits for the time
+            // of the summary.
             Verdict::Suppressed { is_first: true } => self.work_available.notify_one(),
             Verdict::Suppressed { is_first: false } => {}
         }
@@ -296,8 +296,8 @@ pub(super) fn write_to_standard(stream: Stream, octets: &[u8]) -> io::Result<()>
     }
 }
 
-/// Writes all octets. Also waits for a non-blocking output: another process that shares standard error
-/// may have made it non-blocking.
+/// Writes all octets. Also waits for a non-blocking output: another process that shares standard
+/// error may have made it non-blocking.
 fn write_waiting(output: &mut impl Write, mut octets: &[u8]) -> io::Result<()> {
     while !octets.is_empty() {
         match output.write(octets) {

@@ -182,8 +182,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// Returns an error after [`CONNECTION_LIFETIME`]. Before that, arranges that the task is woken at
-    /// that time.
+    /// Returns an error after [`CONNECTION_LIFETIME`]. Before that, arranges that the task is woken
+    /// at that time.
     fn check_time(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.end.as_mut().poll(context) {
             Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),

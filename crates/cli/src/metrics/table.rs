@@ -1,6 +1,6 @@
 //! The table of metrics: name, kind, unit, labels, help text, and the function that collects the
-//! samples. Each subject has a submodule with its rows and functions. Tests compare the manual page and
-//! `docs/metrics.md` with the table.
+//! samples. Each subject has a submodule with its rows and functions. Tests compare the manual page
+//! and `docs/metrics.md` with the table.
 
 mod connections;
 mod handshakes;

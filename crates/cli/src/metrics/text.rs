@@ -101,8 +101,8 @@ pub(super) fn open_metrics(snapshot: Snapshot) -> String {
     out
 }
 
-/// The metrics in the older Prometheus text format. In this format, `# HELP` and `# TYPE` contain the
-/// name of the samples with its suffix, and there are neither units nor an end marker.
+/// The metrics in the older Prometheus text format. In this format, `# HELP` and `# TYPE` contain
+/// the name of the samples with its suffix, and there are neither units nor an end marker.
 pub(super) fn prometheus_text(snapshot: Snapshot) -> String {
     let text = open_metrics(snapshot);
     let mut out = String::with_capacity(text.len());
@@ -121,8 +121,8 @@ pub(super) fn prometheus_text(snapshot: Snapshot) -> String {
     out
 }
 
-/// Appends the line `# HELP NAME …` or `# TYPE NAME …` with the suffix of the samples. `rest` is the
-/// line from `NAME` on.
+/// Appends the line `# HELP NAME …` or `# TYPE NAME …` with the suffix of the samples. `rest` is
+/// the line from `NAME` on.
 fn push_description(line: &str, rest: &str, out: &mut String) {
     let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
     let is_of_name = |metric: &&Metric| {

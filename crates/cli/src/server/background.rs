@@ -36,8 +36,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerEr
     outcome
 }
 
-/// Waits until the server answers and prints its process ID, or returns the outcome of a server that
-/// has ended.
+/// Waits until the server answers and prints its process ID, or returns the outcome of a server
+/// that has ended.
 fn wait_and_print(
     server: &mut Child,
     socket: UnixStream,
@@ -51,7 +51,8 @@ fn wait_and_print(
     Ok(CommandOutcome::Done)
 }
 
-/// Whether the server reads its zone or its configuration from standard input, which it then inherits.
+/// Whether the server reads its zone or its configuration from standard input, which it then
+/// inherits.
 fn reads_standard_input(arguments: &ServeArguments) -> bool {
     let is_input = |path: &Path| STANDARD_INPUT_PATHS.iter().any(|name| path == Path::new(name));
     match &arguments.config {

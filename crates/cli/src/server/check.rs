@@ -111,8 +111,8 @@ impl Report {
         if effects.is_empty() { "valid".to_owned() } else { format!("invalid: {}", effects.join(", ")) }
     }
 
-    /// Prints the report. The outcome is negative if there are faults that prevent neither a start nor
-    /// a reload.
+    /// Prints the report. The outcome is negative if there are faults that prevent neither a start
+    /// nor a reload.
     ///
     /// # Errors
     /// A fault prevents a start or a reload, or the report cannot be printed.
@@ -183,18 +183,18 @@ pub(crate) fn run(
     is_json: bool,
 ) -> Result<CommandOutcome, ServerError> {
     let mut report = Report::default();
-    let read = match config::load(path) {
-        Ok(read) => read,
+    let loaded = match config::load(path) {
+        Ok(loaded) => loaded,
         Err(problems) if is_json => {
             report.add_start_faults(problems.0);
             return report.finish(path, true);
         }
         Err(problems) => return Err(problems.into()),
     };
-    for warning in &read.warnings {
+    for warning in &loaded.warnings {
         report.warn(warning);
     }
-    let (configuration, sources) = (read.configuration, read.sources);
+    let (configuration, sources) = (loaded.configuration, loaded.sources);
     report.zones = configuration.zones.len();
     report.add_start_faults(preflight::check_start(&configuration, &sources));
     preflight::check_runtime_directories(&sources).iter().for_each(|problem| report.warn(problem));
@@ -274,8 +274,8 @@ fn warn_of_world_readable_keys(sources: &Sources, scope: CheckScope, report: &mu
     }
 }
 
-/// Checks the keys in the directories of the zones that have no fault so far. With NSEC5, checks that
-/// the server can read no signing key.
+/// Checks the keys in the directories of the zones that have no fault so far. With NSEC5, checks
+/// that the server can read no signing key.
 fn check_keys(sources: &Sources, report: &mut Report) {
     for file in &sources.files {
         let (apex, problem) = match &file.role {
@@ -361,8 +361,8 @@ fn zone_file(zone: &ZoneSettings) -> Option<(Name, PathBuf)> {
     }
 }
 
-/// Records the warnings and the error of a loaded zone. Prints the state of a zone without an error,
-/// unless the output is JSON.
+/// Records the warnings and the error of a loaded zone. Prints the state of a zone without an
+/// error, unless the output is JSON.
 fn add_zone_result(
     apex: &Name,
     zone: &ZoneStatus,

@@ -99,7 +99,8 @@ impl Daemon {
         }
     }
 
-    /// The numbers of served, waiting and failed zones in one line, for systemd and the line "ready".
+    /// The numbers of served, waiting and failed zones in one line, for systemd and the line
+    /// "ready".
     pub(crate) fn status_line(&self) -> String {
         let status = self.service.status();
         format!(

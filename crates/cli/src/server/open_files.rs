@@ -5,8 +5,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// Number of open files that a server needs in addition to its connections: sockets, zone files,
 /// log.
 const OTHER_FILES: u64 = 512;
-/// Minimum of the limit on open files that the server requests. It covers the temporary files of many
-/// zones, which [`OTHER_FILES`] does not include.
+/// Minimum of the limit on open files that the server requests. It covers the temporary files of
+/// many zones, which [`OTHER_FILES`] does not include.
 const MIN_REQUESTED_LIMIT: u64 = 65_536;
 
 /// Raises the limit on open files to the number that `connections` require, as far as the system

@@ -24,11 +24,11 @@ pub(crate) fn print(line: &str) {
     }
 }
 
-/// Logs the start of a server: its version and the path of its input file (`what`: `configuration`
-/// or `file`).
-pub(crate) fn log_start(what: &'static str, path: &Path) {
+/// Logs the start of a server: its version and the path of its input file (`input_kind`:
+/// `configuration` or `file`).
+pub(crate) fn log_start(input_kind: &'static str, path: &Path) {
     let (version, path) = (env!("CARGO_PKG_VERSION"), path.display().to_string());
-    match what {
+    match input_kind {
         "configuration" => {
             tracing::info!(name: "started", version, configuration = path, "nonesuch: started")
         }

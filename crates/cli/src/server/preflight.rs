@@ -86,8 +86,8 @@ pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> V
     problems
 }
 
-/// A message about the first CPU that this process may not use; `None` if it may use all of them, or
-/// the system does not state which.
+/// A message about the first CPU that this process may not use; `None` if it may use all of them,
+/// or the system does not state which.
 fn check_cpus(cpus: &[usize]) -> Option<String> {
     let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
     let is_allowed = |cpu: usize| allowed.is_set(cpu).unwrap_or(false);

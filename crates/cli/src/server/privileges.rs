@@ -14,8 +14,8 @@ pub(crate) enum PrivilegeError {
         user out"
     )]
     NotRoot { user: String },
-    #[error("user {user:?}: {what} failed: {source}")]
-    System { user: String, what: &'static str, source: nix::Error },
+    #[error("user {user:?}: {step} failed: {source}")]
+    System { user: String, step: &'static str, source: nix::Error },
     #[error(
         "user {user:?}: the process could become root again after it had dropped the privileges; \
         refusing to run"
@@ -36,7 +36,7 @@ impl Account {
     /// Looks up `user`. Returns `None` if the server keeps its current user.
     pub(crate) fn find(user: Option<&str>) -> Result<Option<Self>, PrivilegeError> {
         let Some(name) = user else { return Ok(None) };
-        let failed = |what| move |source| PrivilegeError::System { user: name.to_owned(), what, source };
+        let failed = |step| move |source| PrivilegeError::System { user: name.to_owned(), step, source };
         let found = User::from_name(name).map_err(failed("looking up the user"))?;
         let found = found.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
         let c_name = CString::new(name).map_err(|_| PrivilegeError::NoUser(name.to_owned()))?;
@@ -45,8 +45,9 @@ impl Account {
     }
 }
 
-/// Permanently becomes the user `account`, with the groups of that user. Does not change the user if
-/// `account` is `None` or the current user. Call it before threads start that must run as that user.
+/// Permanently becomes the user `account`, with the groups of that user. Does not change the user
+/// if `account` is `None` or the current user. Call it before threads start that must run as that
+/// user.
 pub(crate) fn drop_privileges(account: Option<&Account>) -> Result<(), PrivilegeError> {
     // Programs that this process might start cannot gain privileges. The error is ignored, because
     // the server starts no programs.
@@ -58,7 +59,7 @@ pub(crate) fn drop_privileges(account: Option<&Account>) -> Result<(), Privilege
     if !Uid::effective().is_root() {
         return Err(PrivilegeError::NotRoot { user: name.clone() });
     }
-    let failed = |what| move |source| PrivilegeError::System { user: name.clone(), what, source };
+    let failed = |step| move |source| PrivilegeError::System { user: name.clone(), step, source };
     setgroups(groups).map_err(failed("setting the groups of the process"))?;
     setgid(*gid).map_err(failed("setting the group of the process"))?;
     setuid(*uid).map_err(failed("setting the user of the process"))?;

@@ -51,14 +51,14 @@ impl Daemon {
     }
 
     fn reload_configuration(&self, path: &Path) -> Result<ReloadResult, ReloadError> {
-        let read = config::load(path)?;
-        for warning in &read.warnings {
+        let loaded = config::load(path)?;
+        for warning in &loaded.warnings {
             tracing::warn!(name: "configuration-warning", "{warning}");
         }
-        let new = read.configuration;
+        let new = loaded.configuration;
         let identity = match (&self.tls_identity, &new.server.tls) {
             (Some(slot), Some(_)) => {
-                preflight::load_identity(&new, &read.sources)?.map(|identity| (slot, identity))
+                preflight::load_identity(&new, &loaded.sources)?.map(|identity| (slot, identity))
             }
             _ => None,
         };

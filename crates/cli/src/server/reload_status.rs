@@ -83,7 +83,8 @@ impl ReloadStatus {
 /// connections and transfers` stands for the keys of `[limits]` that need a restart.
 fn changed_restart_settings(old: &StartSettings, new: &Configuration) -> Vec<&'static str> {
     let (old_server, new_server) = (&old.server, &new.server);
-    // Only limits that need a restart are compared, so the others get the same fixed values in both.
+    // Only limits that need a restart are compared, so the others get the same fixed values in
+    // both.
     let restart_limits = |limits: &Limits| Limits {
         responses_per_second: 0,
         nxdomain_responses_per_second: 0,

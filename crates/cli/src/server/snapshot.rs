@@ -66,8 +66,8 @@ impl Daemon {
     }
 }
 
-/// Adds the results of transfers from primaries and of NOTIFY. Transfers that `counts` does not count
-/// as IXFR (`by_steps`) count as AXFR.
+/// Adds the results of transfers from primaries and of NOTIFY. Transfers that `counts` does not
+/// count as IXFR (`by_steps`) count as AXFR.
 fn add_incoming_transfers(counts: &Counts, sum: &mut TransferTotals) {
     let steps = counts.by_steps;
     for (kind, result, times) in [

@@ -10,8 +10,8 @@ use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::directory::key_file_paths;
 use nonesuch_dnssec::keys::{KeyTimes, SEP, ZONE_KEY};
 
-/// Maximum attempts to generate a key whose tag no other key of its zone and algorithm in the directory
-/// has (RFC 4034 appendix B: tags are not unique).
+/// Maximum attempts to generate a key whose tag no other key of its zone and algorithm in the
+/// directory has (RFC 4034 appendix B: tags are not unique).
 const MAX_ATTEMPTS: usize = 16;
 
 pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<CommandOutcome, Failure> {
@@ -35,8 +35,8 @@ fn generate(arguments: &KeyGenerateArguments) -> Result<KeyPair, Failure> {
     Err(Failure::NoFreeTag { dir: arguments.dir.clone() })
 }
 
-/// The algorithm number of the key. With `--nsec5`, this is the alias number. DNSKEY, key tag, DS, CDS
-/// and RRSIG contain it or depend on it.
+/// The algorithm number of the key. With `--nsec5`, this is the alias number. DNSKEY, key tag, DS,
+/// CDS and RRSIG contain it or depend on it.
 fn algorithm(arguments: &KeyGenerateArguments) -> Algorithm {
     let named = arguments.algorithm;
     if arguments.nsec5 { named.nsec5_alias().unwrap_or(named) } else { named }

@@ -66,8 +66,8 @@ impl ListedKey {
         }
     }
 
-    /// The RRsets that the key signs if the zone is signed with the keys in the directory: `all`, `keys`
-    /// (the key set), `data` (all others), or a dash for none.
+    /// The RRsets that the key signs if the zone is signed with the keys in the directory: `all`,
+    /// `keys` (the key set), `data` (all others), or a dash for none.
     const fn signs(&self, role: Role) -> &'static str {
         match (self.private, role) {
             _ if !self.phase.signs() => "–",

@@ -43,8 +43,8 @@ pub(super) struct Received {
 }
 
 impl QueryClient<'_> {
-    /// Sends the query to the addresses of the server in order, until a server responds at one of them.
-    /// An error other than [`QueryError::Client`] ends the search.
+    /// Sends the query to the addresses of the server in order, until a server responds at one of
+    /// them. An error other than [`QueryError::Client`] ends the search.
     pub(super) async fn ask(
         &self,
         question: &Question,
@@ -76,7 +76,8 @@ impl QueryClient<'_> {
         connection
     }
 
-    /// Encodes the query. If there is a key, signs the query and returns the verifier of the responses.
+    /// Encodes the query. If there is a key, signs the query and returns the verifier of the
+    /// responses.
     pub(super) fn encode_query(
         &self,
         question: &Question,

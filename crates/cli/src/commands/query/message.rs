@@ -47,7 +47,8 @@ impl QueryTemplate {
         Ok(Self { flags: recursion | checking, edns })
     }
 
-    /// The client cookie, which is the first part of the cookie that is sent; `None` without a cookie.
+    /// The client cookie, which is the first part of the cookie that is sent; `None` without a
+    /// cookie.
     pub(super) fn client_cookie(&self) -> Option<&[u8]> {
         let options = &self.edns.as_ref()?.options;
         let (_, cookie) = options.iter().find(|(code, _)| *code == edns::COOKIE)?;
@@ -164,8 +165,8 @@ pub(super) fn read_message(octets: &[u8], server: SocketAddr) -> Result<Message,
     })
 }
 
-/// Whether `message` is a response to `query`: it has the same opcode and either the same question, or
-/// no question and an error as response code. The code that receives messages compares the
+/// Whether `message` is a response to `query`: it has the same opcode and either the same question,
+/// or no question and an error as response code. The code that receives messages compares the
 /// identifier.
 pub(super) fn is_answer(query: &[u8], message: &[u8]) -> bool {
     let (Some(sent), Some(received)) = (Header::read(query), Header::read(message)) else { return false };

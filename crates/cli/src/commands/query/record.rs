@@ -27,7 +27,8 @@ pub(super) fn type_and_rdata(record: &Record) -> (String, String) {
     (record.rtype.in_zone_text().to_string(), replace_private_types(record.rtype, &plain))
 }
 
-/// The RDATA text `rdata` of a record of type `rtype`, with mnemonics for the private use types in it.
+/// The RDATA text `rdata` of a record of type `rtype`, with mnemonics for the private use types in
+/// it.
 fn replace_private_types(rtype: Rtype, rdata: &str) -> String {
     if !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5) {
         return rdata.to_owned();

@@ -52,9 +52,9 @@ impl TsigSigner {
     }
 }
 
-/// Converts the error of a key in the argument `text`. If the last part is no valid secret but a path
-/// in an existing directory, the error is that this file is missing. Any other last part may be a
-/// mistyped secret, which a message must not contain.
+/// Converts the error of a key in the argument `text`. If the last part is no valid secret but a
+/// path in an existing directory, the error is that this file is missing. Any other last part may
+/// be a mistyped secret, which a message must not contain.
 fn argument_error(text: &str, error: TsigKeyError) -> QueryError {
     let path = Path::new(text.rsplit(':').next().unwrap_or_default());
     let is_in_directory = path.parent().is_some_and(|dir| dir.parent().is_some() && dir.is_dir());
@@ -66,8 +66,8 @@ fn argument_error(text: &str, error: TsigKeyError) -> QueryError {
     }
 }
 
-/// Splits `NAME:FILE` or `NAME:ALGORITHM:FILE` before the file name. Returns `None` if neither split
-/// gives the name of an existing file.
+/// Splits `NAME:FILE` or `NAME:ALGORITHM:FILE` before the file name. Returns `None` if neither
+/// split gives the name of an existing file.
 fn split_file(text: &str) -> Option<(&str, &Path)> {
     let ends = text.match_indices(':').map(|(end, _)| end).take(2);
     let mut splits = ends.map(|end| (&text[..end], Path::new(&text[end + 1..])));

@@ -42,8 +42,8 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
 enum Comparison {
     /// The zone is signed and written.
     Signed,
-    /// The signatures and denial records of the complete zone must be planned. Contains the new version
-    /// of the unsigned zone, which is already read.
+    /// The signatures and denial records of the complete zone must be planned. Contains the new
+    /// version of the unsigned zone, which is already read.
     NeedsWholeZone(Contents),
     /// Nothing was read, because the arguments permit no comparison of zone files.
     NotApplicable,

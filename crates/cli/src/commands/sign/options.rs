@@ -43,9 +43,9 @@ pub(super) fn output_path(arguments: &SignArguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(default)
 }
 
-/// The arguments. If the zone is already signed and they contain no mechanism, they are completed with
-/// its mechanism and NSEC3 parameters. Warns if the zone gets a chain of another mechanism with the
-/// same serial.
+/// The arguments. If the zone is already signed and they contain no mechanism, they are completed
+/// with its mechanism and NSEC3 parameters. Warns if the zone gets a chain of another mechanism
+/// with the same serial.
 pub(super) fn with_denial_of_zone(arguments: &SignArguments, contents: &Contents) -> SignArguments {
     let mut arguments = arguments.clone();
     let Some(denial_info) = is_signed(contents).then(|| denial(contents)).flatten() else { return arguments };

@@ -37,8 +37,8 @@ pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Content
     }
 }
 
-/// The arguments, completed in the same way from a previous zone. `denial_info` describes its denial
-/// mechanism, and `apex` contains at least its records at the apex.
+/// The arguments, completed in the same way from a previous zone. `denial_info` describes its
+/// denial mechanism, and `apex` contains at least its records at the apex.
 pub(super) fn with_denial_info(
     arguments: &SignArguments,
     denial_info: Option<DenialInfo>,

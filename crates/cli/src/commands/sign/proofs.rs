@@ -135,8 +135,8 @@ pub(super) fn prepare(
     let dnskeys: Vec<Vec<u8>> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
     check_vrf_key_cannot_sign(contents.apex(), &Nsec5Key::of(&key), dnskeys.iter().map(Vec::as_slice))?;
     let path = dir.join(proofs_file_name(contents.apex()));
-    // The proofs are written after the zone. An error would then leave a zone without its proofs, so
-    // the path is checked now.
+    // The proofs are written after the zone. An error would then leave a zone without its proofs,
+    // so the path is checked now.
     check_writable(&path)?;
     let stored = stored_proofs(&path, keys);
     let bar = RateBar::new("proving");
@@ -151,8 +151,8 @@ pub(super) fn prepare(
 }
 
 impl ZoneProofs {
-    /// The chain that the signer generates. With `keep_other_keys`, the zone keeps its NSEC5KEY records
-    /// of other keys.
+    /// The chain that the signer generates. With `keep_other_keys`, the zone keeps its NSEC5KEY
+    /// records of other keys.
     pub(super) const fn chain(&self, keep_other_keys: bool) -> Nsec5Chain<'_> {
         Nsec5Chain { proofs: &self.proofs, keep_other_keys }
     }

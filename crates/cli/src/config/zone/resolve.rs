@@ -13,14 +13,14 @@ use std::ops::RangeInclusive;
 
 impl ZoneFields {
     /// The settings of the zone `apex`. Reports contradictions; returns `None` if the zone has no
-    /// valid source, no valid signing mode or contradictory bounds of SOA times. `query` is the
-    /// access list for queries if the zone has none.
+    /// valid source, no valid signing mode or contradictory bounds of SOA times. `default_query` is
+    /// the access list for queries if the zone has none.
     pub(in crate::config) fn resolve(
         &self,
         apex: Name,
         section: &Section<'_>,
         has_state_dir: bool,
-        query: Option<&AccessList>,
+        default_query: Option<&AccessList>,
     ) -> Option<ZoneSettings> {
         let source = self.resolve_source(section, has_state_dir);
         let signing_mode = self.resolve_signing_mode(section);
@@ -28,7 +28,7 @@ impl ZoneFields {
         self.check_catalogs(section);
         self.check_transfer(section);
         let (are_soa_bounds_valid, catalog) = (self.check_bounds(section), self.catalog_settings());
-        let (source, query) = (source?, self.query.as_ref().or(query).cloned());
+        let (source, query) = (source?, self.allow_query.as_ref().or(default_query).cloned());
         let on_fault = if source == ZoneSource::Primaries { OnFault::Warn } else { OnFault::Reject };
         let signing_mode = signing_mode.filter(|_| are_soa_bounds_valid)?;
         Some(ZoneSettings {
@@ -236,8 +236,8 @@ impl ZoneFields {
     }
 }
 
-/// Records the files that a zone or a template names. `role` converts the role that a file has for a
-/// zone.
+/// Records the files that a zone or a template names. `role` converts the role that a file has for
+/// a zone.
 pub(in crate::config) fn record_files(
     settings: &ZoneSettings,
     section: &Section<'_>,

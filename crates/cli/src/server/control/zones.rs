@@ -29,7 +29,7 @@ impl Daemon {
                 self.configuration().zones.push(zone.clone());
                 let status = self.service.add_configured(zone.clone());
                 tracing::info!(name: "zone-added", zone = apex.to_string(), state = status.state.as_str(), "zone {apex}: added");
-                let configuration_warnings = change.read.warnings.iter().map(ToString::to_string);
+                let configuration_warnings = change.loaded.warnings.iter().map(ToString::to_string);
                 let warnings: Vec<String> = configuration_warnings.chain(status.warnings).collect();
                 let ZoneStatus { zone, state, serial, error, .. } = status;
                 Some(ZoneAdded { zone, state, serial, error, warnings })

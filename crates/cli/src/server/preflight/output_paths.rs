@@ -1,5 +1,5 @@
-//! Checks whether the server may write to its output paths: the state directory, the control socket,
-//! the dnstap output and the file of added zones.
+//! Checks whether the server may write to its output paths: the state directory, the control
+//! socket, the dnstap output and the file of added zones.
 
 use super::Effect;
 use crate::access::{FileUser, READ, SEARCH, WRITE};
@@ -31,9 +31,9 @@ pub(super) fn check_output_directories(server: &Server, sources: &Sources) -> Ve
     group.into_iter().chain(written.filter_map(problem)).collect()
 }
 
-/// Problems of output files whose directory is missing directly under /run. systemd creates them for a unit with
-/// `RuntimeDirectory=` and removes them when the server ends. Therefore they are missing when a
-/// correctly configured server does not run, although no server starts without them.
+/// Problems of output files whose directory is missing directly under /run. systemd creates them
+/// for a unit with `RuntimeDirectory=` and removes them when the server ends. Therefore they are
+/// missing when a correctly configured server does not run, although no server starts without them.
 pub(in crate::server) fn check_runtime_directories(sources: &Sources) -> Vec<Problem> {
     let missing = written_files(sources).filter(|file| lacks_runtime_directory(&file.path));
     let problem = |file: &NamedFile| {
@@ -71,8 +71,8 @@ fn starting_user(user: Option<&str>) -> Option<FileUser> {
     is_known.then(FileUser::current)
 }
 
-/// Checks that the parent directory of `path` exists and, if `user` is `Some`, that `user` may write
-/// to it. Returns the message about a fault.
+/// Checks that the parent directory of `path` exists and, if `user` is `Some`, that `user` may
+/// write to it. Returns the message about a fault.
 fn check_parent_directory(path: &Path, user: Option<&FileUser>) -> Option<String> {
     let (shown, directory) = (path.display(), parent_directory(path));
     match (fs::metadata(directory), user) {

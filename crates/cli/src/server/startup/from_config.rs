@@ -29,18 +29,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Reads the configuration at `path` and serves its zones until the server is stopped. With `is_json`,
-/// the lines "ready" and "stopped" are JSON.
+/// Reads the configuration at `path` and serves its zones until the server is stopped. With
+/// `is_json`, the lines "ready" and "stopped" are JSON.
 pub(crate) fn run(path: &Path, is_json: bool) -> Result<CommandOutcome, ServerError> {
     let early_signals = NonFatalSignals::install().map_err(ServerError::Thread)?;
-    let read = config::load(path)?;
+    let loaded = config::load(path)?;
     // Before the first log message, so that level and format apply to it.
-    set_log(&read.configuration);
+    set_log(&loaded.configuration);
     log_start("configuration", path);
-    for warning in &read.warnings {
+    for warning in &loaded.warnings {
         tracing::warn!(name: "configuration-warning", "{warning}");
     }
-    serve(early_signals, read.configuration, &read.sources, path, is_json)
+    serve(early_signals, loaded.configuration, &loaded.sources, path, is_json)
 }
 
 fn serve(
@@ -85,20 +85,20 @@ fn serve(
         control::serve(control, Arc::clone(&daemon)).map_err(ServerError::Thread)?;
     }
     let metrics = metrics.map(|listener| start_metrics(&daemon, listener)).transpose()?;
-    let ready = Arc::clone(&daemon);
+    let ready_daemon = Arc::clone(&daemon);
     main_loop.run(move || {
-        let summary = ready.service.wait_until_loaded();
-        print_ready(&ready, summary, is_json);
+        let summary = ready_daemon.service.wait_until_loaded();
+        print_ready(&ready_daemon, summary, is_json);
         report_ready()?;
-        ready.notifier.notify_ready(&ready.status_line());
+        ready_daemon.notifier.notify_ready(&ready_daemon.status_line());
         Ok(())
     })?;
     drop((metrics, control));
     stop(&daemon, is_json)
 }
 
-/// Warns of files that root has read at the start and that the server's user cannot read at a reload
-/// or for a transfer.
+/// Warns of files that root has read at the start and that the server's user cannot read at a
+/// reload or for a transfer.
 fn warn_of_files_unreadable_later(sources: &Sources) {
     let user = FileUser::current();
     for (problems, effect) in [
