@@ -51,8 +51,8 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failur
             ControlCommand::Zone(ControlZoneCommand::Status { .. })
                 | ControlCommand::Status { zone: Some(_) }
         );
-        let shown = if is_list { Value::Array(zones) } else { done.clone() };
-        print_line(&shown.to_string())?;
+        let output = if is_list { Value::Array(zones) } else { done.clone() };
+        print_line(&output.to_string())?;
         return Ok(outcome_of(command, &done));
     }
     print(command, &zones, &done).ok_or(Failure::UnexpectedResponse { path: socket })??;
@@ -310,9 +310,9 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     }
     lines.extend(restart_line(&status.needs_restart));
     lines.extend(service.activities.iter().map(activity_line));
-    let transfer_line = |words: &str, zone: &str, peer: &str, records: u64, octets: u64| {
+    let transfer_line = |text: &str, zone: &str, peer: &str, records: u64, octets: u64| {
         let (records, octets) = (count_text(records, "record"), count_text(octets, "octet"));
-        format!("{words}: {zone} with {peer}: {records}, {octets}")
+        format!("{text}: {zone} with {peer}: {records}, {octets}")
     };
     for TransferIn { zone, primary, records, octets, .. } in &status.transfers_in {
         lines.push(transfer_line("transfer in", zone, primary, *records, *octets));
@@ -326,7 +326,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     lines.iter().try_for_each(|line| print_line(line))
 }
 
-/// The line about settings that take effect at the next start; `None` if there are none.
+/// The line about settings that take effect at the next start; `None` without such settings.
 fn restart_line(settings: &[String]) -> Option<String> {
     let is_needed = !settings.is_empty();
     is_needed
@@ -364,12 +364,12 @@ fn print_reload(ReloadResult { report, needs_restart }: &ReloadResult) -> Result
 }
 
 fn print_zone_reload(zone: &Name, reloaded: &ZoneReloaded) -> Result<(), FileError> {
-    let (words, warnings) = match reloaded {
+    let (text, warnings) = match reloaded {
         ZoneReloaded::RefreshStarted(_) => ("contacting its primaries", &[][..]),
         ZoneReloaded::Loaded { updated: true, warnings, .. } => ("loaded and served", &warnings[..]),
         ZoneReloaded::Loaded { warnings, .. } => ("unchanged", &warnings[..]),
     };
-    print_summary(&format!("zone {zone}: {words}"))?;
+    print_summary(&format!("zone {zone}: {text}"))?;
     print_warnings(zone, warnings)
 }
 
@@ -396,16 +396,16 @@ fn print_purge(PurgeResult { purged }: &PurgeResult) -> Result<(), FileError> {
 /// A zone with failing refreshes, in one line.
 fn refresh_failure_line(failure: &RefreshFailure) -> String {
     let RefreshFailure { zone, state, primary, since, error, next_refresh, expires } = failure;
-    let mut words = format!("refresh failing: {zone} is {}", state.as_str());
+    let mut text = format!("refresh failing: {zone} is {}", state.as_str());
     if let (Some(primary), Some(since)) = (primary, since) {
-        words.push_str(&format!(", primary {primary} failing since {}", format_time(*since)));
+        text.push_str(&format!(", primary {primary} failing since {}", format_time(*since)));
     }
     for (at, what) in [(next_refresh, "next attempt"), (expires, "expires")] {
         if let Some(at) = at {
-            words.push_str(&format!(", {what} {}", format_time(*at)));
+            text.push_str(&format!(", {what} {}", format_time(*at)));
         }
     }
-    error.as_ref().map_or_else(|| words.clone(), |error| format!("{words}: {error}"))
+    error.as_ref().map_or_else(|| text.clone(), |error| format!("{text}: {error}"))
 }
 
 /// Formats a time in seconds since 1970.

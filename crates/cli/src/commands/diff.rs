@@ -176,9 +176,9 @@ fn write_dnssec(dnssec: &Difference, out: &mut dyn Write) -> io::Result<()> {
         [true, false] => writeln!(out, "; the old version is signed, the new one is not")?,
         [true, true] => {}
     }
-    for (what, keys) in [("removed", &dnssec.keys_removed), ("added", &dnssec.keys_added)] {
+    for (change, keys) in [("removed", &dnssec.keys_removed), ("added", &dnssec.keys_added)] {
         for key in keys {
-            writeln!(out, "; key {what}: {key}")?;
+            writeln!(out, "; key {change}: {key}")?;
         }
     }
     let [old, new] = dnssec

@@ -35,9 +35,9 @@ const SEE_ALSO: [(&str, &[&str]); 8] = [
 /// Appends a SEE ALSO section to a page that clap has generated.
 fn append_see_also(path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let others = SEE_ALSO.iter().find(|(prefix, _)| name.ends_with(".1") && name.starts_with(prefix));
-    let Some((_, others)) = others else { return Ok(()) };
-    let lines: Vec<String> = others.iter().map(|page| format!(".BR {page}")).collect();
+    let pages = SEE_ALSO.iter().find(|(prefix, _)| name.ends_with(".1") && name.starts_with(prefix));
+    let Some((_, pages)) = pages else { return Ok(()) };
+    let lines: Vec<String> = pages.iter().map(|page| format!(".BR {page}")).collect();
     let mut file = fs::File::options().append(true).open(path)?;
     writeln!(file, ".SH SEE ALSO\n{}", lines.join(",\n"))
 }

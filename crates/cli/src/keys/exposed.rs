@@ -26,8 +26,7 @@ pub(crate) fn world_readable_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     private.filter(|path| is_world_readable(path)).collect()
 }
 
-/// The first file in `dir` that is a signing key by its name or its content; `None` if there is
-/// none.
+/// The first file in `dir` that is a signing key by its name or its content; `None` if no file is.
 pub(crate) fn find_signing_key(dir: &Path) -> io::Result<Option<PathBuf>> {
     let paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path()));
     let mut paths = paths.collect::<io::Result<Vec<_>>>()?;

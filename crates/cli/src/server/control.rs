@@ -163,7 +163,7 @@ fn export(stream: &UnixStream, zone: &str, daemon: &Daemon) -> io::Result<()> {
 }
 
 /// Runs `action` and returns its result. Each second until it returns, sends a line with the
-/// `activities` of the server. The line tells the client that the request is still executed, so it
+/// `activities` of the server. The line shows the client that the request is still executed, so it
 /// is also sent without activities.
 fn with_progress_lines<T: Send>(
     stream: &UnixStream,

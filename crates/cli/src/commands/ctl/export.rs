@@ -49,8 +49,8 @@ pub(super) fn run(
                 let unknown = || Failure::UnexpectedResponse { path: socket.to_path_buf() };
                 let ZoneExported { serial, records, .. } = parse_response(&done).ok_or_else(unknown)?;
                 let serial = serial.map_or_else(|| "null".to_owned(), |serial| serial.to_string());
-                let words = format!("zone {zone}: serial {serial}, {records} records: {}", output.display());
-                if arguments.json { print_line(&done.to_string()) } else { print_summary(&words) }?;
+                let text = format!("zone {zone}: serial {serial}, {records} records: {}", output.display());
+                if arguments.json { print_line(&done.to_string()) } else { print_summary(&text) }?;
             }
             Ok(CommandOutcome::Done)
         }

@@ -44,29 +44,29 @@ fn row(zone: &ZoneReport) -> [String; 6] {
 /// The remarks about a zone that the operator should check.
 fn remarks(zone: &ZoneReport) -> String {
     let status = &zone.status;
-    let mut words = Vec::new();
+    let mut remarks = Vec::new();
     if status.error.is_some() {
-        words.push("rejected");
+        remarks.push("rejected");
     }
     if status.expires_soon {
         let now = jiff::Timestamp::now().as_second();
         let is_over = status.nearest_expiration.is_some_and(|end| i64::from(end) <= now);
-        words.push(if is_over { "signatures expired" } else { "signatures expire soon" });
+        remarks.push(if is_over { "signatures expired" } else { "signatures expire soon" });
     }
     if status.storage_error.is_some() {
-        words.push("not stored");
+        remarks.push("not stored");
     }
     if let Some(refresh) = &zone.refresh {
         if !refresh.failing_primaries.is_empty() {
-            words.push("primary failing");
+            remarks.push("primary failing");
         } else if refresh.transfer_error.is_some() {
-            words.push("transfer error");
+            remarks.push("transfer error");
         }
         if !refresh.behind.is_empty() {
-            words.push("primary outdated");
+            remarks.push("primary outdated");
         }
     }
-    words.join(", ")
+    remarks.join(", ")
 }
 
 /// The status of a zone as pairs of label and text.
@@ -124,10 +124,10 @@ fn failing_primary(FailingPrimary { address, since, error }: &FailingPrimary) ->
 /// A secondary that the server notifies, in one line.
 fn secondary(secondary: &Secondary) -> String {
     let Secondary { address, notify, query, transfer } = secondary;
-    let mut words = format!("{address}: NOTIFY {}", notify.result);
+    let mut text = format!("{address}: NOTIFY {}", notify.result);
     let mut add = |what: &str, serial: Option<u32>, at: u64| {
         let serial = serial.map_or_else(String::new, |serial| format!(" serial {serial}"));
-        words.push_str(&format!("{what}{serial} at {}", format_time(at)));
+        text.push_str(&format!("{what}{serial} at {}", format_time(at)));
     };
     add("", notify.serial, notify.at);
     if let Some(transfer) = transfer {
@@ -136,5 +136,5 @@ fn secondary(secondary: &Secondary) -> String {
     if let Some(query) = query {
         add(if query.serial.is_some() { ", queried with" } else { ", queried" }, query.serial, query.at);
     }
-    words
+    text
 }

@@ -74,8 +74,8 @@ impl QueryTemplate {
         getrandom::fill(&mut id).map_err(QueryError::Random)?;
         let counts = [1, 0, u16::from(question.serial.is_some()), u16::from(self.edns.is_some())];
         let is_transfer = matches!(question.rtype, Rtype::AXFR | Rtype::IXFR);
-        let word = if is_transfer { 0 } else { self.flags };
-        let mut out = Header { id: u16::from_be_bytes(id), flags: word, counts }.to_octets().to_vec();
+        let header_flags = if is_transfer { 0 } else { self.flags };
+        let mut out = Header { id: u16::from_be_bytes(id), flags: header_flags, counts }.to_octets().to_vec();
         out.extend_from_slice(question.name.wire());
         out.extend_from_slice(&question.rtype.0.to_be_bytes());
         out.extend_from_slice(&question.class.0.to_be_bytes());

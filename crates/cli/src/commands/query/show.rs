@@ -46,16 +46,16 @@ impl ParsedResponse {
         if self.failure_reasons().is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative }
     }
 
-    /// The reasons for a negative outcome; empty if there are none.
+    /// The reasons for a negative outcome; empty if the outcome is positive.
     pub(super) fn failure_reasons(&self) -> Vec<String> {
         let rcode = self.message.rcode();
         let is_answered = matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
         let server = self.received.server;
         let refused = (!is_answered).then(|| {
-            let mut words = vec![rcode::name(rcode)];
+            let mut reasons = vec![rcode::name(rcode)];
             let errors = self.options.iter().filter(|option| option.extended_error().is_some());
-            words.extend(errors.map(|option| format!("{} {}", option.name(), option.describe())));
-            format!("{server}: {}", words.join(", "))
+            reasons.extend(errors.map(|option| format!("{} {}", option.name(), option.describe())));
+            format!("{server}: {}", reasons.join(", "))
         });
         let unsigned = self.received.signature.as_ref().filter(|verdict| !verdict.is_valid);
         let unsigned = unsigned.map(|verdict| format!("{server}: TSIG {}", verdict.text));

@@ -275,12 +275,12 @@ mod tests {
 
     fn follow(rtype: Rtype, records: &[Record]) -> (String, bool, &'static str) {
         let mut tracker = TransferTracker::new(rtype);
-        let mut sides = String::new();
+        let mut changes = String::new();
         for record in records {
             assert!(!tracker.is_done());
-            sides += tracker.process(record).expect("right").map_or("=", |change| &change[..1]);
+            changes += tracker.process(record).expect("right").map_or("=", |change| &change[..1]);
         }
-        (sides, tracker.is_done(), tracker.kind())
+        (changes, tracker.is_done(), tracker.kind())
     }
 
     #[test]

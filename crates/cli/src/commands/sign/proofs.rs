@@ -214,7 +214,7 @@ fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
 }
 
 /// The VRF key of the zone in `dir`: the only key, or the only one that the zone publishes.
-/// Generates a key if there is none.
+/// Generates a key if `dir` contains no key of the zone.
 fn find_or_generate_key(
     dir: &Path,
     requested: Option<VrfAlgorithm>,

@@ -65,11 +65,11 @@ fn another_file_at_the_path_of_the_control_socket_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     let text = "version = 1\ncontrol-socket = \"precious\"\n";
-    let problem = |made: &str| {
-        let Problems(found) = parse(&path, text).expect_err(made);
+    let problem = |created: &str| {
+        let Problems(found) = parse(&path, text).expect_err(created);
         let found = found[0].to_string();
         assert!(found.contains("c.toml:2:18: control-socket: "), "{found}");
-        crate::snapshot::check("serve configuration", &format!("{made} at the control socket"), &found);
+        crate::snapshot::check("serve configuration", &format!("{created} at the control socket"), &found);
     };
     assert!(parse(&path, text).is_ok());
     let precious = directory.path().join("precious");

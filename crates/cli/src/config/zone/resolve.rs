@@ -151,7 +151,8 @@ impl ZoneFields {
         }
     }
 
-    /// Reports minimums of SOA times that exceed their maximum. Returns true if there are none.
+    /// Reports minimums of SOA times that exceed their maximum. Returns true if no minimum
+    /// does.
     pub(in crate::config) fn check_bounds(&self, section: &Section<'_>) -> bool {
         for first in self.contradictory_bounds() {
             let (min, max) = (SOA_BOUND_KEYS[first], SOA_BOUND_KEYS[first + 1]);

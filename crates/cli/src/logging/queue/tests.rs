@@ -4,33 +4,33 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// A queue with an output that accepts a line only when the test permits it.
 struct Stalled {
     queue: Arc<Queue>,
-    lets: Sender<io::Result<()>>,
+    permits: Sender<io::Result<()>>,
     taken: Receiver<String>,
     /// Receives a message for each line that the output gets, before the output waits.
-    given: Receiver<()>,
+    received: Receiver<()>,
 }
 
 impl Stalled {
     fn start() -> Self {
-        let (lets, let_on) = channel::<io::Result<()>>();
+        let (permits, permitted) = channel::<io::Result<()>>();
         let (take, taken) = channel();
-        let (give, given) = channel();
+        let (report, received) = channel();
         let write_octets = Box::new(move |_, octets: &[u8]| {
-            let _ = give.send(());
-            let outcome = let_on.recv().unwrap_or(Ok(()));
+            let _ = report.send(());
+            let outcome = permitted.recv().unwrap_or(Ok(()));
             if outcome.is_ok() {
                 let _ = take.send(String::from_utf8_lossy(octets).into_owned());
             }
             outcome
         });
         let queue = Queue::start(|| Style::Journal, write_octets).expect("a thread");
-        Self { queue, lets, taken, given }
+        Self { queue, permits, taken, received }
     }
 
     /// Returns when the writer waits for the output with one line.
     fn stall(&self) {
         self.push("first");
-        self.given.recv().expect("a line");
+        self.received.recv().expect("a line");
     }
 
     fn push(&self, line: impl std::fmt::Display) {
@@ -43,8 +43,8 @@ impl Stalled {
 
     /// Permits all further lines, and returns the lines that were written.
     fn release(self) -> Vec<String> {
-        let Self { queue, lets, taken, .. } = self;
-        drop(lets);
+        let Self { queue, permits, taken, .. } = self;
+        drop(permits);
         queue.flush(Duration::from_secs(20));
         taken.try_iter().collect()
     }
@@ -62,9 +62,9 @@ fn a_blocked_output_drops_lines_which_are_counted_and_reported_once() {
     let written = stalled.release();
     let (reports, written): (Vec<&String>, Vec<&String>) =
         written.iter().partition(|line| line.contains(" event=log-lines-dropped "));
-    let kept = (0..MAX_LINES).map(|number| format!("{number}\n"));
-    let kept: Vec<String> = std::iter::once("first\n".to_owned()).chain(kept).collect();
-    assert_eq!(written, kept.iter().collect::<Vec<_>>());
+    let expected_lines = (0..MAX_LINES).map(|number| format!("{number}\n"));
+    let expected_lines: Vec<String> = std::iter::once("first\n".to_owned()).chain(expected_lines).collect();
+    assert_eq!(written, expected_lines.iter().collect::<Vec<_>>());
     assert_eq!(reports.len(), 1, "{reports:?}");
     let expected = format!(" event=log-lines-dropped dropped={dropped} total={dropped}\n");
     assert!(reports[0].starts_with("<4>") && reports[0].ends_with(&expected), "{reports:?}");
@@ -91,7 +91,7 @@ fn flushing_waits_for_the_writer_up_to_its_limit() {
     stalled.queue.flush(Duration::from_millis(20));
     assert!(began.elapsed() >= Duration::from_millis(20));
     assert!(stalled.taken.try_recv().is_err());
-    stalled.lets.send(Ok(())).expect("the writer waits");
+    stalled.permits.send(Ok(())).expect("the writer waits");
     stalled.queue.flush(Duration::from_secs(20));
     assert_eq!(stalled.taken.try_recv().as_deref(), Ok("first\n"));
 }
@@ -103,7 +103,7 @@ fn lines_that_could_not_be_written_are_reported_later() {
         stalled.push(line);
     }
     for outcome in [Err(ErrorKind::StorageFull.into()), Err(ErrorKind::BrokenPipe.into()), Ok(())] {
-        stalled.lets.send(outcome).expect("the writer waits");
+        stalled.permits.send(outcome).expect("the writer waits");
     }
     let counters = Arc::clone(&stalled.queue);
     let written = stalled.release();
