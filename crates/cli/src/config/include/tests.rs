@@ -41,7 +41,7 @@ fn without(directory: &tempfile::TempDir, found: &[Problem]) -> Vec<String> {
     found.iter().map(|problem| problem.to_string().replace(&place, "")).collect()
 }
 
-fn letters(text: &str) -> Vec<char> {
+fn characters(text: &str) -> Vec<char> {
     text.chars().collect()
 }
 
@@ -60,10 +60,10 @@ fn wildcards_match_as_in_a_shell() {
         ("**", "x", true),
         ("a?", "a", false),
     ] {
-        assert_eq!(matches_pattern(&letters(name), &letters(pattern)), expected, "{pattern} {name}");
+        assert_eq!(matches_pattern(&characters(name), &characters(pattern)), expected, "{pattern} {name}");
     }
     // The work is limited for every pattern.
-    assert!(!matches_pattern(&letters(&"a".repeat(255)), &letters(&("*a".repeat(100) + "b"))));
+    assert!(!matches_pattern(&characters(&"a".repeat(255)), &characters(&("*a".repeat(100) + "b"))));
 }
 
 #[test]
