@@ -26,7 +26,7 @@ const REMOVED_ONLINE_LIMIT: &str = "this key was removed: each client gets an eq
     a worker has spent it, and has no limit before that; delete this line";
 
 /// Limits for clients and transfers. Times are in seconds, sizes in bytes. [`Default`] sets all
-/// limits to zero; [`Limits::declared`] returns the declared defaults.
+/// limits to zero; [`Limits::defaults`] returns the declared defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) exempt: Vec<Prefix>,
