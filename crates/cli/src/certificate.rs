@@ -23,7 +23,7 @@ const VERSION_TAG: u8 = 0xa0;
 /// Returns `None` if the file cannot be read, because the code that loads the certificate reports
 /// this.
 pub(crate) fn expiry_warning(path: &Path, now: Timestamp) -> Option<String> {
-    let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS).ok()?)?)?;
+    let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS_MAX).ok()?)?)?;
     let seconds_left = end.as_second() - now.as_second();
     let shown_path = path.display();
     if seconds_left < 0 {

@@ -146,7 +146,7 @@ pub(super) fn table() -> Table<Limits> {
         Row::Text("# Maximum number of concurrent transfers from primaries: 1 to 1000000."),
         key("transfers-in", limit_count(), default(incoming.transfers), |l, v| l.transfers_in = v),
         Row::Text("# Maximum number of concurrent transfers from one primary: 1 to 1000000."),
-        key("transfers-in-each", limit_count(), default(incoming.transfers_each), |l, v| l.transfers_in_each = v),
+        key("transfers-in-each", limit_count(), default(incoming.transfers_per_primary), |l, v| l.transfers_in_each = v),
         Row::Text("# Maximum time until a secondary acknowledges 16 KiB of a transfer, or the rest of it: 1s to 1h. The
 # default requires 546 octets per second."),
         key("transfer-out-idle", seconds(UP_TO_HOUR), default(duration(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),

@@ -435,7 +435,7 @@ fn limits_of_transfers_are_read() {
 /// The server accepts every limit that the configuration permits: both use the same bounds.
 #[test]
 fn limits_are_accepted_within_their_ranges() {
-    use nonesuch_server::limits::{RATES, SLIPS, TABLE_OCTETS};
+    use nonesuch_server::limits::{RATE_RANGE, SLIP_RANGE, TABLE_OCTETS_RANGE};
     for (rate, slip, table) in [
         (*RATE_RANGE.end(), *SLIP_RANGE.end(), *TABLE_OCTETS_RANGE.end()),
         (*RATE_RANGE.start() + 1, *SLIP_RANGE.start(), *TABLE_OCTETS_RANGE.start()),

@@ -243,11 +243,10 @@ fn warn_of_covered_entries(diagnostics: &Diagnostics, entries: &[LocatedEntry]) 
 /// The warning about a list in which every entry denies. The operator probably wants to permit all
 /// other clients, but the end of a list denies them.
 fn deny_all_warning(list: &AccessList, consequence: &str) -> Option<String> {
-    let deny_everyone = AccessEntry { is_denied: true, ..AccessEntry::default() };
+    let deny_everyone = AccessEntry { denies: true, ..AccessEntry::default() };
     let entries = list.entries();
-    let denies = !entries.is_empty()
-        && entries.iter().all(|entry| entry.is_denied)
-        && !entries.contains(&deny_everyone);
+    let denies =
+        !entries.is_empty() && entries.iter().all(|entry| entry.denies) && !entries.contains(&deny_everyone);
     denies.then(|| {
         format!(
             "{consequence}: every entry denies, and the end of the list denies too; append \"any\" to allow \

@@ -119,7 +119,7 @@ impl MainLoopState {
 
     /// The work of each second: logs the end of rate limiting, and applies key times that are due.
     fn tick(&mut self) {
-        self.daemon.context.statistics.log_unlimited();
+        self.daemon.context.statistics.log_limiting_ended();
         if self.task.is_none() && self.daemon.service.is_key_event_due() {
             let service = Arc::clone(&self.daemon.service);
             self.task = Some(spawn_blocking(move || service.apply_key_times()));

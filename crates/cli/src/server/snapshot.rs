@@ -46,7 +46,7 @@ impl Daemon {
         });
         let mut statistics = self.context.statistics.sum();
         add_incoming_transfers(&self.transfers.counts(), &mut statistics.transfers);
-        let refused = statistics.refused(opcode::NOTIFY);
+        let refused = statistics.error_responses(opcode::NOTIFY);
         statistics.transfers.add_notifies(Direction::In, NotifyCount::Refused, refused);
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         let server = server.as_ref();
@@ -67,18 +67,18 @@ impl Daemon {
 }
 
 /// Adds the results of transfers from primaries and of NOTIFY. Transfers that `counts` does not
-/// count as IXFR (`by_steps`) count as AXFR.
+/// count as IXFR (`ixfr_outcomes`) count as AXFR.
 fn add_incoming_transfers(counts: &Counts, sum: &mut TransferTotals) {
-    let steps = counts.by_steps;
+    let ixfr_outcomes = counts.ixfr_outcomes;
     for (kind, result, times) in [
         (TransferKind::Axfr, TransferResult::Done, counts.axfr),
         (TransferKind::Ixfr, TransferResult::Done, counts.ixfr),
-        (TransferKind::Axfr, TransferResult::UpToDate, counts.up_to_date - steps.up_to_date),
-        (TransferKind::Axfr, TransferResult::Refused, counts.refused - steps.refused),
-        (TransferKind::Axfr, TransferResult::Failed, counts.failed - steps.failed),
-        (TransferKind::Ixfr, TransferResult::UpToDate, steps.up_to_date),
-        (TransferKind::Ixfr, TransferResult::Refused, steps.refused),
-        (TransferKind::Ixfr, TransferResult::Failed, steps.failed),
+        (TransferKind::Axfr, TransferResult::UpToDate, counts.up_to_date - ixfr_outcomes.up_to_date),
+        (TransferKind::Axfr, TransferResult::Refused, counts.refused - ixfr_outcomes.refused),
+        (TransferKind::Axfr, TransferResult::Failed, counts.failed - ixfr_outcomes.failed),
+        (TransferKind::Ixfr, TransferResult::UpToDate, ixfr_outcomes.up_to_date),
+        (TransferKind::Ixfr, TransferResult::Refused, ixfr_outcomes.refused),
+        (TransferKind::Ixfr, TransferResult::Failed, ixfr_outcomes.failed),
     ] {
         sum.add(Direction::In, kind, result, times);
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn transfers_are_counted_by_kind_and_a_silent_secondary_counts_as_unanswered() {
-        let by_steps = IxfrOutcomes { up_to_date: 1, failed: 2, refused: 0 };
+        let ixfr_outcomes = IxfrOutcomes { up_to_date: 1, failed: 2, refused: 0 };
         let counts = Counts {
             axfr: 1,
             up_to_date: 1,

@@ -113,7 +113,7 @@ impl Watchdog {
     /// Notifies systemd, unless a loop hangs.
     pub(crate) fn check(&mut self, notifier: &Notifier) {
         let Some(limit) = self.limit else { return };
-        let late_loops = self.heartbeats.silent(Instant::now());
+        let late_loops = self.heartbeats.overdue_loops(Instant::now());
         if late_loops.is_empty() {
             notifier.notify_alive();
         }

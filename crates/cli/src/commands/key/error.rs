@@ -118,7 +118,7 @@ impl fmt::Display for Property {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Obstacle {
     #[error("it has another key with the same key tag")]
-    OtherKey,
+    KeyMismatch,
     #[error("{}", ReasonOnly(.0))]
     Unusable(ReadKeyError),
     #[error(transparent)]

@@ -123,7 +123,7 @@ fn check_existing_files(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
     if key_path.exists() {
         let record = keys::load_checked_record(&key_path).map_err(|error| unusable(&key_path, error))?;
         if *record.owner() != key.owner || record.rdata() != key.dnskey_rdata() {
-            return Err(file_exists(&key_path, Obstacle::OtherKey));
+            return Err(file_exists(&key_path, Obstacle::KeyMismatch));
         }
     }
     if private_path.exists() {
@@ -132,7 +132,7 @@ fn check_existing_files(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
             .map_err(|error| file_exists(&private_path, Obstacle::NotPrivate(error)))?;
         let public = key.private().public_key();
         if found.algorithm() != key.algorithm() || found.public_key() != public {
-            return Err(file_exists(&private_path, Obstacle::OtherKey));
+            return Err(file_exists(&private_path, Obstacle::KeyMismatch));
         }
     }
     Ok(())

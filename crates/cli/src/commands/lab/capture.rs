@@ -3,7 +3,7 @@
 use super::error::{CaptureFormatError, Failure};
 use crate::arguments::LabCaptureArguments;
 use crate::files::{
-    FileError, check_output, count_text, is_standard, print_line, print_summary, write_output,
+    FileError, check_output, count_text, is_standard_stream, print_line, print_summary, write_output,
 };
 use crate::outcome::CommandOutcome;
 use nonesuch_lab::capture::{
@@ -27,14 +27,16 @@ pub(super) fn run(arguments: &LabCaptureArguments) -> Result<CommandOutcome, Fai
     let mut counts = CopyCounts::default();
     write_output(&arguments.output, MODE, |out| {
         counts = copy_messages(reader, anonymizer.as_ref(), output, out).map_err(|error| match error {
-            CopyError::Write(source) if is_standard(&arguments.output) => FileError::output(source).into(),
+            CopyError::Write(source) if is_standard_stream(&arguments.output) => {
+                FileError::output(source).into()
+            }
             CopyError::Write(source) => FileError::Write { path: arguments.output.clone(), source }.into(),
             CopyError::Capture(error) => Failure::Capture(error),
             error => Failure::Copy(error),
         })?;
         Ok::<_, Failure>(())
     })?;
-    if !is_standard(&arguments.output) {
+    if !is_standard_stream(&arguments.output) {
         print(arguments, output, &counts)?;
     }
     Ok(CommandOutcome::Done)

@@ -13,7 +13,7 @@ const LISTED: usize = 50;
 
 pub(super) fn run(arguments: &LabTreeArguments) -> Result<CommandOutcome, Failure> {
     let description = Description::read(&arguments.description)?;
-    let tree = Tree::build(&description, arguments.seed, zones::now_or(arguments.now))
+    let tree = Tree::build(&description, arguments.seed, zones::time_or_now(arguments.now))
         .map_err(|source| Failure::Description { path: arguments.description.clone(), source })?;
     tree.write(&arguments.out)?;
     let text = if arguments.json { json(&tree) } else { summary(&tree, &arguments.out) };

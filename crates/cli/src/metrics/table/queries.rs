@@ -170,7 +170,7 @@ fn sizes(
             (*bound as f64, up_to - std::mem::replace(&mut counted, up_to))
         });
         let mut buckets: Vec<(f64, u64)> = buckets.collect();
-        buckets.push((f64::MAX, sizes.count() - counted));
+        buckets.push((f64::MAX, sizes.total() - counted));
         let value = Value::Histogram { sum: sizes.octets as f64, buckets };
         out.push(Sample { labels: vec![transport], value });
     }
@@ -178,8 +178,8 @@ fn sizes(
 
 fn durations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     for (transport, sum) in by_transport(snapshot) {
-        let bounds = LATENCY_BOUNDS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::MAX]);
-        let buckets = bounds.zip(sum.latencies.cells).collect();
+        let bounds = LATENCY_BOUNDS_NS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::MAX]);
+        let buckets = bounds.zip(sum.latencies.buckets).collect();
         let value = Value::Histogram { sum: sum.latencies.nanoseconds as f64 / 1e9, buckets };
         out.push(Sample { labels: vec![transport], value });
     }

@@ -109,7 +109,7 @@ fn start_transfers(
     };
     let transfers = Arc::new(Transfers::start(options, Arc::new(zone_store))?);
     let receiver = Arc::clone(&transfers);
-    context.notify_sink = Some(Arc::new(move |notified| receiver.notified(notified)));
+    context.notify_sink = Some(Arc::new(move |notified| receiver.queue_notify(notified)));
     handle_zone_events(service, events, Arc::clone(&transfers))?;
     Ok(transfers)
 }
