@@ -1,4 +1,4 @@
-//! Load generation: sends queries to a server over UDP and measures the responses.
+//! Load generation: sends queries to a server over UDP, TCP or TLS and measures the responses.
 //!
 //! - Without a rate, the loop is closed. Each thread keeps a number of queries outstanding. It
 //!   sends a new query for each query that is answered or lost, so that the server is fully loaded.
@@ -7,6 +7,9 @@
 //!
 //! To cost less than the measured server, the generator sends and receives in batches, and reads
 //! only the header of a response (RFC 1035 §4.1.1).
+//!
+//! A thread is a [`Worker`](worker::Worker): a [`Pacer`](pacer::Pacer), which decides when to send
+//! and what responses count as, and the sockets of one transport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,12 +17,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nonesuch_net::NetError;
+use nonesuch_net::tls::ClientTls;
+use nonesuch_net::{ClientError, NetError, Transport};
 
 use crate::process;
 
+mod connections;
 mod frame;
+mod framing;
 mod histogram;
+mod pacer;
 mod queries;
 mod replay;
 mod report;
@@ -27,6 +34,7 @@ mod schedule;
 mod slots;
 mod sources;
 mod tally;
+mod udp;
 mod worker;
 
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
@@ -68,6 +76,16 @@ pub struct LoadOptions {
     /// address and port (`SO_REUSEPORT`) sees each socket as a client. For a server with several
     /// workers, use several times as many sockets as workers.
     pub sockets: usize,
+    /// Transport of the queries. With TCP and TLS, the queries are pipelined (RFC 7766 §6.2.1.1).
+    pub transport: Transport,
+    /// TLS settings; required with [`Transport::Tls`].
+    pub tls: Option<ClientTls>,
+    /// Number of connections of each thread, with TCP and TLS. They are opened when their first
+    /// queries are due.
+    pub connections: usize,
+    /// Number of queries on a connection, after which it is closed and the next one opened; 0: no
+    /// limit. The latency of the first query of a connection includes opening the connection.
+    pub queries_per_connection: u64,
     /// Source addresses of the sockets: the sockets are distributed evenly over this prefix. By
     /// default the system selects the address.
     pub sources: Option<Sources>,
@@ -124,6 +142,10 @@ impl LoadOptions {
             outstanding: 128,
             threads: 1,
             sockets: 1,
+            transport: Transport::Udp,
+            tls: None,
+            connections: 1,
+            queries_per_connection: 0,
             sources: None,
             dnssec_ok: true,
             compact_ok: false,
@@ -144,10 +166,12 @@ impl LoadOptions {
 
     fn check(&self) -> Result<(), LoadError> {
         let hour = Duration::from_secs(3600);
-        let sockets = self.threads.saturating_mul(self.sockets);
+        let per_thread = if self.transport == Transport::Udp { self.sockets } else { self.connections };
+        let sockets = self.threads.saturating_mul(per_thread);
         // The first socket of the first thread gets the largest share.
-        let share = self.outstanding.div_ceil(self.threads.max(1)).div_ceil(self.sockets.max(1));
+        let share = self.outstanding.div_ceil(self.threads.max(1)).div_ceil(per_thread.max(1));
         let is_full = self.outstanding >= sockets && share <= OUTSTANDING_MAX;
+        let has_tls = self.transport != Transport::Tls || self.tls.is_some();
         let options: usize = self.edns_options.iter().map(|(_, value)| 4 + value.len()).sum();
         let has_edns = self.edns_size > 0;
         // Whether the value is valid, the option of `nonesuch load`, and the permitted values.
@@ -155,7 +179,9 @@ impl LoadOptions {
             (!self.queries.is_empty(), "--queries", "at least one query"),
             (self.threads > 0, "--threads", "1 or more"),
             ((1..=4096).contains(&self.sockets), "--sockets", "1 to 4096"),
-            (is_full, "--outstanding", "1 to 16384 for each socket of each thread"),
+            ((1..=4096).contains(&self.connections), "--connections", "1 to 4096"),
+            (has_tls, "--tls", "given with TLS settings"),
+            (is_full, "--outstanding", "1 to 16384 for each socket or connection of each thread"),
             (
                 self.sources.is_none_or(|sources| sources.fits(self.server.ip())),
                 "--source",
@@ -202,8 +228,10 @@ pub enum LoadError {
     Misconfigured { option: &'static str, wanted: &'static str },
     #[error(transparent)]
     Net(#[from] NetError),
-    #[error("no server listens on UDP address {server}: start the server, or correct the address")]
-    NotListening { server: SocketAddr },
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("no server listens on {transport} address {server}: start the server, or correct the address")]
+    NotListening { server: SocketAddr, transport: Transport },
     #[error(
         "--server-pid {pid}: no such process on this machine: set the process ID of the server, or omit the option"
     )]
@@ -281,5 +309,7 @@ fn run_workers<T>(workers: Vec<Worker<'_>>, meanwhile: impl FnOnce() -> T) -> Re
     })
 }
 
+#[cfg(test)]
+mod stream_tests;
 #[cfg(test)]
 mod tests;

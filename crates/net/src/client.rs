@@ -1,5 +1,5 @@
-//! Clients: single queries in datagrams, messages over TCP and TLS, and a UDP socket that sends and
-//! receives in batches, for load generation.
+//! Clients: single queries in datagrams, messages over TCP and TLS, and for load generation a UDP
+//! socket that sends and receives in batches, and connections that never wait.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -13,9 +13,11 @@ use crate::sys::{self, ReceiveBatch, SendBatch, Wait};
 
 mod connection;
 mod datagram;
+mod stream;
 
 pub use connection::{ConnectOptions, Connection, TlsParameters};
 pub use datagram::{Datagram, DatagramOptions, exchange_udp};
+pub use stream::StreamClientSocket;
 
 /// Size of the receive buffer and of the send buffer in the kernel, in octets. The system reduces
 /// it to its own limit.
@@ -93,22 +95,26 @@ pub struct ReadySockets {
 }
 
 impl ReadySockets {
-    /// Waits until one of `sockets` has a datagram or an error, for at most `limit`; zero returns
-    /// immediately.
+    /// Waits until one of `sockets` has a datagram or an error, or one of `streams` has octets, an
+    /// error or its end, for at most `limit`; zero returns immediately. With `true`, a stream is
+    /// also ready if it can send.
     ///
     /// # Errors
     /// The error of the system.
     pub fn wait<'a>(
         &mut self,
         sockets: impl IntoIterator<Item = &'a UdpClientSocket>,
+        streams: impl IntoIterator<Item = (&'a StreamClientSocket, bool)>,
         limit: Duration,
     ) -> io::Result<()> {
-        self.poll.wait_readable(sockets.into_iter().map(|socket| socket.socket.as_fd()), limit)
+        let sockets = sockets.into_iter().map(|socket| (socket.socket.as_fd(), false));
+        let streams = streams.into_iter().map(|(stream, sends)| (stream.as_fd(), sends));
+        self.poll.wait(sockets.chain(streams), limit)
     }
 
-    /// The indexes of the sockets that have a datagram or an error, in the order in which they were
-    /// given.
-    pub fn indexes(&self) -> impl Iterator<Item = usize> {
+    /// The indexes of the ready sockets, in the order in which they were given: the sockets, then
+    /// the streams.
+    pub fn places(&self) -> impl Iterator<Item = usize> {
         self.poll.ready()
     }
 }
@@ -213,16 +219,16 @@ mod tests {
     fn of_several_sockets_those_with_answers_are_told() {
         let pairs = [pair(), pair(), pair()];
         let mut ready = ReadySockets::default();
-        ready.wait(pairs.iter().map(|(_, client)| client), Duration::ZERO).expect("polled");
-        assert_eq!(ready.indexes().count(), 0);
+        ready.wait(pairs.iter().map(|(_, client)| client), [], Duration::ZERO).expect("polled");
+        assert_eq!(ready.places().count(), 0);
         for (server, client) in [&pairs[0], &pairs[2]] {
             server.send_to(b"answer", client.socket.local_addr().expect("bound")).expect("sent");
         }
         // On the loopback interface, a datagram has arrived when the send call returns.
-        ready.wait(pairs.iter().map(|(_, client)| client), TIMEOUT).expect("polled");
-        assert_eq!(ready.indexes().collect::<Vec<_>>(), [0, 2]);
-        ready.wait([&pairs[1].1], Duration::ZERO).expect("polled");
-        assert_eq!(ready.indexes().count(), 0);
+        ready.wait(pairs.iter().map(|(_, client)| client), [], PATIENCE).expect("polled");
+        assert_eq!(ready.places().collect::<Vec<_>>(), [0, 2]);
+        ready.wait([&pairs[1].1], [], Duration::ZERO).expect("polled");
+        assert_eq!(ready.places().count(), 0);
     }
 
     #[test]

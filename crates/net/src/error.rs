@@ -306,6 +306,17 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Converts an error of the system. An error of the TLS library inside it becomes
+    /// [`Tls`](Self::Tls).
+    #[must_use]
+    pub fn from_io(server: SocketAddr, transport: Transport, phase: ClientPhase, source: io::Error) -> Self {
+        let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match inner {
+            Some(error) => Self::Tls { server, source: error.clone() },
+            None => Self::Failed { server, transport, phase, source },
+        }
+    }
+
     /// The first host name in the certificate of the server, if the certificate is not valid for
     /// the requested name. `None` for other errors, and if the name is a wildcard or unknown.
     #[must_use]

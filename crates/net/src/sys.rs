@@ -525,20 +525,17 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Waits until one of `sockets` has something to receive, for at most `limit`. A signal ends
-    /// the wait.
-    ///
-    /// # Errors
-    /// Errors of ppoll(2).
-    pub fn wait_readable<'a>(
+    /// Waits until one of `sockets` has something to receive, or with `true` can send, for at most
+    /// `limit`. A signal ends the wait.
+    pub(crate) fn wait<'a>(
         &mut self,
-        sockets: impl Iterator<Item = BorrowedFd<'a>>,
+        sockets: impl Iterator<Item = (BorrowedFd<'a>, bool)>,
         limit: Duration,
     ) -> io::Result<()> {
         self.entries.clear();
-        self.entries.extend(sockets.map(|socket| libc::pollfd {
+        self.entries.extend(sockets.map(|(socket, sends)| libc::pollfd {
             fd: socket.as_raw_fd(),
-            events: libc::POLLIN,
+            events: if sends { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN },
             revents: 0,
         }));
         let timeout = libc::timespec {
@@ -562,8 +559,8 @@ impl Poll {
         }
     }
 
-    /// The indexes of the sockets of the last wait that have a datagram or an error.
-    pub fn ready(&self) -> impl Iterator<Item = usize> {
+    /// The indexes of the sockets of the last wait that are ready or have an error.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
         self.entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0).map(|(place, _)| place)
     }
 }

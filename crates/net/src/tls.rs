@@ -24,8 +24,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName,
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
-    ClientConfig, DigitallySignedStruct, Error, InconsistentKeys, ServerConfig, SignatureScheme,
-    SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, InconsistentKeys, ServerConfig,
+    SignatureScheme, SupportedProtocolVersion,
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use zeroize::Zeroizing;
@@ -204,6 +204,11 @@ impl ClientTls {
 
     pub(crate) fn connector(&self) -> TlsConnector {
         TlsConnector::from(Arc::clone(&self.configuration))
+    }
+
+    /// Returns a new connection to `server`.
+    pub(crate) fn client(&self, server: IpAddr) -> Result<ClientConnection, Error> {
+        ClientConnection::new(Arc::clone(&self.configuration), self.server_name(server))
     }
 
     pub(crate) fn server_name(&self, server: IpAddr) -> ServerName<'static> {

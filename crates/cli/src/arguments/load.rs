@@ -51,6 +51,17 @@ pub(crate) struct LoadArguments {
     /// A server whose workers share an address with SO_REUSEPORT sees one sender for each socket.
     #[arg(long, default_value_t = 1)]
     pub(crate) sockets: usize,
+    /// Send the queries over TCP.
+    ///
+    /// Queries are pipelined. The latency of the first query of a connection includes opening it.
+    #[arg(long)]
+    pub(crate) tcp: bool,
+    /// Set the number of TCP or TLS connections of each thread.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) connections: usize,
+    /// Open a new connection after this number of queries; 0: never.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) queries_per_connection: u64,
     /// Bind the sockets to local addresses from this prefix.
     ///
     /// A server that counts by client address sees one client for each socket, for example with

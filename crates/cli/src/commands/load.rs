@@ -8,7 +8,7 @@ use crate::outcome::CommandOutcome;
 use nonesuch_lab::load::{
     Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, ReplayError, run as run_load,
 };
-use std::path::Path;
+use nonesuch_net::Transport;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +51,9 @@ fn run_queries(arguments: &LoadArguments, path: &Path) -> Result<LoadReport, Fai
 }
 
 fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
-    let sockets = arguments.threads.saturating_mul(arguments.sockets);
+    let transport = if arguments.tcp { Transport::Tcp } else { Transport::Udp };
+    let per_thread = if transport == Transport::Udp { arguments.sockets } else { arguments.connections };
+    let sockets = arguments.threads.saturating_mul(per_thread);
     let outstanding = match arguments.rate {
         Some(_) => sockets.saturating_mul(OPEN_LOOP_QUERIES),
         None => sockets.max(CLOSED_LOOP_QUERIES),
@@ -65,6 +67,9 @@ fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
         outstanding: arguments.outstanding.unwrap_or(outstanding),
         threads: arguments.threads,
         sockets: arguments.sockets,
+        transport,
+        connections: arguments.connections,
+        queries_per_connection: arguments.queries_per_connection,
         sources: arguments.source,
         rate: arguments.rate,
         arrivals: arguments.arrivals,
@@ -104,6 +109,12 @@ fn describe(report: &LoadReport) -> String {
         "octets     mean {:.1}, max {}",
         report.response_octets_mean, report.response_octets_max
     ));
+    if report.transport != "udp" {
+        lines.push(format!(
+            "transport  {}, {} connections, {} failed",
+            report.transport, report.connections, report.connections_failed
+        ));
+    }
     let latencies = [("latency", &report.latency_us), ("lateness", &report.lateness_us)];
     lines.extend(
         latencies.iter().filter_map(|(name, latency)| Some(describe_latency(name, latency.as_ref()?))),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nonesuch_net::Transport;
 use serde::Serialize;
 
 use super::tally::Tally;
@@ -55,6 +56,13 @@ pub struct LoadReport {
     /// Number of errors when sending or receiving, after the first response: the system rejected a
     /// query, or reported that no process listens on the server's port.
     pub refused: u64,
+    /// Transport of the queries: `udp`, `tcp` or `tls`.
+    pub transport: &'static str,
+    /// Number of connections opened, including the warm-up; 0 over UDP.
+    pub connections: u64,
+    /// Number of connections that failed, or that the server closed with outstanding queries or
+    /// before the first response, including the warm-up. Their outstanding queries are lost.
+    pub connections_failed: u64,
     /// Time from the first query sent to the last response received, in seconds. For an open loop,
     /// at least the number of due queries divided by the rate.
     pub seconds: f64,
@@ -94,6 +102,15 @@ pub struct LoadReport {
     pub server_proportional_kib: Option<u64>,
 }
 
+/// Returns the name of a transport in reports.
+const fn transport_name(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Udp => "udp",
+        Transport::Tcp => "tcp",
+        Transport::Tls => "tls",
+    }
+}
+
 /// Creates the report. `spent` is the CPU time of the server during the load.
 pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime>) -> LoadReport {
     let received = tally.received();
@@ -119,6 +136,9 @@ pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime
         unsent: tally.unsent,
         unexpected: tally.unexpected,
         refused: tally.refused,
+        transport: transport_name(options.transport),
+        connections: tally.connections,
+        connections_failed: tally.connections_failed,
         seconds,
         qps: if seconds > 0.0 { received as f64 / seconds } else { 0.0 },
         rcodes: tally.rcodes(),

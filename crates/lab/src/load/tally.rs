@@ -8,6 +8,9 @@ use nonesuch_proto::message::Rcode;
 use super::histogram::Durations;
 use super::slots::Times;
 
+/// TC in octet 2 of the header (RFC 1035 §4.1.1).
+pub(super) const TC: u8 = 0x02;
+
 /// Counters of one thread or of all threads. Queries that are due during the warm-up are only
 /// counted in `all_sent`.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +29,11 @@ pub(super) struct Tally {
     pub(super) unexpected: u64,
     /// Number of errors of sending and receiving after the first response.
     pub(super) refused: u64,
+    /// Number of connections opened, including the warm-up.
+    pub(super) connections: u64,
+    /// Number of connections that failed, or that the server closed with outstanding queries or
+    /// before the first response, including the warm-up.
+    pub(super) connections_failed: u64,
     /// Number of responses with TC set.
     pub(super) truncated: u64,
     /// Total size of the responses.
@@ -62,6 +70,8 @@ impl Tally {
         self.unsent += other.unsent;
         self.unexpected += other.unexpected;
         self.refused += other.refused;
+        self.connections += other.connections;
+        self.connections_failed += other.connections_failed;
         self.truncated += other.truncated;
         self.octets += other.octets;
         self.octets_max = self.octets_max.max(other.octets_max);
@@ -129,14 +139,15 @@ impl Tally {
         self.unexpected += u64::from(self.counts(now));
     }
 
-    /// Counts a response of `octets` octets that was received at `now`. `flags` are octets 2 and 3
-    /// of the header.
-    pub(super) fn count_answer(&mut self, times: Times, now: u64, flags: [u8; 2], octets: u64) {
+    /// Counts a response that was received at `now`.
+    pub(super) fn count_answer(&mut self, times: Times, now: u64, message: &[u8]) {
+        let [_, _, high, low, ..] = *message else { return };
         if !self.counts(times.due) {
             return;
         }
-        self.truncated += u64::from(flags[0] & 0x02 != 0);
-        self.by_rcode[usize::from(flags[1] & 0x0f)] += 1;
+        let octets = message.len() as u64;
+        self.truncated += u64::from(high & TC != 0);
+        self.by_rcode[usize::from(low & 0x0f)] += 1;
         self.octets += octets;
         self.octets_max = self.octets_max.max(octets);
         self.latencies.record(now.saturating_sub(times.due));
@@ -151,12 +162,18 @@ mod tests {
     const EARLY: Times = Times { due: 99, sent: 150 };
     const TIMELY: Times = Times { due: 100, sent: 130 };
 
+    fn message(high: u8, low: u8, octets: usize) -> Vec<u8> {
+        let mut message = vec![0; octets];
+        (message[2], message[3]) = (high, low);
+        message
+    }
+
     #[test]
     fn the_warm_up_counts_nowhere() {
         let mut tally = Tally::new(100);
         for times in [EARLY, TIMELY] {
             tally.count_sent(times, true);
-            tally.count_answer(times, 200, [0x82, 3], 70);
+            tally.count_answer(times, 200, &message(0x82, 3, 70));
             tally.count_lost(times);
             tally.count_lost(times);
             tally.count_late(times);
@@ -180,7 +197,7 @@ mod tests {
             let mut tally = Tally::new(0);
             tally.own_cpu = Duration::from_micros(3);
             tally.count_sent(Times { due: sent, sent }, false);
-            tally.count_answer(Times { due: sent, sent }, now, [0x80, 0], now);
+            tally.count_answer(Times { due: sent, sent }, now, &message(0x80, 0, now as usize));
             total.add(&tally);
         }
         assert_eq!((total.sent, total.octets, total.octets_max), (2, 150, 90));

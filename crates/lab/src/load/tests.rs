@@ -7,11 +7,11 @@ use nonesuch_net::{Listeners, bind};
 
 use super::*;
 
-fn queries(text: &str) -> Arc<QueryList> {
+pub(super) fn queries(text: &str) -> Arc<QueryList> {
     Arc::new(QueryList::parse(Path::new("list"), text.as_bytes()).expect("has queries"))
 }
 
-fn options(server: SocketAddr, text: &str, limit: u64) -> LoadOptions {
+pub(super) fn options(server: SocketAddr, text: &str, limit: u64) -> LoadOptions {
     LoadOptions { limit: Some(limit), seconds: 60.0, ..LoadOptions::new(server, queries(text)) }
 }
 
@@ -341,7 +341,7 @@ fn nobody_listening_is_an_error() {
     let address = listeners.local_addr;
     drop(listeners);
     let error = run(&options(address, "example A", 10)).expect_err("nobody listens");
-    assert!(matches!(error, LoadError::NotListening { server } if server == address), "{error}");
+    assert!(matches!(error, LoadError::NotListening { server, .. } if server == address), "{error}");
 }
 
 #[test]

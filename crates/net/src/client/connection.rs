@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::{Error as RustlsError, HandshakeKind};
+use tokio_rustls::rustls::HandshakeKind;
 
 use crate::error::{ClientError, ClientPhase, Transport};
 use crate::tls::ClientTls;
@@ -127,7 +127,7 @@ impl Connection {
             phase,
             after: options.connect_timeout,
         })?;
-        let stream = handshake.map_err(|error| client_error(server, Transport::Tls, phase, error))?;
+        let stream = agreed.map_err(|error| ClientError::from_io(server, Transport::Tls, phase, error))?;
         let (_, session) = stream.get_ref();
         let parameters = TlsParameters {
             version: session.protocol_version().map_or_else(String::new, |version| format!("{version:?}")),
@@ -173,7 +173,9 @@ impl Connection {
         let (server, transport, after) = (self.server, self.transport(), self.options.send_timeout);
         match timeout(after, self.io.write_all(&prefixed)).await {
             Err(_) => Err(ClientError::TimedOut { server, transport, phase: ClientPhase::Send, after }),
-            Ok(sent) => sent.map_err(|error| client_error(server, transport, ClientPhase::Send, error)),
+            Ok(sent) => {
+                sent.map_err(|error| ClientError::from_io(server, transport, ClientPhase::Send, error))
+            }
         }
     }
 
@@ -210,7 +212,9 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     return Err(ClientError::Closed { server, transport });
                 }
-                Err(error) => return Err(client_error(server, transport, ClientPhase::Receive, error)),
+                Err(error) => {
+                    return Err(ClientError::from_io(server, transport, ClientPhase::Receive, error));
+                }
             }
         }
     }
@@ -223,32 +227,17 @@ async fn connect(
 ) -> Result<TcpStream, ClientError> {
     let phase = ClientPhase::Connect;
     let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-    let socket = socket.map_err(|error| client_error(server, transport, phase, error))?;
+    let socket = socket.map_err(|error| ClientError::from_io(server, transport, phase, error))?;
     if let Some(local) = options.local {
         socket.bind(local).map_err(|source| ClientError::Local { local, source })?;
     }
     let after = options.connect_timeout;
     let stream = timeout(after, socket.connect(server)).await;
     let stream = stream.map_err(|_| ClientError::TimedOut { server, transport, phase, after })?;
-    let stream = stream.map_err(|error| client_error(server, transport, phase, error))?;
+    let stream = stream.map_err(|error| ClientError::from_io(server, transport, phase, error))?;
     // Without this option, the connection is only slower.
     let _ = stream.set_nodelay(true);
     Ok(stream)
-}
-
-/// Converts an error of the system. If it contains an error of the TLS library, the result is
-/// [`ClientError::Tls`].
-fn client_error(
-    server: SocketAddr,
-    transport: Transport,
-    phase: ClientPhase,
-    source: io::Error,
-) -> ClientError {
-    let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
-    match inner {
-        Some(error) => ClientError::Tls { server, source: error.clone() },
-        None => ClientError::Failed { server, transport, phase, source },
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,97 @@
+//! Messages with length prefixes in a stream of octets (RFC 1035 §4.2.2).
+
+/// Octets of a length prefix.
+const PREFIX: usize = 2;
+
+/// Appends a message with its length prefix to `output`. `write` writes the message to a slice of
+/// `size` octets, and returns its length, which is less than 65,536.
+pub(super) fn push(output: &mut Vec<u8>, size: usize, write: impl FnOnce(&mut [u8]) -> usize) {
+    let start = output.len() + PREFIX;
+    output.resize(start + size, 0);
+    let length = write(&mut output[start..]);
+    output[start - PREFIX..start].copy_from_slice(&(length as u16).to_be_bytes());
+    output.truncate(start + length);
+}
+
+/// Splits a stream into messages.
+#[derive(Debug, Default)]
+pub(super) struct Framing {
+    /// Received octets of an incomplete message: less than the prefix and 65,535 octets.
+    partial: Vec<u8>,
+}
+
+impl Framing {
+    /// Takes the next octets of the stream, and calls `take` for each message that is complete.
+    pub(super) fn split(&mut self, mut octets: &[u8], mut take: impl FnMut(&[u8])) {
+        while !self.partial.is_empty() {
+            let missing = self.missing();
+            if missing == 0 {
+                take(&self.partial[PREFIX..]);
+                self.partial.clear();
+                break;
+            }
+            if octets.is_empty() {
+                return;
+            }
+            let (next, rest) = octets.split_at(missing.min(octets.len()));
+            self.partial.extend_from_slice(next);
+            octets = rest;
+        }
+        while let Some((prefix, rest)) = octets.split_first_chunk::<PREFIX>() {
+            let length = usize::from(u16::from_be_bytes(*prefix));
+            let Some((message, rest)) = rest.split_at_checked(length) else { break };
+            take(message);
+            octets = rest;
+        }
+        self.partial.extend_from_slice(octets);
+    }
+
+    /// Returns the number of octets that are missing in the partial message: in its prefix, or
+    /// behind it.
+    fn missing(&self) -> usize {
+        match self.partial.split_first_chunk::<PREFIX>() {
+            Some((prefix, rest)) => usize::from(u16::from_be_bytes(*prefix)) - rest.len(),
+            None => PREFIX - self.partial.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn messages_survive_any_split(
+            messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..20),
+            sizes in proptest::collection::vec(1usize..30, 1..20),
+        ) {
+            let mut stream = Vec::new();
+            for message in &messages {
+                push(&mut stream, 25, |slot| {
+                    slot[..message.len()].copy_from_slice(message);
+                    message.len()
+                });
+            }
+            let (mut framing, mut found, mut rest) = (Framing::default(), Vec::new(), &stream[..]);
+            for size in sizes.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (next, after) = rest.split_at((*size).min(rest.len()));
+                framing.split(next, |message| found.push(message.to_vec()));
+                rest = after;
+            }
+            prop_assert_eq!(found, messages);
+        }
+    }
+
+    #[test]
+    fn the_longest_message_arrives_whole() {
+        let stream = [&[0xff, 0xff][..], &[7; 65_535], &[0, 1, 8]].concat();
+        let (mut framing, mut lengths) = (Framing::default(), Vec::new());
+        stream.chunks(1000).for_each(|octets| framing.split(octets, |message| lengths.push(message.len())));
+        assert_eq!((lengths, framing.partial.len()), (vec![65_535, 1], 0));
+    }
+}
