@@ -21,9 +21,11 @@ mod sld;
 #[cfg(test)]
 mod tests;
 mod tld;
+mod zone_queries;
 
 pub use profile::ZoneModel;
 pub use query::{QuerySummary, queries, queries_from_owners};
+pub use zone_queries::queries_for_zone;
 
 use profile::{Proportions, SoaTimes};
 use sink::{Sink, Text};
