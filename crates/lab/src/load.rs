@@ -23,9 +23,12 @@ use nonesuch_net::{ClientError, NetError, Transport};
 use crate::process;
 
 mod connections;
+mod follow;
 mod frame;
 mod framing;
 mod histogram;
+mod inspector;
+mod order;
 mod pacer;
 mod queries;
 mod replay;
@@ -50,8 +53,6 @@ use worker::Worker;
 pub const OUTSTANDING_MAX: usize = slots::SLOTS_MAX;
 /// Maximum rate, in queries per second.
 const RATE_MAX: f64 = 1e7;
-/// Number of queries in each group that a closed loop sorts by length.
-const SORT_GROUP: usize = 1024;
 /// Maximum octets of all EDNS options together.
 const EDNS_OPTIONS_MAX: usize = 512;
 
@@ -64,6 +65,11 @@ pub struct LoadOptions {
     /// threads, each thread sends every `n`-th query. A closed loop sorts each group of 1024
     /// queries by length.
     pub queries: Arc<QueryList>,
+    /// Exponent of Zipf's law, with which the queries are drawn from the list: the query at
+    /// position `n`, from 1, has the weight `n^-zipf`. `seed` determines the queries. After at
+    /// least 2^20 queries, the load repeats them. `None`: the queries are sent in the order of the
+    /// list.
+    pub zipf: Option<f64>,
     /// Duration of the warm-up, which the report does not count.
     pub warm_up: Duration,
     /// Duration of the load after the warm-up, in seconds.
@@ -80,12 +86,15 @@ pub struct LoadOptions {
     pub transport: Transport,
     /// TLS settings; required with [`Transport::Tls`].
     pub tls: Option<ClientTls>,
-    /// Number of connections of each thread, with TCP and TLS. They are opened when their first
-    /// queries are due.
+    /// Number of connections of each thread, with TCP, TLS or `follow_truncated`. They are opened
+    /// when their first queries are due.
     pub connections: usize,
     /// Number of queries on a connection, after which it is closed and the next one opened; 0: no
     /// limit. The latency of the first query of a connection includes opening the connection.
     pub queries_per_connection: u64,
+    /// Whether to repeat a query over TCP after a truncated response over UDP. The latency of the
+    /// query ends with the response over TCP.
+    pub follow_truncated: bool,
     /// Source addresses of the sockets: the sockets are distributed evenly over this prefix. By
     /// default the system selects the address.
     pub sources: Option<Sources>,
@@ -93,6 +102,13 @@ pub struct LoadOptions {
     pub dnssec_ok: bool,
     /// Whether to set the CO flag (Compact Answers OK, RFC 9824 §5.1).
     pub compact_ok: bool,
+    /// Whether to set the CD flag (Checking Disabled, RFC 4035 §3.2.2).
+    pub checking_disabled: bool,
+    /// Whether to request the identifier of the name server (RFC 5001), which the report counts.
+    pub nsid: bool,
+    /// Whether to send a cookie (RFC 7873): the client cookie of the socket or connection, and the
+    /// last server cookie that it received.
+    pub cookies: bool,
     /// UDP payload size in the queries (RFC 6891 §6.2.3), in octets; 0 sends queries without EDNS.
     pub edns_size: u16,
     /// EDNS options: code and value.
@@ -100,6 +116,9 @@ pub struct LoadOptions {
     /// Whether to add a different random label at the start of each name, so that no cache has a
     /// response.
     pub random_prefix: bool,
+    /// Whether to add a random label of six characters at the start of each name: the queries for
+    /// names that do not exist in the evaluation of NSEC5 (ePrint 2017/099 §7).
+    pub random_label: bool,
     /// Whether the random labels depend only on `seed`. Otherwise, each load has other labels: a
     /// cache of the server has responses of earlier loads with the same labels.
     pub repeatable: bool,
@@ -135,6 +154,7 @@ impl LoadOptions {
         Self {
             server,
             queries,
+            zipf: None,
             warm_up: Duration::ZERO,
             seconds: 10.0,
             // With the usual default size (208 KiB), the receive buffer of a server's socket holds
@@ -146,12 +166,17 @@ impl LoadOptions {
             tls: None,
             connections: 1,
             queries_per_connection: 0,
+            follow_truncated: false,
             sources: None,
             dnssec_ok: true,
             compact_ok: false,
+            checking_disabled: false,
+            nsid: false,
+            cookies: false,
             edns_size: 1232,
             edns_options: Vec::new(),
             random_prefix: false,
+            random_label: false,
             repeatable: false,
             rate: None,
             arrivals: Arrivals::Even,
@@ -164,9 +189,14 @@ impl LoadOptions {
         }
     }
 
+    /// Returns the number of sockets or connections of each thread.
+    const fn sockets_per_thread(&self) -> usize {
+        if matches!(self.transport, Transport::Udp) { self.sockets } else { self.connections }
+    }
+
     fn check(&self) -> Result<(), LoadError> {
         let hour = Duration::from_secs(3600);
-        let per_thread = if self.transport == Transport::Udp { self.sockets } else { self.connections };
+        let per_thread = self.sockets_per_thread();
         let sockets = self.threads.saturating_mul(per_thread);
         // The first socket of the first thread gets the largest share.
         let share = self.outstanding.div_ceil(self.threads.max(1)).div_ceil(per_thread.max(1));
@@ -187,6 +217,8 @@ impl LoadOptions {
                 "--source",
                 "of the same family as the server's address",
             ),
+            (self.zipf.is_none_or(|zipf| (0.0..=10.0).contains(&zipf)), "--zipf", "0 to 10"),
+            (!(self.random_prefix && self.random_label), "--random-label", "used without --random-prefix"),
             (self.warm_up <= hour, "--warm-up", "at most an hour"),
             (self.seconds > 0.0 && self.seconds <= 1e9, "--seconds", "more than 0, at most 1000000000"),
             (
@@ -201,14 +233,21 @@ impl LoadOptions {
                 "--edns-size",
                 "greater than 0 with DO or CO, which need EDNS",
             ),
+            (has_edns || !(self.nsid || self.cookies), "--edns-size", "greater than 0 with NSID or cookies"),
+            (
+                !self.follow_truncated || self.transport == Transport::Udp,
+                "--follow-truncated",
+                "used with UDP only",
+            ),
             (
                 options == 0 || (has_edns && options <= EDNS_OPTIONS_MAX),
                 "--edns-option",
                 "at most 512 octets in total, and empty without EDNS",
             ),
             (
-                !self.random_prefix || self.queries.longest_name() + frame::PREFIX <= 255,
-                "--random-prefix",
+                !(self.random_prefix || self.random_label)
+                    || self.queries.longest_name() + frame::PREFIX <= 255,
+                if self.random_label { "--random-label" } else { "--random-prefix" },
                 "off, unless all names of the query list have at most 242 octets",
             ),
         ];
@@ -257,7 +296,7 @@ pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
         return Err(LoadError::NoProcess { pid });
     }
     let origin = Instant::now();
-    let order = order_by_length(options);
+    let order = order::order(options);
     let workers = (0..options.threads)
         .map(|thread| Worker::new(options, order.as_deref(), thread, origin))
         .collect::<Result<Vec<_>, _>>()?;
@@ -274,20 +313,6 @@ pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
     // costs it no CPU time.
     let spent = before.zip(server_cpu()).map(|(before, after)| after.since(before));
     Ok(report::report(options, &tally, spent))
-}
-
-/// Returns the order in which a closed loop sends the queries: each group of [`SORT_GROUP`] queries
-/// is sorted by length. The kernel can send neighbouring queries of the same length together
-/// (`UDP_SEGMENT`). A closed loop sends in bursts, and the order within a burst does not matter.
-///
-/// Returns `None` for an open loop, which keeps the order of the list, because each query has its
-/// own send time.
-fn order_by_length(options: &LoadOptions) -> Option<Vec<u32>> {
-    let count = u32::try_from(options.queries.len()).ok().filter(|_| options.rate.is_none())?;
-    let mut order: Vec<u32> = (0..count).collect();
-    let length = |number: &u32| options.queries.question(*number as usize).map_or(0, <[u8]>::len);
-    order.chunks_mut(SORT_GROUP).for_each(|chunk| chunk.sort_by_key(length));
-    Some(order)
 }
 
 /// Runs the threads until they end. Calls `meanwhile` after the start of the threads.

@@ -4,6 +4,7 @@ use super::replay::ReplayArguments;
 use super::values::{ArgumentError, parse_seconds, parse_socket_address};
 use clap::Args;
 use nonesuch_lab::load::{Arrivals, Sources};
+use nonesuch_proto::Name;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -13,10 +14,25 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_socket_address)]
     pub(crate) server: SocketAddr,
     /// Read the queries from this file: a name and a type on each line, as in dnsperf.
-    #[arg(long, required_unless_present = "replay")]
+    #[arg(long, required_unless_present = "zone", conflicts_with = "zone")]
     pub(crate) queries: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) replay: ReplayArguments,
+    /// Generate queries for the names in this zone file or compiled zone.
+    ///
+    /// 50,000 queries, drawn with Zipf's law (exponent 1). --seed selects other queries.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) zone: Option<PathBuf>,
+    /// Set the apex of the zone. Default: the owner of the SOA record in the file.
+    #[arg(long, short, requires = "zone")]
+    pub(crate) origin: Option<Name>,
+    /// Set the share of queries for names that are not in the zone, in percent.
+    #[arg(long, value_name = "PERCENT", requires = "zone", default_value_t = 0,
+        value_parser = clap::value_parser!(u8).range(..=100))]
+    pub(crate) denied_share: u8,
+    /// Draw the queries of the file at random with Zipf's law, with this exponent.
+    ///
+    /// The first query of the file is the most frequent one. Range: 0 (all alike) to 10.
+    #[arg(long, value_name = "EXPONENT", conflicts_with = "zone")]
+    pub(crate) zipf: Option<f64>,
     /// Send this number of queries per second, in an open loop.
     ///
     /// Each query is sent at its scheduled time, whatever the server does, and latency counts from
@@ -56,6 +72,24 @@ pub(crate) struct LoadArguments {
     /// Queries are pipelined. The latency of the first query of a connection includes opening it.
     #[arg(long)]
     pub(crate) tcp: bool,
+    /// Send the queries over TLS (DoT).
+    ///
+    /// Without --tls-ca the certificate of the server is not verified.
+    #[arg(long, conflicts_with = "tcp")]
+    pub(crate) tls: bool,
+    /// Verify the certificate of the server with this PEM file.
+    ///
+    /// It contains the certificate of the authority that signed it, or the certificate itself.
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Require this name in the certificate of the server. Default: its address.
+    #[arg(long, value_name = "NAME", requires = "tls")]
+    pub(crate) tls_hostname: Option<String>,
+    /// Repeat a query over TCP after a truncated response.
+    ///
+    /// The latency of the query ends with the response over TCP.
+    #[arg(long, conflicts_with_all = ["tcp", "tls"])]
+    pub(crate) follow_truncated: bool,
     /// Set the number of TCP or TLS connections of each thread.
     #[arg(long, default_value_t = 1)]
     pub(crate) connections: usize,
@@ -74,6 +108,15 @@ pub(crate) struct LoadArguments {
     /// Set the CO bit: accept compact denial with NXDOMAIN.
     #[arg(long = "co")]
     pub(crate) compact_ok: bool,
+    /// Set the CD bit: request that a resolver does not validate.
+    #[arg(long = "cd")]
+    pub(crate) checking_disabled: bool,
+    /// Request the identifier of the server (NSID), and count the identifiers.
+    #[arg(long)]
+    pub(crate) nsid: bool,
+    /// Send a cookie from each socket, and the server cookie of earlier responses.
+    #[arg(long)]
+    pub(crate) cookie: bool,
     /// Set the EDNS payload size, in octets; 0 sends no EDNS.
     #[arg(long, default_value_t = 1232)]
     pub(crate) edns_size: u16,
@@ -81,14 +124,17 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "CODE:HEX", value_parser = parse_edns_option)]
     pub(crate) edns_option: Vec<(u16, Vec<u8>)>,
     /// Add a random label before each name, different for each query and each run.
-    #[arg(long)]
+    #[arg(long, group = "random_labels")]
     pub(crate) random_prefix: bool,
+    /// Add a random label of six characters before each name, as the evaluation of NSEC5 does.
+    #[arg(long, group = "random_labels")]
+    pub(crate) random_label: bool,
     /// Let the random labels depend only on --seed, so that runs repeat them.
     ///
     /// Caches of the server may then have the responses of an earlier run.
-    #[arg(long, requires = "random_prefix")]
+    #[arg(long, requires = "random_labels")]
     pub(crate) repeatable: bool,
-    /// Set the seed of random intervals and, with --repeatable, of random labels.
+    /// Set the seed of random intervals and queries and, with --repeatable, of random labels.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Sleep between the queries of an open loop.

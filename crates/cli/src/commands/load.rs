@@ -5,10 +5,14 @@ mod replay;
 use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
 use crate::outcome::CommandOutcome;
+use crate::zones::{ReadZoneError, read_zone};
+use nonesuch_lab::generate::{GenerateError, queries_for_zone};
 use nonesuch_lab::load::{
     Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, ReplayError, run as run_load,
 };
-use nonesuch_net::Transport;
+use nonesuch_net::tls::ClientTls;
+use nonesuch_net::{TlsError, Transport};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +24,9 @@ const CLOSED_LOOP_QUERIES: usize = 128;
 /// at 200,000 queries per second reaches it.
 const OPEN_LOOP_QUERIES: usize = 4096;
 
+/// Number of queries that are generated for a zone. The load repeats them.
+const ZONE_QUERIES: u64 = 50_000;
+
 /// Why no load is generated.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
@@ -27,31 +34,52 @@ const OPEN_LOOP_QUERIES: usize = 4096;
 pub(crate) enum Failure {
     File(#[from] FileError),
     Queries(#[from] QueryListError),
-    Replay(#[from] ReplayError),
+    Tls(#[from] TlsError),
+    Zone(#[from] ReadZoneError),
+    Generate(#[from] GenerateError),
     Load(#[from] LoadError),
 }
 
 pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> {
-    let report = match (&arguments.replay.replay, &arguments.queries) {
-        (Some(capture), _) => replay::run(arguments, capture)?,
-        (None, queries) => run_queries(arguments, queries.as_deref().unwrap_or_else(|| Path::new("-")))?,
-    };
+    let queries = queries(arguments)?;
+    let report = run_load(&options(arguments, queries, tls(arguments)?))?;
     let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(&report) };
     print_line(&text)?;
     Ok(CommandOutcome::Done)
 }
 
-/// Sends the queries of the query list at `path`.
-fn run_queries(arguments: &LoadArguments, path: &Path) -> Result<LoadReport, Failure> {
+fn queries(arguments: &LoadArguments) -> Result<QueryList, Failure> {
+    if let Some(path) = &arguments.zone {
+        let contents = read_zone(path, arguments.origin.as_ref())?;
+        let mut text = Vec::new();
+        queries_for_zone(&contents, arguments.denied_share, ZONE_QUERIES, arguments.seed, &mut text)?;
+        return Ok(QueryList::parse(path, &text)?);
+    }
+    // One of the two options is required.
+    let path = arguments.queries.as_deref().unwrap_or_else(|| Path::new("-"));
     let queries = QueryList::from_file(path)?;
     for line in queries.skipped() {
         tracing::warn!(name: "query-skipped", "{}:{}: skipped: {}", path.display(), line.line, line.reason);
     }
-    Ok(run_load(&options(arguments, queries))?)
+    Ok(queries)
 }
 
-fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
-    let transport = if arguments.tcp { Transport::Tcp } else { Transport::Udp };
+fn tls(arguments: &LoadArguments) -> Result<Option<ClientTls>, TlsError> {
+    let hostname = arguments.tls_hostname.as_deref();
+    let tls = match &arguments.tls_ca {
+        _ if !arguments.tls => return Ok(None),
+        Some(authorities) => ClientTls::authenticated(authorities, hostname)?,
+        None => ClientTls::opportunistic(hostname)?,
+    };
+    Ok(Some(tls))
+}
+
+fn options(arguments: &LoadArguments, queries: QueryList, tls: Option<ClientTls>) -> LoadOptions {
+    let transport = match (arguments.tcp, arguments.tls) {
+        (false, false) => Transport::Udp,
+        (true, _) => Transport::Tcp,
+        (false, true) => Transport::Tls,
+    };
     let per_thread = if transport == Transport::Udp { arguments.sockets } else { arguments.connections };
     let sockets = arguments.threads.saturating_mul(per_thread);
     let outstanding = match arguments.rate {
@@ -68,6 +96,11 @@ fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
         threads: arguments.threads,
         sockets: arguments.sockets,
         transport,
+        tls,
+        follow_truncated: arguments.follow_truncated,
+        checking_disabled: arguments.checking_disabled,
+        nsid: arguments.nsid,
+        cookies: arguments.cookie,
         connections: arguments.connections,
         queries_per_connection: arguments.queries_per_connection,
         sources: arguments.source,
@@ -79,7 +112,9 @@ fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
         compact_ok: arguments.compact_ok,
         edns_size: arguments.edns_size,
         edns_options: arguments.edns_option.clone(),
+        zipf: arguments.zipf,
         random_prefix: arguments.random_prefix,
+        random_label: arguments.random_label,
         repeatable: arguments.repeatable,
         timeout: Duration::try_from_secs_f64(arguments.timeout).unwrap_or(Duration::MAX),
         server_pid: arguments.server_pid,
@@ -109,6 +144,25 @@ fn describe(report: &LoadReport) -> String {
         "octets     mean {:.1}, max {}",
         report.response_octets_mean, report.response_octets_max
     ));
+    if let Some(followed) = report.followed {
+        lines.push(format!(
+            "over TCP   {followed} answers after truncation, {} octets instead of {}",
+            mean_octets(report.followed_octets_mean),
+            mean_octets(report.truncated_octets_mean)
+        ));
+    }
+    let nsids = report.nsids.iter().map(|(nsid, count)| format!("{nsid} {count}"));
+    let nsids: Vec<String> =
+        nsids.chain((report.nsids_other > 0).then(|| format!("others {}", report.nsids_other))).collect();
+    if !nsids.is_empty() {
+        lines.push(format!("NSIDs      {}", nsids.join(", ")));
+    }
+    if report.server_cookies + report.bad_cookies > 0 {
+        lines.push(format!(
+            "cookies    {} from the server, {} BADCOOKIE",
+            report.server_cookies, report.bad_cookies
+        ));
+    }
     if report.transport != "udp" {
         lines.push(format!(
             "transport  {}, {} connections, {} failed",
@@ -131,6 +185,11 @@ fn describe(report: &LoadReport) -> String {
         lines.push(format!("generator  {cpu:.2} µs CPU per query"));
     }
     lines.join("\n")
+}
+
+/// Returns a mean size, or a dash without responses.
+fn mean_octets(mean: Option<f64>) -> String {
+    mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1}"))
 }
 
 fn describe_latency(name: &str, latency: &Latency) -> String {

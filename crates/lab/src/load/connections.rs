@@ -1,16 +1,17 @@
 //! The TCP or TLS connections of a thread: pipelined queries with length prefixes (RFC 7766
 //! §6.2.1.1 and §8, RFC 7858 §3.3).
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 
 use nonesuch_net::client::{ReadySockets, StreamClientSocket};
-use nonesuch_net::{ClientError, ClientPhase, Transport};
+use nonesuch_net::{BATCH, ClientError, ClientPhase, Transport};
 
 use super::frame::Frame;
 use super::framing::{self, Framing};
 use super::pacer::{Pacer, share};
-use super::slots::Slots;
+use super::slots::{Slots, Times};
 use super::{LoadError, LoadOptions};
 
 /// Octets that one receive call takes from a connection.
@@ -20,6 +21,10 @@ const RETRY_AFTER: u64 = 10_000_000;
 
 /// One connection at a time, and its outstanding queries.
 struct Lane {
+    /// Index of the lane.
+    place: usize,
+    /// Whether the queries were answered with TC over UDP.
+    is_follow: bool,
     socket: Option<StreamClientSocket>,
     /// Local address; `None`: the system selects it.
     source: Option<IpAddr>,
@@ -44,7 +49,7 @@ pub(super) struct Connections {
     /// Maximum number of queries on a connection.
     queries_max: u64,
     ready: ReadySockets,
-    /// Indexes of the lanes in the last call of `ready.wait`.
+    /// Indexes of the lanes in the last call of `streams`.
     polled: Vec<usize>,
     buffer: Vec<u8>,
 }
@@ -55,6 +60,8 @@ impl Connections {
         let count = options.connections;
         let window = share(options.outstanding as u64, index, options.threads);
         let lane = |place| Lane {
+            place,
+            is_follow: options.follow_truncated,
             socket: None,
             source: options
                 .sources
@@ -104,9 +111,38 @@ impl Connections {
         Ok(())
     }
 
+    /// Sends queries again that were answered with TC over UDP, as far as there is room.
+    pub(super) fn send_again(
+        &mut self,
+        waiting: &mut VecDeque<(Times, Vec<u8>)>,
+        pacer: &mut Pacer<'_>,
+        frame: &Frame,
+        now: u64,
+    ) -> Result<(), LoadError> {
+        for _ in 0..self.lanes.len() {
+            if waiting.is_empty() {
+                break;
+            }
+            let place = self.next;
+            self.next = (place + 1) % self.lanes.len();
+            let lane = &mut self.lanes[place];
+            let count = lane.room(self.queries_max, now).min(waiting.len()).min(BATCH);
+            if count > 0 && lane.open(pacer, now)? {
+                lane.fill_again(waiting.drain(..count), frame);
+                lane.flush(pacer, now)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Receives the available responses, and waits for them as
     /// [`Datagrams::receive`](super::udp::Datagrams::receive) does. Returns the current time.
-    pub(super) fn receive(&mut self, pacer: &mut Pacer<'_>, now: u64) -> Result<u64, LoadError> {
+    pub(super) fn receive(
+        &mut self,
+        pacer: &mut Pacer<'_>,
+        frame: &mut Frame,
+        now: u64,
+    ) -> Result<u64, LoadError> {
         let has_room = self.lanes.iter().any(|lane| lane.room(self.queries_max, now) > 0);
         let wait = pacer.wait(now, has_room);
         let last_received = std::mem::take(&mut pacer.last_received);
@@ -115,21 +151,43 @@ impl Connections {
             None => {}
             Some(_) => pacer.nap(last_received),
         }
+        let mut ready = std::mem::take(&mut self.ready);
+        ready
+            .wait([], self.streams(), wait.unwrap_or_default())
+            .map_err(|source| LoadError::Exchange { server: pacer.options.server, source })?;
+        let mut now = pacer.clock();
+        for index in ready.places() {
+            now = self.receive_at(index, pacer, frame, now)?;
+        }
+        self.ready = ready;
+        Ok(now)
+    }
+
+    /// Returns the open connections, and whether they have octets to send.
+    pub(super) fn streams(&mut self) -> impl Iterator<Item = (&StreamClientSocket, bool)> {
         self.polled.clear();
         let places = (0..).zip(&self.lanes).filter(|(_, lane)| lane.socket.is_some());
         self.polled.extend(places.map(|(place, _)| place));
-        let streams = self.lanes.iter().filter_map(|lane| {
+        self.lanes.iter().filter_map(|lane| {
             lane.socket.as_ref().map(|socket| (socket, lane.has_output() || socket.has_unsent()))
-        });
-        self.ready
-            .wait([], streams, wait.unwrap_or_default())
-            .map_err(|source| LoadError::Exchange { server: pacer.options.server, source })?;
-        let mut now = pacer.clock();
-        for place in self.ready.places().filter_map(|ready| self.polled.get(ready)) {
-            let lane = &mut self.lanes[*place];
-            lane.flush(pacer, now)?;
-            now = lane.receive(&mut self.buffer, self.queries_max, pacer)?;
-        }
+        })
+    }
+
+    /// Sends to and receives from connection `index` of the last call of
+    /// [`streams`](Self::streams). Returns the current time.
+    pub(super) fn receive_at(
+        &mut self,
+        index: usize,
+        pacer: &mut Pacer<'_>,
+        frame: &mut Frame,
+        now: u64,
+    ) -> Result<u64, LoadError> {
+        let Some(lane) = self.polled.get(index).and_then(|place| self.lanes.get_mut(*place)) else {
+            return Ok(now);
+        };
+        lane.flush(pacer, now)?;
+        let now = lane.receive(&mut self.buffer, pacer, frame)?;
+        lane.close_if_used_up(self.queries_max);
         Ok(now)
     }
 
@@ -179,12 +237,21 @@ impl Lane {
         for _ in 0..count {
             let Some((question, times)) = pacer.next_due(now) else { break };
             let Some(id) = self.slots.take(times) else { break };
-            framing::push(&mut self.output, frame.size(), |slot| frame.write(id, question, slot));
+            framing::push(&mut self.output, frame.size(), |slot| frame.write(id, question, self.place, slot));
             pacer.tally.count_sent(times, scheduled);
             pacer.outstanding += 1;
             self.queries += 1;
         }
         pacer.last_event = now;
+    }
+
+    /// Adds queries with the given times and questions to the output.
+    fn fill_again(&mut self, queries: impl Iterator<Item = (Times, Vec<u8>)>, frame: &Frame) {
+        for (times, question) in queries {
+            let Some(id) = self.slots.take(times) else { break };
+            framing::push(&mut self.output, frame.size(), |slot| frame.write_again(id, &question, slot));
+            self.queries += 1;
+        }
     }
 
     /// Sends the waiting octets, as far as the connection accepts them.
@@ -210,8 +277,8 @@ impl Lane {
     fn receive(
         &mut self,
         buffer: &mut [u8],
-        queries_max: u64,
         pacer: &mut Pacer<'_>,
+        frame: &mut Frame,
     ) -> Result<u64, LoadError> {
         let mut now = pacer.clock();
         while let Some(socket) = &mut self.socket {
@@ -220,7 +287,7 @@ impl Lane {
             match found {
                 Ok(0) => self.fail(io::ErrorKind::UnexpectedEof.into(), ClientPhase::Receive, pacer, now)?,
                 Ok(octets) => {
-                    self.count_answers(&buffer[..octets], pacer, now);
+                    self.count_answers(&buffer[..octets], pacer, frame, now);
                     if octets < buffer.len() {
                         break;
                     }
@@ -230,18 +297,20 @@ impl Lane {
                 Err(error) => self.fail(error, ClientPhase::Receive, pacer, now)?,
             }
         }
-        self.close_if_used_up(queries_max);
         Ok(now)
     }
 
-    fn count_answers(&mut self, octets: &[u8], pacer: &mut Pacer<'_>, now: u64) {
+    fn count_answers(&mut self, octets: &[u8], pacer: &mut Pacer<'_>, frame: &mut Frame, now: u64) {
         self.is_useful = true;
         pacer.last_event = now;
-        let slots = &mut self.slots;
+        let (place, is_follow, slots) = (self.place, self.is_follow, &mut self.slots);
         self.framing.split(octets, |message| {
             pacer.last_received += 1;
             if let Some(times) = pacer.match_response(slots, message, now) {
-                pacer.tally.count_answer(times, now, message);
+                if is_follow {
+                    pacer.tally.count_followed(times, message);
+                }
+                pacer.count_answer(place, times, now, message, frame);
             }
         });
     }

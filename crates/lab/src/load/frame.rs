@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-use nonesuch_proto::edns;
+use nonesuch_proto::edns::{self, CookieOption};
 use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -13,10 +13,18 @@ use super::LoadOptions;
 const HEADER: usize = 12;
 /// Maximum octets of a question: name, type and class.
 const QUESTION: usize = 255 + 4;
+/// CD in octet 3 of the header (RFC 4035 §3.2.2).
+const CD: u8 = 0x10;
+/// Octets of a client cookie (RFC 7873 §4).
+const CLIENT_COOKIE: usize = 8;
+/// Maximum octets of a server cookie (RFC 7873 §4).
+const SERVER_COOKIE_MAX: usize = 32;
 /// Letters of a random label: 60 random bits. Ten million random labels are very probably all
 /// different.
 const LABEL: usize = 12;
-/// Octets that a random label adds to a name.
+/// Letters of a short random label: 30 random bits.
+const SHORT_LABEL: usize = 6;
+/// Maximum octets that a random label adds to a name.
 pub(super) const PREFIX: usize = LABEL + 1;
 /// Letters of random labels, 5 bits each. All are lower-case letters or digits, whose case no
 /// server can change.
@@ -26,10 +34,17 @@ const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub(super) struct Frame {
     /// Octets 2 to 11 of the header.
     header: [u8; HEADER - 2],
-    /// The OPT record in wire form; empty without EDNS.
-    opt: Vec<u8>,
+    /// The OPT record in wire form, for each socket if it contains the cookies of the socket,
+    /// otherwise for all; empty without EDNS.
+    opts: Vec<Vec<u8>>,
+    /// The client cookie of each socket (RFC 7873 §4.1); empty without cookies.
+    cookies: Vec<[u8; CLIENT_COOKIE]>,
+    /// Length of the OPT record without the cookie option.
+    opt_size: usize,
     /// Generator of the random labels; `None` without random labels.
     random: Option<ChaCha8Rng>,
+    /// Letters of the random labels.
+    letters: usize,
 }
 
 impl Frame {
@@ -37,8 +52,12 @@ impl Frame {
     pub(super) fn new(options: &LoadOptions, index: usize) -> Self {
         let opt = opt_record(options);
         // RD is set, as dnsperf does; one question; the OPT record as the only additional record.
-        let header = [0x01, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
-        let random = options.random_prefix.then(|| {
+        let checking_disabled = if options.checking_disabled { CD } else { 0 };
+        let header = [0x01, checking_disabled, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
+        let sockets = if options.cookies { options.sockets_per_thread() } else { 0 };
+        let cookie = |place: usize| RandomState::new().hash_one((index, place)).to_be_bytes();
+        let cookies: Vec<_> = (0..sockets).map(cookie).collect();
+        let random = (options.random_prefix || options.random_label).then(|| {
             // Each `RandomState` has other keys from the system.
             let seed = if options.repeatable { options.seed } else { RandomState::new().hash_one(index) };
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -46,26 +65,64 @@ impl Frame {
             random.set_stream(u64::MAX - index as u64);
             random
         });
-        Self { header, opt, random }
+        let letters = if options.random_label { SHORT_LABEL } else { LABEL };
+        let (opt_size, opts) = (opt.len(), vec![opt; sockets.max(1)]);
+        let mut frame = Self { header, opts, cookies, opt_size, random, letters };
+        (0..sockets).for_each(|place| frame.set_server_cookie(place, &[]));
+        frame
+    }
+
+    /// Adds the client cookie and `server`, the cookie of the server, to the queries of a socket
+    /// (RFC 7873 §5.1).
+    fn set_server_cookie(&mut self, place: usize, server: &[u8]) {
+        if let (Some(client), Some(opt)) = (self.cookies.get(place), self.opts.get_mut(place)) {
+            opt.truncate(self.opt_size);
+            edns::push_option(edns::COOKIE, &[client, server], opt);
+            edns::set_options_length(0, opt);
+        }
+    }
+
+    /// Uses the server cookie of a response for the next queries of a socket, if the response
+    /// contains the client cookie of this socket (RFC 7873 §5.3).
+    pub(super) fn learn_cookie(&mut self, place: usize, option: &[u8]) {
+        let Some(cookie) = CookieOption::read(option) else { return };
+        if self.cookies.get(place) != Some(cookie.client) || cookie.server.is_empty() {
+            return;
+        }
+        if self.opts.get(place).is_none_or(|opt| !opt.ends_with(cookie.server)) {
+            self.set_server_cookie(place, cookie.server);
+        }
     }
 
     /// Returns the maximum length of a query, in octets.
     pub(super) fn size(&self) -> usize {
-        HEADER + QUESTION + self.opt.len()
+        let cookie = if self.cookies.is_empty() { 0 } else { 4 + CLIENT_COOKIE + SERVER_COOKIE_MAX };
+        HEADER + QUESTION + self.opt_size + cookie
     }
 
-    /// Writes a complete query to `slot`, which must have [`Self::size`] octets. Returns the length
-    /// of the query.
-    pub(super) fn write(&mut self, id: u16, question: &[u8], slot: &mut [u8]) -> usize {
+    /// Writes a complete query of the socket `place` to `slot`, which must have [`Self::size`]
+    /// octets. Returns the length of the query.
+    pub(super) fn write(&mut self, id: u16, question: &[u8], place: usize, slot: &mut [u8]) -> usize {
         let mut prefix = [0; PREFIX];
         let prefix = match &mut self.random {
             Some(random) => {
-                write_label(random.next_u64(), &mut prefix);
-                &prefix[..]
+                let prefix = &mut prefix[..=self.letters];
+                write_label(random.next_u64(), prefix);
+                &*prefix
             }
             None => &[],
         };
-        let parts = [&id.to_be_bytes()[..], &self.header, prefix, question, &self.opt];
+        self.write_parts(id, prefix, question, place, slot)
+    }
+
+    /// Writes the query with the question of a response, without a random label.
+    pub(super) fn write_again(&self, id: u16, question: &[u8], slot: &mut [u8]) -> usize {
+        self.write_parts(id, &[], question, 0, slot)
+    }
+
+    fn write_parts(&self, id: u16, prefix: &[u8], question: &[u8], place: usize, slot: &mut [u8]) -> usize {
+        let opt = &self.opts[place.min(self.opts.len() - 1)];
+        let parts = [&id.to_be_bytes()[..], &self.header, prefix, question, opt];
         let mut length = 0;
         for part in parts {
             slot[length..length + part.len()].copy_from_slice(part);
@@ -76,9 +133,10 @@ impl Frame {
 }
 
 /// Writes the length octet and the letters of a random label.
-fn write_label(mut bits: u64, label: &mut [u8; PREFIX]) {
-    label[0] = LABEL as u8;
-    for letter in &mut label[1..] {
+fn write_label(mut bits: u64, label: &mut [u8]) {
+    let [length, letters @ ..] = label else { return };
+    *length = letters.len() as u8;
+    for letter in letters {
         *letter = LETTERS[(bits & 31) as usize];
         bits >>= 5;
     }
@@ -93,16 +151,13 @@ fn opt_record(options: &LoadOptions) -> Vec<u8> {
     let dnssec_ok = if options.dnssec_ok { edns::DO } else { 0 };
     let compact_ok = if options.compact_ok { edns::CO } else { 0 };
     edns::push_opt(options.edns_size, 0, dnssec_ok | compact_ok, &mut opt);
-    let fixed = opt.len();
-    for (code, value) in &options.edns_options {
-        opt.extend_from_slice(&code.to_be_bytes());
-        opt.extend_from_slice(&(value.len() as u16).to_be_bytes());
-        opt.extend_from_slice(value);
+    if options.nsid {
+        edns::push_option(edns::NSID, &[], &mut opt);
     }
-    // RDLENGTH is the end of the record's fixed part. The length fits, because `LoadOptions` has
-    // been checked.
-    let length = (opt.len() - fixed) as u16;
-    opt[fixed - 2..fixed].copy_from_slice(&length.to_be_bytes());
+    for (code, value) in &options.edns_options {
+        edns::push_option(*code, &[value], &mut opt);
+    }
+    edns::set_options_length(0, &mut opt);
     opt
 }
 
@@ -121,7 +176,7 @@ mod tests {
 
     fn written(frame: &mut Frame, question: &[u8]) -> Vec<u8> {
         let mut slot = vec![0xff; frame.size()];
-        let length = frame.write(0x1234, question, &mut slot);
+        let length = frame.write(0x1234, question, 0, &mut slot);
         slot[..length].to_vec()
     }
 
@@ -134,6 +189,38 @@ mod tests {
         assert_eq!(query[12 + 7..], *opt);
         let plain = LoadOptions { edns_size: 0, dnssec_ok: false, ..options() };
         assert_eq!(written(&mut Frame::new(&plain, 0), b"\0\0\x01\0\x01").len(), 12 + 5);
+    }
+
+    #[test]
+    fn cookies_belong_to_a_socket_and_its_client_cookie() {
+        let options = LoadOptions { cookies: true, sockets: 2, ..options() };
+        let mut frame = Frame::new(&options, 0);
+        let mut slot = vec![0; frame.size()];
+        let mut cookie = |frame: &mut Frame, place| {
+            let length = frame.write(1, b"\0\0\x01\0\x01", place, &mut slot);
+            // Header, question, and the OPT record up to the option.
+            slot[12 + 5 + 11..length].to_vec()
+        };
+        let (first, second) = (cookie(&mut frame, 0), cookie(&mut frame, 1));
+        assert_eq!((&first[..4], first.len()), (&[0, 10, 0, 8][..], 12));
+        assert_ne!(first, second);
+        // A response with the client cookie of another socket changes nothing.
+        frame.learn_cookie(0, &[&second[4..], &[7; 16]].concat());
+        assert_eq!(cookie(&mut frame, 0), first);
+        for server in [&[7; 16][..], &[8; 32], &[9; 8]] {
+            frame.learn_cookie(0, &[&first[4..], server].concat());
+            let expected = [&[0, 10, 0, 8 + server.len() as u8], &first[4..], server].concat();
+            assert_eq!(cookie(&mut frame, 0), expected);
+            assert_eq!(cookie(&mut frame, 1), second);
+        }
+    }
+
+    #[test]
+    fn cd_and_nsid_are_written() {
+        let mut frame = Frame::new(&LoadOptions { checking_disabled: true, nsid: true, ..options() }, 0);
+        let query = written(&mut frame, b"\0\0\x01\0\x01");
+        assert_eq!(query[2..4], [0x01, 0x10]);
+        assert_eq!(query[12 + 5..], *b"\0\0\x29\x04\xd0\0\0\x80\0\0\x04\0\x03\0\0");
     }
 
     #[test]
@@ -153,6 +240,19 @@ mod tests {
         assert_eq!(labels(0, 1), first);
         assert_ne!(labels(1, 1), first);
         assert_ne!(labels(0, 2), first);
+    }
+
+    #[test]
+    fn a_short_label_has_six_letters() {
+        let mut frame = Frame::new(&LoadOptions { random_label: true, ..options() }, 0);
+        let labels: HashSet<Vec<u8>> = (0..1000)
+            .map(|_| {
+                let query = written(&mut frame, b"\x01a\0\0\x01\0\x01");
+                assert_eq!((query[12], &query[19..26]), (6, &b"\x01a\0\0\x01\0\x01"[..]));
+                query[13..19].to_vec()
+            })
+            .collect();
+        assert!(labels.len() > 990 && labels.iter().flatten().all(|letter| LETTERS.contains(letter)));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use nonesuch_net::BATCH;
 
+use super::frame::Frame;
+use super::inspector::Inspector;
 use super::schedule::{Part, Schedule};
 use super::slots::{Slots, Times};
 use super::tally::Tally;
@@ -75,6 +77,8 @@ pub(super) struct Pacer<'a> {
     /// Whether any response has arrived, including during the warm-up.
     pub(super) answered: bool,
     pub(super) tally: Tally,
+    /// Reads the options of responses; `None` if only the headers are read.
+    pub(super) inspector: Option<Box<Inspector>>,
 }
 
 impl<'a> Pacer<'a> {
@@ -105,6 +109,7 @@ impl<'a> Pacer<'a> {
             is_drained: false,
             answered: false,
             tally: Tally::default(),
+            inspector: Inspector::new(options),
         }
     }
 
@@ -252,6 +257,21 @@ impl<'a> Pacer<'a> {
         None
     }
 
+    /// Counts the response to a query of the socket `place`, and reads its options if required.
+    pub(super) fn count_answer(
+        &mut self,
+        place: usize,
+        times: Times,
+        now: u64,
+        message: &[u8],
+        frame: &mut Frame,
+    ) {
+        self.tally.count_answer(times, now, message);
+        if let Some(inspector) = &mut self.inspector {
+            inspector.inspect(place, message, self.tally.counts(times.due), frame);
+        }
+    }
+
     /// Returns whether lost queries must be searched for now: about 20 times per timeout, but at
     /// intervals of 1 ms to 50 ms.
     pub(super) fn is_expiry_due(&mut self, now: u64) -> bool {
@@ -261,6 +281,11 @@ impl<'a> Pacer<'a> {
             self.last_expiry = now;
         }
         is_due
+    }
+
+    /// Whether a query without a response is lost.
+    pub(super) const fn is_expired(&self, times: Times, now: u64) -> bool {
+        times.sent < now.saturating_sub(self.timeout)
     }
 
     /// Counts the queries of a socket as lost that have no response after the timeout.

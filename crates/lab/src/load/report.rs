@@ -71,8 +71,28 @@ pub struct LoadReport {
     /// Number of responses for each response code in the header, without the upper bits in the OPT
     /// record.
     pub rcodes: BTreeMap<String, u64>,
-    /// Number of responses with TC set.
+    /// Number of responses with TC set. With `follow_truncated`, this includes the truncated
+    /// responses over UDP, although `received` counts their queries only when they are answered
+    /// over TCP.
     pub truncated: u64,
+    /// Number of queries answered over TCP after a truncated response over UDP; `None` without
+    /// `follow_truncated`. `received` includes them, and their latency and size are those of the
+    /// response over TCP.
+    pub followed: Option<u64>,
+    /// Mean size of the truncated responses over UDP, in octets; `None` without such responses.
+    pub truncated_octets_mean: Option<f64>,
+    /// Mean size of the responses over TCP that replaced them, in octets; `None` without such
+    /// responses.
+    pub followed_octets_mean: Option<f64>,
+    /// Number of responses for each name server identifier (RFC 5001): printable ASCII as text,
+    /// otherwise in hexadecimal after `0x`. At most 64 identifiers.
+    pub nsids: BTreeMap<String, u64>,
+    /// Number of responses with further identifiers.
+    pub nsids_other: u64,
+    /// Number of responses with a server cookie; 0 without `cookies`.
+    pub server_cookies: u64,
+    /// Number of responses with the code BADCOOKIE; 0 without `cookies` and `nsid`.
+    pub bad_cookies: u64,
     /// Mean size of the DNS messages in the responses, in octets.
     pub response_octets_mean: f64,
     /// Maximum size of a response, in octets.
@@ -111,6 +131,19 @@ const fn transport_name(transport: Transport) -> &'static str {
     }
 }
 
+fn mean(total: u64, count: u64) -> Option<f64> {
+    (count > 0).then(|| total as f64 / count as f64)
+}
+
+/// Returns a name server identifier as text, or in hexadecimal if it is not printable.
+fn nsid_text(nsid: &[u8]) -> String {
+    let is_text = !nsid.starts_with(b"0x") && nsid.iter().all(|octet| matches!(octet, b' '..=b'~'));
+    if is_text {
+        return nsid.iter().copied().map(char::from).collect();
+    }
+    nsid.iter().fold("0x".to_owned(), |text, octet| format!("{text}{octet:02x}"))
+}
+
 /// Creates the report. `spent` is the CPU time of the server during the load.
 pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime>) -> LoadReport {
     let received = tally.received();
@@ -143,6 +176,13 @@ pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime
         qps: if seconds > 0.0 { received as f64 / seconds } else { 0.0 },
         rcodes: tally.rcodes(),
         truncated: tally.truncated,
+        followed: options.follow_truncated.then_some(tally.followed),
+        truncated_octets_mean: mean(tally.to_follow_octets, tally.to_follow),
+        followed_octets_mean: mean(tally.followed_octets, tally.followed),
+        nsids: tally.findings.nsids.iter().map(|(nsid, count)| (nsid_text(nsid), *count)).collect(),
+        nsids_other: tally.findings.other_nsids,
+        server_cookies: tally.findings.server_cookies,
+        bad_cookies: tally.findings.bad_cookies,
         response_octets_mean: per_answer(tally.octets as f64),
         response_octets_max: tally.octets_max,
         latency_us: tally.latencies.summary(),

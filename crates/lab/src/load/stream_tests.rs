@@ -1,4 +1,4 @@
-//! Loads over TCP.
+//! Loads over TCP and TLS.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -6,10 +6,13 @@ use std::net::TcpListener;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use nonesuch_net::bind_tcp;
 use nonesuch_net::tcp::{self, TcpOptions, TcpServer};
+use nonesuch_net::tls::{IdentitySlot, ServerIdentity};
+use nonesuch_net::udp::{self, UdpOptions, UdpServer};
+use nonesuch_net::{Listeners, bind, bind_tcp};
+use nonesuch_proto::edns::{COOKIE, push_option, set_options_length};
 
-use super::tests::options;
+use super::tests::{options, queries};
 use super::*;
 
 /// Starts a server. `edit` turns the query with QR set into the response, if it returns `true`.
@@ -125,4 +128,135 @@ fn nobody_listening_is_an_error() {
     let error = run(&over_tcp(address, 10)).expect_err("nobody listens");
     let LoadError::NotListening { server, transport: Transport::Tcp } = error else { panic!("{error}") };
     assert_eq!(server, address);
+}
+
+/// Starts a server over UDP and TCP on one port. Every other response over UDP is truncated to the
+/// query with TC set. Responses over TCP have 3000 octets.
+fn start_truncating() -> (UdpServer, TcpServer, SocketAddr) {
+    let Listeners { udp, tcp, local_addr, .. } =
+        bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
+    let over_udp = |_| {
+        let mut number = 0u32;
+        move |query: &[u8], _: SocketAddr, response: &mut Vec<u8>| {
+            number += 1;
+            response.extend_from_slice(query);
+            response[2] |= if number.is_multiple_of(2) { 0x82 } else { 0x80 };
+            true
+        }
+    };
+    let over_tcp = || {
+        |query: &[u8], _: SocketAddr, response: &mut Vec<u8>| {
+            response.extend_from_slice(query);
+            response[2] |= 0x80;
+            response[3] = 3;
+            response.resize(3000, 0);
+            true
+        }
+    };
+    let udp = udp::serve(udp, &UdpOptions::default(), over_udp).expect("started");
+    let tcp = tcp::serve(tcp, &TcpOptions::default(), over_tcp).expect("started");
+    (udp, tcp, local_addr)
+}
+
+#[test]
+fn truncated_responses_are_followed_over_tcp() {
+    for (rate, sockets) in [(None, 1), (None, 3), (Some(100_000.0), 2)] {
+        let (udp, tcp, address) = start_truncating();
+        let options = LoadOptions {
+            follow_truncated: true,
+            connections: 2,
+            sockets,
+            rate,
+            ..options(address, "a.example A\nb.example AAAA\n", 1000)
+        };
+        let report = run(&options).expect("ran");
+        let asked = tcp.statistics().total().messages_in;
+        udp.stop().expect("stopped");
+        tcp.stop().expect("stopped");
+        assert_eq!((report.sent, report.received, report.lost), (1000, 1000, 0));
+        assert_eq!((report.truncated, report.followed, asked), (500, Some(500), 500));
+        let expected = [("NOERROR", 500), ("NXDOMAIN", 500)];
+        assert_eq!(report.rcodes, expected.map(|(rcode, count)| (rcode.to_owned(), count)).into());
+        assert_eq!((report.followed_octets_mean, report.response_octets_max), (Some(3000.0), 3000));
+        assert_eq!((report.transport, report.connections), ("udp", 2));
+        assert!(report.truncated_octets_mean.is_some_and(|mean| mean < 50.0));
+    }
+}
+
+#[test]
+fn queries_that_cannot_be_followed_are_lost() {
+    let (udp, tcp, address) = start_truncating();
+    tcp.stop().expect("stopped");
+    let options = LoadOptions {
+        follow_truncated: true,
+        timeout: Duration::from_millis(200),
+        ..options(address, "a.example A\n", 100)
+    };
+    let report = run(&options).expect("ran");
+    udp.stop().expect("stopped");
+    assert_eq!((report.sent, report.received, report.lost), (100, 50, 50));
+    assert_eq!((report.truncated, report.followed), (50, Some(0)));
+    assert!(report.connections_failed > 0);
+}
+
+#[test]
+fn queries_are_sent_over_tls() {
+    let key = rcgen::generate_simple_self_signed(vec!["ns.example".to_owned()]).expect("a certificate");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (certificate, private) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
+    std::fs::write(&certificate, key.cert.pem()).expect("written");
+    std::fs::write(&private, key.signing_key.serialize_pem()).expect("written");
+    let identity = ServerIdentity::load(&certificate, &private).expect("an identity");
+    let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    let address = listener.local_addr().expect("bound");
+    let make = || {
+        |query: &[u8], _: SocketAddr, response: &mut Vec<u8>| {
+            response.extend_from_slice(query);
+            response[2] |= 0x80;
+            true
+        }
+    };
+    let slot = IdentitySlot::new(identity);
+    let server = tcp::serve_tls(listener, &slot, &TcpOptions::default(), make).expect("started");
+    let over_tls = |tls| LoadOptions { transport: Transport::Tls, tls, ..over_tcp(address, 500) };
+    for (connections, queries_per_connection, opened) in [(3, 0, 3), (2, 50, 10)] {
+        let tls = ClientTls::authenticated(&certificate, Some("ns.example")).expect("read");
+        let options = LoadOptions { connections, queries_per_connection, ..over_tls(Some(tls)) };
+        let report = run(&options).expect("ran");
+        assert_eq!((report.received, report.lost, report.connections), (500, 0, opened));
+        assert_eq!((report.transport, report.connections_failed), ("tls", 0));
+    }
+    let other = ClientTls::authenticated(&certificate, Some("other.example")).expect("read");
+    let error = run(&over_tls(Some(other))).expect_err("another name");
+    assert!(matches!(error, LoadError::Client(ClientError::Tls { .. })), "{error}");
+    let error = run(&over_tls(None)).expect_err("no settings");
+    assert!(matches!(error, LoadError::Misconfigured { option: "--tls", .. }), "{error}");
+    server.stop().expect("stopped");
+}
+
+#[test]
+fn each_connection_has_its_cookie() {
+    // The server cookie of a client is its port.
+    let (server, address) = start(|response, peer| {
+        let cookie = response.split_off(12 + 11 + 4 + 11);
+        let client: [u8; 8] = cookie[4..12].try_into().expect("a client cookie");
+        let own = [peer.port().to_be_bytes(); 4].concat();
+        // A later query has the server cookie.
+        response[3] = if cookie[12..] == own { 0 } else { 5 };
+        push_option(COOKIE, &[&client, &own], response);
+        set_options_length(12 + 11 + 4, response);
+        true
+    });
+    let options = LoadOptions { cookies: true, connections: 2, outstanding: 2, ..over_tcp(address, 100) };
+    let mut options = LoadOptions { queries: queries("a.example A"), ..options };
+    let closed = run(&options).expect("ran");
+    options.rate = Some(10_000.0);
+    let open = run(&options).expect("ran");
+    server.stop().expect("stopped");
+    for report in [closed, open] {
+        // The first query of each connection has no server cookie.
+        let expected = [("NOERROR", 98), ("REFUSED", 2)];
+        assert_eq!(report.rcodes, expected.map(|(rcode, count)| (rcode.to_owned(), count)).into());
+        assert_eq!((report.server_cookies, report.bad_cookies), (100, 0));
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use nonesuch_proto::message::Rcode;
 
 use super::histogram::Durations;
+use super::inspector::Findings;
 use super::slots::Times;
 
 /// TC in octet 2 of the header (RFC 1035 §4.1.1).
@@ -34,6 +35,16 @@ pub(super) struct Tally {
     /// Number of connections that failed, or that the server closed with outstanding queries or
     /// before the first response, including the warm-up.
     pub(super) connections_failed: u64,
+    /// Number of truncated responses over UDP whose queries are repeated over TCP.
+    pub(super) to_follow: u64,
+    /// Total size of these responses.
+    pub(super) to_follow_octets: u64,
+    /// Number of responses to queries that are repeated over TCP.
+    pub(super) followed: u64,
+    /// Total size of these responses.
+    pub(super) followed_octets: u64,
+    /// Contents of the responses apart from their headers.
+    pub(super) findings: Findings,
     /// Number of responses with TC set.
     pub(super) truncated: u64,
     /// Total size of the responses.
@@ -72,6 +83,11 @@ impl Tally {
         self.refused += other.refused;
         self.connections += other.connections;
         self.connections_failed += other.connections_failed;
+        self.to_follow += other.to_follow;
+        self.to_follow_octets += other.to_follow_octets;
+        self.followed += other.followed;
+        self.followed_octets += other.followed_octets;
+        self.findings.add(&other.findings);
         self.truncated += other.truncated;
         self.octets += other.octets;
         self.octets_max = self.octets_max.max(other.octets_max);
@@ -100,7 +116,7 @@ impl Tally {
     }
 
     /// Whether a query with this due time counts: it is due after the warm-up.
-    fn counts(&self, due: u64) -> bool {
+    pub(super) const fn counts(&self, due: u64) -> bool {
         due >= self.measured_from
     }
 
@@ -137,6 +153,24 @@ impl Tally {
     /// Counts a datagram that answers neither an outstanding query nor a lost query.
     pub(super) fn count_unexpected(&mut self, now: u64) {
         self.unexpected += u64::from(self.counts(now));
+    }
+
+    /// Counts a truncated response over UDP whose query is repeated over TCP.
+    pub(super) fn count_truncated(&mut self, times: Times, message: &[u8]) {
+        if self.counts(times.due) {
+            self.truncated += 1;
+            self.to_follow += 1;
+            self.to_follow_octets += message.len() as u64;
+        }
+    }
+
+    /// Counts the response over TCP to a query that is repeated, in addition to
+    /// [`count_answer`](Self::count_answer).
+    pub(super) fn count_followed(&mut self, times: Times, message: &[u8]) {
+        if self.counts(times.due) {
+            self.followed += 1;
+            self.followed_octets += message.len() as u64;
+        }
     }
 
     /// Counts a response that was received at `now`.

@@ -328,7 +328,7 @@ fn a_closed_loop_sends_each_thousand_by_length_and_an_open_one_as_they_are() {
         assert_eq!(found, [expected, expected].concat());
     }
     let many: String = (0..1500).rev().map(|number| format!("{} A\n", "x".repeat(1 + number % 50))).collect();
-    let order = order_by_length(&options(([127, 0, 0, 1], 53).into(), &many, 1)).expect("a closed loop");
+    let order = order::order(&options(([127, 0, 0, 1], 53).into(), &many, 1)).expect("a closed loop");
     let mut sorted = order.clone();
     sorted.sort_unstable();
     assert_eq!(sorted, (0..1500).collect::<Vec<_>>());
@@ -351,7 +351,7 @@ fn senseless_options_are_refused() {
     let long = format!("{}.{} A", "x".repeat(62), vec!["y".repeat(62); 3].join("."));
     let mut too_long = options("127.0.0.1:53".parse().expect("an address"), &long, 1);
     too_long.random_prefix = true;
-    let bad: [(&str, Spoil); 14] = [
+    let bad: [(&str, Spoil); 20] = [
         ("--threads", |options| options.threads = 0),
         ("--outstanding", |options| options.outstanding = 0),
         ("--outstanding", |options| options.outstanding = 20_000),
@@ -365,6 +365,16 @@ fn senseless_options_are_refused() {
         ("--source", |options| options.sources = "::1/128".parse().ok()),
         ("--rate", |options| options.rate = Some(1e8)),
         ("--edns-option", |options| options.edns_options = vec![(1, vec![0; 509])]),
+        ("--connections", |options| options.connections = 0),
+        ("--tls", |options| options.transport = Transport::Tls),
+        ("--follow-truncated", |options| {
+            (options.follow_truncated, options.transport) = (true, Transport::Tcp);
+        }),
+        ("--zipf", |options| options.zipf = Some(f64::NAN)),
+        ("--random-label", |options| (options.random_label, options.random_prefix) = (true, true)),
+        ("--edns-size", |options| {
+            (options.edns_size, options.dnssec_ok, options.cookies) = (0, false, true);
+        }),
         ("--warm-up", |options| options.warm_up = Duration::from_secs(3601)),
     ];
     for (name, spoil) in bad {

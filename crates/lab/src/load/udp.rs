@@ -6,13 +6,14 @@ use std::time::Duration;
 use nonesuch_net::client::{ReadySockets, UdpClientSocket};
 use nonesuch_net::{BATCH, NetError, ReceiveBatch, SendBatch};
 
+use super::follow::Follow;
 use super::frame::Frame;
 use super::pacer::{MAX_WAIT, Pacer, share};
 use super::slots::{Slots, Times};
 use super::{LoadError, LoadOptions};
 
-/// Octets of a receive buffer. Longer responses are truncated, but their header is complete. The
-/// payload size in EDNS is usually smaller.
+/// Minimum octets of a receive buffer. Responses that are longer than the buffer are cut, but their
+/// header is complete.
 const RESPONSE_SIZE: usize = 4096;
 
 /// Sockets, and their outstanding queries.
@@ -27,6 +28,8 @@ pub(super) struct Datagrams {
     incoming: ReceiveBatch,
     /// Message ID and times of each query in the outgoing batch.
     batch: Vec<(u16, Times)>,
+    /// Repeats queries over TCP; `None` if truncated responses are not followed.
+    follow: Option<Follow>,
 }
 
 impl Datagrams {
@@ -48,8 +51,9 @@ impl Datagrams {
             next_socket: 0,
             ready: ReadySockets::default(),
             outgoing: SendBatch::new(BATCH, query_size),
-            incoming: ReceiveBatch::new(BATCH, RESPONSE_SIZE),
+            incoming: ReceiveBatch::new(BATCH, RESPONSE_SIZE.max(options.edns_size.into())),
             batch: Vec::with_capacity(BATCH),
+            follow: Follow::new(options, index),
         })
     }
 
@@ -80,11 +84,12 @@ impl Datagrams {
     fn fill_batch(&mut self, place: usize, pacer: &mut Pacer<'_>, frame: &mut Frame, now: u64) {
         self.batch.clear();
         let slots = &mut self.slots[place];
-        for _ in 0..pacer.batch_size(slots.free_count()) {
+        let room = self.follow.as_ref().map_or(usize::MAX, |follow| follow.room(pacer));
+        for _ in 0..pacer.batch_size(slots.free_count().min(room)) {
             let Some((question, times)) = pacer.next_due(now) else { break };
             let Some(id) = slots.take(times) else { break };
             self.batch.push((id, times));
-            self.outgoing.push_with(|slot| frame.write(id, question, slot));
+            self.outgoing.push_with(|slot| frame.write(id, question, place, slot));
         }
         pacer.outstanding += self.batch.len();
     }
@@ -114,8 +119,14 @@ impl Datagrams {
 
     /// Receives the available responses. Waits for responses if no query can be sent in the
     /// meantime. Returns the current time.
-    pub(super) fn receive(&mut self, pacer: &mut Pacer<'_>, now: u64) -> Result<u64, LoadError> {
-        let has_room = self.slots.iter().any(|slots| slots.free_count() > 0);
+    pub(super) fn receive(
+        &mut self,
+        pacer: &mut Pacer<'_>,
+        frame: &mut Frame,
+        now: u64,
+    ) -> Result<u64, LoadError> {
+        let is_allowed = self.follow.as_ref().is_none_or(|follow| follow.room(pacer) > 0);
+        let has_room = is_allowed && self.slots.iter().any(|slots| slots.free_count() > 0);
         let wait = pacer.wait(now, has_room);
         let last_received = std::mem::take(&mut pacer.last_received);
         match wait {
@@ -123,32 +134,51 @@ impl Datagrams {
             None => {}
             Some(_) => pacer.nap(last_received),
         }
-        if self.sockets.len() == 1 {
-            let result = match wait {
-                None => self.sockets[0].receive_now(&mut self.incoming),
-                // In a closed loop, wait in the receive call itself, which saves a system call.
-                Some(_) if !pacer.is_open_loop() => self.sockets[0].receive(&mut self.incoming),
-                Some(limit) => {
-                    self.wait_all(limit).and_then(|()| self.sockets[0].receive_now(&mut self.incoming))
-                }
-            };
-            return self.count_received(0, pacer, result);
+        if self.sockets.len() > 1 || self.follow.is_some() {
+            return self.receive_ready(pacer, frame, wait.unwrap_or_default());
         }
-        self.wait_all(wait.unwrap_or_default())
+        let result = match wait {
+            None => self.sockets[0].receive_now(&mut self.incoming),
+            // In a closed loop, wait in the receive call itself, which saves a system call.
+            Some(_) if !pacer.is_open_loop() => self.sockets[0].receive(&mut self.incoming),
+            Some(limit) => {
+                self.wait_all(limit).and_then(|()| self.sockets[0].receive_now(&mut self.incoming))
+            }
+        };
+        self.count_received(0, pacer, frame, result)
+    }
+
+    /// Waits at most `limit`, and receives from the sockets and connections that are ready. Returns
+    /// the current time.
+    fn receive_ready(
+        &mut self,
+        pacer: &mut Pacer<'_>,
+        frame: &mut Frame,
+        limit: Duration,
+    ) -> Result<u64, LoadError> {
+        self.wait_all(limit)
             .map_err(|source| LoadError::Exchange { server: pacer.options.server, source })?;
         let mut now = pacer.clock();
         let ready = std::mem::take(&mut self.ready);
         for place in ready.places() {
-            let result = self.sockets[place].receive_now(&mut self.incoming);
-            now = self.count_received(place, pacer, result)?;
+            if let Some(socket) = self.sockets.get(place) {
+                let result = socket.receive_now(&mut self.incoming);
+                now = self.count_received(place, pacer, frame, result)?;
+            } else if let Some(follow) = &mut self.follow {
+                now = follow.connections.receive_at(place - self.sockets.len(), pacer, frame, now)?;
+            }
         }
         self.ready = ready;
+        if let Some(follow) = &mut self.follow {
+            follow.send(pacer, frame, now)?;
+        }
         Ok(now)
     }
 
     /// Waits until a socket has a response, at most `limit`.
     fn wait_all(&mut self, limit: Duration) -> io::Result<()> {
-        self.ready.wait(&self.sockets, [], limit)
+        let streams = self.follow.iter_mut().flat_map(|follow| follow.connections.streams());
+        self.ready.wait(&self.sockets, streams, limit)
     }
 
     /// Counts the responses of a receive call on a socket. Returns the current time.
@@ -156,6 +186,7 @@ impl Datagrams {
         &mut self,
         place: usize,
         pacer: &mut Pacer<'_>,
+        frame: &mut Frame,
         result: io::Result<usize>,
     ) -> Result<u64, LoadError> {
         let now = pacer.clock();
@@ -164,7 +195,7 @@ impl Datagrams {
                 pacer.is_drained &= found < BATCH;
                 pacer.last_received += found;
                 pacer.last_event = now;
-                self.count_answers(place, pacer, now);
+                self.count_answers(place, pacer, frame, now);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
@@ -177,11 +208,14 @@ impl Datagrams {
     }
 
     /// Counts the received datagrams of a socket.
-    fn count_answers(&mut self, place: usize, pacer: &mut Pacer<'_>, now: u64) {
+    fn count_answers(&mut self, place: usize, pacer: &mut Pacer<'_>, frame: &mut Frame, now: u64) {
         let slots = &mut self.slots[place];
         for message in self.incoming.messages() {
-            if let Some(times) = pacer.match_response(slots, message, now) {
-                pacer.tally.count_answer(times, now, message);
+            let Some(times) = pacer.match_response(slots, message, now) else { continue };
+            let is_followed =
+                self.follow.as_mut().is_some_and(|follow| follow.take(pacer, times, now, message));
+            if !is_followed {
+                pacer.count_answer(place, times, now, message, frame);
             }
         }
     }
@@ -190,6 +224,9 @@ impl Datagrams {
     pub(super) fn expire(&mut self, pacer: &mut Pacer<'_>, now: u64) {
         for slots in &mut self.slots {
             pacer.expire(slots, now);
+        }
+        if let Some(follow) = &mut self.follow {
+            follow.expire(pacer, now);
         }
     }
 }

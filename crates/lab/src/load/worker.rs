@@ -74,6 +74,8 @@ impl<'a> Worker<'a> {
         let spent =
             before.zip(process::own_thread_cpu_time()).map(|(before, after)| after.saturating_sub(before));
         self.pacer.tally.own_cpu = spent.unwrap_or_default();
+        self.pacer.tally.findings =
+            self.pacer.inspector.take().map(|inspector| inspector.findings).unwrap_or_default();
         Ok(self.pacer.tally)
     }
 
@@ -91,8 +93,8 @@ impl<'a> Worker<'a> {
         let pacer = &mut self.pacer;
         pacer.is_drained = true;
         let now = match &mut self.link {
-            Link::Udp(datagrams) => datagrams.receive(pacer, before)?,
-            Link::Stream(connections) => connections.receive(pacer, before)?,
+            Link::Udp(datagrams) => datagrams.receive(pacer, &mut self.frame, before)?,
+            Link::Stream(connections) => connections.receive(pacer, &mut self.frame, before)?,
         };
         // If the thread was suspended, more responses may be queued than one receive step takes,
         // and they may have arrived in time. Therefore queries only count as lost after a step that
