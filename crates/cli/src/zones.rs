@@ -80,6 +80,10 @@ fn option_remedy(error: &LoadError, option: ZoneOption) -> String {
 pub(crate) enum AnchorError {
     File(#[from] FileError),
     Records(#[from] ReadError),
+    #[error("{}: contains no DS or DNSKEY record", path.display())]
+    NoRecord {
+        path: PathBuf,
+    },
     #[error("{}: contains no DS or DNSKEY record of {zone}", path.display())]
     NoAnchor {
         path: PathBuf,
@@ -208,19 +212,38 @@ pub(crate) fn time_or_now(time: Option<u32>) -> u32 {
 
 /// Reads the DS and DNSKEY records of `zone` from a file.
 pub(crate) fn read_anchors(path: &Path, zone: &Name) -> Result<Vec<Anchor>, AnchorError> {
+    let anchors = anchors_of(zone, read_anchor_file(path)?);
+    if anchors.is_empty() {
+        return Err(AnchorError::NoAnchor { path: path.to_path_buf(), zone: zone.clone() });
+    }
+    Ok(anchors)
+}
+
+/// Reads the first zone that has DS or DNSKEY records in a file, and these records.
+pub(crate) fn read_anchored_zone(path: &Path) -> Result<(Name, Vec<Anchor>), AnchorError> {
+    let records = read_anchor_file(path)?;
+    let first = records.iter().find(|(_, rtype, _)| matches!(*rtype, Rtype::DS | Rtype::DNSKEY));
+    match first.map(|(owner, ..)| owner.clone()) {
+        Some(zone) => {
+            let anchors = anchors_of(&zone, records);
+            Ok((zone, anchors))
+        }
+        None => Err(AnchorError::NoRecord { path: path.to_path_buf() }),
+    }
+}
+
+fn read_anchor_file(path: &Path) -> Result<Vec<(Name, Rtype, Vec<u8>)>, AnchorError> {
     let text = read_input(path)?;
-    let records = read::read_records(&text, input_name(path), &Name::root())?;
-    let anchors: Vec<Anchor> = records
-        .into_iter()
-        .filter(|(owner, _, _)| owner == zone)
+    Ok(read::read_records(&text, input_name(path), &Name::root())?)
+}
+
+fn anchors_of(zone: &Name, records: Vec<(Name, Rtype, Vec<u8>)>) -> Vec<Anchor> {
+    let of_zone = records.into_iter().filter(|(owner, _, _)| owner == zone);
+    of_zone
         .filter_map(|(_, rtype, rdata)| match rtype {
             Rtype::DS => Some(Anchor::Ds(rdata)),
             Rtype::DNSKEY => Some(Anchor::Dnskey(rdata)),
             _ => None,
         })
-        .collect();
-    if anchors.is_empty() {
-        return Err(AnchorError::NoAnchor { path: path.to_path_buf(), zone: zone.clone() });
-    }
-    Ok(anchors)
+        .collect()
 }

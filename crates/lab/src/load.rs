@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use nonesuch_net::tls::ClientTls;
 use nonesuch_net::{ClientError, NetError, Transport};
+use nonesuch_proto::Name;
 
 use crate::process;
 
@@ -31,20 +32,22 @@ mod inspector;
 mod order;
 mod pacer;
 mod queries;
-mod replay;
+mod ramp;
 mod report;
 mod schedule;
 mod slots;
 mod sources;
 mod tally;
 mod udp;
+mod validation;
 mod worker;
 
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
-pub use replay::{REPLAY_SOCKETS, ReplayError, ReplayQueries, ReplaySpeed, ReplaySpeedError, replay};
+pub use ramp::{Ramp, RampOptions, RampStep, ramp};
 pub use report::{Latency, LoadReport};
 pub use schedule::{Arrivals, ArrivalsError};
 pub use sources::{Sources, SourcesError};
+pub use validation::{ValidationCounts, ValidationOptions, validate_samples};
 
 use tally::Tally;
 use worker::Worker;
@@ -53,6 +56,8 @@ use worker::Worker;
 pub const OUTSTANDING_MAX: usize = slots::SLOTS_MAX;
 /// Maximum rate, in queries per second.
 const RATE_MAX: f64 = 1e7;
+/// Maximum number of sampled responses. With the maximum size of a response, they take 650 MB.
+const SAMPLES_MAX: usize = 10_000;
 /// Maximum octets of all EDNS options together.
 const EDNS_OPTIONS_MAX: usize = 512;
 
@@ -109,6 +114,9 @@ pub struct LoadOptions {
     /// Whether to send a cookie (RFC 7873): the client cookie of the socket or connection, and the
     /// last server cookie that it received.
     pub cookies: bool,
+    /// Number of responses, selected at random with `seed`, that the report contains as samples.
+    /// Truncated responses that are followed are not selected.
+    pub samples: usize,
     /// UDP payload size in the queries (RFC 6891 §6.2.3), in octets; 0 sends queries without EDNS.
     pub edns_size: u16,
     /// EDNS options: code and value.
@@ -173,6 +181,7 @@ impl LoadOptions {
             checking_disabled: false,
             nsid: false,
             cookies: false,
+            samples: 0,
             edns_size: 1232,
             edns_options: Vec::new(),
             random_prefix: false,
@@ -217,6 +226,7 @@ impl LoadOptions {
                 "--source",
                 "of the same family as the server's address",
             ),
+            (self.samples <= SAMPLES_MAX, "--validate", "at most 10000"),
             (self.zipf.is_none_or(|zipf| (0.0..=10.0).contains(&zipf)), "--zipf", "0 to 10"),
             (!(self.random_prefix && self.random_label), "--random-label", "used without --random-prefix"),
             (self.warm_up <= hour, "--warm-up", "at most an hour"),
@@ -279,6 +289,10 @@ pub enum LoadError {
     Exchange { server: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {source}; increase the limit on threads, or use fewer threads")]
     Start { source: io::Error },
+    #[error(
+        "cannot validate: {server} has no DNSKEY RRset of {zone} that an anchor proves: {reason}; compare the anchor file with the zone"
+    )]
+    Untrusted { zone: Name, server: SocketAddr, reason: String },
     #[error("a thread of the load generator panicked: this is a bug in nonesuch, please report it")]
     Panicked,
 }

@@ -1,7 +1,6 @@
 //! Arguments of `load` and of the echo server.
 
-use super::replay::ReplayArguments;
-use super::values::{ArgumentError, parse_seconds, parse_socket_address};
+use super::values::{ArgumentError, parse_seconds, parse_socket_address, parse_time};
 use clap::Args;
 use nonesuch_lab::load::{Arrivals, Sources};
 use nonesuch_proto::Name;
@@ -152,6 +151,33 @@ pub(crate) struct LoadArguments {
     /// Bind the threads to these CPUs, for example 0,1,2.
     #[arg(long, value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
+    /// Validate this number of responses after the load, selected at random.
+    ///
+    /// The keys of the zone are fetched from the server over TCP or TLS. The exit status is 1 if a
+    /// response is bogus. Requires --do and --anchor.
+    #[arg(long, value_name = "N", requires_all = ["anchor", "dnssec_ok"])]
+    pub(crate) validate: Option<usize>,
+    /// Trust the DS or DNSKEY records in this file. Their owner is the zone of the queries.
+    #[arg(long, value_name = "FILE", requires = "validate")]
+    pub(crate) anchor: Option<PathBuf>,
+    /// Validate the signatures at this time: RFC 3339, YYYYMMDDHHmmSS, or relative (now-1h).
+    ///
+    /// Default: the present.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "validate")]
+    pub(crate) now: Option<u32>,
+    /// Search for the highest rate without loss.
+    ///
+    /// The rate doubles from --rate (default 1000) until a step fails; then bisection finds the
+    /// limit to 5 %. A step fails if too many queries are lost, or if the responses fall more than
+    /// 2 % behind the rate.
+    #[arg(long, conflicts_with_all = ["seconds", "limit", "validate"])]
+    pub(crate) ramp: bool,
+    /// Set the maximum share of lost queries in a step of --ramp, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.1, requires = "ramp")]
+    pub(crate) ramp_loss: f64,
+    /// Set the duration of a step of --ramp: seconds, or a duration such as 1m.
+    #[arg(long, default_value_t = 5.0, value_parser = parse_seconds, requires = "ramp")]
+    pub(crate) ramp_seconds: f64,
     /// Print JSON with the histogram of latencies.
     #[arg(long)]
     pub(crate) json: bool,

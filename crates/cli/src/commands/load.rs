@@ -5,16 +5,19 @@ mod replay;
 use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
 use crate::outcome::CommandOutcome;
-use crate::zones::{ReadZoneError, read_zone};
+use crate::zones::{AnchorError, ReadZoneError, now_or, read_anchored_zone, read_zone};
 use nonesuch_lab::generate::{GenerateError, queries_for_zone};
 use nonesuch_lab::load::{
-    Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, ReplayError, run as run_load,
+    Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, ValidationOptions,
+    run as run_load, validate_samples,
 };
 use nonesuch_net::tls::ClientTls;
 use nonesuch_net::{TlsError, Transport};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+mod ramp;
 
 /// Default number of outstanding queries of a closed loop, for all sockets together. The socket
 /// buffer of the server has room for all of them: with the default size of the system, for about
@@ -36,16 +39,32 @@ pub(crate) enum Failure {
     Queries(#[from] QueryListError),
     Tls(#[from] TlsError),
     Zone(#[from] ReadZoneError),
+    Anchor(#[from] AnchorError),
     Generate(#[from] GenerateError),
     Load(#[from] LoadError),
 }
 
 pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> {
-    let queries = queries(arguments)?;
-    let report = run_load(&options(arguments, queries, tls(arguments)?))?;
+    let options = options(arguments, queries(arguments)?, tls(arguments)?);
+    if arguments.ramp {
+        return ramp::run(arguments, &options);
+    }
+    let validation = validation_options(arguments)?;
+    let mut report = run_load(&options)?;
+    if let Some(validation) = validation {
+        let samples = report.samples.iter().map(Vec::as_slice);
+        report.validation = Some(validate_samples(&options, &validation, samples)?);
+    }
     let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(&report) };
     print_line(&text)?;
-    Ok(CommandOutcome::Done)
+    let is_bogus = report.validation.is_some_and(|counts| counts.bogus > 0);
+    Ok(if is_bogus { CommandOutcome::Negative } else { CommandOutcome::Done })
+}
+
+fn validation_options(arguments: &LoadArguments) -> Result<Option<ValidationOptions>, Failure> {
+    let Some(path) = &arguments.anchor else { return Ok(None) };
+    let (zone, anchors) = read_anchored_zone(path)?;
+    Ok(Some(ValidationOptions { zone, anchors, now: now_or(arguments.now) }))
 }
 
 fn queries(arguments: &LoadArguments) -> Result<QueryList, Failure> {
@@ -101,6 +120,7 @@ fn options(arguments: &LoadArguments, queries: QueryList, tls: Option<ClientTls>
         checking_disabled: arguments.checking_disabled,
         nsid: arguments.nsid,
         cookies: arguments.cookie,
+        samples: arguments.validate.unwrap_or(0),
         connections: arguments.connections,
         queries_per_connection: arguments.queries_per_connection,
         sources: arguments.source,
@@ -162,6 +182,13 @@ fn describe(report: &LoadReport) -> String {
             "cookies    {} from the server, {} BADCOOKIE",
             report.server_cookies, report.bad_cookies
         ));
+    }
+    if let Some(counts) = &report.validation {
+        lines.push(format!(
+            "validated  {} secure, {} insecure, {} bogus, {} indeterminate",
+            counts.secure, counts.insecure, counts.bogus, counts.indeterminate
+        ));
+        lines.extend(counts.first_reason.iter().map(|reason| format!("           {reason}")));
     }
     if report.transport != "udp" {
         lines.push(format!(

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 /// An echo server. It ends with the test.
@@ -104,6 +104,62 @@ fn random_names_are_denied_by_a_real_server() {
     assert_eq!(json(&random)["rcodes"], serde_json::json!({ "NXDOMAIN": 200 }));
 }
 
+/// Signs the zone in `folder`. Returns the signed zone and the file with its DNSKEY record.
+fn signed(folder: &Path) -> (PathBuf, PathBuf) {
+    let keys = common::made(folder, "keys");
+    let generate = ["key", "generate", common::KEYS_ORIGIN, "-a", "ecdsap256sha256", "--csk", "--dir"];
+    let base = done([&generate[..], &[text(&keys)]].concat()).stdout;
+    let (zone, signed) = (folder.join("zone"), folder.join("signed"));
+    let sign = ["zone", "sign", text(&zone), "-o", common::KEYS_ORIGIN, "--keys", text(&keys)];
+    done([&sign[..], &["-f", text(&signed)]].concat());
+    (signed, keys.join(format!("{}.key", base.trim())))
+}
+
+#[test]
+fn responses_of_a_signed_zone_are_validated_over_each_transport() {
+    let folder = prepared();
+    let (signed, anchor) = signed(folder.path());
+    let server = serve(&signed, &[]);
+    let address = server.address.to_string();
+    let load = ["load", "--server", &address, "--zone", text(&signed), "--denied-share", "50", "--do"];
+    let validate = ["--validate", "30", "--anchor", text(&anchor), "--limit", "300", "--json"];
+    let transports: [(&[&str], &str); 3] = [
+        (&["--nsid", "--cookie", "--cd"], "udp"),
+        (&["--tcp", "--connections", "2", "--queries-per-connection", "50"], "tcp"),
+        (&["--edns-size", "512", "--follow-truncated", "--random-label"], "udp"),
+    ];
+    for (more, transport) in transports {
+        let report = json(&[&load[..], &validate, more].concat());
+        assert_eq!((&report["received"], &report["transport"]), (&300.into(), &transport.into()), "{report}");
+        let counts = &report["validation"];
+        let secure = counts["secure"].as_u64().expect("a count");
+        let insecure = counts["insecure"].as_u64().expect("a count");
+        assert_eq!((secure + insecure, &counts["bogus"]), (30, &0.into()), "{report}");
+        assert!(secure > 0 && counts["first_reason"].is_null(), "{report}");
+        assert!(report["rcodes"]["NXDOMAIN"].as_u64() > Some(0), "{report}");
+    }
+}
+
+#[test]
+fn a_bogus_response_ends_with_status_1() {
+    let folder = prepared();
+    let (signed, anchor) = signed(folder.path());
+    let tampered = fs::read_to_string(&signed).expect("read").replace("192.0.2.1", "192.0.2.9");
+    fs::write(&signed, tampered).expect("written");
+    let server = serve(&signed, &["--verify", "structural"]);
+    let queries = queries(folder.path(), "ns.keys.example. A\n");
+    let address = server.address.to_string();
+    let load = ["load", "--server", &address, "--queries", &queries, "--do", "--limit", "20"];
+    let validate = ["--validate", "5", "--anchor", text(&anchor)];
+    let ended = run(&mut nonesuch([&load[..], &validate].concat()));
+    assert_eq!(ended.status, 1, "{}", ended.text());
+    assert!(ended.stdout.contains("0 secure, 0 insecure, 5 bogus, 0 indeterminate"), "{}", ended.stdout);
+    // Signatures of the keys have expired.
+    let late = run(&mut nonesuch([&load[..], &validate, &["--now", "20991231000000"]].concat()));
+    assert_eq!(late.status, 2, "{}", late.text());
+    assert!(late.stderr.contains("keys.example.") && late.stdout.is_empty(), "{}", late.text());
+}
+
 #[test]
 fn senseless_options_are_refused_by_name() {
     let folder = folder();
@@ -116,6 +172,11 @@ fn senseless_options_are_refused_by_name() {
         (&["--edns-option", "10:0"], "--edns-option"),
         (&["--edns-size", "0", "--edns-option", "10:00"], "--edns-option"),
         (&["--sockets", "0"], "--sockets"),
+        (&["--tcp", "--connections", "0"], "--connections"),
+        (&["--zipf", "11"], "--zipf"),
+        (&["--validate", "5"], "--anchor"),
+        (&["--ramp", "--ramp-loss", "100"], "--ramp-loss"),
+        (&["--ramp", "--rate", "0.5"], "--rate"),
         (&["--outstanding", "3", "--sockets", "4"], "--outstanding"),
         (&["--timeout=-1"], "--timeout"),
         (&["--warm-up", "NaN"], "--warm-up"),

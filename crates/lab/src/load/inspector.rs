@@ -1,4 +1,5 @@
 //! Reads the options of responses: name server identifiers (RFC 5001) and cookies (RFC 7873).
+//! Samples responses for validation.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +7,12 @@ use nonesuch_proto::Rtype;
 use nonesuch_proto::edns::{self, Opt};
 use nonesuch_proto::message::{Header, MessageError, read_record};
 
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
 use super::LoadOptions;
 use super::frame::Frame;
+use super::pacer::share;
 
 /// Length of the header of a message in octets.
 const HEADER: usize = 12;
@@ -27,6 +32,8 @@ pub(super) struct Findings {
     pub(super) server_cookies: u64,
     /// Number of responses with the code BADCOOKIE.
     pub(super) bad_cookies: u64,
+    /// Sampled responses.
+    pub(super) samples: Vec<Vec<u8>>,
 }
 
 impl Findings {
@@ -35,6 +42,7 @@ impl Findings {
         self.other_nsids += other.other_nsids;
         self.server_cookies += other.server_cookies;
         self.bad_cookies += other.bad_cookies;
+        self.samples.extend_from_slice(&other.samples);
     }
 
     fn count_nsid(&mut self, nsid: &[u8], count: u64) {
@@ -49,21 +57,62 @@ impl Findings {
 }
 
 /// Reads the OPT records of responses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Inspector {
     owner: Vec<u8>,
     rdata: Vec<u8>,
+    /// Whether to read the options.
+    reads_options: bool,
+    /// Number of responses to sample.
+    samples: usize,
+    /// Number of responses from which the samples are selected.
+    responses: u64,
+    random: ChaCha8Rng,
     pub(super) findings: Findings,
 }
 
 impl Inspector {
-    /// Returns an inspector if the options require one.
-    pub(super) fn new(options: &LoadOptions) -> Option<Box<Self>> {
-        (options.nsid || options.cookies).then(Box::default)
+    /// Returns the inspector of thread `index`, if the options require one.
+    pub(super) fn new(options: &LoadOptions, index: usize) -> Option<Box<Self>> {
+        let reads_options = options.nsid || options.cookies;
+        let mut random = ChaCha8Rng::seed_from_u64(options.seed);
+        // Other streams than those of schedules, random labels and Zipf's law.
+        random.set_stream(u64::MAX / 4 + index as u64);
+        (reads_options || options.samples > 0).then(|| {
+            Box::new(Self {
+                owner: Vec::new(),
+                rdata: Vec::new(),
+                reads_options,
+                samples: share(options.samples as u64, index, options.threads) as usize,
+                responses: 0,
+                random,
+                findings: Findings::default(),
+            })
+        })
+    }
+
+    /// Selects each response of the thread with the same probability (reservoir sampling).
+    fn sample(&mut self, message: &[u8]) {
+        self.responses += 1;
+        let samples = &mut self.findings.samples;
+        if samples.len() < self.samples {
+            samples.push(message.to_vec());
+        } else if self.samples > 0 {
+            let place = self.random.random_range(0..self.responses);
+            if let Some(sample) = usize::try_from(place).ok().and_then(|place| samples.get_mut(place)) {
+                *sample = message.to_vec();
+            }
+        }
     }
 
     /// Reads a response to a query of the socket `place`. `counts` is false during the warm-up.
     pub(super) fn inspect(&mut self, place: usize, message: &[u8], counts: bool, frame: &mut Frame) {
+        if counts {
+            self.sample(message);
+        }
+        if !self.reads_options {
+            return;
+        }
         // A malformed response has no options that could be counted.
         let Ok(Some(fixed)) = self.find_opt(message) else { return };
         let Some(opt) = Opt::from_parts(fixed.0, fixed.1, &self.rdata) else { return };
@@ -153,7 +202,7 @@ mod tests {
     #[test]
     fn identifiers_are_counted_up_to_a_limit() {
         let mut frame = Frame::new(&options(), 0);
-        let mut inspector = Inspector::new(&options()).expect("NSID is requested");
+        let mut inspector = Inspector::new(&options(), 0).expect("NSID is requested");
         for number in 0..70u8 {
             let message = response(0, &[(edns::NSID, &[number])]);
             inspector.inspect(0, &message, true, &mut frame);
@@ -166,6 +215,21 @@ mod tests {
         assert_eq!((findings.other_nsids, findings.bad_cookies), (6, 1));
         findings.add(&inspector.findings);
         assert_eq!((findings.nsids[&vec![0]], findings.other_nsids, findings.bad_cookies), (4, 12, 2));
+    }
+
+    #[test]
+    fn samples_are_spread_over_the_responses() {
+        let options = LoadOptions { nsid: false, samples: 100, ..options() };
+        let mut frame = Frame::new(&options, 0);
+        let mut inspector = Inspector::new(&options, 0).expect("samples are wanted");
+        for number in 0..10_000u16 {
+            inspector.inspect(0, &number.to_be_bytes(), true, &mut frame);
+        }
+        let samples = inspector.findings.samples;
+        let early = samples.iter().filter(|sample| sample[0] < 20).count();
+        assert_eq!(samples.len(), 100);
+        // Half of the samples, with a standard deviation of 5.
+        assert!((25..75).contains(&early), "{early}");
     }
 
     #[test]
@@ -186,7 +250,7 @@ mod tests {
             cut in 0usize..60,
         ) {
             let mut frame = Frame::new(&options(), 0);
-            let mut inspector = Inspector::new(&options()).expect("NSID is requested");
+            let mut inspector = Inspector::new(&options(), 0).expect("NSID is requested");
             inspector.inspect(0, &message, true, &mut frame);
             message.splice(0..0, response(0, &[(edns::NSID, b"x")]).into_iter().take(cut));
             inspector.inspect(0, &message, true, &mut frame);

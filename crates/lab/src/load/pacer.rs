@@ -77,7 +77,7 @@ pub(super) struct Pacer<'a> {
     /// Whether any response has arrived, including during the warm-up.
     pub(super) answered: bool,
     pub(super) tally: Tally,
-    /// Reads the options of responses; `None` if only the headers are read.
+    /// Reads options and takes samples of responses; `None` if only the headers are read.
     pub(super) inspector: Option<Box<Inspector>>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Pacer<'a> {
             is_drained: false,
             answered: false,
             tally: Tally::default(),
-            inspector: Inspector::new(options),
+            inspector: Inspector::new(options, index),
         }
     }
 

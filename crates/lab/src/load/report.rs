@@ -6,7 +6,7 @@ use nonesuch_net::Transport;
 use serde::Serialize;
 
 use super::tally::Tally;
-use super::{Arrivals, LoadOptions};
+use super::{Arrivals, LoadOptions, ValidationCounts};
 use crate::process::{self, CpuTime};
 
 /// Durations in µs. Percentiles are at most 0.1 % too high.
@@ -63,6 +63,11 @@ pub struct LoadReport {
     /// Number of connections that failed, or that the server closed with outstanding queries or
     /// before the first response, including the warm-up. Their outstanding queries are lost.
     pub connections_failed: u64,
+    /// The sampled responses.
+    #[serde(skip)]
+    pub samples: Vec<Vec<u8>>,
+    /// Result of the validation of the samples; `None` if they were not validated.
+    pub validation: Option<ValidationCounts>,
     /// Time from the first query sent to the last response received, in seconds. For an open loop,
     /// at least the number of due queries divided by the rate.
     pub seconds: f64,
@@ -183,6 +188,8 @@ pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime
         nsids_other: tally.findings.other_nsids,
         server_cookies: tally.findings.server_cookies,
         bad_cookies: tally.findings.bad_cookies,
+        samples: tally.findings.samples.clone(),
+        validation: None,
         response_octets_mean: per_answer(tally.octets as f64),
         response_octets_max: tally.octets_max,
         latency_us: tally.latencies.summary(),

@@ -65,6 +65,15 @@ fn start_late() -> (UdpServer, SocketAddr) {
     })
 }
 
+/// Starts a server that answers the first `count` queries.
+pub(super) fn start_limited(count: u32) -> (UdpServer, SocketAddr) {
+    let mut number = 0;
+    start(move |_| {
+        number += 1;
+        number <= count
+    })
+}
+
 #[test]
 fn counts_agree_with_the_server() {
     let (server, address) = start(|_| true);
