@@ -14,6 +14,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,7 @@ mod histogram;
 mod inspector;
 mod order;
 mod pacer;
+mod progress;
 mod queries;
 mod ramp;
 mod report;
@@ -42,6 +44,7 @@ mod udp;
 mod validation;
 mod worker;
 
+pub use progress::Progress;
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
 pub use ramp::{Ramp, RampOptions, RampStep, ramp};
 pub use report::{Latency, LoadReport};
@@ -49,6 +52,7 @@ pub use schedule::{Arrivals, ArrivalsError};
 pub use sources::{Sources, SourcesError};
 pub use validation::{ValidationCounts, ValidationOptions, validate_samples};
 
+use progress::Reporter;
 use tally::Tally;
 use worker::Worker;
 
@@ -56,6 +60,8 @@ use worker::Worker;
 pub const OUTSTANDING_MAX: usize = slots::SLOTS_MAX;
 /// Maximum rate, in queries per second.
 const RATE_MAX: f64 = 1e7;
+/// Minimum length of an interval of [`run_with_progress`].
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Maximum number of sampled responses. With the maximum size of a response, they take 650 MB.
 const SAMPLES_MAX: usize = 10_000;
 /// Maximum octets of all EDNS options together.
@@ -305,23 +311,61 @@ pub enum LoadError {
 /// cannot be created or bound to its CPU, or the first exchange with the server fails, for example
 /// because nothing listens on its address. Lost queries are not an error.
 pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
+    run_in_intervals(options, None)
+}
+
+/// As [`run`], and calls `report` for each complete `interval` after the warm-up, which must be at
+/// least 0.1 s. Lost queries are counted in the interval in which their timeout ends.
+///
+/// # Errors
+/// The errors of [`run`].
+pub fn run_with_progress(
+    options: &LoadOptions,
+    interval: Duration,
+    mut report: impl FnMut(&Progress),
+) -> Result<LoadReport, LoadError> {
+    if interval < INTERVAL_MIN {
+        return Err(LoadError::Misconfigured { option: "--interval", wanted: "0, or at least 0.1 s" });
+    }
+    run_in_intervals(options, Some((interval, &mut report)))
+}
+
+/// Length of the intervals, and the function that is called after each of them.
+type Intervals<'p> = (Duration, &'p mut dyn FnMut(&Progress));
+
+fn run_in_intervals(
+    options: &LoadOptions,
+    progress: Option<Intervals<'_>>,
+) -> Result<LoadReport, LoadError> {
     options.check()?;
     if let Some(pid) = options.server_pid.filter(|pid| process::cpu_time(*pid).is_none()) {
         return Err(LoadError::NoProcess { pid });
     }
     let origin = Instant::now();
     let order = order::order(options);
-    let workers = (0..options.threads)
-        .map(|thread| Worker::new(options, order.as_deref(), thread, origin))
-        .collect::<Result<Vec<_>, _>>()?;
+    let (sender, receiver) = channel();
+    let interval = progress.as_ref().map(|(interval, _)| *interval);
+    let start = |thread| {
+        let mut worker = Worker::new(options, order.as_deref(), thread, origin)?;
+        worker.reporter = interval.map(|interval| Reporter::new(sender.clone(), interval));
+        Ok(worker)
+    };
+    let workers = (0..options.threads).map(start).collect::<Result<Vec<_>, NetError>>()?;
+    // The threads have the only senders, so that the receiver ends with them.
+    drop(sender);
     let server_cpu = || options.server_pid.and_then(process::cpu_time);
     let early = server_cpu();
     let (tally, before) = run_workers(workers, || {
-        if options.warm_up.is_zero() {
-            return early;
+        let before = if options.warm_up.is_zero() {
+            early
+        } else {
+            thread::sleep(options.warm_up);
+            server_cpu()
+        };
+        if let Some((interval, report)) = progress {
+            progress::receive(&receiver, options.threads, interval, report);
         }
-        thread::sleep(options.warm_up);
-        server_cpu()
+        before
     })?;
     // Between the two measurements, the server only handles the load. Waiting for lost queries
     // costs it no CPU time.

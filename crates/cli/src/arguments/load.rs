@@ -178,6 +178,12 @@ pub(crate) struct LoadArguments {
     /// Set the duration of a step of --ramp: seconds, or a duration such as 1m.
     #[arg(long, default_value_t = 5.0, value_parser = parse_seconds, requires = "ramp")]
     pub(crate) ramp_seconds: f64,
+    /// Print rate, loss and latency of each interval: seconds, or a duration such as 1m; 0: never.
+    ///
+    /// Default: 10 if the load takes longer than 10 seconds, and never with --json. With --json,
+    /// each interval is a line with the key "interval", before the report.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "ramp")]
+    pub(crate) interval: Option<f64>,
     /// Print JSON with the histogram of latencies.
     #[arg(long)]
     pub(crate) json: bool,

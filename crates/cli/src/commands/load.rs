@@ -8,8 +8,8 @@ use crate::outcome::CommandOutcome;
 use crate::zones::{AnchorError, ReadZoneError, now_or, read_anchored_zone, read_zone};
 use nonesuch_lab::generate::{GenerateError, queries_for_zone};
 use nonesuch_lab::load::{
-    Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, ValidationOptions,
-    run as run_load, validate_samples,
+    Latency, LoadError, LoadOptions, LoadReport, Progress, QueryList, QueryListError, ValidationOptions,
+    run as run_load, run_with_progress, validate_samples,
 };
 use nonesuch_net::tls::ClientTls;
 use nonesuch_net::{TlsError, Transport};
@@ -27,6 +27,8 @@ const CLOSED_LOOP_QUERIES: usize = 128;
 /// at 200,000 queries per second reaches it.
 const OPEN_LOOP_QUERIES: usize = 4096;
 
+/// Default interval of the periodic lines of a longer load, in seconds.
+const DEFAULT_INTERVAL: f64 = 10.0;
 /// Number of queries that are generated for a zone. The load repeats them.
 const ZONE_QUERIES: u64 = 50_000;
 
@@ -50,7 +52,10 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> 
         return ramp::run(arguments, &options);
     }
     let validation = validation_options(arguments)?;
-    let mut report = run_load(&options)?;
+    let mut report = match interval(arguments) {
+        Some(interval) => run_in_intervals(arguments, &options, interval)?,
+        None => run_load(&options)?,
+    };
     if let Some(validation) = validation {
         let samples = report.samples.iter().map(Vec::as_slice);
         report.validation = Some(validate_samples(&options, &validation, samples)?);
@@ -59,6 +64,43 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> 
     print_line(&text)?;
     let is_bogus = report.validation.is_some_and(|counts| counts.bogus > 0);
     Ok(if is_bogus { CommandOutcome::Negative } else { CommandOutcome::Done })
+}
+
+/// Returns the interval of the periodic lines.
+fn interval(arguments: &LoadArguments) -> Option<Duration> {
+    let is_long = arguments.seconds > DEFAULT_INTERVAL && !arguments.json;
+    let seconds = arguments.interval.or(is_long.then_some(DEFAULT_INTERVAL)).unwrap_or(0.0);
+    (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+fn run_in_intervals(
+    arguments: &LoadArguments,
+    options: &LoadOptions,
+    interval: Duration,
+) -> Result<LoadReport, Failure> {
+    let mut printed = Ok(());
+    let report = run_with_progress(options, interval, |progress| {
+        let line = if arguments.json {
+            serde_json::json!({ "interval": progress }).to_string()
+        } else {
+            describe_progress(progress)
+        };
+        if printed.is_ok() {
+            printed = print_line(&line);
+        }
+    })?;
+    printed?;
+    Ok(report)
+}
+
+fn describe_progress(progress: &Progress) -> String {
+    let latency = progress.latency_us.map_or_else(String::new, |latency| {
+        format!(", p50 {:.0}, p99 {:.0}, max {:.0} µs", latency.p50, latency.p99, latency.max)
+    });
+    format!(
+        "{:>8.1} s {:.0} answers/s, {} sent, {} lost{latency}",
+        progress.end, progress.qps, progress.sent, progress.lost
+    )
 }
 
 fn validation_options(arguments: &LoadArguments) -> Result<Option<ValidationOptions>, Failure> {

@@ -93,6 +93,22 @@ fn text_says_what_json_says() {
 }
 
 #[test]
+fn intervals_are_printed_before_the_report() {
+    let folder = folder();
+    let (echo, queries) = (Echo::start("60"), queries(folder.path(), "a.example. A\n"));
+    let server = echo.address.to_string();
+    let load = ["load", "--server", &server, "--queries", &queries, "--rate", "1000"];
+    let printed = done([&load[..], &["--seconds", "0.35", "--interval", "0.1", "--json"]].concat()).stdout;
+    let lines: Vec<Value> =
+        printed.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let (report, intervals) = lines.split_last().expect("lines");
+    assert_eq!(report["sent"], 350);
+    assert!(intervals.len() >= 3 && intervals[0]["interval"]["end"] == 0.1, "{printed}");
+    let text = done([&load[..], &["--seconds", "0.35", "--interval", "0.1"]].concat()).stdout;
+    assert!(text.starts_with("     0.1 s ") && text.contains("\nqueries    350 sent"), "{text}");
+}
+
+#[test]
 fn random_names_are_denied_by_a_real_server() {
     let folder = prepared();
     let server = serve(&folder.path().join("zone"), &["-o", common::KEYS_ORIGIN]);

@@ -34,6 +34,13 @@ impl Durations {
         self.0.add(&other.0).expect("both have the same bounds");
     }
 
+    /// Returns the durations without those of `earlier`, which must be among them.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let mut since = self.clone();
+        since.0.subtract(&earlier.0).expect("the earlier durations are among them");
+        since
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.0.len()
     }

@@ -127,6 +127,11 @@ impl<'a> Pacer<'a> {
         ns(self.origin.elapsed())
     }
 
+    /// Returns the time since the end of the warm-up in ns; 0 during the warm-up.
+    pub(super) const fn elapsed(&self, now: u64) -> u64 {
+        now.saturating_sub(self.began + ns(self.options.warm_up))
+    }
+
     /// Whether queries have scheduled send times.
     pub(super) const fn is_open_loop(&self) -> bool {
         self.schedule.is_some()

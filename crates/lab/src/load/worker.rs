@@ -11,12 +11,14 @@ use nonesuch_net::{NetError, Transport, pin_current_thread};
 use super::connections::Connections;
 use super::frame::Frame;
 use super::pacer::Pacer;
+use super::progress::Reporter;
 use super::tally::Tally;
 use super::udp::Datagrams;
 use super::{LoadError, LoadOptions};
 use crate::process;
 
 /// The transport of a thread.
+#[expect(clippy::large_enum_variant, reason = "there is one value for each thread")]
 enum Link {
     Udp(Datagrams),
     Stream(Connections),
@@ -29,6 +31,8 @@ pub(super) struct Worker<'a> {
     pacer: Pacer<'a>,
     frame: Frame,
     link: Link,
+    /// Reports the counts of each interval; `None` without intervals.
+    pub(super) reporter: Option<Reporter>,
 }
 
 impl<'a> Worker<'a> {
@@ -50,6 +54,7 @@ impl<'a> Worker<'a> {
             pacer: Pacer::new(options, order, index, origin),
             frame,
             link,
+            reporter: None,
         })
     }
 
@@ -69,6 +74,9 @@ impl<'a> Worker<'a> {
                 self.send_due(now)?;
             }
             now = self.receive_and_expire(now)?;
+            if let Some(reporter) = &mut self.reporter {
+                reporter.report(self.pacer.elapsed(now), &self.pacer.tally);
+            }
         }
         self.pacer.count_unsent();
         let spent =

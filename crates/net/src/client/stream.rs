@@ -178,9 +178,9 @@ mod tests {
             let identity = tls.as_ref().map(|_| IdentitySlot::new(certificates.identity()));
             let (server, address) = start(identity);
             let mut socket = StreamClientSocket::connect(None, address, tls.as_ref()).expect("begun");
-            for size in [1, 100, 60_000, 60_000] {
-                let message = framed(&vec![size as u8; size]);
-                assert_eq!(exchange(&mut socket, &message).expect("an echo"), message);
+            for (size, count) in [(1, 1), (100, 1), (400, 100)] {
+                let messages = framed(&vec![size as u8; size]).repeat(count);
+                assert_eq!(exchange(&mut socket, &messages).expect("an echo"), messages);
             }
             server.stop().expect("stopped");
             let error = exchange(&mut socket, &framed(b"late")).expect_err("the server has ended");
