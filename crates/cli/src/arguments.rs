@@ -76,7 +76,7 @@ pub(crate) enum Command {
     /// verify; 2 if there is no response, or the query cannot be sent.
     Query(Box<QueryArguments>),
     /// Send queries to a name server and measure the responses.
-    Load(LoadArguments),
+    Load(Box<LoadArguments>),
     /// Run the experiments of the laboratory.
     #[command(subcommand)]
     Lab(LabCommand),

@@ -69,7 +69,8 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> 
 /// Returns the interval of the periodic lines.
 fn interval(arguments: &LoadArguments) -> Option<Duration> {
     let is_long = arguments.seconds > DEFAULT_INTERVAL && !arguments.json;
-    let seconds = arguments.interval.or(is_long.then_some(DEFAULT_INTERVAL)).unwrap_or(0.0);
+    let default = if is_long { DEFAULT_INTERVAL } else { 0.0 };
+    let seconds = arguments.interval.unwrap_or(default);
     (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 

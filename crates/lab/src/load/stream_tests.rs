@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::net::TcpListener;
-use std::sync::mpsc::channel;
-use std::thread;
 
 use nonesuch_net::tcp::{self, TcpOptions, TcpServer};
-use nonesuch_net::tls::{IdentitySlot, ServerIdentity};
+use nonesuch_net::tls::{ClientTls, IdentitySlot, ServerIdentity};
 use nonesuch_net::udp::{self, UdpOptions, UdpServer};
 use nonesuch_net::{Listeners, bind, bind_tcp};
 use nonesuch_proto::edns::{COOKIE, push_option, set_options_length};

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use nonesuch_net::udp::{self, UdpOptions, UdpServer};
 use nonesuch_net::{Listeners, bind};
