@@ -114,7 +114,7 @@ impl ReadySockets {
 
     /// The indexes of the ready sockets, in the order in which they were given: the sockets, then
     /// the streams.
-    pub fn places(&self) -> impl Iterator<Item = usize> {
+    pub fn indexes(&self) -> impl Iterator<Item = usize> {
         self.poll.ready()
     }
 }
@@ -220,15 +220,15 @@ mod tests {
         let pairs = [pair(), pair(), pair()];
         let mut ready = ReadySockets::default();
         ready.wait(pairs.iter().map(|(_, client)| client), [], Duration::ZERO).expect("polled");
-        assert_eq!(ready.places().count(), 0);
+        assert_eq!(ready.indexes().count(), 0);
         for (server, client) in [&pairs[0], &pairs[2]] {
             server.send_to(b"answer", client.socket.local_addr().expect("bound")).expect("sent");
         }
         // On the loopback interface, a datagram has arrived when the send call returns.
-        ready.wait(pairs.iter().map(|(_, client)| client), [], PATIENCE).expect("polled");
-        assert_eq!(ready.places().collect::<Vec<_>>(), [0, 2]);
+        ready.wait(pairs.iter().map(|(_, client)| client), [], TIMEOUT).expect("polled");
+        assert_eq!(ready.indexes().collect::<Vec<_>>(), [0, 2]);
         ready.wait([&pairs[1].1], [], Duration::ZERO).expect("polled");
-        assert_eq!(ready.places().count(), 0);
+        assert_eq!(ready.indexes().count(), 0);
     }
 
     #[test]

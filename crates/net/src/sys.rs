@@ -527,7 +527,10 @@ pub struct Poll {
 impl Poll {
     /// Waits until one of `sockets` has something to receive, or with `true` can send, for at most
     /// `limit`. A signal ends the wait.
-    pub(crate) fn wait<'a>(
+    ///
+    /// # Errors
+    /// Errors of ppoll(2), for example lack of memory.
+    pub fn wait<'a>(
         &mut self,
         sockets: impl Iterator<Item = (BorrowedFd<'a>, bool)>,
         limit: Duration,
@@ -560,7 +563,7 @@ impl Poll {
     }
 
     /// The indexes of the sockets of the last wait that are ready or have an error.
-    pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
+    pub fn ready(&self) -> impl Iterator<Item = usize> {
         self.entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0).map(|(place, _)| place)
     }
 }

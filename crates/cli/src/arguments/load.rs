@@ -1,5 +1,6 @@
 //! Arguments of `load` and of the echo server.
 
+use super::replay::ReplayArguments;
 use super::values::{ArgumentError, parse_seconds, parse_socket_address, parse_time};
 use clap::Args;
 use nonesuch_lab::load::{Arrivals, Sources};
@@ -13,8 +14,10 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_socket_address)]
     pub(crate) server: SocketAddr,
     /// Read the queries from this file: a name and a type on each line, as in dnsperf.
-    #[arg(long, required_unless_present = "zone", conflicts_with = "zone")]
+    #[arg(long, required_unless_present_any = ["zone", "replay"], conflicts_with = "zone")]
     pub(crate) queries: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replay: ReplayArguments,
     /// Generate queries for the names in this zone file or compiled zone.
     ///
     /// 50,000 queries, drawn with Zipf's law (exponent 1). --seed selects other queries.

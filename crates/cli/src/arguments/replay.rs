@@ -14,7 +14,7 @@ pub(crate) struct ReplayArguments {
         long,
         value_name = "FILE",
         group = "schedule",
-        conflicts_with_all = ["queries", "rate", "random_prefix", "threads", "sockets", "seconds", "warm_up"]
+        conflicts_with_all = ["queries", "zone", "zipf", "rate", "random_prefix", "threads", "sockets", "seconds", "warm_up", "tcp", "tls", "ramp", "follow_truncated", "validate"]
     )]
     pub(crate) replay: Option<PathBuf>,
     /// Divide the recorded intervals by this factor; max: as fast as the server answers.

@@ -1,15 +1,13 @@
 //! `nonesuch load`.
 
-mod replay;
-
 use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
 use crate::outcome::CommandOutcome;
-use crate::zones::{AnchorError, ReadZoneError, now_or, read_anchored_zone, read_zone};
+use crate::zones::{AnchorError, ReadZoneError, read_anchored_zone, read_zone, time_or_now};
 use nonesuch_lab::generate::{GenerateError, queries_for_zone};
 use nonesuch_lab::load::{
-    Latency, LoadError, LoadOptions, LoadReport, Progress, QueryList, QueryListError, ValidationOptions,
-    run as run_load, run_with_progress, validate_samples,
+    Latency, LoadError, LoadOptions, LoadReport, Progress, QueryList, QueryListError, ReplayError,
+    ValidationOptions, run as run_load, run_with_progress, validate_samples,
 };
 use nonesuch_net::tls::ClientTls;
 use nonesuch_net::{TlsError, Transport};
@@ -18,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod ramp;
+mod replay;
 
 /// Default number of outstanding queries of a closed loop, for all sockets together. The socket
 /// buffer of the server has room for all of them: with the default size of the system, for about
@@ -43,10 +42,15 @@ pub(crate) enum Failure {
     Zone(#[from] ReadZoneError),
     Anchor(#[from] AnchorError),
     Generate(#[from] GenerateError),
+    Replay(#[from] ReplayError),
     Load(#[from] LoadError),
 }
 
 pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> {
+    if let Some(capture) = &arguments.replay.replay {
+        print_report(arguments, &replay::run(arguments, capture)?)?;
+        return Ok(CommandOutcome::Done);
+    }
     let options = options(arguments, queries(arguments)?, tls(arguments)?);
     if arguments.ramp {
         return ramp::run(arguments, &options);
@@ -60,10 +64,14 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> 
         let samples = report.samples.iter().map(Vec::as_slice);
         report.validation = Some(validate_samples(&options, &validation, samples)?);
     }
-    let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(&report) };
-    print_line(&text)?;
+    print_report(arguments, &report)?;
     let is_bogus = report.validation.is_some_and(|counts| counts.bogus > 0);
     Ok(if is_bogus { CommandOutcome::Negative } else { CommandOutcome::Done })
+}
+
+fn print_report(arguments: &LoadArguments, report: &LoadReport) -> Result<(), FileError> {
+    let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(report) };
+    print_line(&text)
 }
 
 /// Returns the interval of the periodic lines.
@@ -107,7 +115,7 @@ fn describe_progress(progress: &Progress) -> String {
 fn validation_options(arguments: &LoadArguments) -> Result<Option<ValidationOptions>, Failure> {
     let Some(path) = &arguments.anchor else { return Ok(None) };
     let (zone, anchors) = read_anchored_zone(path)?;
-    Ok(Some(ValidationOptions { zone, anchors, now: now_or(arguments.now) }))
+    Ok(Some(ValidationOptions { zone, anchors, now: time_or_now(arguments.now) }))
 }
 
 fn queries(arguments: &LoadArguments) -> Result<QueryList, Failure> {

@@ -104,7 +104,8 @@ impl Forwarder {
         let due = self.paths.iter().filter_map(Path::next_due).min();
         let limit = due.map_or(IDLE, |due| due.saturating_sub(now));
         let [client, server] = &self.ends;
-        poll.wait_readable([self.stop.as_fd(), client.as_fd(), server.as_fd()].into_iter(), limit)?;
+        let devices = [self.stop.as_fd(), client.as_fd(), server.as_fd()];
+        poll.wait(devices.into_iter().map(|device| (device, false)), limit)?;
         Ok(poll.ready().any(|index| index == 0))
     }
 }

@@ -114,7 +114,7 @@ impl Connections {
             .wait([], self.streams(), wait.unwrap_or_default())
             .map_err(|source| LoadError::Exchange { server: pacer.options.server, source })?;
         let mut now = pacer.clock();
-        for index in ready.places() {
+        for index in ready.indexes() {
             now = self.receive_at(index, pacer, frame, now)?;
         }
         self.ready = ready;

@@ -160,7 +160,7 @@ impl Datagrams {
             .map_err(|source| LoadError::Exchange { server: pacer.options.server, source })?;
         let mut now = pacer.clock();
         let ready = std::mem::take(&mut self.ready);
-        for place in ready.places() {
+        for place in ready.indexes() {
             if let Some(socket) = self.sockets.get(place) {
                 let result = socket.receive_now(&mut self.incoming);
                 now = self.count_received(place, pacer, frame, result)?;

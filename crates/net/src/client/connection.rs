@@ -127,7 +127,7 @@ impl Connection {
             phase,
             after: options.connect_timeout,
         })?;
-        let stream = agreed.map_err(|error| ClientError::from_io(server, Transport::Tls, phase, error))?;
+        let stream = handshake.map_err(|error| ClientError::from_io(server, Transport::Tls, phase, error))?;
         let (_, session) = stream.get_ref();
         let parameters = TlsParameters {
             version: session.protocol_version().map_or_else(String::new, |version| format!("{version:?}")),

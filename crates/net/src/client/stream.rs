@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::bind::bind_tcp;
     use crate::tcp::{TcpOptions, TcpServer, serve, serve_tls};
-    use crate::testing::{Certificates, PATIENCE, echo, framed};
+    use crate::testing::{Certificates, TIMEOUT, echo, framed};
     use crate::tls::IdentitySlot;
     use std::time::Instant;
 
@@ -146,7 +146,7 @@ mod tests {
 
     /// Sends `octets` and receives as many; returns the received octets, or the first error.
     fn exchange(socket: &mut StreamClientSocket, octets: &[u8]) -> io::Result<Vec<u8>> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let (mut sent, mut received, mut buffer) = (0, Vec::new(), vec![0; 1 << 16]);
         let mut ready = ReadySockets::default();
         let would_block = |result: io::Result<usize>| match result {
@@ -156,7 +156,7 @@ mod tests {
         while received.len() < octets.len() {
             assert!(Instant::now() < end, "the echo arrives in time");
             let has_unsent = sent < octets.len() || socket.has_unsent();
-            ready.wait([], [(&*socket, has_unsent)], PATIENCE).expect("polled");
+            ready.wait([], [(&*socket, has_unsent)], TIMEOUT).expect("polled");
             if sent < octets.len() {
                 sent += would_block(socket.send(&octets[sent..]))?.unwrap_or(0);
             }

@@ -2,11 +2,11 @@
 
 use super::ROUNDS;
 use crate::experiment::parameters::QueriedNames;
-use crate::generate::{GenerateError, GenerateOptions, generate, queries, queries_from_owners};
+use crate::generate::{GenerateError, GenerateOptions, generate, queries, queries_for_zone};
 use crate::load::{QueryList, QueryListError};
 use crate::measure::examine::strip;
 use nonesuch_zone::read::read_text;
-use nonesuch_zone::{Contents, ReadError, name_statuses};
+use nonesuch_zone::{Contents, ReadError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,11 +63,9 @@ impl ComparedZone {
     /// Fails if the zone has no names to query, or no name that can be denied.
     pub fn of_contents(contents: &Contents, source: String, seed: u64) -> Result<Self, ComparedZoneError> {
         let contents = strip(contents);
-        let owners = owners(&contents);
-        let origin = contents.apex().to_string();
+        let queried = contents.clone();
         Self::with_queries(contents, source, seed, |denied_percent, seed, text| {
-            let owners = owners.iter().map(|(name, types)| (name.as_str(), types.as_slice()));
-            queries_from_owners(&origin, owners, denied_percent, QUERIES, seed, text).map(drop)
+            queries_for_zone(&queried, denied_percent, QUERIES, seed, text).map(drop)
         })
     }
 
@@ -96,16 +94,6 @@ impl ComparedZone {
         let lists = if names == QueriedNames::Existing { &self.existing } else { &self.denied };
         Arc::clone(&lists[round as usize % lists.len()])
     }
-}
-
-/// Returns the authoritative names and the delegations with their types.
-fn owners(contents: &Contents) -> Vec<(String, Vec<u16>)> {
-    contents
-        .nodes()
-        .zip(name_statuses(contents))
-        .filter(|(_, status)| status.is_in_chain())
-        .map(|(node, _)| (node.name().to_string(), node.rrsets().map(|rrset| rrset.rtype().0).collect()))
-        .collect()
 }
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ impl<'a> Driver<'a> {
         match kind {
             io::ErrorKind::Interrupted => return Ok(false),
             io::ErrorKind::ConnectionRefused if !self.answered => {
-                return Err(LoadError::NotListening { server });
+                return Err(LoadError::NotListening { server, transport: nonesuch_net::Transport::Udp });
             }
             _ if !self.answered => return Err(LoadError::Exchange { server, source }),
             _ => self.tally.refused += 1,
@@ -227,7 +227,7 @@ impl<'a> Driver<'a> {
     fn receive(&mut self) -> Result<bool, LoadError> {
         let server = self.options.server;
         let wait = self.wait();
-        let waited = self.ready.wait(&self.sockets, wait);
+        let waited = self.ready.wait(&self.sockets, [], wait);
         waited.map_err(|source| LoadError::Exchange { server, source })?;
         let now = self.clock();
         let ready = std::mem::take(&mut self.ready);
@@ -259,7 +259,7 @@ impl<'a> Driver<'a> {
             if let Some(times) = self.slots[place].release(header.id) {
                 self.answered = true;
                 self.outstanding -= 1;
-                self.tally.count_answer(times, now, header.flags.to_be_bytes(), message.len() as u64);
+                self.tally.count_answer(times, now, message);
             } else if let Some(times) = self.slots[place].take_late(header.id) {
                 self.answered = true;
                 self.tally.count_late(times);

@@ -182,7 +182,7 @@ fn nobody_listening_is_an_error() {
     drop(listeners);
     let captured = capture(&messages(3, 1)).expect("queries");
     let error = replay(&options(address), &captured, ReplaySpeed::Max).expect_err("nobody listens");
-    assert!(matches!(error, LoadError::NotListening { server } if server == address), "{error}");
+    assert!(matches!(error, LoadError::NotListening { server, .. } if server == address), "{error}");
 }
 
 #[test]
