@@ -187,13 +187,6 @@ fn folders_that_are_not_fit_are_refused() {
     snapshot::check("zone verify", "--nsec5-keys with the directory of signing keys", refused(&ended));
 }
 
-#[test]
-fn such_zones_are_not_compared() {
-    let folder = with_keys();
-    let compare = run(nonesuch(["compare", "zone", "--denial", "nsec5"]).current_dir(folder.path()));
-    snapshot::check("compare", "zone file with --denial nsec5", refused(&compare));
-}
-
 /// A key for the next step of a rollover is kept on request.
 #[test]
 fn another_key_of_the_zone_is_kept_when_asked() {

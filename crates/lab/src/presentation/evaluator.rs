@@ -42,7 +42,7 @@ impl Default for Evaluator {
             Ok(matches(&list, &wanted)?.map(|(_, item)| item).collect::<Vec<_>>().into())
         });
         environment.add_function("leaders", |list: Value, name: String| leaders(&list, &name));
-        environment.add_function("range", |value: f64| {
+        environment.add_function("exact", |value: f64| {
             Value::from(Serde(BTreeMap::from([("value", value), ("least", value), ("most", value)])))
         });
         environment.add_function("published", |id: String| Value::from(Serde(published::table(&id))));

@@ -114,8 +114,7 @@ pub(super) enum Reason {
     Experimental,
     /// Unsigned delegations are not protected (RFC 5155 §12.2).
     OptOut,
-    /// The system does not provide the CPU time or the memory of the server, or responses were
-    /// truncated and TCP was not measured.
+    /// The system does not provide the CPU time or the memory of the server.
     NotMeasured,
 }
 
@@ -133,7 +132,7 @@ pub(super) struct Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Measure {
-    /// Mean size of the responses to existing and to denied names, in octets.
+    /// Octets that the server sends for a query: the mean for existing and denied names.
     ResponseOctets,
     /// CPU time of the server for each query, in µs: the mean for existing and denied names.
     ServerCpuUs,
@@ -159,8 +158,8 @@ impl Measure {
             })
         };
         match self {
-            Self::ResponseOctets => both(|load| load.octets_of_complete().map(ValueRange::exact)),
-            Self::ServerCpuUs => both(LoadFigures::cpu_us_of_complete),
+            Self::ResponseOctets => both(|load| Some(ValueRange::exact(load.sent_octets_mean()))),
+            Self::ServerCpuUs => both(|load| load.server_cpu_us_per_query),
             Self::ServerKib => row.server_resident_kib.map(|kib| ValueRange::exact(kib as f64)),
             Self::SigningSeconds => Some(row.signing.map(|work| work.wall_s).unwrap_or_default()),
         }

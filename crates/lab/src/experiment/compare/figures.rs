@@ -241,13 +241,14 @@ pub(super) struct OperationCost {
 pub(super) struct LoadFigures {
     /// Number of queries sent.
     pub(super) queries: u64,
-    /// Mean size of the DNS messages in the responses, in octets.
+    /// Mean size of the DNS messages in the complete responses, in octets: over UDP, or over TCP
+    /// after a truncated response.
     pub(super) response_octets_mean: f64,
     /// Size of the longest response, in octets.
     pub(super) response_octets_max: u64,
     /// Responses per second: the median of the rounds.
     pub(super) qps: ValueRange,
-    /// CPU time of the server for each response, in µs. `value` is the mean over the responses of
+    /// CPU time of the server for each query, over UDP and TCP together, in µs. `value` is the mean over the responses of
     /// all rounds, `least` and `most` are the lowest and highest mean of a round. `None` if the
     /// system does not provide the CPU time.
     pub(super) server_cpu_us_per_query: Option<ValueRange>,
@@ -260,19 +261,8 @@ pub(super) struct LoadFigures {
     pub(super) lost: u64,
     /// Number of responses by response code.
     pub(super) rcodes: BTreeMap<String, u64>,
-    /// Results of the same queries over TCP; `None` if few responses were truncated.
-    pub(super) tcp: Option<TcpFigures>,
-}
-
-/// Results of a load over TCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct TcpFigures {
-    /// Mean size of the DNS messages in the responses, in octets.
-    pub(super) response_octets_mean: f64,
-    /// Responses per second: the median of the rounds.
-    pub(super) qps: ValueRange,
-    /// CPU time of the server for each response, in µs, as with UDP.
-    pub(super) server_cpu_us_per_query: Option<ValueRange>,
+    /// Mean size of the truncated responses, in octets; `None` if there are none.
+    pub(super) truncated_octets_mean: Option<f64>,
 }
 
 impl LoadFigures {
@@ -281,32 +271,10 @@ impl LoadFigures {
         self.truncated as f64 / (self.queries - self.lost).max(1) as f64
     }
 
-    /// Returns the mean number of octets of the responses to a query until one is complete: a
-    /// resolver repeats a query over TCP after a truncated response. `None` if responses were
-    /// truncated and TCP was not measured.
-    pub(super) fn octets_of_complete(&self) -> Option<f64> {
-        let over_tcp = self.over_tcp()?.map_or(0.0, |tcp| tcp.response_octets_mean * self.truncated_share());
-        Some(self.response_octets_mean + over_tcp)
-    }
-
-    /// Returns the CPU time of the server for the responses to a query until one is complete, in
-    /// µs; `None` also if the system does not provide the CPU time.
-    pub(super) fn cpu_us_of_complete(&self) -> Option<ValueRange> {
-        let udp = self.server_cpu_us_per_query?;
-        let Some(tcp) = self.over_tcp()? else { return Some(udp) };
-        let (tcp, share) = (tcp.server_cpu_us_per_query?, self.truncated_share());
-        let sum = |udp: f64, tcp: f64| udp + share * tcp;
-        Some(ValueRange {
-            value: sum(udp.value, tcp.value),
-            least: sum(udp.least, tcp.least),
-            most: sum(udp.most, tcp.most),
-        })
-    }
-
-    /// Returns the results over TCP, `Some(None)` if no response was truncated, or `None` if they
-    /// were not measured.
-    fn over_tcp(&self) -> Option<Option<&TcpFigures>> {
-        if self.truncated == 0 { Some(None) } else { self.tcp.as_ref().map(Some) }
+    /// Returns the mean number of octets that the server sends for a query: the truncated response,
+    /// if there is one, and the complete response.
+    pub(super) fn sent_octets_mean(&self) -> f64 {
+        self.response_octets_mean + self.truncated_share() * self.truncated_octets_mean.unwrap_or_default()
     }
 }
 
@@ -335,7 +303,7 @@ pub(super) mod tests {
             truncated: 0,
             lost: 0,
             rcodes: BTreeMap::from([(rcode.to_owned(), 300_000)]),
-            tcp: None,
+            truncated_octets_mean: None,
         };
         let work = |seconds: f64| OperationCost {
             wall_s: ValueRange { value: seconds, least: seconds * 0.95, most: seconds * 1.1 },

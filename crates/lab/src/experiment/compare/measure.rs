@@ -81,6 +81,7 @@ impl<'a> Measurement<'a> {
             seconds,
             server_pid: Some(self.server.pid()),
             cpus: self.cpus.map(|cpus| vec![cpus.load]),
+            follow_truncated: true,
             ..LoadOptions::new(self.server.address, queries)
         };
         load::run(&wanted)
@@ -116,6 +117,7 @@ impl<'a> Measurement<'a> {
 fn combine_rounds(rounds: &[LoadReport]) -> LoadFigures {
     let count = |part: fn(&LoadReport) -> u64| rounds.iter().map(part).sum::<u64>();
     let received = |round: &LoadReport| round.received;
+    let truncated = |round: &LoadReport| round.truncated;
     // The server works for late responses too.
     let answers = |round: &LoadReport| round.received + round.late;
     let mean = |part: fn(&LoadReport) -> Option<f64>, weight: fn(&LoadReport) -> u64| -> Option<f64> {
@@ -145,7 +147,8 @@ fn combine_rounds(rounds: &[LoadReport]) -> LoadFigures {
         truncated: count(|round| round.truncated),
         lost: count(|round| round.lost + round.late),
         rcodes,
-        tcp: None,
+        truncated_octets_mean: mean(|round| Some(round.truncated_octets_mean.unwrap_or(0.0)), truncated)
+            .filter(|octets| *octets > 0.0),
     }
 }
 
