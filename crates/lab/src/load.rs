@@ -8,8 +8,8 @@
 //! To cost less than the measured server, the generator sends and receives in batches, and reads
 //! only the header of a response (RFC 1035 §4.1.1).
 //!
-//! A thread is a [`Worker`](worker::Worker): a [`Pacer`](pacer::Pacer), which decides when to send
-//! and what responses count as, and the sockets of one transport.
+//! A thread is a `Worker`: a `Pacer`, which decides when to send and what responses count as, and
+//! the sockets of one transport.
 
 use std::io;
 use std::net::SocketAddr;

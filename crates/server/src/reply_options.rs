@@ -2,7 +2,7 @@
 //!
 //! The server reads the options of the query once, before it builds the answer. Required options
 //! (NSID, cookie, keepalive, EXPIRE) reduce the size that is available for the answer
-//! ([`ReplyOptions::room`]). Optional ones (an extended error, the reporting agent, padding) are
+//! ([`ReplyOptions::required_octets`]). Optional ones (an extended error, the reporting agent, padding) are
 //! added only if there is room, so they never cause truncation.
 
 use crate::cookies::{COOKIE_OCTETS, CookieStatus, Cookies};

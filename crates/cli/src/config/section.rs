@@ -141,7 +141,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// Like [`fault`](Self::fault), for problems that do not prevent a server from running.
+    /// Like [`report_fault`](Self::report_fault), for problems that do not prevent a server from running.
     pub(super) fn warn(&self, key: &str, message: impl Into<String>) {
         if !self.is_silent {
             self.diagnostics.warn(&self.location(key), message);

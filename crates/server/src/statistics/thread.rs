@@ -301,7 +301,7 @@ impl ThreadStatistics {
 
     /// Counts `message`, which is the readable `query`, and its `response`. This function does not
     /// read the upper bits of the response code from OPT; for codes above 15, use
-    /// [`ThreadStatistics::record`].
+    /// [`ThreadStatistics::count_observation`].
     #[inline]
     pub fn count_query(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
         // The two octets of the flags (RFC 1035 §4.1.1).

@@ -234,7 +234,7 @@ impl TsigKeys {
     /// Returns a set of `keys`.
     ///
     /// # Errors
-    /// [`TsigKeyError::Twice`] if two keys have the same name.
+    /// [`TsigKeyError::Duplicate`] if two keys have the same name.
     pub fn new(keys: impl IntoIterator<Item = TsigKey>) -> Result<Self, TsigKeyError> {
         let mut all = HashMap::new();
         for key in keys {

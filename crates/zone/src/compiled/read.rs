@@ -26,7 +26,7 @@ pub fn read(octets: &[u8]) -> Result<(Contents, Verification), CompiledError> {
     read_all(&Source::of_octets(octets))
 }
 
-/// Reads a compiled zone from `length` octets of `file` at `offset`. Returns the same as [`read`].
+/// Reads a compiled zone from `length` octets of `file` at `offset`. Returns the same as [`read()`].
 ///
 /// # Errors
 /// The octets are not a valid compiled zone, or the file cannot be read.
