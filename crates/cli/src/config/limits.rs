@@ -94,12 +94,13 @@ pub(super) fn table() -> Table<Limits> {
         Row::Text("# Maximum memory for buffers and TLS handshakes, of all connections to one listen address together:
 # 1MiB to 1024GiB."),
         key("tcp-memory", bytes(1 << 20..=1 << 40), default("64MiB"), |l, v| l.tcp_memory = v),
-        Row::Text("# Maximum time that a connection is idle: 1s to 1h. Shorter when there are many connections."),
+        Row::Text("# Maximum time that a connection is idle: 1s to 1h. When more than half of tcp-connections are open,
+# it decreases with their number, to a tenth when all are open."),
         key("tcp-idle", seconds(UP_TO_HOUR), default("10s"), |l, v| l.tcp_idle = v),
         Row::Text("# Maximum time until the first query of a connection is complete: 1s to 1h."),
         key("tcp-first-message", seconds(UP_TO_HOUR), default("5s"), |l, v| l.tcp_first_message = v),
-        Row::Text("# Maximum time until the client acknowledges 16 KiB of a response, or the rest of it: 1s to 1h. For
-# transfers, transfer-out-idle applies instead."),
+        Row::Text("# Maximum time until the client acknowledges the next 16 KiB of a response, or what remains of the
+# response if that is less: 1s to 1h. For transfers, transfer-out-idle applies instead."),
         key("tcp-write", seconds(UP_TO_HOUR), default("5s"), |l, v| l.tcp_write = v),
         Row::Text("# Maximum time of a TLS handshake: 1s to 1h."),
         key("tls-handshake", seconds(UP_TO_HOUR), default("5s"), |l, v| l.tls_handshake = v),
@@ -119,9 +120,8 @@ pub(super) fn table() -> Table<Limits> {
         Row::Text("# Maximum number of responses per second to one client, of all categories and names together: 0 to
 # 1000000; 0: no limit. Default: 2000 if responses-per-second is above 0, else 0."),
         key("client-responses-per-second", number(RATE_RANGE), example("2000"), |l, v| l.client_responses_per_second = v),
-        Row::Text("# Of this number of responses over a limit, one is sent empty with TC, so that a client with a real
-# address repeats the query over TCP, and the others are dropped: 0 to 15. 1 drops none, 0 drops
-# all."),
+        Row::Text("# One of every slip responses over a limit is sent, empty with TC, so that a client with a real
+# address repeats the query over TCP. The others are dropped. 0 to 15; 1 drops none, 0 drops all."),
         key("slip", number(SLIP_RANGE), default(rates.slip), |l, v| l.slip = v),
         Row::Text("# Memory for the counters of clients and names: 4KiB to 1GiB."),
         key("response-table", bytes(TABLE_OCTETS_RANGE), default(size_text(rates.table_octets as u64)), |l, v| l.response_table = v),
@@ -130,7 +130,8 @@ pub(super) fn table() -> Table<Limits> {
 # 100. No client is limited until a worker has spent this share. Then each network (IPv4 /24, IPv6
 # /48) gets an equal part."),
         key("online-share", number(SHARE_RANGE), default(online.share), |l, v| l.online_share = v),
-        Row::Text("# The same percentage for a worker without spare time: 1 to online-share."),
+        Row::Text("# Lower bound of that percentage: 1 to online-share. As the other work of a worker takes more of its
+# time, the percentage falls from online-share to this value."),
         key("online-busy-share", number(SHARE_RANGE), default(online.busy_share), |l, v| l.online_busy_share = v),
         Row::Text("# Response over UDP to a query that exceeds the share. truncate: empty with TC. refuse: REFUSED.
 # Over TCP and TLS it is REFUSED."),
@@ -147,8 +148,8 @@ pub(super) fn table() -> Table<Limits> {
         key("transfers-in", limit_count(), default(incoming.transfers), |l, v| l.transfers_in = v),
         Row::Text("# Maximum number of concurrent transfers from one primary: 1 to 1000000."),
         key("transfers-in-each", limit_count(), default(incoming.transfers_per_primary), |l, v| l.transfers_in_each = v),
-        Row::Text("# Maximum time until a secondary acknowledges 16 KiB of a transfer, or the rest of it: 1s to 1h. The
-# default requires 546 octets per second."),
+        Row::Text("# Maximum time until a secondary acknowledges the next 16 KiB of a transfer, or what remains of the
+# transfer if that is less: 1s to 1h. The default requires 546 octets per second."),
         key("transfer-out-idle", seconds(UP_TO_HOUR), default(duration(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
         Row::Text("# Maximum time of a whole transfer to a secondary: 1s to 1w."),
         key("transfer-out-time", seconds(UP_TO_WEEK), default(duration(tcp.stream_time_max)), |l, v| l.transfer_out_time = v),

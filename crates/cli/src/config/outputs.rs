@@ -94,7 +94,7 @@ pub(super) fn dnstap_table() -> Table<DnstapFields> {
     Table::new(vec![
         Row::Text(
             "
-# dnstap: copies of queries and responses. Without this table, dnstap is off. Every key needs a
+# dnstap: copies of queries and responses. Without this table, dnstap is off. Every setting needs a
 # restart.
 #[dnstap]  # example
 # Socket on which a collector listens. Set either socket or file.",

@@ -60,8 +60,8 @@ pub(super) fn cookie_table() -> Table<CookieFields> {
         ),
         key("secret-file", path, example("/etc/nonesuch/cookie-secrets"), |c, v| c.file = Some(v)),
         Row::Text(
-            "# Action on a response over a rate limit that the server would truncate, if the client sent a
-# cookie but no valid one. when-limited: BADCOOKIE with a valid cookie. never: the truncated
+            "# Response to a client that sends a cookie, but no valid server cookie, in place of a truncated
+# response over a rate limit. when-limited: BADCOOKIE with a valid cookie. never: the truncated
 # response.",
         ),
         key("require", choice(REQUIRE), default("when-limited"), |c, v| c.cookies.require = v),

@@ -92,13 +92,14 @@ pub(super) fn table() -> Table<Root> {
 # zones. A reload (`nonesuch ctl reload`, SIGHUP) reads the configuration again; if it has a fault,
 # the server rejects it and keeps the previous one.
 #
-# Lines that begin with `#` and a key show the default. Lines that end with `# example` show an
-# example; the comment has the default, if the key has one. Relative paths are relative to the
-# directory of this file. Durations: "10s", "5m", "2h", "7d", "2w". Sizes: "512KiB", "64MiB",
-# "1GiB". The order of keys does not matter, but top-level keys come before the first table.
+# A line that begins with `#` and the name of a setting shows its default. A line that ends with
+# `# example` shows an example; the comment has the default, if the setting has one. Relative paths
+# are relative to the directory of this file. Durations: "10s", "5m", "2h", "7d", "2w". Sizes:
+# "512KiB", "64MiB", "1GiB". The order of the settings does not matter, but those outside tables
+# come before the first table.
 #
-# A change of a key takes effect at a reload. If the comment has "(restart)", it takes effect only
-# when the server starts again.
+# A change of a setting takes effect at a reload. If the comment has "(restart)", it takes effect
+# only when the server starts again.
 
 # Version of the configuration format. Required.
 version = 1"#,
@@ -106,10 +107,11 @@ version = 1"#,
         key("version", version, hidden(), |_, ()| ()),
         Row::Text(
             r#"
-# Other files with keys, templates and zones: the tables [key.…], [template.…] and [zone.…]. All
-# other settings are allowed only in this file. Paths in an included file are relative to the
+# Other files with TSIG keys, templates and zones: the tables [key.…], [template.…] and [zone.…].
+# All other settings are allowed only in this file. Paths in an included file are relative to the
 # directory of that file. In the file name, `*` matches any characters and `?` one character, but
-# not a leading dot; such a pattern may match no file. Each reload looks for the files again."#,
+# not a leading dot. It is no error if such a pattern matches no file. Each reload looks for the
+# files again."#,
         ),
         key("include", list("paths", included), example(r#"["zones.d/*.toml"]"#), |r, v| r.includes = v),
         Row::Text(
@@ -124,8 +126,8 @@ version = 1"#,
         Row::Text(
             r#"
 # Listen addresses for UDP and TCP (restart). Default port: 53. Other ports: "192.0.2.1:5300",
-# "[2001:db8::1]:5300". If no interface has an address, the server starts answering once an
-# interface has it. The default omits "::1" on a host without IPv6."#,
+# "[2001:db8::1]:5300". If an address is not configured on any interface yet, the server answers
+# there once an interface has it. The default omits "::1" on a host without IPv6."#,
         ),
         key("listen", list("addresses", socket_address(DNS_PORT)), default(r#"["127.0.0.1", "::1"]"#), |r, v| {
             r.server.listen = v
@@ -182,7 +184,8 @@ version = 1"#,
         key("control-group", text, example("nonesuch"), |r, v| r.server.control_group = Some(v)),
         Row::Text(
             "
-# Number of UDP threads for each address in listen (restart): 1 to 1024. Default: one for each core.",
+# Number of UDP threads for each address in listen (restart): 1 to 1024. Default: one for each core.
+# In addition, each address in listen and in listen-tls has one thread for TCP or TLS.",
         ),
         key("workers", number(1..=1024), example("2"), |r, v| r.server.workers = Some(v)),
         Row::Text(
@@ -209,9 +212,10 @@ version = 1"#,
         ),
         Row::Text(
             r#"
-# Clients that may query zones: prefixes, keys, both, or "any", as in transfer of a zone below. The
-# allow-query of a zone overrides this list. Other clients get REFUSED. Transfers have a separate
-# list (transfer); a secondary also queries the SOA record."#,
+# Clients that may query zones: prefixes, TSIG keys, both, or "any", as in transfer of a zone below.
+# The allow-query of a zone overrides this list. Other clients get REFUSED. Zone transfers have a
+# separate list (transfer), but a secondary also queries the SOA record: include the secondaries in
+# both lists."#,
         ),
         key("allow-query", access(Some("no client may query")), default(r#"["any"]"#), |r, v| {
             r.allow_query = Some(v)

@@ -83,11 +83,11 @@ pub(super) struct ZoneFields {
 pub(super) fn table() -> Table<ZoneFields> {
     Table::new(vec![
         Row::Text(r#"
-# A template: settings that several zones share. It has any keys of a zone except template. A zone
-# names its template with template. A key in the zone overrides the template. Members of catalogs
-# use templates with primaries. In a path, the server replaces `{zone}` with the zone name without
-# its final dot, or with `@` for the root. A character other than a letter, digit, `-`, `_` or `.`
-# becomes `%` and two hexadecimal digits.
+# A template: settings that several zones share. It has any settings of a zone except template. A
+# zone names its template with template. A setting in the zone overrides the template. Members of
+# catalogs use templates with primaries. In a path, the server replaces `{zone}` with the zone name
+# without its final dot, or with `@` for the root. A character other than a letter, digit, `-`, `_`
+# or `.` becomes `%` and two hexadecimal digits.
 #[template.signed]  # example
 #file = "/var/lib/zones/{zone}.signed"  # example
 #verify = "full"  # example
@@ -95,25 +95,27 @@ pub(super) fn table() -> Table<ZoneFields> {
 #[template.member]  # example
 #primaries = ["192.0.2.1 key:transfer.example."]  # example
 
-# A zone from a file. The keys below apply to zones from files and from primaries, unless the
-# comment names one of them.
+# A zone from a file. The settings below apply to zones from files and to zones from primaries,
+# unless the comment states one of the two.
 #[zone."example."]  # example
 # Template of the zone. Default: none."#),
         key("template", text, example("signed"), |z, v| z.template = Some(v)),
-        Row::Text("# Zone file, or compiled zone of `nonesuch zone compile`. A reload reads the file if it has changed.
-# The file and the files that it includes must be regular files: the server rejects pipes, devices
-# and directories. The file must not be in state-dir/zones, the directory of the server's stored
-# versions."),
+        Row::Text("# Zone file, or compiled zone of `nonesuch zone compile`; not together with primaries. A reload
+# reads the file if it has changed. The file and the files that it includes must be regular files:
+# the server rejects pipes, devices and directories. The file must not be in state-dir/zones, the
+# directory of the server's stored versions."),
         key("file", path, example("/var/lib/zones/example.signed"), |z, v| z.file = Some(v)),
         Row::Text("#
 # Extent of the verification before a version of a signed zone is published. full: everything.
 # changed: denial chain, bit maps, times and keys of the whole zone, and signatures of records that
-# differ from the previous version. structural: everything except the signatures. none: nothing.
-# auto (default): full up to 100,000 signatures, changed above."),
+# differ from the previous version; all signatures if the DNSKEY RRset has changed, or if there is
+# no verified previous version. structural: everything except the signatures. none: nothing. auto
+# (default): full up to 100,000 signatures, changed above."),
         key("verify", choice(VERIFY), example("auto"), |z, v| z.verify = v),
         Row::Text("# Action on a version with faults. reject: keep the previous version. warn: serve the version and
-# log its faults; a version without SOA or NS records at the apex is always rejected. Default: warn
-# for zones from primaries, else reject."),
+# log its faults; a version without an SOA record, or without NS records at the apex, is rejected
+# nevertheless. With reject, an unsigned version without NS records at the apex is served with a
+# warning. Default: warn for zones from primaries, else reject."),
         key("on-fault", choice(ON_FAULT), example("reject"), |z, v| z.on_fault = Some(v)),
         Row::Text("# required: reject a version that is not signed. optional (default): accept it."),
         key("dnssec", choice(DNSSEC), example("required"), |z, v| z.requires_dnssec = v),
@@ -125,17 +127,18 @@ pub(super) fn table() -> Table<ZoneFields> {
 # more is rejected; the previous version stays. Default: no limit, and a warning for more than 100."),
         key("max-types-per-name", number(RECORD_LIMITS), example("200"), |z, v| z.limits.types_per_name = Some(v)),
         Row::Text("# Serve a version from a file although validators that hold keys or signatures of the previous
-# version find it bogus. A Double-DS rollover needs this. Default: false. Versions from primaries
-# are always served, with a warning."),
+# version may find it bogus. The server does not know the DS records of the parent, so a Double-DS
+# rollover needs this setting, although validators accept it. Default: false. Versions from
+# primaries are always served, with a warning."),
         key("allow-unsafe-transition", boolean, example("false"), |z, v| z.allows_unsafe_transition = v),
         Row::Text(r#"#
-# Clients that may transfer the zone: prefixes, keys, both, or "any". "tls" requires TLS (RFC 9103).
-# A leading "!" denies. The first matching entry decides. Default: none."#),
+# Clients that may transfer the zone: prefixes, TSIG keys, both, or "any". "tls" requires TLS (RFC
+# 9103). A leading "!" denies. The first matching entry decides. Default: none."#),
         key("transfer", access(Some("no client may transfer the zone")), example(r#"["!192.0.2.66", "192.0.2.0/24", "key:transfer.example.", "2001:db8::/32 key:transfer.example. tls"]"#), |z, v| z.transfers.transfer = v),
         Row::Text("# Clients that may query this zone. Default: allow-query at the top of this file."),
         key("allow-query", access(Some("no client may query")), example(r#"["192.0.2.0/24", "2001:db8::/32", "key:transfer.example."]"#), |z, v| z.allow_query = Some(v)),
-        Row::Text("# Servers that get NOTIFY for new versions (RFC 1996): addresses with optional port, key (key:NAME),
-# TLS (tls:HOSTNAME, or tls without verification of the certificate) and source address
+        Row::Text("# Servers that get NOTIFY for new versions (RFC 1996): addresses with optional port, TSIG key
+# (key:NAME), TLS (tls:HOSTNAME, or tls without verification of the certificate) and source address
 # (source:ADDRESS). Default: none."),
         key("also-notify", servers, example(r#"["192.0.2.2", "[2001:db8::2]:53 key:transfer.example."]"#), |z, v| z.transfers.also_notify = v),
         Row::Text(r#"# Maximum size of the journal for incremental transfers (RFC 1995): 0B to 1024GiB; "0B" disables the
@@ -167,7 +170,7 @@ pub(super) fn table() -> Table<ZoneFields> {
 # Primaries, the preferred one first, in the form of also-notify."#),
         key("primaries", servers, example(r#"["192.0.2.1 key:transfer.example.", "[2001:db8::1]:853 tls:ns1.example key:transfer.example."]"#), |z, v| z.transfers.primaries = v),
         Row::Text("# Other servers that may send NOTIFY for the zone, in addition to the primaries. A primary with a
-# key must sign its NOTIFY; list its address here if it does not. Default: none."),
+# TSIG key must sign its NOTIFY; list its address here if it does not. Default: none."),
         key("notify-from", access(None), example(r#"["192.0.2.3"]"#), |z, v| z.transfers.notify_from = v),
         Row::Text("# Minimum and maximum of the refresh time in the SOA record: 1s to 365d. Default: 1m and 4w."),
         key("refresh-min", seconds(SOA_TIMES), example("1m"), |z, v| z.bounds[0] = Some(v)),
@@ -182,8 +185,8 @@ pub(super) fn table() -> Table<ZoneFields> {
         key("request-ixfr", boolean, example("true"), |z, v| z.transfers.request_ixfr = v),
         Row::Text("# Limit of one transfer: 1KiB to 1048576GiB. It applies to the octets of the messages, and
 # separately to memory, where each record counts as its size plus 64 bytes, and each step of an
-# incremental transfer as 1 KiB. Default: a quarter of the memory of the machine or of the control
-# group, at most 16GiB."),
+# incremental transfer as 1 KiB. Default: a quarter of the memory of the machine, or of memory.max
+# of the cgroup, at most 16GiB."),
         key("transfer-size-max", bytes(1 << 10..=1 << 50), example("4GiB"), |z, v| z.transfers.bounds.octets = v),
         Row::Text("# Maximum number of records of one transfer: 1 to 1099511627776. Default: no limit."),
         key("transfer-records-max", number(1..=1 << 40), example("50000000"), |z, v| z.transfers.bounds.records = v),
@@ -202,10 +205,10 @@ pub(super) fn table() -> Table<ZoneFields> {
         key("catalog-zone", name, example("catalog.example."), |z, v| z.catalog_zone = Some(v)),
         Row::Text("# Group of the zone in the catalog. Default: none."),
         key("group", text, example("customers"), |z, v| z.group = Some(v)),
-        Row::Text("# To move a zone to another catalog of this server: 1. Set catalog-next to the new catalog. 2. Set
-# catalog-zone to the new catalog and catalog-former to the old one, and delete catalog-next. 3.
-# Delete catalog-former. After each step, reload, and wait until all consumers have the new versions
-# of both catalogs."),
+        Row::Text("# To move a zone to another catalog of this server (property coo, RFC 9432 §4.3.1): 1. Set
+# catalog-next to the new catalog. 2. Set catalog-zone to the new catalog and catalog-former to the
+# old one, and delete catalog-next. 3. Delete catalog-former. After each step, reload, and wait
+# until all consumers have the new versions of both catalogs."),
         key("catalog-next", name, example("later.catalog.example."), |z, v| z.catalog_next = Some(v)),
         key("catalog-former", name, example("earlier.catalog.example."), |z, v| z.catalog_former = Some(v)),
         Row::Text(r#"
