@@ -239,11 +239,11 @@ mod tests {
 
     #[test]
     fn the_document_lists_every_fault() {
-        let document = include_str!("../../../../docs/laboratory.md");
+        let document = include_str!("../../../../docs/local-trees.md");
         for row in FAULTS {
             let code = row.extended_error.map_or_else(|| "–".to_owned(), |code| code.to_string());
             let cells = format!("| `{}` | {} | {code} |", row.name, row.outcome);
-            assert!(document.contains(&cells), "docs/laboratory.md: {cells}");
+            assert!(document.contains(&cells), "docs/local-trees.md: {cells}");
         }
     }
 }
