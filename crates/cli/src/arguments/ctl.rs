@@ -118,7 +118,7 @@ pub(crate) enum ControlZoneCommand {
     Export {
         /// Name of the zone.
         zone: Name,
-        /// Write to this file, which must not exist. Default: standard output.
+        /// Write to this file, which must not exist; - for standard output, the default.
         file: Option<PathBuf>,
     },
     /// Remove the stored files of a zone that is not configured.

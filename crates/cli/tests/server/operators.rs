@@ -232,9 +232,10 @@ fn a_served_zone_is_written_as_text() {
         let again = export(zone);
         assert_eq!(again.status, 2, "{}", again.text());
         snapshot::check("ctl", "zone export: output file exists", &again.text());
-        // Without a file, standard output contains only the zone.
+        // Without a file and with `-`, standard output contains only the zone.
         let printed = server.ctl(&["zone", "export", zone]).expect_done(zone).stdout;
         assert_eq!(printed, fs::read_to_string(&out).expect("a zone"));
+        assert_eq!(server.ctl(&["zone", "export", zone, "-"]).expect_done(zone).stdout, printed);
         let kept = dir.join(format!("state/zones/{}kept", zone));
         assert_eq!(done(["zone", "print", text(&kept)]).stdout, printed);
         fs::remove_file(&out).expect("removed");

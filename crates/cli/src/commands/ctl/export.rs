@@ -5,7 +5,9 @@ use super::error::Failure;
 use super::{ResponseLimits, fail, request_each_line, to_request};
 use crate::arguments::ControlArguments;
 use crate::control_protocol::{Line, ZoneExported, parse_response};
-use crate::files::{print_line, print_summary, write_failure, write_new_file, write_output};
+use crate::files::{
+    is_standard_stream, print_line, print_summary, write_failure, write_new_file, write_output,
+};
 use crate::outcome::CommandOutcome;
 use nonesuch_proto::Name;
 use serde_json::Value;
@@ -27,6 +29,7 @@ pub(super) fn run(
     zone: &Name,
     file: Option<&Path>,
 ) -> Result<CommandOutcome, Failure> {
+    let file = file.filter(|file| !is_standard_stream(file));
     let mut end = None;
     let output = file.unwrap_or_else(|| Path::new("-"));
     let write = |out: &mut dyn Write| {
