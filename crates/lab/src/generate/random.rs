@@ -73,12 +73,16 @@ impl RandomStream {
         pick(choices, |total| self.below(total))
     }
 
-    /// Returns a rank below `count`. The probability of rank r is approximately proportional to
-    /// 1/(r+1) (Zipf's law with exponent 1). All octaves of r+1 (1, 2-3, 4-7, …) have the same
-    /// probability, and the ranks within an octave are uniformly distributed. `count` is at least
-    /// 1.
+    /// Returns a rank below `count`; 0 if `count` is 0. The probability of rank r is approximately
+    /// proportional to 1/(r+1) (Zipf's law with exponent 1): all complete octaves of r+1 (1, 2-3,
+    /// 4-7, …) have the same probability, and the ranks within an octave are uniformly distributed.
+    /// The last octave ends at `count`; each of its ranks has the probability that it has in the
+    /// complete octave.
     pub(super) fn zipf(&mut self, count: u64) -> u64 {
-        let octaves = 64 - count.max(1).leading_zeros();
+        if count == 0 {
+            return 0;
+        }
+        let octaves = 64 - count.leading_zeros();
         loop {
             let octave = 1_u64 << self.below(octaves);
             let rank = octave - 1 + self.below_wide(octave);
@@ -192,6 +196,11 @@ mod tests {
         // ln(1000) / ln(100000) = 0.6
         assert!((5500..6500).contains(&lowest_hundredth), "{lowest_hundredth}");
         assert_eq!(random.zipf(1), 0);
+    }
+
+    #[test]
+    fn zipf_without_ranks_ends() {
+        assert_eq!(Streams::new(1, Purpose::Query).stream(0).zipf(0), 0);
     }
 
     #[test]
