@@ -40,7 +40,8 @@ pub struct Setup {
     /// Certificate and key of DNS over TLS, on a port of its own; `None` without TLS.
     pub tls: Option<TlsIdentity>,
     /// More lines, in the syntax of the peer, for its section of server options: `options` of BIND,
-    /// `server` of Knot DNS, NSD and Unbound, the top of the file of other peers.
+    /// `server` of Knot DNS, NSD and Unbound, the top of the file of other peers. The line feed
+    /// after the last line may be missing.
     pub lines: String,
 }
 
@@ -64,6 +65,18 @@ impl Setup {
             lines: String::new(),
         }
     }
+
+    /// Returns [`Setup::lines`] with a line feed after the last line.
+    pub(super) fn complete_lines(&self) -> String {
+        complete_last_line(&self.lines)
+    }
+}
+
+/// Returns `lines` with a line feed after the last line, so that the text that follows begins a new
+/// line. An empty text stays empty.
+fn complete_last_line(lines: &str) -> String {
+    let is_complete = lines.is_empty() || lines.ends_with('\n');
+    format!("{lines}{}", if is_complete { "" } else { "\n" })
 }
 
 /// A zone of an authoritative server.
@@ -77,7 +90,8 @@ pub struct PeerZone {
     pub serving: Serving,
     /// Address that gets NOTIFY messages; `None` for no messages.
     pub notify: Option<SocketAddr>,
-    /// More lines, in the syntax of the peer, for the section of this zone.
+    /// More lines, in the syntax of the peer, for the section of this zone. The line feed after the
+    /// last line may be missing.
     pub lines: String,
 }
 
@@ -87,6 +101,11 @@ impl PeerZone {
     pub fn new(origin: &str, file: &Path, serving: Serving) -> Self {
         let origin = origin.to_owned();
         Self { origin, file: file.to_owned(), serving, notify: None, lines: String::new() }
+    }
+
+    /// Returns [`PeerZone::lines`] with a line feed after the last line.
+    pub(super) fn complete_lines(&self) -> String {
+        complete_last_line(&self.lines)
     }
 }
 

@@ -46,7 +46,7 @@ fn authoritative(setup: &Setup, place: &Place) -> String {
         "  recursion no;\n  dnssec-validation no;\n  minimal-any no;\n  check-integrity no;\n  notify explicit;\n  \
          notify-delay 0;\n  notify-rate 1000;\n  startup-notify-rate 1000;\n  serial-query-rate 1000;\n  \
          allow-transfer {{ {access} }};\n{}}};\ncontrols {{ }};\n",
-        setup.lines
+        setup.complete_lines()
     );
     setup.zones.iter().fold(text, |text, zone| text + &zone_section(zone, setup))
 }
@@ -70,7 +70,7 @@ fn options(setup: &Setup, place: &Place) -> String {
 }
 
 fn zone_section(zone: &PeerZone, setup: &Setup) -> String {
-    let (origin, file, lines) = (&zone.origin, zone.file.display(), &zone.lines);
+    let (origin, file, lines) = (&zone.origin, zone.file.display(), zone.complete_lines());
     let key = setup.transfer_key.as_ref().map_or_else(String::new, |key| format!(" key \"{}\"", key.name));
     let notify = zone.notify.map_or_else(String::new, |to| {
         format!("  also-notify {{ {} port {}{key}; }};\n", to.ip(), to.port())
@@ -103,7 +103,7 @@ fn resolver(setup: &Setup, place: &Place, hints: &Path) -> String {
          synth-from-dnssec {};\n  max-cache-size {cache_mib}M;\n{}}};\ncontrols {{ }};\n\
          zone \".\" {{ type hint; file \"{}\"; }};\n",
         yes_or_no(*aggressive),
-        setup.lines,
+        setup.complete_lines(),
         hints.display()
     );
     if let Upstream::Stubs(zones) = upstream {

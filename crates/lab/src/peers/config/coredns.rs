@@ -17,7 +17,7 @@ pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError
 /// A server block for each zone, all at the same address.
 fn text(setup: &Setup, place: &Place) -> String {
     let (ip, port) = (place.address.ip(), place.address.port());
-    let mut text = setup.lines.clone();
+    let mut text = setup.complete_lines();
     for zone in &setup.zones {
         let (origin, file) = (&zone.origin, zone.file.display());
         let _ = write!(text, "{origin}:{port} {{\n  bind {ip}\n  file {file}\n");
@@ -29,7 +29,7 @@ fn text(setup: &Setup, place: &Place) -> String {
                 keys.join(" ")
             );
         }
-        let _ = writeln!(text, "{}}}", zone.lines);
+        let _ = writeln!(text, "{}}}", zone.complete_lines());
     }
     text
 }

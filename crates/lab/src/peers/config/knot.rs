@@ -36,7 +36,7 @@ fn text(setup: &Setup, place: &Place) -> String {
          any: info\n",
         place.address.ip(),
         place.address.port(),
-        setup.lines
+        setup.complete_lines()
     );
     if let Some(key) = &setup.transfer_key {
         let (name, algorithm, secret) = (&key.name, &key.algorithm, &key.secret);
@@ -85,7 +85,7 @@ fn online(setup: &Setup) -> String {
 }
 
 fn zone_section(number: usize, zone: &PeerZone) -> String {
-    let (origin, file, lines) = (&zone.origin, zone.file.display(), &zone.lines);
+    let (origin, file, lines) = (&zone.origin, zone.file.display(), zone.complete_lines());
     let mut text = format!("  - domain: {origin}\n    file: \"{file}\"\n");
     if zone.notify.is_some() {
         let _ = writeln!(text, "    notify: notified-{number}");
@@ -106,5 +106,5 @@ fn zone_section(number: usize, zone: &PeerZone) -> String {
         }
         _ => "    zonefile-load: whole\n    journal-content: none\n".to_owned(),
     };
-    text + lines
+    text + &lines
 }

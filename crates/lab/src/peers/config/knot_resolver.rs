@@ -40,7 +40,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     for anchor in anchors {
         let _ = writeln!(text, "trust_anchors.add('{}')", anchor.record());
     }
-    text += &setup.lines;
+    text += &setup.complete_lines();
     match upstream {
         Upstream::Roots { .. } => {
             let _ = writeln!(

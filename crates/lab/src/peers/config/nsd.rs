@@ -33,7 +33,7 @@ fn text(setup: &Setup, place: &Place) -> String {
              tls-service-key: \"{key}\"\n"
         );
     }
-    text += &setup.lines;
+    text += &setup.complete_lines();
     text += "remote-control:\n  control-enable: no\n";
     if let Some(key) = &setup.transfer_key {
         let (name, algorithm, secret) = (&key.name, &key.algorithm, &key.secret);
@@ -58,5 +58,5 @@ fn zone_section(zone: &PeerZone, key: &str) -> String {
             let _ = writeln!(text, "  allow-notify: 127.0.0.0/8 {key}");
         }
     }
-    text + &zone.lines
+    text + &zone.complete_lines()
 }

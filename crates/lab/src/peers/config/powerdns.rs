@@ -47,7 +47,7 @@ fn text(setup: &Setup, place: &Place) -> String {
          udp-truncation-threshold={octets}\ndname-processing=yes\n8bit-dns=yes\nallow-axfr-ips=127.0.0.0/8\n{}",
         place.address.ip(),
         place.address.port(),
-        setup.lines
+        setup.complete_lines()
     )
 }
 

@@ -54,7 +54,7 @@ fn text(setup: &Setup, place: &Place) -> String {
             zones.iter().map(|StubZone { zone, server }| format!("{zone}={server}")).collect();
         let _ = writeln!(text, "forward-zones={}", stubs.join(","));
     }
-    text + &setup.lines
+    text + &setup.complete_lines()
 }
 
 /// Replaces the trust anchor of the public root zone.

@@ -55,7 +55,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     if matches!(upstream, Upstream::Roots { .. }) {
         text += "  root-hints: \"root.hints\"\n";
     }
-    text += &setup.lines;
+    text += &setup.complete_lines();
     text += "remote-control:\n  control-enable: no\n";
     text + &stubs(upstream)
 }
@@ -70,4 +70,21 @@ fn stubs(upstream: &Upstream) -> String {
         let _ = write!(text, "stub-zone:\n  name: {zone}\n  stub-addr: {ip}@{port}\n  stub-prime: no\n");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Place;
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn additional_lines_do_not_need_a_final_line_feed() {
+        let place = Place { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
+        for lines in ["  verbosity: 1", "  verbosity: 1\n"] {
+            let setup = Setup { lines: lines.to_owned(), ..Setup::new(Path::new("/p")) };
+            let text = text(&setup, &place);
+            assert!(text.contains("\n  verbosity: 1\nremote-control:\n"), "{text}");
+        }
+    }
 }
