@@ -45,9 +45,12 @@ pub(crate) enum ProofError {
     Seal(#[from] SignError),
     #[error("cannot generate a VRF key: {0}")]
     VrfGeneration(VrfKeyError),
-    #[error("cannot generate a key with an unused key tag in {}: remove keys that are no longer used", dir.display())]
+    #[error(
+        "cannot generate a VRF key whose key tag no NSEC5KEY record of {zone} has: remove the NSEC5KEY records that \
+            are no longer used from the zone file"
+    )]
     NoFreeTag {
-        dir: PathBuf,
+        zone: Name,
     },
     #[error("{}: the VRF key has the algorithm {found}, but --vrf requires {requested}: leave --vrf out, \
         or name another directory", path.display())]
@@ -248,25 +251,36 @@ fn find_or_generate_key(
     }
 }
 
-/// Generates a key with a tag that no NSEC5KEY record of the zone has, because with two keys of one
-/// tag the records would prove nothing.
+/// Generates a key with a tag that no NSEC5KEY record of the zone has, and writes its file in
+/// `dir`.
 fn generate_key(
     dir: &Path,
     algorithm: VrfAlgorithm,
     contents: &Contents,
 ) -> Result<VrfPrivateKey, ProofError> {
+    let zone = contents.apex();
+    let is_tag_published = |tag: u16| published_keys(contents).any(|other| other.tag() == tag);
+    let key = generate_with_new_tag(algorithm, zone, is_tag_published)?;
+    let path = dir.join(format!("{}.private", Nsec5Key::of(&key).base_name(zone)));
+    let text = key.to_text();
+    write_output(&path, KEY_MODE, |out| out.write_all(text.as_bytes()).map_err(write_failure(&path)))?;
+    Ok(key)
+}
+
+/// Generates a key with a tag for which `is_tag_published` is false, because a validator treats all
+/// NSEC5 denials of a zone with two keys of one tag as bogus.
+fn generate_with_new_tag(
+    algorithm: VrfAlgorithm,
+    zone: &Name,
+    is_tag_published: impl Fn(u16) -> bool,
+) -> Result<VrfPrivateKey, ProofError> {
     for _ in 0..MAX_ATTEMPTS {
         let key = VrfPrivateKey::generate(algorithm).map_err(ProofError::VrfGeneration)?;
-        let public = Nsec5Key::of(&key);
-        if published_keys(contents).any(|other| other.tag() == public.tag()) {
-            continue;
+        if !is_tag_published(Nsec5Key::of(&key).tag()) {
+            return Ok(key);
         }
-        let path = dir.join(format!("{}.private", public.base_name(contents.apex())));
-        let text = key.to_text();
-        write_output(&path, KEY_MODE, |out| out.write_all(text.as_bytes()).map_err(write_failure(&path)))?;
-        return Ok(key);
     }
-    Err(ProofError::NoFreeTag { dir: dir.to_path_buf() })
+    Err(ProofError::NoFreeTag { zone: zone.clone() })
 }
 
 /// Fails if the directory contains a signing key, because the server reads this directory.
@@ -292,5 +306,23 @@ pub(super) fn warn_of_signing_keys(output: &Path) {
                 and its directory of proofs",
             path.display()
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The directory has no VRF key in this case, so no file can be removed from it.
+    #[test]
+    fn without_an_unpublished_key_tag_the_error_names_the_records_of_the_zone() {
+        let zone: Name = "example.".parse().unwrap();
+        let generate = |is_tag_published: &dyn Fn(u16) -> bool| {
+            generate_with_new_tag(VrfAlgorithm::P256_SHA256_TAI, &zone, is_tag_published)
+        };
+        assert!(generate(&|_| false).is_ok());
+        let error = generate(&|_| true).err().unwrap();
+        assert!(matches!(&error, ProofError::NoFreeTag { zone: found } if *found == zone));
+        assert!(error.to_string().contains("NSEC5KEY records"), "{error}");
     }
 }
