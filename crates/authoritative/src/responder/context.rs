@@ -38,7 +38,8 @@ pub struct ServerContext {
 }
 
 impl ServerContext {
-    /// Creates a context that answers from `zones`, without keys, limits and incoming transfers.
+    /// Creates a context for a server of `zones` without TSIG keys, limits, dnstap or incoming
+    /// transfers.
     #[must_use]
     pub fn new(zones: Arc<Zones>) -> Self {
         Self {

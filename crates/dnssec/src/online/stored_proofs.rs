@@ -4,15 +4,16 @@ use crate::denial::nsec5::{ProofEntry, Proofs};
 use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
 use nonesuch_proto::{MAX_NAME, NameRef};
 
-/// Number of names in a group. The index has the offset of the first name of each group; a search
-/// reads the names of one group.
+/// Number of names in a group. [`Proofs::names`] has the names in canonical order. The index has the
+/// offset of the first name of each group; a binary search over these names finds the group, and
+/// then reads the names of this group.
 const GROUP_SIZE: usize = 8;
 
 /// The proofs with an index of their names, which needs half a byte of memory for each name.
 #[derive(Debug)]
 pub(super) struct StoredProofs {
     proofs: Proofs,
-    /// Offset of the first name of each group.
+    /// Offset in [`Proofs::names`] of the first name of each group.
     offsets: Vec<u32>,
 }
 
@@ -77,7 +78,7 @@ impl StoredProofs {
         Some(NameRef::from_wire_unchecked(&buffer[..=prefix_octets]))
     }
 
-    /// All entries, for checks.
+    /// All names with hash and proof, in canonical order. The prover checks a sample of them.
     pub(super) fn entries(&self) -> impl Iterator<Item = ProofEntry<'_>> {
         self.proofs.entries()
     }

@@ -1,9 +1,9 @@
 //! Seeded random numbers that are the same on every machine.
 //!
 //! All operations are integer arithmetic on fixed-width types. [`Streams`] provides a separate
-//! ChaCha8 stream for each index of a zone. Thus the random values of one name can be generated
-//! again without those of other names. [`Permutation`] permutes a range without storing it in
-//! memory.
+//! ChaCha8 stream for each index, for example for the number of a name in the zone. Thus the random
+//! values of one name can be generated again without those of other names. [`Permutation`] permutes
+//! a range without storing it in memory.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -93,8 +93,8 @@ impl RandomStream {
     }
 }
 
-/// Returns one of `choices`, according to the weights. `point` receives the sum of all weights and
-/// returns a number below it.
+/// Returns one of `choices`, according to the weights. `choices` must not be empty. `point` receives
+/// the sum of all weights and returns a number below it.
 pub(super) fn pick<T: Copy>(choices: &[(T, u32)], point: impl FnOnce(u32) -> u32) -> T {
     let mut point = point(choices.iter().map(|(_, weight)| weight).sum());
     for &(choice, weight) in choices {
@@ -106,7 +106,7 @@ pub(super) fn pick<T: Copy>(choices: &[(T, u32)], point: impl FnOnce(u32) -> u32
     choices[choices.len() - 1].0
 }
 
-/// Mixes 64 bits (the finaliser of SplitMix64).
+/// Mixes 64 bits: one step of SplitMix64 from the state `value`.
 pub(super) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,7 +1,7 @@
 //! Axes with round ticks: linear from zero, or logarithmic from a power of ten.
 
-/// Maximum number of intervals between the ticks of a linear axis.
-const INTERVALS: f64 = 5.0;
+/// Maximum number of intervals between the ticks of a linear axis; rounding can add one.
+const MAX_INTERVALS: f64 = 5.0;
 
 /// An axis that ends at a round number, which is at least the maximum shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,38 +19,39 @@ enum Kind {
 }
 
 impl Scale {
-    /// Returns a linear axis for values up to `most`. If `most` is not a positive finite number,
-    /// the axis ends at one.
-    pub(crate) fn up_to(most: f64) -> Self {
+    /// Returns a linear axis for values up to `max`. If `max` is not a positive finite number, the
+    /// axis ends at one.
+    pub(crate) fn up_to(max: f64) -> Self {
         // The limits keep steps and positions finite and normal.
-        let most = if most.is_finite() && most > 0.0 { most.clamp(1e-200, 1e200) } else { 1.0 };
-        let least_step = most / INTERVALS;
-        let power = 10f64.powf(least_step.log10().floor());
+        let max = if max.is_finite() && max > 0.0 { max.clamp(1e-200, 1e200) } else { 1.0 };
+        let min_step = max / MAX_INTERVALS;
+        let power = 10f64.powf(min_step.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]
             .into_iter()
             .map(|factor| factor * power)
-            .find(|step| *step >= least_step)
+            .find(|step| *step >= min_step)
+            // `log10` is rounded, so `power` can be too small by a factor of ten.
             .unwrap_or(20.0 * power);
-        let intervals = ((most / step).ceil() as u32).max(1);
+        let intervals = ((max / step).ceil() as u32).max(1);
         // Because of rounding, the end can be slightly below the largest value.
-        let intervals = if step * f64::from(intervals) < most { intervals + 1 } else { intervals };
+        let intervals = if step * f64::from(intervals) < max { intervals + 1 } else { intervals };
         Self { kind: Kind::Linear { step }, intervals }
     }
 
     /// Returns a logarithmic axis for the positive numbers in `values`; without such numbers, from
-    /// 1 to 10. The axis begins below the minimum, because a value at its start would have no
-    /// length.
+    /// 1 to 10. The axis begins below the minimum, because the bar of a value at its start would
+    /// have length 0.
     pub(crate) fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let powers = positive.map(|value| value.clamp(1e-200, 1e200).log10());
-        let (least, most) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), power| {
-            (least.min(power), most.max(power))
+        let (min, max) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), power| {
+            (min.min(power), max.max(power))
         });
-        if least > most {
+        if min > max {
             return Self { kind: Kind::Logarithmic { first: 0 }, intervals: 1 };
         }
-        let first = (least - LEAST_LENGTH).floor() as i32;
-        let last = (most - 1e-9).ceil() as i32;
+        let first = (min - MIN_BAR_DECADES).floor() as i32;
+        let last = (max - 1e-9).ceil() as i32;
         Self { kind: Kind::Logarithmic { first }, intervals: last.saturating_sub(first).max(1) as u32 }
     }
 
@@ -83,8 +84,8 @@ impl Scale {
     }
 }
 
-/// Minimum length of the smallest value on a logarithmic axis, in decades.
-const LEAST_LENGTH: f64 = 0.15;
+/// Minimum length of the bar of the smallest value on a logarithmic axis, in decades.
+const MIN_BAR_DECADES: f64 = 0.15;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-//! NSEC5 in `zone sign`: finds or generates the VRF key, proves the names of the zone and stores
-//! the proofs.
+//! NSEC5 in `zone sign`: finds or generates the VRF key, generates the VRF proofs of the names of
+//! the zone, and stores the proofs.
 
 use crate::arguments::SignArguments;
 use crate::files::{
@@ -29,7 +29,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Why the names of a zone are not proved, or the proofs are not stored.
+/// Why the VRF proofs of the names of a zone are not generated or not stored.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -117,8 +117,8 @@ pub(super) struct ZoneProofs {
     seconds: f64,
 }
 
-/// Finds or generates the VRF key and proves the names of the zone. Returns `None` for mechanisms
-/// other than NSEC5.
+/// Finds or generates the VRF key, and generates the VRF proofs of the names of the zone. Returns
+/// `None` for mechanisms other than NSEC5.
 pub(super) fn prepare(
     arguments: &SignArguments,
     output: &Path,
@@ -131,7 +131,8 @@ pub(super) fn prepare(
         }
         return Ok(None);
     }
-    // Before any file is created, so that a fault in the input leaves no files.
+    // Before any file is created, so that unsuitable signing keys or an apex that is too long leave
+    // no files.
     check_nsec5_requirements(contents.apex(), keys)?;
     let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| default_directory(output));
     let key = find_or_generate_key(&dir, arguments.vrf, contents)?;
@@ -192,12 +193,13 @@ impl fmt::Display for ZoneProofs {
     }
 }
 
-/// The stored proofs. Returns `None`, so that all proofs are generated again, if the file cannot be
-/// read or is not sealed by one of `keys`.
+/// The stored proofs. Returns `None`, so that all proofs are generated, if there is no file, and with
+/// a warning if the file cannot be read or is not sealed by one of `keys`.
 fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
     let proofs = read_proofs(path).unwrap_or_else(|error| {
         match error {
-            // Without the advice of the error, because this run follows it.
+            // The text of the error ends with the advice to sign the zone again. This run does so,
+            // so the warning has only the cause.
             Nsec5DirectoryError::Proofs { path, source } => {
                 tracing::warn!(name: "proofs-not-used", "{}: {source}; generating all proofs again", path.display());
             }
@@ -291,8 +293,8 @@ fn check_no_signing_keys(dir: &Path) -> Result<(), ProofError> {
     found.map_or(Ok(()), |name| Err(ProofError::SigningKey { path: dir.join(name) }))
 }
 
-/// Warns if the directory of the signed zone at `output` contains a signing key: a server of this
-/// zone would refuse to start.
+/// For a zone with NSEC5: warns if the directory of the signed zone at `output` contains a signing
+/// key, because a server of this zone would refuse to start.
 pub(super) fn warn_of_signing_keys(output: &Path) {
     if is_standard_stream(output) {
         return;
