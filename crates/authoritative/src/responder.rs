@@ -49,7 +49,7 @@ use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_net::{Answer, BATCH, Handler, ResponseStream, TlsSession};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, MAX_NAME, NameRef, Rtype};
-use nonesuch_secondary::notify::Secondaries;
+use nonesuch_secondary::notify::SecondaryStatuses;
 use nonesuch_server::clock::seconds_now;
 use nonesuch_server::cookies::CookieStatus;
 use nonesuch_server::dnstap::DnstapSender;
@@ -108,7 +108,7 @@ struct ThreadState {
     dnstap: Option<DnstapSender>,
     outgoing_transfers: Arc<OutgoingTransfers>,
     notify_sink: Option<NotifySink>,
-    secondaries: Arc<Secondaries>,
+    secondary_statuses: Arc<SecondaryStatuses>,
     /// Zones with deferred answers in the batch, without duplicates.
     deferred_zones: Vec<Arc<ServedZone>>,
     /// The response to the last message, if it is a stream that the connection has not taken yet.

@@ -280,13 +280,13 @@ impl Driver {
             }
             Command::Retain { apex, to } => {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
-                self.options.secondaries.retain(&apex, &addresses);
+                self.options.secondary_statuses.retain(&apex, &addresses);
                 self.notify_queue.retain(&apex, &to);
             }
             Command::Announce { apex, soa, to, reason } => {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
                 let serial = LocalSoa::from_rdata(&soa.rdata).map(|soa| soa.serial);
-                self.options.secondaries.record_notify(&apex, &addresses, serial, seconds_now());
+                self.options.secondary_statuses.record_notify(&apex, &addresses, serial, seconds_now());
                 self.notify_queue.push(&apex, &soa, &to, reason, now);
             }
             Command::Stop => {}

@@ -33,13 +33,13 @@ pub(super) fn read_expire(answer: &[u8]) -> Option<u32> {
 }
 
 /// Another server, and the settings for queries to it.
-pub(super) struct Peer<'p> {
+pub(super) struct QueryTarget<'p> {
     pub(super) remote: &'p Remote,
     pub(super) keys: &'p TsigKeys,
     pub(super) options: &'p TransfersOptions,
 }
 
-impl Peer<'_> {
+impl QueryTarget<'_> {
     /// Signs `query` if the server has a key.
     pub(super) fn sign(&self, query: &mut Vec<u8>) -> Result<Option<ResponseVerifier>, ExchangeError> {
         let Some(name) = &self.remote.key else { return Ok(None) };

@@ -8,9 +8,9 @@ mod send_queue;
 #[cfg(test)]
 mod tests;
 
-pub use secondaries::{LastNotify, LastQuery, LastTransfer, NotifyResult, Secondaries, SecondaryStatus};
+pub use secondaries::{LastNotify, LastQuery, LastTransfer, NotifyStatus, SecondaryStatuses, SecondaryStatus};
 
-pub use send_queue::{NotifyOutcome, NotifyQueue, NotifyReason, OutgoingNotify, SoaRecord};
+pub use send_queue::{NotifyAttemptResult, NotifyQueue, NotifyReason, OutgoingNotify, SoaRecord};
 
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags, opcode, read_record};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype};

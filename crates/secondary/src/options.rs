@@ -1,6 +1,6 @@
 //! Limits of transfers and NOTIFY messages.
 
-use crate::notify::Secondaries;
+use crate::notify::SecondaryStatuses;
 use nonesuch_net::Heartbeats;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct TransfersOptions {
     /// primary with a TLS host name cannot be authenticated, and is not queried.
     pub tls_authorities: Option<PathBuf>,
     /// Records the results of NOTIFY messages.
-    pub secondaries: Arc<Secondaries>,
+    pub secondary_statuses: Arc<SecondaryStatuses>,
     /// Receives the heartbeat of the thread. The default discards it.
     pub heartbeats: Heartbeats,
 }
@@ -42,7 +42,7 @@ impl Default for TransfersOptions {
             idle_limit: Duration::from_secs(30),
             notify_rate: 100,
             tls_authorities: None,
-            secondaries: Arc::default(),
+            secondary_statuses: Arc::default(),
             heartbeats: Heartbeats::default(),
         }
     }

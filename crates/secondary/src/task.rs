@@ -2,7 +2,7 @@
 
 use super::error::ExchangeError;
 use super::event::{InboundOutcome, RejectionPeriod};
-use super::exchange::{self, Peer};
+use super::exchange::{self, QueryTarget};
 use super::options::TransfersOptions;
 use super::status::{Counts, Progress, TransferKind};
 use super::timing::LocalSoa;
@@ -41,7 +41,7 @@ pub(super) struct Version {
 }
 
 /// Queries a primary for its version.
-pub(super) async fn probe(apex: &Name, primary: &Peer<'_>) -> Result<Version, ExchangeError> {
+pub(super) async fn probe(apex: &Name, primary: &QueryTarget<'_>) -> Result<Version, ExchangeError> {
     let mut answer = query_soa(apex, true, primary).await?;
     if Header::read(&answer).is_some_and(|header| is_edns_error(header.rcode())) {
         answer = query_soa(apex, false, primary).await?;
@@ -56,7 +56,7 @@ const fn is_edns_error(rcode: Rcode) -> bool {
 
 /// Queries for the SOA record with datagrams, then over TCP if no attempt gives a complete
 /// response.
-async fn query_soa(apex: &Name, has_edns: bool, primary: &Peer<'_>) -> Result<Vec<u8>, ExchangeError> {
+async fn query_soa(apex: &Name, has_edns: bool, primary: &QueryTarget<'_>) -> Result<Vec<u8>, ExchangeError> {
     let build_query = || {
         let mut query = Vec::with_capacity(300);
         push_query(apex, Rtype::SOA, random_id()?, 0, &mut query);
@@ -102,7 +102,7 @@ pub(super) async fn send_notify(
 ) -> Result<Vec<u8>, ExchangeError> {
     let mut message = notify.message.clone();
     message[..2].copy_from_slice(&random_id()?.to_be_bytes());
-    let secondary = Peer { remote: &notify.remote, keys, options };
+    let secondary = QueryTarget { remote: &notify.remote, keys, options };
     secondary.query_once(message, Duration::from_millis(notify.timeout_ms)).await
 }
 
@@ -311,7 +311,7 @@ async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure>
     if has_edns {
         exchange::push_expire_request(&mut query);
     }
-    let primary = Peer { remote, keys: &job.zone_store.keys(), options: &job.options };
+    let primary = QueryTarget { remote, keys: &job.zone_store.keys(), options: &job.options };
     let mut verifier = primary.sign(&mut query)?;
     let mut connection = primary.connect(job.options.idle_limit).await?;
     connection.send(&query).await?;

@@ -5,7 +5,7 @@ use crate::transfer::outbound::{self, OutgoingTransfers};
 use crate::zones::Zones;
 use arc_swap::ArcSwap;
 use nonesuch_net::Heartbeats;
-use nonesuch_secondary::notify::{ReceivedNotify, Secondaries};
+use nonesuch_secondary::notify::{ReceivedNotify, SecondaryStatuses};
 use nonesuch_server::clock::seconds_now;
 use nonesuch_server::dnstap::DnstapOutput;
 use nonesuch_server::statistics::Statistics;
@@ -31,8 +31,8 @@ pub struct ServerContext {
     /// Receives NOTIFY messages. With `None`, this server is not a secondary, and NOTIFY has no
     /// effect.
     pub notify_sink: Option<NotifySink>,
-    /// The secondaries that receive NOTIFY.
-    pub secondaries: Arc<Secondaries>,
+    /// The last NOTIFY, query and transfer of each notified secondary; only for display.
+    pub secondary_statuses: Arc<SecondaryStatuses>,
     /// Heartbeats of the threads that answer queries.
     pub heartbeats: Heartbeats,
 }
@@ -52,7 +52,7 @@ impl ServerContext {
                 seconds_now,
             )),
             notify_sink: None,
-            secondaries: Arc::default(),
+            secondary_statuses: Arc::default(),
             heartbeats: Heartbeats::default(),
         }
     }

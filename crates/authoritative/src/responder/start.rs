@@ -37,7 +37,7 @@ impl Responder {
             dnstap: context.dnstap.as_ref().map(|dnstap| dnstap.thread(transport_kind(transport), local)),
             outgoing_transfers: Arc::clone(&context.outgoing_transfers),
             notify_sink: context.notify_sink.clone(),
-            secondaries: Arc::clone(&context.secondaries),
+            secondary_statuses: Arc::clone(&context.secondary_statuses),
             deferred_zones: Vec::new(),
             response_stream: None,
             idle_timeout: None,

@@ -112,7 +112,7 @@ impl ThreadState {
         let is_notified =
             || policy.also_notify.iter().any(|remote| remote.address.ip().to_canonical() == client);
         if entry.apex().view() == request.name && is_notified() {
-            self.secondaries.record_query(entry.apex(), client, serial, batch.now);
+            self.secondary_statuses.record_query(entry.apex(), client, serial, batch.now);
         }
     }
 

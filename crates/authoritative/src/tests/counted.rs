@@ -62,9 +62,9 @@ fn queries_of_notified_secondaries_are_noted_and_those_of_others_are_not() {
         ..ZonePolicy::default()
     };
     let context = context(&[("example.", serving("example.", 1, policy))]);
-    context.secondaries.record_notify(&name("example."), &[secondary], Some(1), 7);
+    context.secondary_statuses.record_notify(&name("example."), &[secondary], Some(1), 7);
     let mut responder = responder(&context, Transport::Tcp);
-    let noted = || context.secondaries.of_zone(&name("example."))[0].query;
+    let noted = || context.secondary_statuses.of_zone(&name("example."))[0].query;
     send_query(&mut responder, "www.example.", Rtype::SOA);
     send_query(&mut responder, "example.", Rtype::NS);
     assert_eq!(noted(), None);

@@ -5,8 +5,8 @@ use super::outage::RoundStep;
 use super::{Driver, Task, Zone};
 use crate::error::ExchangeError;
 use crate::event::{Event, InboundOutcome};
-use crate::exchange::Peer;
-use crate::notify::{NotifyOutcome, NotifyResult, OutgoingNotify};
+use crate::exchange::QueryTarget;
+use crate::notify::{NotifyAttemptResult, NotifyStatus, OutgoingNotify};
 use crate::status::{Phase, Progress, TransferKind, TransferSnapshot};
 use crate::task::{self, Job, Report, Version};
 use nonesuch_server::acl::Remote;
@@ -140,7 +140,7 @@ impl Driver {
         let spawned = tokio::spawn(async move {
             let outcome = match settings.primaries.get(index) {
                 Some(remote) => {
-                    let primary = Peer { remote, keys: &zone_store.keys(), options: &options };
+                    let primary = QueryTarget { remote, keys: &zone_store.keys(), options: &options };
                     task::probe(&settings.apex, &primary).await
                 }
                 None => Err(ExchangeError::NoPrimary),
@@ -302,29 +302,29 @@ impl Driver {
         let outcome = self.notify_queue.handle_response(notify.ticket, answer.as_deref().ok(), now);
         let (zone, peer) = (&notify.apex, notify.remote.address);
         let result = match outcome {
-            Some(NotifyOutcome::Acknowledged) => Some(NotifyResult::Acknowledged),
-            Some(NotifyOutcome::Refused(rcode)) => Some(NotifyResult::Refused(rcode)),
-            Some(NotifyOutcome::GivenUp) => Some(NotifyResult::NoAnswer),
-            Some(NotifyOutcome::Waiting) | None => None,
+            Some(NotifyAttemptResult::Acknowledged) => Some(NotifyStatus::Acknowledged),
+            Some(NotifyAttemptResult::Rejected(rcode)) => Some(NotifyStatus::Rejected(rcode)),
+            Some(NotifyAttemptResult::Unanswered) => Some(NotifyStatus::Unanswered),
+            Some(NotifyAttemptResult::WillRepeat) | None => None,
         };
         if let Some(result) = result {
-            self.options.secondaries.record_result(zone, peer, result, seconds_now());
+            self.options.secondary_statuses.record_result(zone, peer, result, seconds_now());
         }
         match outcome {
-            Some(NotifyOutcome::Acknowledged) => {
+            Some(NotifyAttemptResult::Acknowledged) => {
                 tracing::debug!(name: "notify-acknowledged", %zone, %peer, "zone {zone}: secondary acknowledged NOTIFY");
                 self.count(|counts| counts.acknowledged += 1);
             }
-            Some(NotifyOutcome::Refused(rcode)) => {
+            Some(NotifyAttemptResult::Rejected(rcode)) => {
                 tracing::warn!(name: "notify-rejected", %zone, %peer, %rcode, "zone {zone}: secondary rejected NOTIFY");
                 self.count(|counts| counts.notify_refused += 1);
             }
-            Some(NotifyOutcome::GivenUp) => {
+            Some(NotifyAttemptResult::Unanswered) => {
                 let error = answer.err().unwrap_or(ExchangeError::InvalidResponse);
                 tracing::warn!(name: "notify-not-acknowledged", %zone, %peer, %error, "zone {zone}: secondary did not acknowledge NOTIFY");
                 self.count(|counts| counts.notify_unanswered += 1);
             }
-            Some(NotifyOutcome::Waiting) | None => {}
+            Some(NotifyAttemptResult::WillRepeat) | None => {}
         }
     }
 }

@@ -18,24 +18,24 @@ const ENTRIES_MAX: usize = 65_536;
 
 /// The result of the last NOTIFY to a secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotifyResult {
+pub enum NotifyStatus {
     /// No response yet.
     Waiting,
     /// The secondary acknowledged it.
     Acknowledged,
-    /// The secondary responded with an error.
-    Refused(Rcode),
+    /// The secondary responded with this error.
+    Rejected(Rcode),
     /// No response after all attempts.
-    NoAnswer,
+    Unanswered,
 }
 
-impl fmt::Display for NotifyResult {
+impl fmt::Display for NotifyStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting => f.write_str("waiting"),
             Self::Acknowledged => f.write_str("acknowledged"),
-            Self::Refused(rcode) => write!(f, "refused with {rcode}"),
-            Self::NoAnswer => f.write_str("no answer"),
+            Self::Rejected(rcode) => write!(f, "refused with {rcode}"),
+            Self::Unanswered => f.write_str("no answer"),
         }
     }
 }
@@ -44,7 +44,7 @@ impl fmt::Display for NotifyResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastNotify {
     /// The result.
-    pub result: NotifyResult,
+    pub result: NotifyStatus,
     /// The serial in the NOTIFY.
     pub serial: Option<u32>,
     /// Time at which the NOTIFY was queued, acknowledged or abandoned, in seconds since 1970.
@@ -82,9 +82,9 @@ pub struct SecondaryStatus {
     pub transfer: Option<LastTransfer>,
 }
 
-/// The secondaries of all zones.
+/// The last NOTIFY, query and transfer of each secondary that a zone notifies; only for display.
 #[derive(Debug, Default)]
-pub struct Secondaries {
+pub struct SecondaryStatuses {
     zones: Mutex<Zones>,
 }
 
@@ -109,7 +109,7 @@ impl Zones {
     }
 }
 
-impl Secondaries {
+impl SecondaryStatuses {
     fn lock(&self) -> MutexGuard<'_, Zones> {
         self.zones.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,7 +121,7 @@ impl Secondaries {
         let mut zones = self.lock();
         let known = zones.remove(apex);
         let free_entries = ENTRIES_MAX.saturating_sub(zones.entries);
-        let notify = LastNotify { result: NotifyResult::Waiting, serial, at };
+        let notify = LastNotify { result: NotifyStatus::Waiting, serial, at };
         let entries = addresses.iter().take(free_entries).map(|address| {
             let known = known.iter().find(|entry| entry.address == *address);
             let new = SecondaryStatus { address: *address, notify, query: None, transfer: None };
@@ -133,7 +133,7 @@ impl Secondaries {
     }
 
     /// Records the result of the last NOTIFY to one secondary.
-    pub fn record_result(&self, apex: &Name, address: SocketAddr, result: NotifyResult, at: u64) {
+    pub fn record_result(&self, apex: &Name, address: SocketAddr, result: NotifyStatus, at: u64) {
         let mut zones = self.lock();
         let entries = zones.by_apex.get_mut(apex).map_or(&mut [][..], Vec::as_mut_slice);
         if let Some(entry) = entries.iter_mut().find(|entry| entry.address == address) {
@@ -195,10 +195,10 @@ mod tests {
 
     #[test]
     fn what_a_notified_secondary_does_is_shown_and_what_others_do_is_not() {
-        let (secondaries, apex) = (Secondaries::default(), name("example."));
+        let (secondaries, apex) = (SecondaryStatuses::default(), name("example."));
         secondaries.record_notify(&apex, &[address(1), address(2)], Some(7), 100);
-        secondaries.record_result(&apex, address(1), NotifyResult::Acknowledged, 101);
-        secondaries.record_result(&apex, address(3), NotifyResult::Acknowledged, 101);
+        secondaries.record_result(&apex, address(1), NotifyStatus::Acknowledged, 101);
+        secondaries.record_result(&apex, address(3), NotifyStatus::Acknowledged, 101);
         // As IPv4-mapped IPv6 address too (RFC 4291 §2.5.5.2).
         let IpAddr::V4(one) = address(1).ip() else { unreachable!() };
         secondaries.record_query(&apex, one.to_ipv6_mapped().into(), Some(6), 102);
@@ -207,7 +207,7 @@ mod tests {
         secondaries.record_transfer(&apex, address(3).ip(), 7, 104);
         secondaries.record_query(&name("other."), address(1).ip(), None, 103);
         let [first, second] = secondaries.of_zone(&apex)[..] else { panic!("two") };
-        let notify = LastNotify { result: NotifyResult::Acknowledged, serial: Some(7), at: 101 };
+        let notify = LastNotify { result: NotifyStatus::Acknowledged, serial: Some(7), at: 101 };
         assert_eq!(
             first,
             SecondaryStatus {
@@ -217,7 +217,7 @@ mod tests {
                 transfer: Some(LastTransfer { serial: 7, at: 104 }),
             }
         );
-        let notify = LastNotify { result: NotifyResult::Waiting, serial: Some(7), at: 100 };
+        let notify = LastNotify { result: NotifyStatus::Waiting, serial: Some(7), at: 100 };
         assert_eq!((second.notify, second.query, second.transfer), (notify, None, None));
         // At the next version, queries and transfers are kept, and a secondary that is not
         // configured any more is removed.
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_number_of_entries_is_bounded() {
-        let secondaries = Secondaries::default();
+        let secondaries = SecondaryStatuses::default();
         let addresses: Vec<SocketAddr> = (0..ENTRIES_MAX / 2 + 1).map(address).collect();
         for zone in ["a.", "b.", "c.", "b."] {
             secondaries.record_notify(&name(zone), &addresses, None, 1);

@@ -49,15 +49,15 @@ pub struct OutgoingNotify {
 
 /// The result of an attempt to notify a secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotifyOutcome {
+pub enum NotifyAttemptResult {
     /// The secondary acknowledged the NOTIFY.
     Acknowledged,
-    /// The secondary responded with an error. There is no further attempt.
-    Refused(Rcode),
+    /// The secondary responded with this error. There is no further attempt.
+    Rejected(Rcode),
     /// The secondary did not respond. Another attempt follows.
-    Waiting,
+    WillRepeat,
     /// The secondary did not respond to the last attempt. There is no further attempt.
-    GivenUp,
+    Unanswered,
 }
 
 /// A message that is queued, or that waits for its response.
@@ -239,21 +239,21 @@ impl NotifyQueue {
 
     /// Handles the result of an attempt: the complete response, or `None` after the timeout.
     /// Returns `None` if a message about a newer version has replaced this one.
-    pub fn handle_response(&mut self, ticket: u64, answer: Option<&[u8]>, now: u64) -> Option<NotifyOutcome> {
+    pub fn handle_response(&mut self, ticket: u64, answer: Option<&[u8]>, now: u64) -> Option<NotifyAttemptResult> {
         let target = self.targets.get(&ticket)?.clone();
         let rcode = answer.and_then(|octets| parse_response(octets, &target.0));
         let outcome = match rcode {
-            Some(Rcode::NOERROR) => NotifyOutcome::Acknowledged,
-            Some(rcode) => NotifyOutcome::Refused(rcode),
+            Some(Rcode::NOERROR) => NotifyAttemptResult::Acknowledged,
+            Some(rcode) => NotifyAttemptResult::Rejected(rcode),
             None => {
                 let pending = self.pending.get_mut(&target.0)?.get_mut(&target.1)?;
                 if pending.attempts < ATTEMPTS_MAX {
                     let due = now.max(pending.response_deadline);
                     pending.due = Some(due);
                     self.repeated.insert((due, ticket));
-                    return Some(NotifyOutcome::Waiting);
+                    return Some(NotifyAttemptResult::WillRepeat);
                 }
-                NotifyOutcome::GivenUp
+                NotifyAttemptResult::Unanswered
             }
         };
         self.forget(&target);

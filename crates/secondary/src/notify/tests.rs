@@ -118,10 +118,10 @@ fn silence_is_met_with_patience_and_then_given_up() {
         waits.push(sent.timeout_ms);
         // The error that nothing listens there arrives immediately, but does not shorten the wait.
         let outcome = outbox.handle_response(sent.ticket, None, now).unwrap();
-        if outcome == NotifyOutcome::GivenUp {
+        if outcome == NotifyAttemptResult::Unanswered {
             break;
         }
-        assert_eq!(outcome, NotifyOutcome::Waiting);
+        assert_eq!(outcome, NotifyAttemptResult::WillRepeat);
         assert_eq!(outbox.poll_timeout(true), Some(now + sent.timeout_ms));
         assert!(outbox.poll(now + sent.timeout_ms - 1, true).is_none());
         now += sent.timeout_ms;
@@ -138,14 +138,14 @@ fn answers_end_it_and_a_newer_version_takes_the_place() {
     let (first, second) = (outbox.poll(0, true).unwrap(), outbox.poll(0, true).unwrap());
     assert_eq!((&first.remote, &second.remote), (&remotes[0], &remotes[1]));
     let outcome = outbox.handle_response(first.ticket, Some(&acknowledge(&first.message, 0)), 5);
-    assert_eq!(outcome, Some(NotifyOutcome::Acknowledged));
+    assert_eq!(outcome, Some(NotifyAttemptResult::Acknowledged));
     outbox.push(&apex(), &soa(2), &remotes[1..], NotifyReason::Change, 6);
     // The response to the old version has no effect.
     assert_eq!(outbox.handle_response(second.ticket, Some(&acknowledge(&second.message, 0)), 7), None);
     let newer = outbox.poll(7, true).unwrap();
     assert_ne!(newer.message, second.message);
     let outcome = outbox.handle_response(newer.ticket, Some(&acknowledge(&newer.message, 5)), 8);
-    assert_eq!(outcome, Some(NotifyOutcome::Refused(Rcode::REFUSED)));
+    assert_eq!(outcome, Some(NotifyAttemptResult::Rejected(Rcode::REFUSED)));
     outbox.push(&apex(), &soa(3), &remotes, NotifyReason::Change, 9);
     outbox.forget_zone(&apex());
     assert!(outbox.poll(9, true).is_none());
@@ -158,7 +158,7 @@ fn the_answer_for_another_zone_is_none() {
     let sent = outbox.poll(0, true).unwrap();
     let mut other = acknowledge(&sent.message, 0);
     other[HEADER + 1] = b'f';
-    assert_eq!(outbox.handle_response(sent.ticket, Some(&other), 1), Some(NotifyOutcome::Waiting));
+    assert_eq!(outbox.handle_response(sent.ticket, Some(&other), 1), Some(NotifyAttemptResult::WillRepeat));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn those_that_do_not_answer_come_behind_the_others() {
     outbox.push(&apex(), &soa(7), &[remote(1)], NotifyReason::Change, 0);
     let sent = outbox.poll(0, true).unwrap();
     assert!(!sent.is_repeated);
-    assert_eq!(outbox.handle_response(sent.ticket, None, 1), Some(NotifyOutcome::Waiting));
+    assert_eq!(outbox.handle_response(sent.ticket, None, 1), Some(NotifyAttemptResult::WillRepeat));
     let later = sent.timeout_ms + 10;
     assert!(outbox.poll(later, false).is_none() && outbox.poll_timeout(false).is_none());
     outbox.push(&apex(), &soa(7), &[remote(2)], NotifyReason::Change, later);

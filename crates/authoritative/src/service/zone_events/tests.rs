@@ -8,7 +8,7 @@ use crate::zones::Zones;
 use arc_swap::ArcSwap;
 use nonesuch_dnssec::keys::directory::KeyDirectoryError;
 use nonesuch_secondary::TransfersOptions;
-use nonesuch_secondary::notify::Secondaries;
+use nonesuch_secondary::notify::SecondaryStatuses;
 use nonesuch_server::acl::Remote;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -251,8 +251,8 @@ fn a_secondary_that_was_removed_from_the_configuration_is_forgotten() {
         settings.zones[0].transfers.also_notify = to.collect();
         settings
     };
-    let secondaries = Arc::new(Secondaries::default());
-    let options = TransfersOptions { secondaries: Arc::clone(&secondaries), ..TransfersOptions::default() };
+    let secondaries = Arc::new(SecondaryStatuses::default());
+    let options = TransfersOptions { secondary_statuses: Arc::clone(&secondaries), ..TransfersOptions::default() };
     let service = start_with_options(notifying(&[1, 2]), crate::service::tests::KEY_FILES, options);
     service.publish(&name("catalog."), version(1, ""), &[]).unwrap();
     let ports = || -> Vec<u16> {

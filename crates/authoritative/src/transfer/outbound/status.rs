@@ -3,7 +3,7 @@
 use super::records::RecordsError;
 use super::{OutboundRequest, TransferRefusal};
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_secondary::notify::Secondaries;
+use nonesuch_secondary::notify::SecondaryStatuses;
 use nonesuch_server::acl::Prefix;
 use nonesuch_server::clock::LogInterval;
 use nonesuch_server::limits::ClientPrefixes;
@@ -95,7 +95,7 @@ pub struct OutgoingTransfers {
     active: Mutex<Vec<Arc<Progress>>>,
     observer: Option<Observer>,
     refusal_log: LogInterval,
-    secondaries: Option<Arc<Secondaries>>,
+    secondaries: Option<Arc<SecondaryStatuses>>,
 }
 
 impl OutgoingTransfers {
@@ -132,7 +132,7 @@ impl OutgoingTransfers {
 
     /// Notes completed transfers in `secondaries`.
     #[must_use]
-    pub fn with_secondaries(self, secondaries: Arc<Secondaries>) -> Self {
+    pub fn with_secondaries(self, secondaries: Arc<SecondaryStatuses>) -> Self {
         Self { secondaries: Some(secondaries), ..self }
     }
 

@@ -76,7 +76,7 @@ impl Daemon {
 
     /// The secondaries that the server notifies about a zone.
     fn secondaries(&self, zone: &str) -> Vec<Secondary> {
-        let of_zone = |apex: Name| self.context.secondaries.of_zone(&apex.view().to_canonical());
+        let of_zone = |apex: Name| self.context.secondary_statuses.of_zone(&apex.view().to_canonical());
         zone.parse().map(of_zone).unwrap_or_default().into_iter().map(Secondary::from).collect()
     }
 }

@@ -86,7 +86,7 @@ fn server_context(
     let limits = &configuration.limits;
     let outgoing = OutgoingTransfers::new(limits.transfers_out, seconds_now)
         .with_limit_per_client(limits.transfers_out_each, limits.exempt.clone())
-        .with_secondaries(Arc::clone(&context.secondaries));
+        .with_secondaries(Arc::clone(&context.secondary_statuses));
     context.outgoing_transfers =
         Arc::new(outgoing.with_observer(move |ended| count_outgoing_transfer(&statistics, ended)));
     context.settings = Arc::new(ArcSwap::from_pointee(settings));
@@ -104,7 +104,7 @@ fn start_transfers(
     let zone_store =
         ServiceZoneStore { service: Arc::clone(service), settings: Arc::clone(&context.settings) };
     let options = TransfersOptions {
-        secondaries: Arc::clone(&context.secondaries),
+        secondary_statuses: Arc::clone(&context.secondary_statuses),
         ..transfers_options(configuration, context.heartbeats.clone())
     };
     let transfers = Arc::new(Transfers::start(options, Arc::new(zone_store))?);
