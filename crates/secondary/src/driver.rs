@@ -39,7 +39,7 @@ struct Zone {
     due: Option<u64>,
     phase: Phase,
     /// The index of the primary of the queued or active job.
-    primary: usize,
+    primary_index: usize,
     /// Whether the queued or active transfer requests IXFR.
     is_ixfr: bool,
     task: Option<Task>,
@@ -373,7 +373,7 @@ impl Driver {
             machine,
             due: None,
             phase: Phase::Idle,
-            primary: 0,
+            primary_index: 0,
             is_ixfr: false,
             task: None,
             last_error: None,
@@ -475,7 +475,7 @@ impl Driver {
                     let now = self.start_ms + self.start.elapsed().as_millis() as u64;
                     return zone.machine.handle_event(event, now);
                 };
-                zone.primary = primary;
+                zone.primary_index = primary;
                 if let Action::Transfer { is_ixfr, .. } = action {
                     zone.is_ixfr = is_ixfr;
                     zone.phase = Phase::Waiting;

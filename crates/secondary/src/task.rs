@@ -110,7 +110,7 @@ pub(super) async fn send_notify(
 pub(super) struct Job {
     pub(super) settings: Arc<SecondaryZone>,
     /// The index of the primary in `settings`.
-    pub(super) primary: usize,
+    pub(super) primary_index: usize,
     /// Whether to request IXFR from the local version.
     pub(super) is_ixfr: bool,
     /// The SOA record of the local version, if only a newer version may replace it.
@@ -158,9 +158,9 @@ impl Report {
         }
     }
 
-    /// Logs the result. `failing`: if a log line about a failure is due, the milliseconds since the
-    /// first failure.
-    pub(super) fn log(&self, zone: &Name, peer: SocketAddr, failing: Option<u64>) {
+    /// Logs the result. `failing_ms`: if a warning about a failure is due, the milliseconds since
+    /// the first failure; otherwise `None`, and a failure is logged only for debugging.
+    pub(super) fn log(&self, zone: &Name, peer: SocketAddr, failing_ms: Option<u64>) {
         let Self { kind, messages, records, octets, seconds, .. } = self;
         let key = self.key.as_ref().map(tracing::field::display);
         let error = self.error.as_ref().map(tracing::field::display);
@@ -197,10 +197,10 @@ impl Report {
             InboundOutcome::NoLongerWanted => {
                 tracing::info!(name: "transferred-zone-discarded", %zone, %peer, %kind, key, octets, seconds, error, "zone {zone}: transferred version discarded, the zone or its primaries changed during the transfer");
             }
-            _ => match failing {
-                Some(since) => tracing::warn!(
+            _ => match failing_ms {
+                Some(failing_ms) => tracing::warn!(
                     name: "transfer-failed",
-                    %zone, %peer, %kind, key, octets, seconds, error, failing_seconds = since / 1000, "zone {zone}: transfer failed"
+                    %zone, %peer, %kind, key, octets, seconds, error, failing_seconds = failing_ms / 1000, "zone {zone}: transfer failed"
                 ),
                 None => {
                     tracing::debug!(name: "transfer-failed", %zone, %peer, %kind, key, octets, seconds, error, "zone {zone}: transfer failed")
@@ -256,7 +256,7 @@ impl<E: Into<ExchangeError>> From<E> for Failure {
 /// Transfers a zone and publishes it.
 pub(super) async fn transfer(job: Job) -> Report {
     let start = Instant::now();
-    let key = job.settings.primaries.get(job.primary).and_then(|remote| remote.key.clone());
+    let key = job.settings.primaries.get(job.primary_index).and_then(|remote| remote.key.clone());
     let mut report = Report::begun(job.is_ixfr, key);
     let outcome = match receive_in_time(&job).await {
         Ok(ReceivedTransfer { inbound, old, expire }) => {
@@ -298,7 +298,7 @@ async fn receive_in_time(job: &Job) -> Result<ReceivedTransfer, Failure> {
 
 /// Sends the query, and reads all messages of the response.
 async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure> {
-    let remote = job.settings.primaries.get(job.primary).ok_or(ExchangeError::NoPrimary)?;
+    let remote = job.settings.primaries.get(job.primary_index).ok_or(ExchangeError::NoPrimary)?;
     let apex = &job.settings.apex;
     let old = job.zone_store.contents(apex).filter(|_| job.is_ixfr);
     let soa = old.as_ref().and_then(|old| old.apex_rrset(Rtype::SOA)?.rdatas().next());
@@ -372,7 +372,7 @@ fn publish(
     let request = if old.is_some() { InboundRequest::Ixfr { serial: 0 } } else { InboundRequest::Axfr };
     let outside = inbound.out_of_zone();
     let apex = &job.settings.apex;
-    let primary = job.settings.primaries[job.primary].clone();
+    let primary = job.settings.primaries[job.primary_index].clone();
     let (received, kind) = match inbound.finish().map_err(|error| classify_error(error, request))? {
         TransferContent::UpToDate { serial } => {
             return Ok((InboundOutcome::UpToDate { serial }, TransferKind::Ixfr));

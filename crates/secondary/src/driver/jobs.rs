@@ -1,5 +1,6 @@
 //! Jobs of the driver: starts SOA queries and transfers as the limits permit, sends NOTIFY
-//! messages, and passes the results to the zone's machine.
+//! messages, and passes the results to the state machine of the zone
+//! ([`Machine`](crate::machine::Machine)).
 
 use super::outage::RoundStep;
 use super::{Driver, Task, Zone};
@@ -15,24 +16,30 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Maximum number of NOTIFY messages without a response.
+/// Maximum number of NOTIFY messages that wait for a response at the same time.
 const UNANSWERED_NOTIFY_MAX: usize = 200;
-/// Maximum number of repetitions among these messages. So secondaries that are down do not delay
-/// the first attempts to other secondaries.
+/// Maximum number of repetitions among these messages. Because of this limit, secondaries that are
+/// down do not delay the first attempts to other secondaries.
 const UNANSWERED_REPETITIONS_MAX: usize = 100;
 
 /// The result of a task.
 pub(super) enum TaskResult {
     /// The result of an SOA query.
-    Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<Version, ExchangeError> },
+    Probe {
+        zone_number: u64,
+        task_number: u64,
+        primary: SocketAddr,
+        outcome: Result<Version, ExchangeError>,
+    },
     /// The result of a transfer.
-    Transfer { zone: u64, task: u64, primary: SocketAddr, report: Report },
+    Transfer { zone_number: u64, task_number: u64, primary: SocketAddr, report: Report },
     /// The response to a NOTIFY, or why there is none.
     NotifyResponse { notify: Box<OutgoingNotify>, answer: Result<Vec<u8>, ExchangeError> },
 }
 
-/// Sends the result of a task, even if the task panics. So the driver never waits forever, and
-/// always frees the slot.
+/// Sends the result of a task, even if the task panics. Thus the driver gets a result for every
+/// task, and frees the slot of the task in its [`JobQueue`](crate::queue::JobQueue). In the program
+/// `nonesuch`, a panic ends the process; the guard is for other users of the crate, such as tests.
 struct ResultGuard {
     sender: UnboundedSender<TaskResult>,
     /// The result to send when the guard is dropped.
@@ -40,7 +47,8 @@ struct ResultGuard {
 }
 
 impl ResultGuard {
-    /// `on_panic` is the result if the task panics.
+    /// `on_panic` is the result if the task panics or is aborted. [`Driver::end_task`] ignores the
+    /// result of an aborted task.
     const fn new(sender: UnboundedSender<TaskResult>, on_panic: TaskResult) -> Self {
         Self { sender, result: Some(on_panic) }
     }
@@ -67,9 +75,10 @@ fn prefix_primary(primary: SocketAddr, error: &str) -> String {
     if error.starts_with(&peer) { error.to_owned() } else { format!("{peer}: {error}") }
 }
 
-/// Returns the result of a transfer from `primary` for the machine. `current` is the primary that
-/// now has the index of `primary` in the list. The machine attributes a rejection to this index. So
-/// if another primary has the index now, the result is [`InboundOutcome::NoLongerWanted`].
+/// Returns the result of a transfer from `primary` for the state machine. A reload can change the
+/// list of primaries during a transfer, and the state machine records a rejection under the index
+/// of the primary. `current` is the primary that now has this index. If it is not `primary`, a
+/// version that was not published becomes [`InboundOutcome::NoLongerWanted`].
 fn attribute_outcome(
     outcome: InboundOutcome,
     primary: SocketAddr,
@@ -86,21 +95,14 @@ fn attribute_outcome(
 }
 
 impl Zone {
-    /// Records that the step `succeeded` has succeeded. If the primary was failing, logs that it
-    /// answers again.
-    /// `transfer_follows`: whether a transfer from the primary follows.
-    fn record_success(
-        &mut self,
-        primary: SocketAddr,
-        succeeded: RoundStep,
-        transfer_follows: bool,
-        now: u64,
-    ) {
-        if let Some(failed) = self.outages.record_success(primary, succeeded, transfer_follows, now) {
+    /// Records that `step` succeeded at `primary`. If the primary was failing, logs that it answers
+    /// again. `transfer_follows`: whether a transfer from the primary follows.
+    fn record_success(&mut self, primary: SocketAddr, step: RoundStep, transfer_follows: bool, now: u64) {
+        if let Some(failing_ms) = self.outages.record_success(primary, step, transfer_follows, now) {
             let zone = self.settings.apex.to_string();
             tracing::info!(
                 name: "primary-answers-again",
-                zone, peer = %primary, failed_seconds = failed / 1000, "zone {zone}: primary answers again"
+                zone, peer = %primary, failed_seconds = failing_ms / 1000, "zone {zone}: primary answers again"
             );
         }
     }
@@ -120,74 +122,74 @@ impl Zone {
 impl Driver {
     /// Starts queued jobs as the limits permit.
     pub(super) fn start_jobs(&mut self) {
-        while let Some((address, number)) = self.probes.pop() {
-            self.start_probe(address, number);
+        while let Some((primary, zone_number)) = self.probes.pop() {
+            self.start_probe(primary, zone_number);
         }
-        while let Some((address, number)) = self.transfers.pop() {
-            self.start_transfer(address, number);
+        while let Some((primary, zone_number)) = self.transfers.pop() {
+            self.start_transfer(primary, zone_number);
         }
     }
 
-    fn start_probe(&mut self, primary: SocketAddr, number: u64) {
+    fn start_probe(&mut self, primary: SocketAddr, zone_number: u64) {
         self.last_number += 1;
-        let task = self.last_number;
-        let Some(zone) = self.zones.get_mut(&number) else { return self.probes.release(primary) };
-        let (settings, index) = (Arc::clone(&zone.settings), zone.primary);
+        let task_number = self.last_number;
+        let Some(zone) = self.zones.get_mut(&zone_number) else { return self.probes.release(primary) };
+        let (settings, primary_index) = (Arc::clone(&zone.settings), zone.primary_index);
         let (zone_store, options) = (Arc::clone(&self.zone_store), Arc::clone(&self.options));
         let on_panic =
-            TaskResult::Probe { zone: number, task, primary, outcome: Err(ExchangeError::Panicked) };
+            TaskResult::Probe { zone_number, task_number, primary, outcome: Err(ExchangeError::Panicked) };
         let guard = ResultGuard::new(self.result_sender.clone(), on_panic);
         let spawned = tokio::spawn(async move {
-            let outcome = match settings.primaries.get(index) {
+            let outcome = match settings.primaries.get(primary_index) {
                 Some(remote) => {
-                    let primary = QueryTarget { remote, keys: &zone_store.keys(), options: &options };
-                    task::probe(&settings.apex, &primary).await
+                    let target = QueryTarget { remote, keys: &zone_store.keys(), options: &options };
+                    task::probe(&settings.apex, &target).await
                 }
                 None => Err(ExchangeError::NoPrimary),
             };
-            guard.send(TaskResult::Probe { zone: number, task, primary, outcome });
+            guard.send(TaskResult::Probe { zone_number, task_number, primary, outcome });
         });
-        zone.task = Some(Task { number: task, primary, abort: spawned.abort_handle(), transfer: None });
+        zone.task = Some(Task { number: task_number, primary, abort: spawned.abort_handle(), transfer: None });
     }
 
-    fn start_transfer(&mut self, primary: SocketAddr, number: u64) {
-        let since = self.now() / 1000;
+    fn start_transfer(&mut self, primary: SocketAddr, zone_number: u64) {
+        let started_at = self.now() / 1000;
         self.last_number += 1;
-        let task = self.last_number;
-        let Some(zone) = self.zones.get_mut(&number) else { return self.transfers.release(primary) };
+        let task_number = self.last_number;
+        let Some(zone) = self.zones.get_mut(&zone_number) else { return self.transfers.release(primary) };
         let progress = Arc::new(Progress::default());
         let job = Job {
             settings: Arc::clone(&zone.settings),
-            primary: zone.primary,
+            primary_index: zone.primary_index,
             is_ixfr: zone.is_ixfr,
             local_soa: zone.machine.local_soa().filter(|_| !zone.machine.accepts_any_serial()),
             zone_store: Arc::clone(&self.zone_store),
             options: Arc::clone(&self.options),
             progress: Arc::clone(&progress),
         };
-        let key = zone.settings.primaries.get(zone.primary).and_then(|remote| remote.key.clone());
+        let key = zone.settings.primaries.get(zone.primary_index).and_then(|remote| remote.key.clone());
         let report = Report::broken(zone.is_ixfr, key);
         let guard = ResultGuard::new(
             self.result_sender.clone(),
-            TaskResult::Transfer { zone: number, task, primary, report },
+            TaskResult::Transfer { zone_number, task_number, primary, report },
         );
         let spawned = tokio::spawn(async move {
             let report = task::transfer(job).await;
-            guard.send(TaskResult::Transfer { zone: number, task, primary, report });
+            guard.send(TaskResult::Transfer { zone_number, task_number, primary, report });
         });
         let kind = if zone.is_ixfr { TransferKind::Ixfr } else { TransferKind::Axfr };
         zone.phase = Phase::Transferring;
-        let transfer = Some(TransferSnapshot { progress, kind, since });
-        zone.task = Some(Task { number: task, primary, abort: spawned.abort_handle(), transfer });
-        self.publish_status(number);
+        let transfer = Some(TransferSnapshot { progress, kind, since: started_at });
+        zone.task = Some(Task { number: task_number, primary, abort: spawned.abort_handle(), transfer });
+        self.publish_status(zone_number);
     }
 
-    /// Handles the result of a task: logs it, and passes it to the machine of the zone.
+    /// Handles the result of a task: logs it, and passes it to the state machine of the zone.
     pub(super) fn handle_result(&mut self, result: TaskResult) {
         let now = self.now();
         match result {
-            TaskResult::Probe { zone, task, primary, outcome } => {
-                let Some(entry) = self.end_task(zone, task) else { return };
+            TaskResult::Probe { zone_number, task_number, primary, outcome } => {
+                let Some(entry) = self.end_task(zone_number, task_number) else { return };
                 entry.check_serial(primary, outcome.as_ref().ok().map(|version| version.serial));
                 let event = match outcome {
                     Ok(Version { serial, expire }) => Event::Serial { serial, expire },
@@ -195,9 +197,9 @@ impl Driver {
                         let zone = entry.settings.apex.to_string();
                         let error = error.to_string();
                         match entry.outages.record_failure(primary, RoundStep::Probe, &error, now) {
-                            Some(since) => tracing::warn!(
+                            Some(failing_ms) => tracing::warn!(
                                 name: "soa-query-failed",
-                                zone, peer = %primary, error, failing_seconds = since / 1000,
+                                zone, peer = %primary, error, failing_seconds = failing_ms / 1000,
                                 "zone {zone}: SOA query to primary failed"
                             ),
                             None => {
@@ -217,35 +219,38 @@ impl Driver {
                     entry.last_error = None;
                 }
                 self.probes.release(primary);
-                self.update_zone(zone);
+                self.update_zone(zone_number);
             }
-            TaskResult::Transfer { zone, task, primary, report } => {
-                let Some(entry) = self.end_task(zone, task) else { return };
-                let line = match (&report.outcome, &report.error) {
+            TaskResult::Transfer { zone_number, task_number, primary, report } => {
+                let Some(entry) = self.end_task(zone_number, task_number) else { return };
+                // `Some` if a warning is due.
+                let failing_ms = match (&report.outcome, &report.error) {
                     // A transfer of the whole zone follows.
                     (InboundOutcome::IxfrFailed, _) if entry.is_ixfr => None,
                     (InboundOutcome::Failed | InboundOutcome::IxfrFailed, Some(error)) => {
                         entry.outages.record_failure(primary, RoundStep::Transfer, &error.to_string(), now)
                     }
+                    // Not reached: a failed transfer has an error.
                     (InboundOutcome::Failed | InboundOutcome::IxfrFailed, None) => None,
-                    // The primary sent a version, whatever verification found.
+                    // The primary answered. It does not matter whether its version is newer or
+                    // valid.
                     _ => {
                         entry.record_success(primary, RoundStep::Transfer, false, now);
                         None
                     }
                 };
-                report.log(&entry.settings.apex, primary, line);
+                report.log(&entry.settings.apex, primary, failing_ms);
                 if let InboundOutcome::UpToDate { serial } = report.outcome {
                     entry.check_serial(primary, Some(serial));
                 }
                 entry.last_error =
                     report.error.as_ref().map(|error| prefix_primary(primary, &error.to_string()));
-                let outcome =
-                    attribute_outcome(report.outcome, primary, entry.settings.primaries.get(entry.primary));
+                let current = entry.settings.primaries.get(entry.primary_index);
+                let outcome = attribute_outcome(report.outcome, primary, current);
                 let event = Event::Transferred { outcome, expire: report.expire };
                 entry.machine.handle_event(event, now);
                 self.transfers.release(primary);
-                self.update_zone(zone);
+                self.update_zone(zone_number);
                 self.count(|counts| report.add_to(counts));
             }
             TaskResult::NotifyResponse { notify, answer } => {
@@ -256,10 +261,10 @@ impl Driver {
     }
 
     /// Removes the task from its zone, and returns the zone. Returns `None` if the task was
-    /// aborted. Its slot in the queue is already free in this case.
-    fn end_task(&mut self, number: u64, task: u64) -> Option<&mut Zone> {
-        let zone = self.zones.get_mut(&number)?;
-        zone.task.take_if(|running| running.number == task)?;
+    /// aborted; [`Driver::take_zone`] has freed its slot in this case.
+    fn end_task(&mut self, zone_number: u64, task_number: u64) -> Option<&mut Zone> {
+        let zone = self.zones.get_mut(&zone_number)?;
+        zone.task.take_if(|running| running.number == task_number)?;
         zone.phase = Phase::Idle;
         Some(zone)
     }
@@ -301,14 +306,14 @@ impl Driver {
     ) {
         let outcome = self.notify_queue.handle_response(notify.ticket, answer.as_deref().ok(), now);
         let (zone, peer) = (&notify.apex, notify.remote.address);
-        let result = match outcome {
+        let status = match outcome {
             Some(NotifyAttemptResult::Acknowledged) => Some(NotifyStatus::Acknowledged),
             Some(NotifyAttemptResult::Rejected(rcode)) => Some(NotifyStatus::Rejected(rcode)),
             Some(NotifyAttemptResult::Unanswered) => Some(NotifyStatus::Unanswered),
             Some(NotifyAttemptResult::WillRepeat) | None => None,
         };
-        if let Some(result) = result {
-            self.options.secondary_statuses.record_result(zone, peer, result, seconds_now());
+        if let Some(status) = status {
+            self.options.secondary_statuses.record_result(zone, peer, status, seconds_now());
         }
         match outcome {
             Some(NotifyAttemptResult::Acknowledged) => {
