@@ -25,26 +25,30 @@ use nonesuch_server::clock::{milliseconds_since_1970, seconds_now};
 use outage::Outages;
 use outdated_primaries::OutdatedPrimaries;
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+/// A secondary zone.
 struct Zone {
     settings: Arc<SecondaryZone>,
+    /// The state machine, which decides when to query which primary.
     machine: Machine,
     /// The time of the next timeout of this zone, as in [`Driver::due`].
     due: Option<u64>,
     phase: Phase,
-    /// The index of the primary of the queued or active job.
+    /// The index of the primary of the queued or active SOA query or transfer.
     primary_index: usize,
     /// Whether the queued or active transfer requests IXFR.
     is_ixfr: bool,
+    /// The active SOA query or transfer.
     task: Option<Task>,
+    /// The last error of a primary, with its address; `None` after a refresh.
     last_error: Option<String>,
-    /// The time of expiry that was last passed to the server.
+    /// The time of expiry that was last passed to the [`ZoneStore`], in milliseconds since 1970.
     expires: Option<u64>,
     outdated_primaries: OutdatedPrimaries,
     /// The contents of the stored list of rejected versions.
@@ -62,14 +66,14 @@ impl Zone {
         rejected.filter_map(|(primary, serial)| Some((address(primary)?, serial))).collect()
     }
 
-    /// Returns the time at which to log that half of the expire time has passed. Only set while
-    /// refreshes fail.
+    /// Returns the time at which to log that half of the expire time has passed, in milliseconds
+    /// since 1970; `None` if the last round succeeded or this is already logged.
     fn half_expired_due(&self) -> Option<u64> {
         let half = self.machine.half_expired_at().filter(|_| self.machine.failed_rounds() > 0);
         self.outages.half_expired_due(half)
     }
 
-    /// Logs that half of the expire time has passed, if that is due at `now`.
+    /// Logs that half of the expire time has passed, if this is due at `now`.
     fn log_half_expired(&mut self, now: u64) {
         if self.machine.failed_rounds() == 0 {
             return self.outages.set_half_expired_logged(false);
@@ -106,11 +110,12 @@ struct InitialState {
     rejected: RejectedSerials,
 }
 
-/// Maximum number of stored NOTIFY messages for zones that are not loaded yet.
+/// Maximum number of NOTIFY messages that the driver keeps for zones that are not loaded yet.
 const EARLY_NOTIFY_COUNT_MAX: usize = 65_536;
 
 /// An active SOA query or transfer.
 struct Task {
+    /// Distinguishes this task from earlier, aborted tasks of the zone.
     number: u64,
     /// The primary whose slot in the queue the task uses. The configured primaries of the zone may
     /// have changed since the task began.
@@ -120,6 +125,8 @@ struct Task {
     transfer: Option<TransferSnapshot>,
 }
 
+/// The state of the transfer thread. All times are in milliseconds since 1970, as
+/// [`Driver::now`] returns them.
 pub(super) struct Driver {
     options: Arc<TransfersOptions>,
     zone_store: Arc<dyn ZoneStore>,
@@ -183,7 +190,8 @@ impl Driver {
         }
     }
 
-    /// Returns the time in milliseconds since 1970, from a monotonic clock.
+    /// Returns the time in milliseconds since 1970. It begins with the system's clock at the start of
+    /// the driver, and continues with a monotonic clock.
     fn now(&self) -> u64 {
         self.start_ms + self.start.elapsed().as_millis() as u64
     }
@@ -198,6 +206,7 @@ impl Driver {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes the counters of the status.
     fn count(&self, change: impl FnOnce(&mut Counts)) {
         change(&mut self.lock_status().counts);
     }
@@ -206,7 +215,7 @@ impl Driver {
     pub(super) async fn run(
         mut self,
         mut commands: mpsc::UnboundedReceiver<Command>,
-        mut notified: mpsc::Receiver<ReceivedNotify>,
+        mut received_notify: mpsc::Receiver<ReceivedNotify>,
     ) {
         let heartbeat = self.options.heartbeats.register("transfers");
         loop {
@@ -218,13 +227,13 @@ impl Driver {
             if self.writes.is_empty() {
                 self.removed_write_orders.clear();
             }
-            let wait = self.next_timeout().min(heartbeat.max_wait());
+            let wait = self.time_to_next_timeout().min(heartbeat.max_wait());
             tokio::select! {
                 command = commands.recv() => match command {
                     None | Some(Command::Stop) => break,
                     Some(command) => self.handle_command(command),
                 },
-                Some(notified) = notified.recv() => self.handle_notify(&notified),
+                Some(notify) = received_notify.recv() => self.handle_notify(&notify),
                 Some(result) = self.results.recv() => self.handle_result(result),
                 () = tokio::time::sleep(wait) => {}
             }
@@ -235,7 +244,9 @@ impl Driver {
         while self.writes.join_next().await.is_some() {}
     }
 
-    fn next_timeout(&self) -> Duration {
+    /// Returns the time until a zone has a timeout or a NOTIFY can be sent; an hour if
+    /// neither is scheduled.
+    fn time_to_next_timeout(&self) -> Duration {
         let zones = self.due.first().map(|(at, _)| *at);
         // If no NOTIFY may be sent now, the loop waits for a response instead.
         let next_notify =
@@ -262,12 +273,12 @@ impl Driver {
     fn handle_command(&mut self, command: Command) {
         let now = self.now();
         match command {
-            Command::Set(settings) => self.set_zone(*settings, now),
-            Command::Remove(apex) => self.remove_zone(&apex, false),
-            Command::Retire(apex) => self.remove_zone(&apex, true),
+            Command::SetZone(settings) => self.set_zone(*settings, now),
+            Command::RemoveZone(apex) => self.remove_zone(&apex, false),
+            Command::RemoveZoneKeepState(apex) => self.remove_zone(&apex, true),
             Command::Refresh(apex) => self.pass_event(&apex, Event::Refresh, now),
             Command::Retransfer(apex) => self.pass_event(&apex, Event::Retransfer, now),
-            Command::Reconsider => {
+            Command::RefreshRejected => {
                 let zone_numbers: Vec<u64> = self.zones.keys().copied().collect();
                 for number in zone_numbers {
                     if let Some(zone) =
@@ -278,12 +289,12 @@ impl Driver {
                     }
                 }
             }
-            Command::Retain { apex, to } => {
+            Command::RetainSecondaries { apex, to } => {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
                 self.options.secondary_statuses.retain(&apex, &addresses);
                 self.notify_queue.retain(&apex, &to);
             }
-            Command::Announce { apex, soa, to, reason } => {
+            Command::Notify { apex, soa, to, reason } => {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
                 let serial = LocalSoa::from_rdata(&soa.rdata).map(|soa| soa.serial);
                 self.options.secondary_statuses.record_notify(&apex, &addresses, serial, seconds_now());
@@ -293,7 +304,7 @@ impl Driver {
         }
     }
 
-    /// Passes an event to the machine of the zone, if there is such a zone.
+    /// Passes an event to the state machine of the zone, if there is such a zone.
     fn pass_event(&mut self, apex: &Name, event: Event, now: u64) {
         let Some(number) = self.zone_numbers.get(apex).copied() else { return };
         if let Some(zone) = self.zones.get_mut(&number) {
@@ -302,29 +313,32 @@ impl Driver {
         self.update_zone(number);
     }
 
-    fn handle_notify(&mut self, notified: &ReceivedNotify) {
-        let Some(zone) = self.zone_numbers.get(&notified.apex).and_then(|number| self.zones.get(number))
-        else {
+    /// Passes a NOTIFY to the state machine of its zone, or keeps it until the zone is added.
+    fn handle_notify(&mut self, notify: &ReceivedNotify) {
+        let Some(zone) = self.zone_numbers.get(&notify.apex).and_then(|number| self.zones.get(number)) else {
             // The zone is not loaded yet. The NOTIFY was acknowledged, so its sender does not
-            // repeat it. Keep it until the zone is loaded.
-            let is_newer = |early: &ReceivedNotify| match (early.serial, notified.serial) {
+            // repeat it. Keep it until the zone is loaded. A NOTIFY without a serial can refer to any
+            // version, so it replaces one with a serial, and none replaces it.
+            let replaces = |early: &ReceivedNotify| match (early.serial, notify.serial) {
                 (Some(early), Some(serial)) => serial::is_before(early, serial),
                 (early, _) => early.is_some(),
             };
-            if self.early_notify.get(&notified.apex).is_none_or(is_newer)
+            if self.early_notify.get(&notify.apex).is_none_or(replaces)
                 && self.early_notify.len() < EARLY_NOTIFY_COUNT_MAX
             {
-                self.early_notify.insert(notified.apex.clone(), notified.clone());
+                self.early_notify.insert(notify.apex.clone(), notify.clone());
             }
             return;
         };
-        let is_sender = |remote: &Remote| canonical(remote.address.ip()) == canonical(notified.sender);
+        // An IPv4-mapped IPv6 address is equal to the IPv4 address.
+        let is_sender = |remote: &Remote| remote.address.ip().to_canonical() == notify.sender.to_canonical();
         let primary = zone.settings.primaries.iter().position(is_sender);
         self.count(|counts| counts.notified += 1);
-        let event = Event::Notified { serial: notified.serial, primary };
-        self.pass_event(&notified.apex, event, self.now());
+        let event = Event::Notified { serial: notify.serial, primary };
+        self.pass_event(&notify.apex, event, self.now());
     }
 
+    /// Changes the settings of a zone, or adds the zone with its stored state.
     fn set_zone(&mut self, settings: SecondaryZone, now: u64) {
         if let Some(number) = self.zone_numbers.get(&settings.apex).copied()
             && let Some(zone) = self.zones.get_mut(&number)
@@ -353,7 +367,8 @@ impl Driver {
         let InitialState { local_soa, refreshed, rejected } = initial;
         self.last_number += 1;
         let number = self.last_number;
-        let seed = number ^ now << 20;
+        // Differs between zones and between starts of the driver.
+        let seed = number ^ (now << 20);
         let (timing, ixfr, primaries) = (settings.timing, settings.request_ixfr, settings.primaries.len());
         let mut machine = Machine::new(timing, ixfr, primaries, local_soa, refreshed, seed, now);
         for (address, serial) in &rejected {
@@ -385,13 +400,13 @@ impl Driver {
         };
         self.zones.insert(number, zone);
         self.update_zone(number);
-        if let Some(notified) = early {
-            self.handle_notify(&notified);
+        if let Some(notify) = early {
+            self.handle_notify(&notify);
         }
     }
 
-    /// Removes a zone. `keeps_state`: whether to keep its stored state, because the zone may be
-    /// added again.
+    /// Removes a zone and, unless `keeps_state`, its stored state. A zone that may be added again
+    /// keeps it.
     fn remove_zone(&mut self, apex: &Name, keeps_state: bool) {
         self.notify_queue.forget_zone(apex);
         self.early_notify.remove(apex);
@@ -406,7 +421,7 @@ impl Driver {
         }
     }
 
-    /// Removes a zone from the driver, and aborts its job.
+    /// Removes a zone from the driver, and aborts its SOA query or transfer.
     fn take_zone(&mut self, apex: &Name) -> Option<Zone> {
         let number = self.zone_numbers.remove(apex)?;
         let mut zone = self.zones.remove(&number)?;
@@ -414,6 +429,7 @@ impl Driver {
             self.due.remove(&(due, number));
         }
         let (probes, transfers) = (&mut self.probes, &mut self.transfers);
+        // A zone waits in at most one of the queues.
         let _ = probes.remove_waiting(number) || transfers.remove_waiting(number);
         if let Some(task) = zone.task.take() {
             task.abort.abort();
@@ -429,8 +445,8 @@ impl Driver {
         Some(zone)
     }
 
-    /// Executes the pending actions of a zone's machine, and schedules its next timeout. Called
-    /// after each event and timeout of the zone.
+    /// Executes the pending actions of the state machine of a zone, and schedules its next timeout.
+    /// Called after each event and timeout of the zone.
     fn update_zone(&mut self, number: u64) {
         while let Some(action) = self.zones.get_mut(&number).and_then(|zone| zone.machine.poll_action()) {
             self.execute_action(number, action);
@@ -457,8 +473,9 @@ impl Driver {
         let expires = zone.machine.expires_at();
         if expires != zone.expires {
             zone.expires = expires;
-            let at = |at: u64| self.start + Duration::from_millis(at.saturating_sub(self.start_ms));
-            self.zone_store.set_expiry(&zone.settings.apex, expires.map(at).map(Instant::into_std));
+            let instant_at = |at: u64| self.start + Duration::from_millis(at.saturating_sub(self.start_ms));
+            let expiry = expires.map(|at| instant_at(at).into_std());
+            self.zone_store.set_expiry(&zone.settings.apex, expiry);
         }
         self.publish_status(number);
     }
@@ -468,10 +485,12 @@ impl Driver {
         let apex = &zone.settings.apex;
         match action {
             Action::Probe { primary } | Action::Transfer { primary, .. } => {
+                // Only for a zone without primaries.
                 let Some(remote) = zone.settings.primaries.get(primary) else {
                     let is_probe = matches!(action, Action::Probe { .. });
                     let failed = Event::Transferred { outcome: InboundOutcome::Failed, expire: None };
                     let event = if is_probe { Event::ProbeFailed } else { failed };
+                    // `Driver::now` would borrow `self`, and `zone` is borrowed from it.
                     let now = self.start_ms + self.start.elapsed().as_millis() as u64;
                     return zone.machine.handle_event(event, now);
                 };
@@ -518,6 +537,7 @@ impl Driver {
         let Some(zone) = self.zones.get(&number) else { return };
         let machine = &zone.machine;
         let clock_offset_ms = self.clock_offset();
+        // Converts a time of `Driver::now` to seconds of the system's clock.
         let seconds = |at: u64| at.saturating_add_signed(clock_offset_ms) / 1000;
         let failing = |(address, since, error): (SocketAddr, u64, &str)| FailingPrimary {
             address,
@@ -547,11 +567,6 @@ impl Driver {
     }
 }
 
-/// Converts an IPv4-mapped IPv6 address to the IPv4 address.
-const fn canonical(address: IpAddr) -> IpAddr {
-    address.to_canonical()
-}
-
 /// Returns the milliseconds by which the system's clock (`system_now`) is ahead of [`Driver::now`]
 /// (`now`). The latter is monotonic since the driver started. The system's clock, which the next
 /// start and the displayed times use, may have been set since. The result is rounded to whole
@@ -561,15 +576,15 @@ const fn clock_offset_ms(system_now: u64, now: u64) -> i64 {
     (milliseconds + 500).div_euclid(1000) * 1000
 }
 
-/// Converts the milliseconds `left` at `at` for the stored timers: whole seconds up to the second
-/// in which the zone expires. Plain rounding would lose one second each time that timers are read
-/// and stored again.
-fn seconds_left(at: u64, left: u64) -> u32 {
-    u32::try_from(at.saturating_add(left) / 1000 - at / 1000).unwrap_or(u32::MAX)
+/// Returns the seconds for the stored timers of a zone that expires `left_ms` milliseconds after
+/// `at_ms`: from the second of `at_ms` to the second in which the zone expires. Plain rounding would
+/// lose one second each time that timers are read and stored again.
+fn seconds_left(at_ms: u64, left_ms: u64) -> u32 {
+    u32::try_from(at_ms.saturating_add(left_ms) / 1000 - at_ms / 1000).unwrap_or(u32::MAX)
 }
 
-/// Stores the time of the last refresh. The timers belong to the stored version. If the served
-/// version cannot be stored, the timers are not changed.
+/// Stores the time of the last refresh. The stored timers belong to the stored version: if the served
+/// version cannot be stored, they are not changed.
 fn store_timers(zone: &Zone, clock_offset: i64, zone_store: &Arc<dyn ZoneStore>, writes: &mut JoinSet<()>) {
     let (Some(local_soa), Some(refreshed)) = (zone.machine.local_soa(), zone.machine.refreshed()) else {
         return;

@@ -8,7 +8,9 @@ mod send_queue;
 #[cfg(test)]
 mod tests;
 
-pub use secondaries::{LastNotify, LastQuery, LastTransfer, NotifyStatus, SecondaryStatuses, SecondaryStatus};
+pub use secondaries::{
+    LastNotify, LastQuery, LastTransfer, NotifyStatus, SecondaryStatus, SecondaryStatuses,
+};
 
 pub use send_queue::{NotifyAttemptResult, NotifyQueue, NotifyReason, OutgoingNotify, SoaRecord};
 

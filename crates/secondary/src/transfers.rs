@@ -49,22 +49,22 @@ impl Transfers {
     /// Adds a zone, or changes the settings of an existing zone. The local version and the time of
     /// its last refresh are kept.
     pub fn set_zone(&self, zone: SecondaryZone) {
-        self.send_command(Command::Set(Box::new(zone)));
+        self.send_command(Command::SetZone(Box::new(zone)));
     }
 
     /// Removes a zone and its stored state.
     pub fn remove_zone(&self, apex: &Name) {
-        self.send_command(Command::Remove(apex.clone()));
+        self.send_command(Command::RemoveZone(apex.clone()));
     }
 
     /// Removes a zone, but keeps its stored state.
     pub fn retire_zone(&self, apex: &Name) {
-        self.send_command(Command::Retire(apex.clone()));
+        self.send_command(Command::RemoveZoneKeepState(apex.clone()));
     }
 
     /// Removes all secondaries of a zone except `to`. The removed ones get no more NOTIFY messages.
     pub fn retain_secondaries(&self, apex: &Name, to: Vec<Remote>) {
-        self.send_command(Command::Retain { apex: apex.clone(), to });
+        self.send_command(Command::RetainSecondaries { apex: apex.clone(), to });
     }
 
     /// Queries the primaries of the zone now.
@@ -80,7 +80,7 @@ impl Transfers {
     /// Queries the primaries of all zones with a rejected version now, because settings or keys
     /// have changed.
     pub fn reconsider_rejected(&self) {
-        self.send_command(Command::Reconsider);
+        self.send_command(Command::RefreshRejected);
     }
 
     /// Queues a received NOTIFY without waiting. Returns `false` if the queue is full. The server
@@ -93,7 +93,7 @@ impl Transfers {
     /// Sends NOTIFY messages to `to`, with the SOA record of the zone's version.
     pub fn send_notify(&self, apex: &Name, soa: SoaRecord, to: Vec<Remote>, reason: NotifyReason) {
         if !to.is_empty() {
-            self.send_command(Command::Announce { apex: apex.clone(), soa, to, reason });
+            self.send_command(Command::Notify { apex: apex.clone(), soa, to, reason });
         }
     }
 

@@ -39,9 +39,9 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failur
     }
     let timeout = Duration::from_secs(arguments.timeout);
     let Response { zones, last_line } = request_all(&socket, &to_request(&arguments.command), timeout)?;
-    let done = match last_line {
-        Some(Line::Done(done)) => done,
-        Some(Line::Error(error)) => return fail(arguments, &error),
+    let result = match last_line {
+        Some(Line::Done(result)) => result,
+        Some(Line::Error(error)) => return print_refusal(arguments, &error),
         _ => return Err(Failure::ConnectionClosed { path: socket }),
     };
     let command = &arguments.command;
@@ -51,34 +51,35 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failur
             ControlCommand::Zone(ControlZoneCommand::Status { .. })
                 | ControlCommand::Status { zone: Some(_) }
         );
-        let output = if is_list { Value::Array(zones) } else { done.clone() };
+        let output = if is_list { Value::Array(zones) } else { result.clone() };
         print_line(&output.to_string())?;
-        return Ok(outcome_of(command, &done));
+        return Ok(outcome_of(command, &result));
     }
-    print(command, &zones, &done).ok_or(Failure::UnexpectedResponse { path: socket })??;
-    Ok(outcome_of(command, &done))
+    print_as_text(command, &zones, &result).ok_or(Failure::UnexpectedResponse { path: socket })??;
+    Ok(outcome_of(command, &result))
 }
 
-/// Prints the response as text. Returns `None` if the response does not fit the command.
-fn print(command: &ControlCommand, zones: &[Value], done: &Value) -> Option<Result<(), FileError>> {
+/// Prints the response as text: `zones` are its zone statuses, and `result` is its last line.
+/// Returns `None` if the response has another form than the command requires.
+fn print_as_text(command: &ControlCommand, zones: &[Value], result: &Value) -> Option<Result<(), FileError>> {
     Some(match command {
-        ControlCommand::Status { zone: None } => print_status(&parse_response(done)?),
+        ControlCommand::Status { zone: None } => print_status(&parse_response(result)?),
         ControlCommand::Status { zone: Some(_) } => print_zones(&parse_zone_reports(zones)?, true),
         ControlCommand::Zone(ControlZoneCommand::Status { zone }) => {
             print_zones(&parse_zone_reports(zones)?, zone.is_some())
         }
-        ControlCommand::Reload { zone: None } => print_reload(&parse_response(done)?),
-        ControlCommand::Reload { zone: Some(zone) } => print_zone_reload(zone, &parse_response(done)?),
+        ControlCommand::Reload { zone: None } => print_reload(&parse_response(result)?),
+        ControlCommand::Reload { zone: Some(zone) } => print_zone_reload(zone, &parse_response(result)?),
         ControlCommand::Zone(
             ControlZoneCommand::Refresh { zone } | ControlZoneCommand::Retransfer { zone },
         ) => print_summary(&format!("zone {zone}: contacting its primaries")),
         ControlCommand::Zone(ControlZoneCommand::Notify { zone }) => {
-            let ZoneNotified { serial, servers, .. } = parse_response(done)?;
+            let ZoneNotified { serial, servers, .. } = parse_response(result)?;
             let (serial, servers) = (serial.unwrap_or_default(), short_list(&servers));
             print_summary(&format!("zone {zone}: sending NOTIFY with serial {serial} to {servers}"))
         }
         ControlCommand::Zone(ControlZoneCommand::Add { zone, .. }) => {
-            print_added(zone, &parse_response(done)?)
+            print_added(zone, &parse_response(result)?)
         }
         ControlCommand::Zone(ControlZoneCommand::Remove { zone }) => {
             print_summary(&format!("zone {zone}: removed"))
@@ -86,9 +87,9 @@ fn print(command: &ControlCommand, zones: &[Value], done: &Value) -> Option<Resu
         ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => {
             print_summary(&format!("zone {zone}: stored files removed"))
         }
-        // `export` handles this response.
+        // The module `export` handles this response.
         ControlCommand::Zone(ControlZoneCommand::Export { .. }) => Ok(()),
-        ControlCommand::Purge => print_purge(&parse_response(done)?),
+        ControlCommand::Purge => print_purge(&parse_response(result)?),
         ControlCommand::Stop => print_summary("the server is stopping"),
     })
 }
@@ -98,21 +99,21 @@ fn parse_zone_reports(zones: &[Value]) -> Option<Vec<ZoneReport>> {
 }
 
 /// The outcome is negative if a reload rejected zones, or if an added zone cannot be loaded.
-fn outcome_of(command: &ControlCommand, done: &Value) -> CommandOutcome {
+fn outcome_of(command: &ControlCommand, result: &Value) -> CommandOutcome {
     let is_negative = match command {
         ControlCommand::Reload { zone: None } => {
-            parse_response(done).is_some_and(|reloaded: ReloadResult| !reloaded.report.refused.is_empty())
+            parse_response(result).is_some_and(|reloaded: ReloadResult| !reloaded.report.refused.is_empty())
         }
         ControlCommand::Zone(ControlZoneCommand::Add { .. }) => {
-            parse_response(done).is_some_and(|added: ZoneAdded| added.error.is_some())
+            parse_response(result).is_some_and(|added: ZoneAdded| added.error.is_some())
         }
         _ => false,
     };
     if is_negative { CommandOutcome::Negative } else { CommandOutcome::Done }
 }
 
-/// Prints the error that the server returned.
-fn fail(arguments: &ControlArguments, error: &str) -> Result<CommandOutcome, Failure> {
+/// Prints the error that the server returned. The outcome is negative.
+fn print_refusal(arguments: &ControlArguments, error: &str) -> Result<CommandOutcome, Failure> {
     if arguments.json {
         print_line(&json!({ "error": error }).to_string())?;
     } else {
@@ -121,7 +122,8 @@ fn fail(arguments: &ControlArguments, error: &str) -> Result<CommandOutcome, Fai
     Ok(CommandOutcome::Negative)
 }
 
-/// The path of the control socket, from the arguments or the configuration.
+/// The path of the control socket: from `--socket`, from the configuration that `--config` names, or
+/// from the default configuration; otherwise the default path.
 fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
     if let Some(socket) = &arguments.socket {
         return Ok(socket.clone());
@@ -159,14 +161,16 @@ fn to_request(command: &ControlCommand) -> Request {
     }
 }
 
-/// The response of a server: the lines of zones, and the result or the error.
+/// The response of a server.
 #[derive(Default)]
 struct Response {
+    /// The zone statuses.
     zones: Vec<Value>,
+    /// [`Line::Done`] or [`Line::Error`]; `None` if the response is incomplete.
     last_line: Option<Line>,
 }
 
-/// Sends a request and returns the response.
+/// Sends a request and returns the response without progress lines.
 fn request_all(socket: &Path, request: &Request, timeout: Duration) -> Result<Response, Failure> {
     let mut response = Response::default();
     request_each_line(socket, request, ResponseLimits { timeout, octets: MAX_RESPONSE_OCTETS }, |line| {
@@ -203,12 +207,12 @@ fn request_each_line(
     let path = socket.to_path_buf();
     // A separate thread, because connect(2) could block longer than the timeout if the server does
     // not accept the connection.
-    let body = move || {
+    let exchange_lines = move || {
         let outcome = exchange(&path, &text, octets, &sender);
         // Fails only if the receiver has timed out.
         let _ = sender.send(outcome.map_or_else(|failure| Err(Box::new(failure)), |()| Ok(None)));
     };
-    std::thread::Builder::new().spawn(body).map_err(Failure::Thread)?;
+    std::thread::Builder::new().spawn(exchange_lines).map_err(Failure::Thread)?;
     loop {
         match receiver.recv_timeout(timeout) {
             Ok(Ok(Some(Line::Working(_)))) => {}
@@ -223,38 +227,39 @@ fn request_each_line(
     }
 }
 
-/// A line of a response or, if it is `None`, the end of the response.
+/// A line of a response; `None` for its end, and an error if it ends early.
 type LineResult = Result<Option<Line>, Box<Failure>>;
 
-/// Sends `request` and passes each line of the response to `lines`. The response has at most `max`
-/// octets.
+/// Sends `request` and passes each line of the response to `line_sender`. A response of more than
+/// `max_octets` octets is an error.
 fn exchange(
     socket: &Path,
     request: &str,
-    max: u64,
-    lines: &mpsc::SyncSender<LineResult>,
+    max_octets: u64,
+    line_sender: &mpsc::SyncSender<LineResult>,
 ) -> Result<(), Failure> {
-    let failed = |source| Failure::Unreachable { path: socket.to_path_buf(), source };
-    let mut stream = UnixStream::connect(socket).map_err(failed)?;
+    let unreachable = |source| Failure::Unreachable { path: socket.to_path_buf(), source };
+    let mut stream = UnixStream::connect(socket).map_err(unreachable)?;
     // A write error is reported later, because the server may have sent the reason before it closed
     // the connection.
     let written = stream.write_all(request.as_bytes());
-    let mut stream = BufReader::new(stream.take(max));
+    let mut stream = BufReader::new(stream.take(max_octets));
     loop {
         let mut line = Vec::new();
         if let Err(source) = stream.read_until(b'\n', &mut line) {
-            return Err(failed(written.err().unwrap_or(source)));
+            return Err(unreachable(written.err().unwrap_or(source)));
         }
         match line.last() {
             Some(b'\n') => {}
             // A line without a line end may be incomplete.
             Some(_) => return Err(Failure::ConnectionClosed { path: socket.to_path_buf() }),
-            None => return written.map_err(failed),
+            None => return written.map_err(unreachable),
         }
         let line = serde_json::from_slice::<Line>(&line);
         let line = line.map_err(|_| Failure::UnexpectedResponse { path: socket.to_path_buf() })?;
         let is_last = matches!(line, Line::Done(_) | Line::Error(_));
-        if lines.send(Ok(Some(line))).is_err() || is_last {
+        // Sending fails only if the receiver has ended.
+        if line_sender.send(Ok(Some(line))).is_err() || is_last {
             return Ok(());
         }
     }
@@ -310,9 +315,9 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     }
     lines.extend(restart_line(&status.needs_restart));
     lines.extend(service.activities.iter().map(activity_line));
-    let transfer_line = |text: &str, zone: &str, peer: &str, records: u64, octets: u64| {
+    let transfer_line = |direction: &str, zone: &str, peer: &str, records: u64, octets: u64| {
         let (records, octets) = (count_text(records, "record"), count_text(octets, "octet"));
-        format!("{text}: {zone} with {peer}: {records}, {octets}")
+        format!("{direction}: {zone} with {peer}: {records}, {octets}")
     };
     for TransferIn { zone, primary, records, octets, .. } in &status.transfers_in {
         lines.push(transfer_line("transfer in", zone, primary, *records, *octets));

@@ -44,9 +44,8 @@ impl Scale {
     pub(crate) fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let powers = positive.map(|value| value.clamp(1e-200, 1e200).log10());
-        let (min, max) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), power| {
-            (min.min(power), max.max(power))
-        });
+        let (min, max) = powers
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), power| (min.min(power), max.max(power)));
         if min > max {
             return Self { kind: Kind::Logarithmic { first: 0 }, intervals: 1 };
         }

@@ -25,12 +25,7 @@ const UNANSWERED_REPETITIONS_MAX: usize = 100;
 /// The result of a task.
 pub(super) enum TaskResult {
     /// The result of an SOA query.
-    Probe {
-        zone_number: u64,
-        task_number: u64,
-        primary: SocketAddr,
-        outcome: Result<Version, ExchangeError>,
-    },
+    Probe { zone_number: u64, task_number: u64, primary: SocketAddr, outcome: Result<Version, ExchangeError> },
     /// The result of a transfer.
     Transfer { zone_number: u64, task_number: u64, primary: SocketAddr, report: Report },
     /// The response to a NOTIFY, or why there is none.
@@ -149,7 +144,8 @@ impl Driver {
             };
             guard.send(TaskResult::Probe { zone_number, task_number, primary, outcome });
         });
-        zone.task = Some(Task { number: task_number, primary, abort: spawned.abort_handle(), transfer: None });
+        zone.task =
+            Some(Task { number: task_number, primary, abort: spawned.abort_handle(), transfer: None });
     }
 
     fn start_transfer(&mut self, primary: SocketAddr, zone_number: u64) {

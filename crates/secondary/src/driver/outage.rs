@@ -9,7 +9,8 @@ const HOUR_MS: u64 = 3_600_000;
 /// Milliseconds from the first failure to the third log line, and from there to each further one.
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// A step of a round with one primary, which can fail.
+/// A step of a round that can fail. A round is one attempt to refresh a zone: the server queries the
+/// primaries of the zone one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoundStep {
     /// The SOA query.
@@ -28,17 +29,18 @@ struct Outage {
     /// The last error.
     error: String,
     /// Number of log lines so far.
-    lines: u64,
+    log_lines: u64,
 }
 
 impl Outage {
-    /// Time of the next log line: the first failure, an hour after it, and each day after it.
+    /// Time of the next log line, in milliseconds since 1970: the first failure, an hour after it, and
+    /// each day after it.
     const fn next_line_at(&self) -> u64 {
         self.since
-            + match self.lines {
+            + match self.log_lines {
                 0 => 0,
                 1 => HOUR_MS,
-                lines => (lines - 1) * DAY_MS,
+                log_lines => (log_lines - 1) * DAY_MS,
             }
     }
 }
@@ -52,8 +54,8 @@ pub(super) struct Outages {
 }
 
 impl Outages {
-    /// Records a failure at `now`. If a log line is due, returns the milliseconds since the first
-    /// failure.
+    /// Records a failure of `step` at `now`, in milliseconds since 1970. If a log line is due, returns
+    /// the milliseconds since the first failure.
     pub(super) fn record_failure(
         &mut self,
         primary: SocketAddr,
@@ -61,7 +63,7 @@ impl Outages {
         error: &str,
         now: u64,
     ) -> Option<u64> {
-        let new = || Outage { since: now, last_step: step, error: String::new(), lines: 0 };
+        let new = || Outage { since: now, last_step: step, error: String::new(), log_lines: 0 };
         let outage = self.failing.entry(primary).or_insert_with(new);
         outage.last_step = step;
         error.clone_into(&mut outage.error);
@@ -69,24 +71,24 @@ impl Outages {
             return None;
         }
         while outage.next_line_at() <= now {
-            outage.lines += 1;
+            outage.log_lines += 1;
         }
         Some(now - outage.since)
     }
 
-    /// Records at `now` that a step succeeded. If this ends the failures of the primary, returns
-    /// the milliseconds since the first failure. An SOA response does not end failures of transfers
+    /// Records at `now` that `step` succeeded. If this ends the failures of the primary, returns the
+    /// milliseconds since the first failure. An SOA response does not end failures of transfers
     /// if a transfer follows (`transfer_follows`), because that transfer shows whether the failure
     /// continues.
     pub(super) fn record_success(
         &mut self,
         primary: SocketAddr,
-        succeeded: RoundStep,
+        step: RoundStep,
         transfer_follows: bool,
         now: u64,
     ) -> Option<u64> {
         let outage = self.failing.get(&primary)?;
-        if succeeded == RoundStep::Probe && outage.last_step == RoundStep::Transfer && transfer_follows {
+        if step == RoundStep::Probe && outage.last_step == RoundStep::Transfer && transfer_follows {
             return None;
         }
         let since = outage.since;
@@ -100,7 +102,7 @@ impl Outages {
     }
 
     /// Returns `half`, the time at which to log that half of the expire time has passed; `None` if
-    /// that is already logged.
+    /// this is already logged.
     pub(super) fn half_expired_due(&self, half: Option<u64>) -> Option<u64> {
         half.filter(|_| !self.is_half_expired_logged)
     }

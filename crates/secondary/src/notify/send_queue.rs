@@ -239,7 +239,12 @@ impl NotifyQueue {
 
     /// Handles the result of an attempt: the complete response, or `None` after the timeout.
     /// Returns `None` if a message about a newer version has replaced this one.
-    pub fn handle_response(&mut self, ticket: u64, answer: Option<&[u8]>, now: u64) -> Option<NotifyAttemptResult> {
+    pub fn handle_response(
+        &mut self,
+        ticket: u64,
+        answer: Option<&[u8]>,
+        now: u64,
+    ) -> Option<NotifyAttemptResult> {
         let target = self.targets.get(&ticket)?.clone();
         let rcode = answer.and_then(|octets| parse_response(octets, &target.0));
         let outcome = match rcode {

@@ -252,7 +252,8 @@ fn a_secondary_that_was_removed_from_the_configuration_is_forgotten() {
         settings
     };
     let secondaries = Arc::new(SecondaryStatuses::default());
-    let options = TransfersOptions { secondary_statuses: Arc::clone(&secondaries), ..TransfersOptions::default() };
+    let options =
+        TransfersOptions { secondary_statuses: Arc::clone(&secondaries), ..TransfersOptions::default() };
     let service = start_with_options(notifying(&[1, 2]), crate::service::tests::KEY_FILES, options);
     service.publish(&name("catalog."), version(1, ""), &[]).unwrap();
     let ports = || -> Vec<u16> {

@@ -2,7 +2,7 @@
 //! sends it.
 
 use super::error::Failure;
-use super::{ResponseLimits, fail, request_each_line, to_request};
+use super::{ResponseLimits, print_refusal, request_each_line, to_request};
 use crate::arguments::ControlArguments;
 use crate::control_protocol::{Line, ZoneExported, parse_response};
 use crate::files::{
@@ -16,13 +16,14 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The last line of the response.
-enum End {
-    /// The zone is complete.
+enum LastLine {
+    /// The zone is complete; its [`ZoneExported`].
     Done(Value),
     /// The server does not export the zone, with the reason.
     Refused(String),
 }
 
+/// Writes `zone` to `file`, which must not exist, or to standard output if `file` is `None` or `-`.
 pub(super) fn run(
     arguments: &ControlArguments,
     socket: &Path,
@@ -30,12 +31,13 @@ pub(super) fn run(
     file: Option<&Path>,
 ) -> Result<CommandOutcome, Failure> {
     let file = file.filter(|file| !is_standard_stream(file));
-    let mut end = None;
+    let mut last_line = None;
     let output = file.unwrap_or_else(|| Path::new("-"));
     let write = |out: &mut dyn Write| {
-        end = Some(copy(arguments, socket, output, out)?);
-        match end {
-            Some(End::Refused(_)) => Err(Failure::NotExported { zone: zone.clone() }),
+        last_line = Some(copy(arguments, socket, output, out)?);
+        match last_line {
+            // An error, so that `write_new_file` creates no file. `print_refusal` prints the reason.
+            Some(LastLine::Refused(_)) => Err(Failure::NotExported { zone: zone.clone() }),
             _ => Ok(()),
         }
     };
@@ -43,43 +45,46 @@ pub(super) fn run(
         Some(file) => write_new_file(file, 0o644, write),
         None => write_output(output, 0o644, write),
     };
-    match (written, end) {
-        (_, Some(End::Refused(error))) => fail(arguments, &error),
+    match (written, last_line) {
+        (_, Some(LastLine::Refused(error))) => print_refusal(arguments, &error),
         (Err(failure), _) => Err(failure),
-        (Ok(()), Some(End::Done(done))) => {
-            // On standard output, the summary would be mixed with the zone.
+        (Ok(()), Some(LastLine::Done(result))) => {
+            // On standard output, the summary would be mixed with the zone, so `--json` has no
+            // effect there.
             if file.is_some() {
-                let unknown = || Failure::UnexpectedResponse { path: socket.to_path_buf() };
-                let ZoneExported { serial, records, .. } = parse_response(&done).ok_or_else(unknown)?;
+                let unexpected = || Failure::UnexpectedResponse { path: socket.to_path_buf() };
+                let ZoneExported { serial, records, .. } = parse_response(&result).ok_or_else(unexpected)?;
+                // A served zone has a serial; the type permits zones without one.
                 let serial = serial.map_or_else(|| "null".to_owned(), |serial| serial.to_string());
                 let text = format!("zone {zone}: serial {serial}, {records} records: {}", output.display());
-                if arguments.json { print_line(&done.to_string()) } else { print_summary(&text) }?;
+                if arguments.json { print_line(&result.to_string()) } else { print_summary(&text) }?;
             }
             Ok(CommandOutcome::Done)
         }
+        // Not reached: both functions call `write`, which fails without a last line.
         (Ok(()), None) => Err(Failure::ConnectionClosed { path: socket.to_path_buf() }),
     }
 }
 
-/// Copies the text from the server to `out`. Fails if the response has no final line, because the
-/// zone is then incomplete.
+/// Copies the text from the server to `out`, which writes to `output`. Fails if the response has no
+/// last line, because the zone is then incomplete.
 fn copy(
     arguments: &ControlArguments,
     socket: &Path,
     output: &Path,
     out: &mut dyn Write,
-) -> Result<End, Failure> {
-    let mut end = None;
+) -> Result<LastLine, Failure> {
+    let mut last_line = None;
     let timeout = Duration::from_secs(arguments.timeout);
-    let bounds = ResponseLimits { timeout, octets: u64::MAX };
-    request_each_line(socket, &to_request(&arguments.command), bounds, |line| {
+    let limits = ResponseLimits { timeout, octets: u64::MAX };
+    request_each_line(socket, &to_request(&arguments.command), limits, |line| {
         match line {
             Line::Text(text) => out.write_all(text.as_bytes()).map_err(write_failure(output))?,
-            Line::Error(error) => end = Some(End::Refused(error)),
-            Line::Done(done) => end = Some(End::Done(done)),
+            Line::Error(error) => last_line = Some(LastLine::Refused(error)),
+            Line::Done(result) => last_line = Some(LastLine::Done(result)),
             Line::Zone(_) | Line::Working(_) => {}
         }
         Ok(())
     })?;
-    end.ok_or_else(|| Failure::ConnectionClosed { path: socket.to_path_buf() })
+    last_line.ok_or_else(|| Failure::ConnectionClosed { path: socket.to_path_buf() })
 }

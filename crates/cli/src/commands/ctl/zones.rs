@@ -5,13 +5,16 @@ use crate::control_protocol::{Refresh, Secondary, ZoneReport};
 use crate::files::{FileError, print_line};
 use nonesuch_secondary::FailingPrimary;
 
-/// Prints a table of zones or, with `in_full`, all status lines of each zone.
-pub(super) fn print_zones(zones: &[ZoneReport], in_full: bool) -> Result<(), FileError> {
-    if in_full {
-        let lines = zones.iter().flat_map(lines_of);
-        return lines.into_iter().try_for_each(|(key, text)| print_line(&format!("{key:19} {text}")));
+/// Width of the labels of a detailed status, in characters; not less than that of the longest label.
+const LABEL_WIDTH: usize = 19;
+
+/// Prints a table of zones or, with `shows_details`, all status lines of each zone.
+pub(super) fn print_zones(zones: &[ZoneReport], shows_details: bool) -> Result<(), FileError> {
+    if shows_details {
+        let mut lines = zones.iter().flat_map(detail_lines);
+        return lines.try_for_each(|(label, text)| print_line(&format!("{label:LABEL_WIDTH$} {text}")));
     }
-    let rows: Vec<[String; 6]> = zones.iter().map(row).collect();
+    let rows: Vec<[String; 6]> = zones.iter().map(table_row).collect();
     let mut head = ["zone", "state", "serial", "signatures expire", "served", ""].map(str::to_owned);
     if rows.iter().any(|row| !row[5].is_empty()) {
         head[5].push_str("remarks");
@@ -28,7 +31,7 @@ pub(super) fn print_zones(zones: &[ZoneReport], in_full: bool) -> Result<(), Fil
 }
 
 /// The row of a zone in the table.
-fn row(zone: &ZoneReport) -> [String; 6] {
+fn table_row(zone: &ZoneReport) -> [String; 6] {
     let status = &zone.status;
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
@@ -50,8 +53,8 @@ fn remarks(zone: &ZoneReport) -> String {
     }
     if status.expires_soon {
         let now = jiff::Timestamp::now().as_second();
-        let is_over = status.nearest_expiration.is_some_and(|end| i64::from(end) <= now);
-        remarks.push(if is_over { "signatures expired" } else { "signatures expire soon" });
+        let is_expired = status.nearest_expiration.is_some_and(|end| i64::from(end) <= now);
+        remarks.push(if is_expired { "signatures expired" } else { "signatures expire soon" });
     }
     if status.storage_error.is_some() {
         remarks.push("not stored");
@@ -70,8 +73,8 @@ fn remarks(zone: &ZoneReport) -> String {
 }
 
 /// The status of a zone as pairs of label and text.
-fn lines_of(zone: &ZoneReport) -> Vec<(&'static str, String)> {
-    let mut lines = Lines(Vec::new());
+fn detail_lines(zone: &ZoneReport) -> Vec<(&'static str, String)> {
+    let mut lines = DetailLines(Vec::new());
     let status = &zone.status;
     lines.add("zone", Some(&status.zone));
     lines.add("state", Some(status.state.as_str()));
@@ -93,9 +96,9 @@ fn lines_of(zone: &ZoneReport) -> Vec<(&'static str, String)> {
         lines.add("refreshed", refresh.refreshed.map(format_time));
         lines.add("next refresh", refresh.next_refresh.map(format_time));
         lines.add("expires", refresh.expires.map(format_time));
-        lines.add("failing primaries", refresh.failing_primaries.iter().map(failing_primary));
+        lines.add("failing primaries", refresh.failing_primaries.iter().map(failing_primary_text));
     }
-    lines.add("secondaries", zone.secondaries.iter().map(secondary));
+    lines.add("secondaries", zone.secondaries.iter().map(secondary_text));
     lines.add("error", status.error.as_ref());
     lines.add("storage error", status.storage_error.as_ref());
     lines.add("warnings", &status.warnings);
@@ -107,34 +110,39 @@ fn lines_of(zone: &ZoneReport) -> Vec<(&'static str, String)> {
     lines.0
 }
 
-struct Lines(Vec<(&'static str, String)>);
+/// Pairs of label and text.
+struct DetailLines(Vec<(&'static str, String)>);
 
-impl Lines {
-    /// Adds a line for each value.
-    fn add<T: ToString>(&mut self, key: &'static str, values: impl IntoIterator<Item = T>) {
-        self.0.extend(values.into_iter().map(|value| (key, value.to_string())));
+impl DetailLines {
+    /// Adds a line for each value; none for `None`.
+    fn add<T: ToString>(&mut self, label: &'static str, values: impl IntoIterator<Item = T>) {
+        self.0.extend(values.into_iter().map(|value| (label, value.to_string())));
     }
 }
 
 /// A failing primary, in one line.
-fn failing_primary(FailingPrimary { address, since, error }: &FailingPrimary) -> String {
+fn failing_primary_text(FailingPrimary { address, since, error }: &FailingPrimary) -> String {
     format!("{address} since {}: {error}", format_time(*since))
 }
 
 /// A secondary that the server notifies, in one line.
-fn secondary(secondary: &Secondary) -> String {
+fn secondary_text(secondary: &Secondary) -> String {
     let Secondary { address, notify, query, transfer } = secondary;
     let mut text = format!("{address}: NOTIFY {}", notify.result);
-    let mut add = |what: &str, serial: Option<u32>, at: u64| {
+    let mut add_event = |event: &str, serial: Option<u32>, at: u64| {
         let serial = serial.map_or_else(String::new, |serial| format!(" serial {serial}"));
-        text.push_str(&format!("{what}{serial} at {}", format_time(at)));
+        text.push_str(&format!("{event}{serial} at {}", format_time(at)));
     };
-    add("", notify.serial, notify.at);
+    add_event("", notify.serial, notify.at);
     if let Some(transfer) = transfer {
-        add(", transferred", Some(transfer.serial), transfer.at);
+        add_event(", transferred", Some(transfer.serial), transfer.at);
     }
     if let Some(query) = query {
-        add(if query.serial.is_some() { ", queried with" } else { ", queried" }, query.serial, query.at);
+        add_event(
+            if query.serial.is_some() { ", queried with" } else { ", queried" },
+            query.serial,
+            query.at,
+        );
     }
     text
 }
