@@ -97,7 +97,8 @@ impl Batch {
     }
 }
 
-/// State of one thread.
+/// State of a [`Responder`], for one thread and one address. [`Batch`] is separate, because it is
+/// borrowed while this state changes.
 struct ThreadState {
     transport: Transport,
     started_at: Instant,
@@ -105,6 +106,7 @@ struct ThreadState {
     /// Part of the thread's time that online work may use.
     online_share: WorkerShare,
     statistics: ThreadStatistics,
+    /// Sends copies of messages to dnstap; `None` if dnstap is off.
     dnstap: Option<DnstapSender>,
     outgoing_transfers: Arc<OutgoingTransfers>,
     notify_sink: Option<NotifySink>,
@@ -176,7 +178,12 @@ impl Responder {
 
     /// Begins a batch at `instant`; `now` is the time in seconds since 1970. `cpu_time` returns the
     /// CPU time of the thread in nanoseconds, and is called only if the online share needs it.
-    pub(crate) fn begin_at(&mut self, instant: Instant, now: u64, cpu_time: impl FnOnce() -> Option<u64>) {
+    pub(crate) fn begin_batch_at(
+        &mut self,
+        instant: Instant,
+        now: u64,
+        cpu_time: impl FnOnce() -> Option<u64>,
+    ) {
         self.refresh_batch();
         let thread = &mut self.thread;
         let elapsed = instant.duration_since(thread.started_at);
@@ -195,7 +202,7 @@ impl Responder {
     }
 
     /// Ends a batch at `instant`.
-    pub(crate) fn end_at(&mut self, instant: Instant) {
+    pub(crate) fn end_batch_at(&mut self, instant: Instant) {
         self.thread.statistics.record_sent(instant);
         if let Some(DeferredWork { started_at, operations }) = self.thread.deferred_work.take() {
             let nanoseconds = instant.saturating_duration_since(started_at).as_nanos() as u64;
@@ -208,7 +215,7 @@ impl Responder {
 
     /// Generates signatures and proofs for the deferred answers of the batch, beginning at
     /// `instant`.
-    pub(crate) fn generate_at(&mut self, instant: Instant) {
+    pub(crate) fn generate_deferred_at(&mut self, instant: Instant) {
         self.thread.generate_deferred(self.batch.signing_time(), instant);
     }
 
@@ -225,7 +232,7 @@ impl Responder {
 
 impl Handler for Responder {
     fn begin_batch(&mut self) {
-        self.begin_at(Instant::now(), seconds_now(), thread_time);
+        self.begin_batch_at(Instant::now(), seconds_now(), thread_time);
     }
 
     fn answer(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> Answer {
@@ -245,7 +252,7 @@ impl Handler for Responder {
     }
 
     fn generate_deferred(&mut self) {
-        self.generate_at(Instant::now());
+        self.generate_deferred_at(Instant::now());
     }
 
     /// Builds a deferred answer again. Returns whether a response is sent. A signature or proof can
@@ -284,7 +291,7 @@ impl Handler for Responder {
     }
 
     fn end_batch(&mut self) {
-        self.end_at(Instant::now());
+        self.end_batch_at(Instant::now());
     }
 }
 
@@ -324,13 +331,13 @@ impl ThreadState {
             return self.finish_bare(batch, query.header, Rcode::FORMERR, sender, out);
         };
         let mut signer = verified.map(VerifiedRequest::signer);
-        let tsig = signer.as_ref().map_or(0, ResponseSigner::octets);
+        let tsig_octets = signer.as_ref().map_or(0, ResponseSigner::octets);
         let mut name_buffer = [0; MAX_NAME];
-        let trailer = Trailer { reply, settings: &batch.reply_settings, tsig_octets: tsig };
+        let trailer = Trailer { reply, settings: &batch.reply_settings, tsig_octets };
         let request = Request::new(query, &mut name_buffer, self.transport, &trailer);
         let is_known_edns_version = query.opt.is_none_or(|opt| opt.version == 0);
         if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) && is_known_edns_version {
-            return self.transfer(batch, message, &request, verified, sender, out);
+            return self.answer_transfer(batch, message, &request, verified, sender, out);
         }
         let limit_key = match self.answer_from_zone(batch, &request, verified, sender, out) {
             Ok(limit_key) => limit_key,
@@ -370,7 +377,7 @@ impl ThreadState {
 
     /// Answers from the closest enclosing zone, or with an error. Returns the key for rate
     /// limiting, or `Err(AnswerKind::Deferred)` if the response is deferred; rate limiting then
-    /// applies in the second pass.
+    /// applies when the response is built again.
     fn answer_from_zone(
         &mut self,
         batch: &Batch,
@@ -398,7 +405,8 @@ impl ThreadState {
         let state = entry.state();
         let zone = match &**state {
             ZoneState::Serving(zone) => zone,
-            other if !self.is_query_allowed(other.policy(), request, verified, sender.ip(), out) => {
+            // An access list also applies to a zone that is not served.
+            other if !self.check_query_access(other.policy(), request, verified, sender.ip(), out) => {
                 return Ok(RateLimitKey::ERROR);
             }
             ZoneState::NotReady(_) => {
@@ -411,11 +419,11 @@ impl ThreadState {
             }
         };
         let (published, has_fast_path) = (zone.published(), zone.has_fast_path());
-        if !has_fast_path && !self.is_query_allowed(zone.policy(), request, verified, sender.ip(), out) {
+        if !has_fast_path && !self.check_query_access(zone.policy(), request, verified, sender.ip(), out) {
             return Ok(RateLimitKey::ERROR);
         }
         if request.query.qtype == Rtype::SOA {
-            self.note_secondary_query(batch, entry, zone.policy(), request, sender.ip(), None);
+            self.record_secondary_query(batch, entry, zone.policy(), request, sender.ip(), None);
         }
         let trailer;
         let request_with_expiry;
@@ -435,7 +443,7 @@ impl ThreadState {
         if !answered.is_deferred {
             return Ok(self.rate_limit_key(batch, answered.category, answered.source_name));
         }
-        if !self.may_generate(batch, request, sender.ip(), checkpoint, out) {
+        if !self.admit_online_work(batch, request, sender.ip(), checkpoint, out) {
             return Ok(RateLimitKey::ERROR);
         }
         if !self.deferred_zones.iter().any(|other| Arc::ptr_eq(other, zone)) {
@@ -444,16 +452,16 @@ impl ThreadState {
         Err(AnswerKind::Deferred)
     }
 
-    /// Returns the key for the rate limiting of a response. Computes no hash if there are no rate
-    /// limits.
+    /// Returns the key under which rate limiting counts a response. `name` is the name in the zone
+    /// that the response comes from. Computes its hash only if there are rate limits.
     fn rate_limit_key(&self, batch: &Batch, category: ResponseCategory, name: NameRef<'_>) -> RateLimitKey {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
         let name_hash = if limits.is_some_and(|limits| limits.has_rates()) { hash_name(name) } else { 0 };
         RateLimitKey { category, name_hash }
     }
 
-    /// Applies response rate limiting: keeps the response, replaces it or drops it. Returns whether
-    /// a response is sent.
+    /// Applies response rate limiting: keeps the response in `out`, replaces it or drops it. Returns
+    /// whether a response is sent.
     fn apply_rate_limit(
         &mut self,
         batch: &Batch,

@@ -116,7 +116,7 @@ impl Server {
     ) -> usize {
         let responder = &mut self.responders.lock().unwrap()[transport as usize];
         let (mut out, mut deferred) = (Vec::with_capacity(4096), Vec::new());
-        responder.begin_at(Instant::now(), u64::from(now), || None);
+        responder.begin_batch_at(Instant::now(), u64::from(now), || None);
         for (number, query) in queries.iter().enumerate() {
             out.clear();
             match responder.answer(query, ADDRESS, &mut out) {
@@ -127,7 +127,7 @@ impl Server {
             }
         }
         if !deferred.is_empty() {
-            responder.generate_at(Instant::now());
+            responder.generate_deferred_at(Instant::now());
         }
         let batches = self.counters.read().batches;
         for &number in &deferred {
@@ -140,7 +140,7 @@ impl Server {
             batches,
             "the deferred part is available in the second pass"
         );
-        responder.end_at(Instant::now());
+        responder.end_batch_at(Instant::now());
         deferred.len()
     }
 }

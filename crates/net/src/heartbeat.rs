@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// Maximum wait of a loop without a supervisor.
 const UNSUPERVISED_WAIT: Duration = Duration::from_secs(3600);
 
-/// The loops of a process. Clones share the same loops.
+/// Registry of the loops of a process, in which each loop reports that it is running. Clones share
+/// the same registry.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats {
     /// Time within which each loop must report. `None`: there is no supervisor.

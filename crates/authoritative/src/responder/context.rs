@@ -33,7 +33,8 @@ pub struct ServerContext {
     pub notify_sink: Option<NotifySink>,
     /// The last NOTIFY, query and transfer of each notified secondary; only for display.
     pub secondary_statuses: Arc<SecondaryStatuses>,
-    /// Heartbeats of the threads that answer queries.
+    /// Registry in which each thread that answers queries reports that it runs, for the watchdog of
+    /// systemd.
     pub heartbeats: Heartbeats,
 }
 

@@ -1,4 +1,4 @@
-//! Creates the responder of a thread.
+//! Creates a responder, for one thread and one address.
 
 use super::{Batch, Responder, ServerContext, ThreadState};
 use crate::zones::DatabaseCache;
@@ -26,8 +26,9 @@ impl Responder {
         let mut database_cache = DatabaseCache::new(Arc::clone(&context.zones));
         let mut settings = Cache::new(Arc::clone(&context.settings));
         let current = Arc::clone(settings.load());
-        let unlimited = || WorkerShare::new(&OnlineSettings::default(), [0; 16]);
-        let online_share = current.limits.as_ref().map_or_else(unlimited, |limits| limits.worker_share());
+        // Without limits, online work does not depend on the share.
+        let unused = || WorkerShare::new(&OnlineSettings::default(), [0; 16]);
+        let online_share = current.limits.as_ref().map_or_else(unused, |limits| limits.worker_share());
         let thread = ThreadState {
             transport,
             started_at: Instant::now(),

@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 impl ThreadState {
     /// Answers AXFR and IXFR.
     #[cold]
-    pub(super) fn transfer(
+    pub(super) fn answer_transfer(
         &mut self,
         batch: &Batch,
         message: &[u8],
@@ -28,6 +28,7 @@ impl ThreadState {
             if !self.apply_rate_limit(batch, request, RateLimitKey::ERROR, sender, out) {
                 return AnswerKind::Nothing;
             }
+            // Rate limiting has written another response, which is truncated or has BADCOOKIE.
             if !out.is_empty() {
                 self.count_response(request.query, message, out);
                 return AnswerKind::Ready;
@@ -56,7 +57,7 @@ impl ThreadState {
         });
         if let Some((entry, zone)) = entry.zip(state.and_then(ZoneState::serving)) {
             let serial = outbound::requested_serial(message, request.query);
-            self.note_secondary_query(batch, entry, zone.policy(), request, sender.ip(), serial);
+            self.record_secondary_query(batch, entry, zone.policy(), request, sender.ip(), serial);
         }
         let mut opt = Vec::new();
         match entry.filter(|_| request.trailer.reply.wants_expire()) {
@@ -96,10 +97,10 @@ impl ThreadState {
         }
     }
 
-    /// Notes a query for the apex, if the client is a secondary that receives NOTIFY for the zone.
+    /// Records a query for the apex, if the client is a secondary that receives NOTIFY for the zone.
     /// `serial` is the serial in an IXFR query; `None` for other queries.
     #[cold]
-    pub(super) fn note_secondary_query(
+    pub(super) fn record_secondary_query(
         &self,
         batch: &Batch,
         entry: &ZoneEntry,

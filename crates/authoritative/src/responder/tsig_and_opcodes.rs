@@ -69,7 +69,7 @@ impl ThreadState {
     /// Returns whether the access list permits the client to query the zone. If not, writes a
     /// REFUSED response to `out` (RFC 8914 §4.19).
     #[cold]
-    pub(super) fn is_query_allowed(
+    pub(super) fn check_query_access(
         &mut self,
         policy: &ZonePolicy,
         request: &Request<'_>,
@@ -200,12 +200,12 @@ impl ThreadState {
             if !policy.is_secondary {
                 return NotifyRole::Primary;
             }
-            let allows =
+            let is_sender_permitted =
                 policy.notify_from.allows_request(sender.ip(), key, self.transport == Transport::Tls);
-            if !allows {
+            if !is_sender_permitted {
                 log_refused_notify(apex, sender, key, batch.now);
             }
-            NotifyRole::Secondary { is_sender_permitted: allows }
+            NotifyRole::Secondary { is_sender_permitted }
         };
         match (notify::handle(message, sender.ip(), role_of, out), &self.notify_sink) {
             (Some(notify), Some(sink)) => sink(notify),

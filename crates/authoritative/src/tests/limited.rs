@@ -65,7 +65,8 @@ impl Worker {
         let (mut outcomes, mut deferred) = (vec![ResponseCounts::default(); clients.len()], Vec::new());
         let cpu_time = self.cpu_time;
         let seconds = u64::from(NOW) + self.now.as_secs();
-        self.responder.begin_at(self.started_at + self.now, seconds, || Some(cpu_time.as_nanos() as u64));
+        self.responder
+            .begin_batch_at(self.started_at + self.now, seconds, || Some(cpu_time.as_nanos() as u64));
         for (client, outcome) in clients.iter().zip(&mut outcomes) {
             self.names += 1;
             let message = query(&name(&format!("none{}.example.", self.names)), Rtype::A, Some((1232, true)));
@@ -79,14 +80,14 @@ impl Worker {
         }
         let spent = self.cost * u32::try_from(deferred.len()).unwrap();
         if !deferred.is_empty() {
-            self.responder.generate_at(self.started_at + self.now);
+            self.responder.generate_deferred_at(self.started_at + self.now);
         }
         for (message, sender, outcome) in deferred {
             let mut out = Vec::new();
             let is_answered = self.responder.answer_again(&message, sender, &mut out);
             outcome.count(Some(&*out).filter(|_| is_answered));
         }
-        self.responder.end_at(self.started_at + self.now + spent);
+        self.responder.end_batch_at(self.started_at + self.now + spent);
         self.cpu_time += spent;
         // The next batch begins after a millisecond, or as soon as this one is complete.
         self.now += spent.max(Duration::from_millis(1));
