@@ -460,8 +460,8 @@ impl ThreadState {
         RateLimitKey { category, name_hash }
     }
 
-    /// Applies response rate limiting: keeps the response in `out`, replaces it or drops it. Returns
-    /// whether a response is sent.
+    /// Applies response rate limiting: keeps the response in `out`, replaces it or drops it.
+    /// Returns whether a response is sent.
     fn apply_rate_limit(
         &mut self,
         batch: &Batch,

@@ -19,8 +19,8 @@ pub(super) enum Command {
     Retransfer(Name),
     /// Refresh all zones with a rejected version.
     RefreshRejected,
-    /// Forget all secondaries of a zone except `to`: their statuses, and the NOTIFY messages that are
-    /// queued for them.
+    /// Forget all secondaries of a zone except `to`: their statuses, and the NOTIFY messages that
+    /// are queued for them.
     RetainSecondaries { apex: Name, to: Vec<Remote> },
     /// Send NOTIFY messages to `to`.
     Notify { apex: Name, soa: SoaRecord, to: Vec<Remote>, reason: NotifyReason },

@@ -190,8 +190,8 @@ impl Driver {
         }
     }
 
-    /// Returns the time in milliseconds since 1970. It begins with the system's clock at the start of
-    /// the driver, and continues with a monotonic clock.
+    /// Returns the time in milliseconds since 1970. It begins with the system's clock at the start
+    /// of the driver, and continues with a monotonic clock.
     fn now(&self) -> u64 {
         self.start_ms + self.start.elapsed().as_millis() as u64
     }
@@ -317,8 +317,8 @@ impl Driver {
     fn handle_notify(&mut self, notify: &ReceivedNotify) {
         let Some(zone) = self.zone_numbers.get(&notify.apex).and_then(|number| self.zones.get(number)) else {
             // The zone is not loaded yet. The NOTIFY was acknowledged, so its sender does not
-            // repeat it. Keep it until the zone is loaded. A NOTIFY without a serial can refer to any
-            // version, so it replaces one with a serial, and none replaces it.
+            // repeat it. Keep it until the zone is loaded. A NOTIFY without a serial can refer to
+            // any version, so it replaces one with a serial, and none replaces it.
             let replaces = |early: &ReceivedNotify| match (early.serial, notify.serial) {
                 (Some(early), Some(serial)) => serial::is_before(early, serial),
                 (early, _) => early.is_some(),
@@ -577,14 +577,14 @@ const fn clock_offset_ms(system_now: u64, now: u64) -> i64 {
 }
 
 /// Returns the seconds for the stored timers of a zone that expires `left_ms` milliseconds after
-/// `at_ms`: from the second of `at_ms` to the second in which the zone expires. Plain rounding would
-/// lose one second each time that timers are read and stored again.
+/// `at_ms`: from the second of `at_ms` to the second in which the zone expires. Plain rounding
+/// would lose one second each time that timers are read and stored again.
 fn seconds_left(at_ms: u64, left_ms: u64) -> u32 {
     u32::try_from(at_ms.saturating_add(left_ms) / 1000 - at_ms / 1000).unwrap_or(u32::MAX)
 }
 
-/// Stores the time of the last refresh. The stored timers belong to the stored version: if the served
-/// version cannot be stored, they are not changed.
+/// Stores the time of the last refresh. The stored timers belong to the stored version: if the
+/// served version cannot be stored, they are not changed.
 fn store_timers(zone: &Zone, clock_offset: i64, zone_store: &Arc<dyn ZoneStore>, writes: &mut JoinSet<()>) {
     let (Some(local_soa), Some(refreshed)) = (zone.machine.local_soa(), zone.machine.refreshed()) else {
         return;

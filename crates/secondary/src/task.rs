@@ -138,7 +138,7 @@ pub(super) struct Report {
 
 impl Report {
     /// Returns the report for a transfer that ended by a panic.
-    pub(super) fn broken(is_ixfr: bool, key: Option<Name>) -> Self {
+    pub(super) fn panicked(is_ixfr: bool, key: Option<Name>) -> Self {
         Self { error: Some(ExchangeError::Panicked), ..Self::begun(is_ixfr, key) }
     }
 

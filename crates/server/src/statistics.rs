@@ -21,8 +21,8 @@ use log_throttle::LogThrottle;
 use std::sync::{Arc, Mutex, PoisonError};
 use thread::Counters;
 
-/// The transport of messages, as key of the counters. [`Transport`](crate::trailer::Transport) is the
-/// transport of one query, which limits its response.
+/// The transport of messages, as key of the counters. [`Transport`](crate::trailer::Transport) is
+/// the transport of one query, which limits its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransportKind {
     /// UDP.

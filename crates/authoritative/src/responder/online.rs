@@ -16,8 +16,8 @@ use std::time::Instant;
 
 impl ThreadState {
     /// Returns whether the limits permit the online work that this answer has queued since
-    /// `checkpoint`. If so, reserves time of the online share for it. If not, removes this work from
-    /// the queue, and writes a truncated or REFUSED response to `out`.
+    /// `checkpoint`. If so, reserves time of the online share for it. If not, removes this work
+    /// from the queue, and writes a truncated or REFUSED response to `out`.
     pub(super) fn admit_online_work(
         &mut self,
         batch: &Batch,

@@ -97,8 +97,8 @@ impl ThreadState {
         }
     }
 
-    /// Records a query for the apex, if the client is a secondary that receives NOTIFY for the zone.
-    /// `serial` is the serial in an IXFR query; `None` for other queries.
+    /// Records a query for the apex, if the client is a secondary that receives NOTIFY for the
+    /// zone. `serial` is the serial in an IXFR query; `None` for other queries.
     #[cold]
     pub(super) fn record_secondary_query(
         &self,

@@ -122,8 +122,8 @@ fn print_refusal(arguments: &ControlArguments, error: &str) -> Result<CommandOut
     Ok(CommandOutcome::Negative)
 }
 
-/// The path of the control socket: from `--socket`, from the configuration that `--config` names, or
-/// from the default configuration; otherwise the default path.
+/// The path of the control socket: from `--socket`, from the configuration that `--config` names,
+/// or from the default configuration; otherwise the default path.
 fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
     if let Some(socket) = &arguments.socket {
         return Ok(socket.clone());

@@ -4,9 +4,9 @@ use crate::denial::nsec5::{ProofEntry, Proofs};
 use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
 use nonesuch_proto::{MAX_NAME, NameRef};
 
-/// Number of names in a group. [`Proofs::names`] has the names in canonical order. The index has the
-/// offset of the first name of each group; a binary search over these names finds the group, and
-/// then reads the names of this group.
+/// Number of names in a group. [`Proofs::names`] has the names in canonical order. The index has
+/// the offset of the first name of each group; a binary search over these names finds the group,
+/// and then reads the names of this group.
 const GROUP_SIZE: usize = 8;
 
 /// The proofs with an index of their names, which needs half a byte of memory for each name.

@@ -93,8 +93,8 @@ impl RandomStream {
     }
 }
 
-/// Returns one of `choices`, according to the weights. `choices` must not be empty. `point` receives
-/// the sum of all weights and returns a number below it.
+/// Returns one of `choices`, according to the weights. `choices` must not be empty. `point`
+/// receives the sum of all weights and returns a number below it.
 pub(super) fn pick<T: Copy>(choices: &[(T, u32)], point: impl FnOnce(u32) -> u32) -> T {
     let mut point = point(choices.iter().map(|(_, weight)| weight).sum());
     for &(choice, weight) in choices {

@@ -164,7 +164,7 @@ impl Driver {
             progress: Arc::clone(&progress),
         };
         let key = zone.settings.primaries.get(zone.primary_index).and_then(|remote| remote.key.clone());
-        let report = Report::broken(zone.is_ixfr, key);
+        let report = Report::panicked(zone.is_ixfr, key);
         let guard = ResultGuard::new(
             self.result_sender.clone(),
             TaskResult::Transfer { zone_number, task_number, primary, report },

@@ -9,8 +9,8 @@ const HOUR_MS: u64 = 3_600_000;
 /// Milliseconds from the first failure to the third log line, and from there to each further one.
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// A step of a round that can fail. A round is one attempt to refresh a zone: the server queries the
-/// primaries of the zone one after the other.
+/// A step of a round that can fail. A round is one attempt to refresh a zone: the server queries
+/// the primaries of the zone one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoundStep {
     /// The SOA query.
@@ -33,8 +33,8 @@ struct Outage {
 }
 
 impl Outage {
-    /// Time of the next log line, in milliseconds since 1970: the first failure, an hour after it, and
-    /// each day after it.
+    /// Time of the next log line, in milliseconds since 1970: the first failure, an hour after it,
+    /// and each day after it.
     const fn next_line_at(&self) -> u64 {
         self.since
             + match self.log_lines {
@@ -54,8 +54,8 @@ pub(super) struct Outages {
 }
 
 impl Outages {
-    /// Records a failure of `step` at `now`, in milliseconds since 1970. If a log line is due, returns
-    /// the milliseconds since the first failure.
+    /// Records a failure of `step` at `now`, in milliseconds since 1970. If a log line is due,
+    /// returns the milliseconds since the first failure.
     pub(super) fn record_failure(
         &mut self,
         primary: SocketAddr,
@@ -76,8 +76,8 @@ impl Outages {
         Some(now - outage.since)
     }
 
-    /// Records at `now` that `step` succeeded. If this ends the failures of the primary, returns the
-    /// milliseconds since the first failure. An SOA response does not end failures of transfers
+    /// Records at `now` that `step` succeeded. If this ends the failures of the primary, returns
+    /// the milliseconds since the first failure. An SOA response does not end failures of transfers
     /// if a transfer follows (`transfer_follows`), because that transfer shows whether the failure
     /// continues.
     pub(super) fn record_success(

@@ -130,13 +130,13 @@ impl OutgoingTransfers {
         self
     }
 
-    /// Notes completed transfers in `secondaries`.
+    /// Records completed transfers in `secondaries`.
     #[must_use]
     pub fn with_secondaries(self, secondaries: Arc<SecondaryStatuses>) -> Self {
         Self { secondaries: Some(secondaries), ..self }
     }
 
-    /// Notes a completed transfer for the status of the secondary.
+    /// Records a completed transfer for the status of the secondary.
     fn note_sent(&self, zone: &Name, client: SocketAddr, serial: u32, outcome: TransferOutcome) {
         if let Some(secondaries) = self.secondaries.as_ref().filter(|_| outcome == TransferOutcome::Sent) {
             secondaries.record_transfer(&zone.view().to_canonical(), client.ip(), serial, (self.clock)());

@@ -39,8 +39,8 @@ pub(crate) enum Failure {
     #[error("{}: control-socket is not set: set it and restart the server, or name the socket of the \
         server with --socket", path.display())]
     NoControlSocket { path: PathBuf },
-    /// Ends the writing of an export that the server refused. Never printed: the refusal of the server
-    /// is printed instead.
+    /// Ends the writing of an export that the server refused. Never printed: the refusal of the
+    /// server is printed instead.
     #[error("the server does not export zone {zone}")]
     NotExported { zone: Name },
 }

@@ -36,7 +36,8 @@ pub(super) fn run(
     let write = |out: &mut dyn Write| {
         last_line = Some(copy(arguments, socket, output, out)?);
         match last_line {
-            // An error, so that `write_new_file` creates no file. `print_refusal` prints the reason.
+            // An error, so that `write_new_file` creates no file. `print_refusal` prints the
+            // reason.
             Some(LastLine::Refused(_)) => Err(Failure::NotExported { zone: zone.clone() }),
             _ => Ok(()),
         }

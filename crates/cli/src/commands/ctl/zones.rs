@@ -5,7 +5,8 @@ use crate::control_protocol::{Refresh, Secondary, ZoneReport};
 use crate::files::{FileError, print_line};
 use nonesuch_secondary::FailingPrimary;
 
-/// Width of the labels of a detailed status, in characters; not less than that of the longest label.
+/// Width of the labels of a detailed status, in characters; not less than that of the longest
+/// label.
 const LABEL_WIDTH: usize = 19;
 
 /// Prints a table of zones or, with `shows_details`, all status lines of each zone.

@@ -193,8 +193,8 @@ impl fmt::Display for ZoneProofs {
     }
 }
 
-/// The stored proofs. Returns `None`, so that all proofs are generated, if there is no file, and with
-/// a warning if the file cannot be read or is not sealed by one of `keys`.
+/// The stored proofs. Returns `None`, so that all proofs are generated, if there is no file, and
+/// with a warning if the file cannot be read or is not sealed by one of `keys`.
 fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
     let proofs = read_proofs(path).unwrap_or_else(|error| {
         match error {
