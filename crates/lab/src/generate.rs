@@ -25,7 +25,7 @@ mod zone_queries;
 
 pub use profile::ZoneModel;
 pub use query::{QuerySummary, queries, queries_from_owners};
-pub use zone_queries::queries_for_zone;
+pub use zone_queries::QueriedZone;
 
 use profile::{Proportions, SoaTimes};
 use sink::{Sink, Text};

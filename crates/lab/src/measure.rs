@@ -8,6 +8,7 @@ pub(crate) mod echo;
 pub(crate) mod examine;
 pub(crate) mod foreign;
 pub(crate) mod job;
+pub(crate) mod key_files;
 pub(crate) mod level;
 pub(crate) mod openssl;
 pub(crate) mod probe;

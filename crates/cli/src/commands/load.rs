@@ -4,7 +4,7 @@ use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
 use crate::outcome::CommandOutcome;
 use crate::zones::{AnchorError, ReadZoneError, read_anchored_zone, read_zone, time_or_now};
-use nonesuch_lab::generate::{GenerateError, queries_for_zone};
+use nonesuch_lab::generate::{GenerateError, QueriedZone};
 use nonesuch_lab::load::{
     Latency, LoadError, LoadOptions, LoadReport, Progress, QueryList, QueryListError, ReplayError,
     ValidationOptions, run as run_load, run_with_progress, validate_samples,
@@ -122,7 +122,8 @@ fn queries(arguments: &LoadArguments) -> Result<QueryList, Failure> {
     if let Some(path) = &arguments.zone {
         let contents = read_zone(path, arguments.origin.as_ref())?;
         let mut text = Vec::new();
-        queries_for_zone(&contents, arguments.denied_share, ZONE_QUERIES, arguments.seed, &mut text)?;
+        let zone = QueriedZone::of(&contents);
+        zone.write_queries(arguments.denied_share, ZONE_QUERIES, arguments.seed, &mut text)?;
         return Ok(QueryList::parse(path, &text)?);
     }
     // One of the two options is required.

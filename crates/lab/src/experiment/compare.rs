@@ -23,6 +23,7 @@ use super::parameters::QueriedNames;
 use super::run::Step;
 use crate::load::LoadError;
 use crate::machine::{self, CpuPlacement, Machine};
+use crate::measure::key_files::WriteError;
 use crate::measure::{ServedZone, ServerError};
 use crate::presentation::PresentationError;
 use figures::{FORMAT, Row, ZoneInfo};
@@ -96,6 +97,12 @@ pub enum CompareError {
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Report(#[from] PresentationError),
+}
+
+impl From<WriteError> for CompareError {
+    fn from(WriteError { path, source }: WriteError) -> Self {
+        Self::Write { path, source }
+    }
 }
 
 /// Reasons why a combination cannot be measured.

@@ -1,6 +1,7 @@
 //! Errors of trees.
 
 use super::fault::Fault;
+use crate::measure::key_files::WriteError;
 use nonesuch_crypto::KeyError;
 use nonesuch_dnssec::denial::nsec5::Nsec5Error;
 use nonesuch_dnssec::keys::KeySetError;
@@ -61,4 +62,10 @@ pub enum TreeError {
     Exists { path: PathBuf },
     #[error("{}: cannot be written: {source}: check the path and the permissions", path.display())]
     Write { path: PathBuf, source: io::Error },
+}
+
+impl From<WriteError> for TreeError {
+    fn from(WriteError { path, source }: WriteError) -> Self {
+        Self::Write { path, source }
+    }
 }

@@ -1,17 +1,14 @@
 //! Writes a tree into a directory.
 
 use super::{AnchorForm, Tree, TreeError, TreeZone};
-use nonesuch_dnssec::keys::{KeyTimes, Nsec5Key, proofs_file_name};
+use crate::measure::key_files::{
+    PUBLIC, create_directory, write_new_file, write_nsec5_files, write_signing_keys,
+};
 use nonesuch_proto::Name;
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-
-const PUBLIC: u32 = 0o644;
-const PRIVATE: u32 = 0o600;
 
 /// The name of a zone as the name of a file: `@` for the root, other octets than letters, digits,
 /// `-`, `_` and `.` as `%XX`.
@@ -27,15 +24,6 @@ fn file_name(zone: &Name) -> String {
         }
     }
     name
-}
-
-fn write_file(path: &Path, mode: u32, octets: &[u8]) -> Result<(), TreeError> {
-    let write = || OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(octets);
-    write().map_err(|source| TreeError::Write { path: path.to_owned(), source })
-}
-
-fn make(directory: &Path) -> Result<(), TreeError> {
-    fs::create_dir_all(directory).map_err(|source| TreeError::Write { path: directory.to_owned(), source })
 }
 
 impl Tree {
@@ -58,21 +46,21 @@ impl Tree {
             return Err(TreeError::Exists { path: out.to_owned() });
         }
         for directory in ["zones", "keys", "nsec5", "servers"] {
-            make(&out.join(directory))?;
+            create_directory(&out.join(directory))?;
         }
         for zone in &self.zones {
-            write_file(&out.join("zones").join(file_name(&zone.origin)), PUBLIC, zone.text().as_bytes())?;
+            write_new_file(&out.join("zones").join(file_name(&zone.origin)), PUBLIC, zone.text().as_bytes())?;
             zone.write_keys(out)?;
         }
         for (address, zones) in self.servers() {
             let path = out.join("servers").join(format!("{address}.toml"));
-            write_file(&path, PUBLIC, self.configuration(address, &zones).as_bytes())?;
+            write_new_file(&path, PUBLIC, self.configuration(address, &zones).as_bytes())?;
         }
-        write_file(&out.join("root.hints"), PUBLIC, self.root_hints().as_bytes())?;
+        write_new_file(&out.join("root.hints"), PUBLIC, self.root_hints().as_bytes())?;
         for (form, file) in AnchorForm::FILES {
-            write_file(&out.join(file), PUBLIC, self.anchors(form).as_bytes())?;
+            write_new_file(&out.join(file), PUBLIC, self.anchors(form).as_bytes())?;
         }
-        write_file(&out.join("expected.csv"), PUBLIC, self.expected_csv().as_bytes())
+        Ok(write_new_file(&out.join("expected.csv"), PUBLIC, self.expected_csv().as_bytes())?)
     }
 
     /// The configuration of `nonesuch serve` for the zones at one address. Zones are not verified,
@@ -117,23 +105,11 @@ impl TreeZone {
         let file = file_name(&self.origin);
         if let Some(keys) = &self.keys {
             let directory = out.join("keys").join(&file);
-            make(&directory)?;
-            let times = KeyTimes::default();
-            for key in keys.keys() {
-                let path = |end: &str| directory.join(key.base_name() + end);
-                write_file(&path(".key"), PUBLIC, key.key_file_text(&times).as_bytes())?;
-                write_file(&path(".private"), PRIVATE, key.private_file_text(&times).as_bytes())?;
-            }
+            write_signing_keys(&directory, keys)?;
         }
         if let Some((key, proofs)) = &self.nsec5 {
             let directory = out.join("nsec5").join(&file);
-            make(&directory)?;
-            let name = Nsec5Key::of(key).base_name(&self.origin) + ".private";
-            write_file(&directory.join(name), PRIVATE, key.to_text().as_bytes())?;
-            let mut octets = Vec::new();
-            let path = directory.join(proofs_file_name(&self.origin));
-            proofs.write_to(&mut octets).map_err(|source| TreeError::Write { path: path.clone(), source })?;
-            write_file(&path, PRIVATE, &octets)?;
+            write_nsec5_files(&directory, &self.origin, key, proofs)?;
         }
         Ok(())
     }

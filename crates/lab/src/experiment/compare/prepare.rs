@@ -4,18 +4,18 @@
 use super::figures::{OperationCost, Row, ValueRange};
 use super::{Combination, CombinationFault, CompareError, CompareOptions};
 use crate::measure::examine::write_file;
+use crate::measure::key_files::{write_nsec5_files, write_signing_keys};
 use crate::measure::{Choice, ServedZone, ServerKeys};
 use crate::process;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
 use nonesuch_dnssec::denial::{DenialGeneration, NameHash};
-use nonesuch_dnssec::keys::{KeyTimes, Nsec5Key, SEP, ZONE_KEY, proofs_file_name};
+use nonesuch_dnssec::keys::{SEP, ZONE_KEY};
 use nonesuch_dnssec::verify::Anchor;
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, Signed, VerifyOptions, sign, verify};
 use nonesuch_zone::Contents;
 use nonesuch_zone::write::text_octets;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -116,13 +116,8 @@ impl Preparation<'_> {
 
     /// Writes the key files for a server that signs online. Returns their directory.
     fn write_keys(&self, keys: &KeySet) -> Result<PathBuf, CompareError> {
-        let directory = self.create_directory("keys")?;
-        let times = KeyTimes::default();
-        for key in keys.keys() {
-            let path = |suffix| directory.join(format!("{}.{suffix}", key.base_name()));
-            write_octets(&path("key"), key.key_file_text(&times).as_bytes())?;
-            write_octets(&path("private"), key.private_file_text(&times).as_bytes())?;
-        }
+        let directory = self.folder.join("keys");
+        write_signing_keys(&directory, keys)?;
         Ok(directory)
     }
 
@@ -134,27 +129,13 @@ impl Preparation<'_> {
         keys: &KeySet,
     ) -> Result<ServerKeys, CompareError> {
         let NamedProofs { key, mut proofs } = named;
-        let directory = self.create_directory("nsec5")?;
-        let zone = self.options.zone.contents.apex();
-        let path = directory.join(format!("{}.private", Nsec5Key::of(&key).base_name(zone)));
-        write_octets(&path, key.to_text().as_bytes())?;
         proofs.set_serial(serial);
         proofs.add_seal(keys).map_err(|source| {
             CompareError::Combination(self.combination, CombinationFault::Sign(source.into()))
         })?;
-        let path = directory.join(proofs_file_name(zone));
-        let mut octets = Vec::new();
-        proofs.write_to(&mut octets).map_err(|source| CompareError::Write { path: path.clone(), source })?;
-        write_octets(&path, &octets)?;
+        let directory = self.folder.join("nsec5");
+        write_nsec5_files(&directory, self.options.zone.contents.apex(), &key, &proofs)?;
         Ok(ServerKeys::Nsec5 { directory })
-    }
-
-    fn create_directory(&self, name: &str) -> Result<PathBuf, CompareError> {
-        let path = self.folder.join(name);
-        match fs::create_dir(&path) {
-            Ok(()) => Ok(path),
-            Err(source) => Err(CompareError::Write { path, source }),
-        }
     }
 }
 
@@ -162,11 +143,6 @@ impl Preparation<'_> {
 struct NamedProofs {
     key: VrfPrivateKey,
     proofs: Proofs,
-}
-
-/// Writes a file into the temporary directory of the run, which only its owner can read.
-fn write_octets(path: &Path, octets: &[u8]) -> Result<(), CompareError> {
-    fs::write(path, octets).map_err(|source| CompareError::Write { path: path.to_path_buf(), source })
 }
 
 /// Generates a KSK and a ZSK of the same strength, including weak keys, because their cost is part

@@ -2,7 +2,7 @@
 
 use super::ROUNDS;
 use crate::experiment::parameters::QueriedNames;
-use crate::generate::{GenerateError, GenerateOptions, generate, queries, queries_for_zone};
+use crate::generate::{GenerateError, GenerateOptions, QueriedZone, generate, queries};
 use crate::load::{QueryList, QueryListError};
 use crate::measure::examine::strip;
 use nonesuch_zone::read::read_text;
@@ -63,9 +63,9 @@ impl ComparedZone {
     /// Fails if the zone has no names to query, or no name that can be denied.
     pub fn of_contents(contents: &Contents, source: String, seed: u64) -> Result<Self, ComparedZoneError> {
         let contents = strip(contents);
-        let queried = contents.clone();
+        let queried = QueriedZone::of(&contents);
         Self::with_queries(contents, source, seed, |denied_percent, seed, text| {
-            queries_for_zone(&queried, denied_percent, QUERIES, seed, text).map(drop)
+            queried.write_queries(denied_percent, QUERIES, seed, text).map(drop)
         })
     }
 
