@@ -77,8 +77,8 @@ fuzz SECONDS="600":
 man DIR="manual":
     cargo run --release -- manual --dir {{DIR}}
 
-# Build nonesuch for LEVEL (x86-64-v2, x86-64-v3), as an additional binary
-level LEVEL:
+# Build nonesuch for LEVEL (x86-64-v2, x86-64-v3, or all), as additional binaries
+level LEVEL="all":
     tools/build-level {{LEVEL}}
 
 # Run every algorithm of a build for LEVEL on a processor model without instructions above LEVEL

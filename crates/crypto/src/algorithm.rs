@@ -32,6 +32,7 @@ use zeroize::Zeroizing;
 use crate::KeyError;
 use crate::bind_format::PrivateFile;
 use crate::hash::sha256;
+use crate::implementation::{Implementation, Operation};
 use crate::key::{SignerResult, VerifierResult};
 use crate::vrf::VRF_ALGORITHMS;
 use crate::{ecdsa, ed448, ed25519, falcon, mayo, mldsa, rsa};
@@ -135,9 +136,9 @@ pub struct AlgorithmEntry {
 /// its alias share one scheme.
 #[derive(Debug)]
 pub struct Scheme {
-    /// The name of the library that implements the scheme, or `nonesuch` if this crate implements
-    /// the arithmetic.
-    pub library: &'static str,
+    /// Operations that are faster in batches ([`sign_batch`](crate::sign_batch),
+    /// [`verify_batch`](crate::verify_batch)) than one at a time.
+    pub batched: &'static [Operation],
     /// Lengths of keys, or `None` if all keys have the same length. Only RSA has several lengths.
     pub key_lengths: Option<KeyLengths>,
     /// The reason for a warning to users of this scheme, if there is one.
@@ -150,6 +151,8 @@ pub struct Scheme {
     /// Required value of the field `Dialect` in private key files, for schemes whose encoding will
     /// change. Files with another value are rejected.
     pub(crate) dialect: Option<&'static str>,
+    /// Returns the code that performs an operation; see [`crate::implementation()`].
+    pub(crate) implementation: fn(Operation, usize) -> Implementation,
     /// Generates a key.
     pub(crate) generate: fn(GenerationParameters) -> SignerResult,
     /// Reads a key from the fields of a private key file.
@@ -216,12 +219,13 @@ const FALCON_WARNING: &str =
 
 /// PKCS#1 v1.5 with SHA-256 (RFC 5702).
 static RSA_SHA256: Scheme = Scheme {
-    library: "aws-lc",
+    batched: &[],
     key_lengths: RSA_LENGTHS,
     experimental: None,
     public_key_octets: None,
     signature_octets: None,
     dialect: None,
+    implementation: |_, _| Implementation::AWS_LC,
     generate: |parameters| rsa::generate(&rsa::SHA256, parameters),
     read_private: |file| rsa::read_private(&rsa::SHA256, file),
     parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA256, algorithm, key),
@@ -229,12 +233,13 @@ static RSA_SHA256: Scheme = Scheme {
 
 /// PKCS#1 v1.5 with SHA-512 (RFC 5702).
 static RSA_SHA512: Scheme = Scheme {
-    library: "aws-lc",
+    batched: &[],
     key_lengths: RSA_LENGTHS,
     experimental: None,
     public_key_octets: None,
     signature_octets: None,
     dialect: None,
+    implementation: |_, _| Implementation::AWS_LC,
     generate: |parameters| rsa::generate(&rsa::SHA512, parameters),
     read_private: |file| rsa::read_private(&rsa::SHA512, file),
     parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA512, algorithm, key),
@@ -242,12 +247,13 @@ static RSA_SHA512: Scheme = Scheme {
 
 /// ECDSA on P-256 with SHA-256 (RFC 6605).
 static ECDSA_P256: Scheme = Scheme {
-    library: "aws-lc",
+    batched: &[Operation::Generate, Operation::Verify],
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(64),
     signature_octets: Some(64),
     dialect: None,
+    implementation: ecdsa::p256_implementation,
     generate: |parameters| ecdsa::generate(&ecdsa::P256, parameters),
     read_private: |file| ecdsa::read_private(&ecdsa::P256, file),
     parse_public: |algorithm, key| ecdsa::parse_public(&ecdsa::P256, algorithm, key),
@@ -255,12 +261,13 @@ static ECDSA_P256: Scheme = Scheme {
 
 /// ECDSA on P-384 with SHA-384 (RFC 6605).
 static ECDSA_P384: Scheme = Scheme {
-    library: "aws-lc",
+    batched: &[],
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(96),
     signature_octets: Some(96),
     dialect: None,
+    implementation: |_, _| Implementation::AWS_LC,
     generate: |parameters| ecdsa::generate(&ecdsa::P384, parameters),
     read_private: |file| ecdsa::read_private(&ecdsa::P384, file),
     parse_public: |algorithm, key| ecdsa::parse_public(&ecdsa::P384, algorithm, key),
@@ -268,12 +275,13 @@ static ECDSA_P384: Scheme = Scheme {
 
 /// Ed25519 (RFC 8080).
 static ED25519: Scheme = Scheme {
-    library: "aws-lc",
+    batched: &[Operation::Verify],
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(32),
     signature_octets: Some(64),
     dialect: None,
+    implementation: ed25519::implementation,
     generate: ed25519::generate,
     read_private: ed25519::read_private,
     parse_public: ed25519::parse_public,
@@ -281,12 +289,13 @@ static ED25519: Scheme = Scheme {
 
 /// Ed448 (RFC 8080).
 static ED448: Scheme = Scheme {
-    library: "crrl",
+    batched: &[],
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(57),
     signature_octets: Some(114),
     dialect: None,
+    implementation: |_, _| Implementation::portable("crrl"),
     generate: ed448::generate,
     read_private: ed448::read_private,
     parse_public: ed448::parse_public,
@@ -294,12 +303,13 @@ static ED448: Scheme = Scheme {
 
 /// ML-DSA-44, pure, with an empty context (draft-westerbaan-dnssec-mldsa-03, FIPS 204).
 static MLDSA44: Scheme = Scheme {
-    library: "aws-lc + libcrux-ml-dsa",
+    batched: &[],
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(1312),
     signature_octets: Some(2420),
     dialect: None,
+    implementation: mldsa::implementation,
     generate: mldsa::generate,
     read_private: mldsa::read_private,
     parse_public: mldsa::parse_public,
@@ -307,12 +317,13 @@ static MLDSA44: Scheme = Scheme {
 
 /// MAYO-2 of round 2 of the NIST call for additional signatures.
 static MAYO2: Scheme = Scheme {
-    library: "nonesuch",
+    batched: &[],
     key_lengths: None,
     experimental: Some(MAYO_WARNING),
     public_key_octets: Some(4912),
     signature_octets: Some(186),
     dialect: Some("mayo2-round2"),
+    implementation: |_, _| mayo::implementation(),
     generate: mayo::generate,
     read_private: mayo::read_private,
     parse_public: mayo::parse_public,
@@ -320,12 +331,13 @@ static MAYO2: Scheme = Scheme {
 
 /// Falcon-512 of round 3 of the NIST competition, with signatures padded to constant length.
 static FALCON512: Scheme = Scheme {
-    library: "fn-dsa",
+    batched: &[],
     key_lengths: None,
     experimental: Some(FALCON_WARNING),
     public_key_octets: Some(897),
     signature_octets: Some(666),
     dialect: Some("falcon-round3-padded"),
+    implementation: |_, _| Implementation::avx2_if_available("fn-dsa"),
     generate: falcon::generate,
     read_private: falcon::read_private,
     parse_public: falcon::parse_public,

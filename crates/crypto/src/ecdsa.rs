@@ -16,6 +16,7 @@ use crate::batch::{LazyTable, SignedMessage};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::der;
 use crate::error::{BadSignature, KeyError, SignError};
+use crate::implementation::{Implementation, Operation};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::p256::{Engine, SecretWorkspace};
 use crate::wipe::wiping_stack;
@@ -108,6 +109,16 @@ pub(crate) fn read_private(curve: &'static Curve, file: &PrivateFile<'_>) -> Sig
     let pair = EcdsaKeyPair::from_private_key_der(curve.signing, &der::write_ec_private_key(&scalar))
         .map_err(|_| KeyError::InvalidPrivateKey(algorithm))?;
     Ok(Box::new(Private::new(curve, pair, scalar)))
+}
+
+/// Returns the code that performs an operation on P-256; see [`crate::implementation()`].
+pub(crate) fn p256_implementation(operation: Operation, batch: usize) -> Implementation {
+    let engine = Engine::detect();
+    let min = match operation {
+        Operation::Generate => engine.min_signing_batch(),
+        Operation::Verify => engine.min_signatures_for_table(),
+    };
+    if batch >= min { engine.implementation() } else { Implementation::AWS_LC }
 }
 
 impl Signer for Private {

@@ -9,6 +9,7 @@ use crate::batch::edwards::{self, KeyTable};
 use crate::batch::{LazyTable, SignedMessage};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
+use crate::implementation::{Implementation, Operation};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 
 const SEED_OCTETS: usize = 32;
@@ -19,6 +20,14 @@ const KEY_BITS: u32 = 256;
 /// Number of signatures from which a table of the key is built. The cost of the table equals its
 /// savings on about 14 signatures.
 const MIN_SIGNATURES_FOR_TABLE: usize = 24;
+
+/// Returns the code that performs an operation; see [`crate::implementation()`].
+pub(crate) fn implementation(operation: Operation, batch: usize) -> Implementation {
+    match operation {
+        Operation::Verify if batch >= MIN_SIGNATURES_FOR_TABLE => Implementation::portable("nonesuch + crrl"),
+        _ => Implementation::AWS_LC,
+    }
+}
 
 struct Private {
     pair: Ed25519KeyPair,

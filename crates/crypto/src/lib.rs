@@ -8,6 +8,7 @@
 //! - [`PrivateKey`] signs. It is read from and written to BIND's `.private` files, and read from
 //!   PKCS#8.
 //! - [`PublicKey`] verifies. It is parsed once from the DNSKEY public key field.
+//! - [`implementation()`] names the code that performs an operation on this machine.
 //! - [`hmac`] generates and verifies message authentication codes.
 //! - [`vrf`] contains the verifiable random functions of NSEC5, with their own table and key types.
 //! - [`DigestType`] computes DS digests, [`key_tag`] key tags, and [`nsec3_hash`] the hashed owner
@@ -37,6 +38,7 @@ mod freed;
 #[allow(unsafe_code)]
 mod hash;
 pub mod hmac;
+mod implementation;
 mod key;
 mod limbs;
 mod mayo;
@@ -61,6 +63,7 @@ pub use algorithm::{
 pub use batch::{VerifyItem, sign_batch, verify_batch};
 pub use digest::{DigestType, HashFunction, Hasher, key_tag};
 pub use error::{BadSignature, KeyError, SignError};
+pub use implementation::{AT_RUN_TIME, Implementation, Operation, implementation};
 pub use key::{PrivateKey, PublicKey};
 pub use nsec3::nsec3_hash;
 #[doc(hidden)]

@@ -40,6 +40,7 @@ use self::scheme::{PublicKey, SALT_OCTETS, SEED_OCTETS, SIGNATURE_OCTETS, Secret
 use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
+use crate::implementation::Implementation;
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::wipe::wiping_stack;
 
@@ -49,6 +50,11 @@ const STACK_BYTES: usize = 32 * 1024;
 /// Length of the public key in bits. MAYO has no modulus or curve with a length that could serve as
 /// the length of the key, and its field has only 16 elements.
 const KEY_BITS: u32 = 8 * PUBLIC_KEY_OCTETS as u32;
+
+/// Returns the code that signs and verifies.
+pub(crate) fn implementation() -> Implementation {
+    Kernel::detect().implementation()
+}
 
 struct Private {
     key: SecretKey,

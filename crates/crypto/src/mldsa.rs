@@ -22,6 +22,7 @@ use libcrux_ml_dsa::ml_dsa_44::portable as kernel;
 use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
+use crate::implementation::{Implementation, Operation};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::wipe::wiping_stack;
 
@@ -36,6 +37,14 @@ const RANDOMNESS_OCTETS: usize = 32;
 /// Size of the working set of the library's functions, in bytes: a matrix of 16 polynomials of 1024
 /// bytes, and about ten vectors of 4 polynomials.
 const STACK_BYTES: usize = 128 * 1024;
+
+/// Returns the code that performs an operation; see [`crate::implementation()`].
+pub(crate) fn implementation(operation: Operation, _batch: usize) -> Implementation {
+    match operation {
+        Operation::Generate => Implementation::avx2_if_available("libcrux-ml-dsa"),
+        Operation::Verify => Implementation::AWS_LC,
+    }
+}
 
 /// Boxed, so that only one copy exists to wipe, however often the owner moves.
 struct Private {

@@ -43,6 +43,7 @@ use self::edwards::Suite;
 pub use self::error::{BadProof, ProveError, VrfKeyError};
 use crate::Algorithm;
 use crate::bind_format::parse_number;
+use crate::implementation::{self as code, Operation};
 use crate::wipe::wiping_stack;
 
 /// Length of every VRF hash in octets, as NSEC5 uses it. It must fit into a label in base32hex.
@@ -154,6 +155,9 @@ pub struct VrfAlgorithmEntry {
     /// The DNSSEC algorithms whose keys use the same curve, or RSA, without aliases. RSA includes
     /// the numbers with SHA-1 (RFC 3110, RFC 5155), which other validators know.
     pub signing_algorithms: &'static [Algorithm],
+    /// Operations that are faster in batches ([`VrfPrivateKey::prove_batch`],
+    /// [`VrfPublicKey::verify_batch`]) than one at a time.
+    pub batched: &'static [Operation],
     implementation: Implementation,
 }
 
@@ -177,6 +181,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         secret: SecretForm::Scalar,
         hides_input: false,
         signing_algorithms: &[Algorithm::ECDSAP256SHA256],
+        batched: &[Operation::Generate, Operation::Verify],
         implementation: Implementation::P256,
     },
     VrfAlgorithmEntry {
@@ -188,6 +193,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         secret: SecretForm::Seed,
         hides_input: false,
         signing_algorithms: &[Algorithm::ED25519],
+        batched: &[Operation::Generate],
         implementation: Implementation::EdwardsTryAndIncrement,
     },
     VrfAlgorithmEntry {
@@ -199,6 +205,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         secret: SecretForm::Seed,
         hides_input: true,
         signing_algorithms: &[Algorithm::ED25519],
+        batched: &[Operation::Generate],
         implementation: Implementation::EdwardsElligator,
     },
     VrfAlgorithmEntry {
@@ -210,9 +217,28 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         secret: SecretForm::RsaPrivateKey,
         hides_input: true,
         signing_algorithms: &[Algorithm(5), Algorithm(7), Algorithm::RSASHA256, Algorithm::RSASHA512],
+        batched: &[],
         implementation: Implementation::Rsa,
     },
 ];
+
+/// Returns the code that performs an operation of a VRF, or `None` if the VRF is unknown. `batch` is
+/// the number of inputs in a call of [`VrfPrivateKey::prove_batch`] or
+/// [`VrfPublicKey::verify_batch`], and 1 for single proofs.
+#[must_use]
+pub fn implementation(
+    algorithm: VrfAlgorithm,
+    operation: Operation,
+    batch: usize,
+) -> Option<code::Implementation> {
+    Some(match algorithm.entry()?.implementation {
+        Implementation::P256 => p256::implementation(operation, batch),
+        Implementation::EdwardsTryAndIncrement | Implementation::EdwardsElligator => {
+            edwards::implementation(operation)
+        }
+        Implementation::Rsa => code::Implementation::AWS_LC,
+    })
+}
 
 /// A VRF private key. It is wiped from memory on drop, and its `Debug` output contains no secrets.
 pub struct VrfPrivateKey {

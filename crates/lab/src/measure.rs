@@ -12,6 +12,7 @@ pub(crate) mod key_files;
 pub(crate) mod level;
 pub(crate) mod openssl;
 pub(crate) mod probe;
+pub(crate) mod prober;
 pub(crate) mod server;
 pub(crate) mod subject;
 pub(crate) mod transfer;

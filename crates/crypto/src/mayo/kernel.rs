@@ -10,6 +10,7 @@ use super::solve::{self, Solution, System};
 #[cfg(target_arch = "x86_64")]
 use super::ssse3::Ssse3;
 use super::wiped::WipedVec;
+use crate::implementation::Implementation;
 
 /// An instruction set that this machine has.
 #[derive(Clone, Copy)]
@@ -53,15 +54,14 @@ impl Kernel {
         .collect()
     }
 
-    /// Returns a name for test output.
-    #[cfg(test)]
-    pub(super) fn name(self) -> &'static str {
+    /// Returns the description of the kernel.
+    pub(super) fn implementation(self) -> Implementation {
         match self {
-            Self::Portable => "portable",
+            Self::Portable => Implementation::portable("nonesuch"),
             #[cfg(target_arch = "x86_64")]
-            Self::Ssse3(_) => "SSSE3",
+            Self::Ssse3(_) => Implementation::vectors("nonesuch", "SSSE3"),
             #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
-            Self::Avx2(_) => "AVX2",
+            Self::Avx2(_) => Implementation::vectors("nonesuch", "AVX2"),
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
             let expected = expected(&scalars[from..end], &vectors[from..end]);
             for kernel in Kernel::all() {
                 let found = Scalars::prepare(kernel, &scalars).combine(from, &vectors[from..end]);
-                prop_assert_eq!(found, expected, "{}", kernel.name());
+                prop_assert_eq!(found, expected, "{}", kernel.implementation());
             }
         }
     }

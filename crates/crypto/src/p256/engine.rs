@@ -13,6 +13,7 @@ use super::multiply::{Comb, SecretWorkspace, double_multiply_public, multiply_ba
 use super::point::{Affine, COMPRESSED_OCTETS, Jacobian};
 use super::scalar::Scalar;
 use super::statement::Statement;
+use crate::implementation::Implementation;
 
 /// The arithmetic for batches.
 #[derive(Clone, Copy)]
@@ -52,6 +53,18 @@ impl Engine {
             return Self::Lanes(ifma);
         }
         Self::Portable
+    }
+
+    /// Returns the description of the arithmetic.
+    pub(crate) const fn implementation(self) -> Implementation {
+        let library = "nonesuch";
+        match self {
+            Self::Portable => Implementation::portable(library),
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(_) => {
+                Implementation { library, kernel: "eight lanes", instruction_set: "AVX-512 IFMA" }
+            }
+        }
     }
 
     /// Returns the number of candidates to try at a time if `wanted` points are needed and each

@@ -29,6 +29,7 @@ use self::point::{Comb, Point, multiply_base};
 use super::error::{BadProof, ProveError, VrfKeyError};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
 use crate::hash::{sha512, sha512_into};
+use crate::implementation::{Implementation, Operation};
 
 /// Length of a challenge in octets: cLen.
 const CHALLENGE_OCTETS: usize = 16;
@@ -191,6 +192,15 @@ impl Private {
         let mut digest = Zeroizing::new([0; 64]);
         sha512_into(message.as_ref(), &mut digest);
         Zeroizing::new(Scalar::from_bytes_mod_order_wide(&digest))
+    }
+}
+
+/// Returns the code that performs an operation: the multiplications of this crate prove, those of
+/// the library verify.
+pub(super) fn implementation(operation: Operation) -> Implementation {
+    match operation {
+        Operation::Generate => Implementation::portable("nonesuch + curve25519-dalek"),
+        Operation::Verify => Implementation::avx2_if_available("curve25519-dalek"),
     }
 }
 

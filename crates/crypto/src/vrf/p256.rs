@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 use super::error::{BadProof, ProveError, VrfKeyError};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
 use crate::hash::sha256;
+use crate::implementation::{Implementation, Operation};
 use crate::p256::{
     Affine, COMPRESSED_OCTETS, EVEN_Y_PREFIX, EncodedPoint, Engine, Jacobian, Scalar, ShortTable, Statement,
     double_multiply_public, multiply_base, multiply_base_public, nonce_of_digest,
@@ -128,6 +129,16 @@ impl Private {
             hashes.push(hash_point(gamma));
         }
         Ok(())
+    }
+}
+
+/// Returns the code that performs an operation; see [`super::implementation()`].
+pub(super) fn implementation(operation: Operation, batch: usize) -> Implementation {
+    let engine = Engine::detect();
+    let is_worth = || engine.min_verifying_batch().is_some_and(|least| batch >= least);
+    match operation {
+        Operation::Verify if !is_worth() => Implementation::portable("nonesuch"),
+        _ => engine.implementation(),
     }
 }
 

@@ -5,6 +5,7 @@ use super::parquet_file::ParquetFileError;
 use crate::data::UnfitRow;
 use crate::measure::ForeignError;
 use crate::measure::level::LevelError;
+use crate::measure::prober::ProberError;
 use crate::presentation::PresentationError;
 use nonesuch_zone::read::read_remedy;
 use std::io;
@@ -46,8 +47,8 @@ pub enum RunError {
     Level { source: LevelError },
     #[error("cannot bind to CPU {cpu}: {source}; choose another CPU with --cpu, or none with --cpu none")]
     Pin { cpu: usize, source: io::Error },
-    #[error("{subject}: {operation} fails: measurements would be meaningless")]
-    Operation { subject: String, operation: &'static str },
+    #[error("{}: {source}", program.display())]
+    Prober { program: PathBuf, source: ProberError },
     #[error("{}: cannot create a directory for zones: {source}; set TMPDIR to another directory", path.display())]
     Folder { path: PathBuf, source: io::Error },
     #[error("{zone}: {reason}")]

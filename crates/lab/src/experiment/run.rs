@@ -2,9 +2,15 @@
 
 use super::error::RunError;
 use crate::data::{DataColumn, DataTable};
+use crate::measure::Subject;
+use crate::measure::bench::make_key;
 use crate::measure::level::{Level, LevelError};
 use serde::Serialize;
 use std::path::Path;
+
+/// Share of the measured wall time in which the measured thread does not have the CPU. Above it, the
+/// report contains a warning.
+const MAX_LOST_CPU_SHARE: f64 = 0.02;
 
 /// Options of a run, in addition to the parameters of the experiment.
 pub struct RunOptions<'a> {
@@ -77,10 +83,36 @@ impl Findings {
         }
     }
 
+    /// Generates the keys of the subjects. All programs measure with the same keys. A subject whose
+    /// key cannot be generated becomes a note.
+    pub(crate) fn make_keys(&mut self, subjects: &[Subject]) -> Vec<(Subject, String)> {
+        let mut keys = Vec::new();
+        for subject in subjects {
+            match make_key(*subject) {
+                Ok(key) => keys.push((*subject, key)),
+                Err(error) => self.note(format!("Left out: {subject}: {error}.")),
+            }
+        }
+        keys
+    }
+
     /// Adds a note if the program of a level has another version.
     pub(crate) fn check_version(&mut self, level: Level, version: &str) {
         if version != env!("CARGO_PKG_VERSION") {
             self.note(format!("The program of level {} has version {version}.", level.name()));
+        }
+    }
+
+    /// Adds a warning if other programs used the CPU during the measurements. `wall` and `cpu` are
+    /// the times of the measured threads, in seconds.
+    pub(crate) fn check_disturbance(&mut self, wall: f64, cpu: f64) {
+        let lost = 1.0 - cpu / wall;
+        if wall > 0.0 && lost > MAX_LOST_CPU_SHARE {
+            self.note(format!(
+                "Other programs used the processor for {:.0} % of the time: on average, the rates are too low by \
+                this percentage, and they vary more than on an idle machine.",
+                100.0 * lost
+            ));
         }
     }
 
@@ -89,5 +121,22 @@ impl Findings {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_programs_on_the_processor_are_noted() {
+        let note = |wall, cpu| {
+            let mut findings = Findings::new(Vec::new());
+            findings.check_disturbance(wall, cpu);
+            findings.notes.pop()
+        };
+        assert_eq!((note(10.0, 9.9), note(0.0, 0.0)), (None, None));
+        let note = note(10.0, 7.5).expect("a note");
+        assert!(note.contains(" 25 % "), "{note}");
     }
 }

@@ -17,14 +17,11 @@ use super::error::RunError;
 use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
 use crate::measure::probe::NAME;
-use crate::measure::{CountResult, Operation, foreign, openssl};
+use crate::measure::{CountResult, Operation, Subject, foreign, openssl};
+use nonesuch_crypto::AT_RUN_TIME;
 use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
-
-/// Share of the measured wall time in which the thread does not have the CPU. Above it, the report
-/// contains a warning.
-const MAX_LOST_CPU_SHARE: f64 = 0.02;
 
 /// A row of the data: a measurement, or instructions that `tools/foreign` counted.
 #[derive(Default, Serialize)]
@@ -40,6 +37,11 @@ struct Row<'r> {
     /// Name of the signature scheme or VRF.
     scheme: String,
     library: &'r str,
+    /// Form of the library's arithmetic and its instruction set; empty if unknown.
+    kernel: &'r str,
+    instruction_set: &'r str,
+    /// Number of operations that are performed together; `None` if unknown.
+    batch: Option<u16>,
     operation: &'static str,
     /// Number of operations. In a batch, each signature or proof counts.
     operations: u64,
@@ -89,7 +91,7 @@ pub(super) fn run(
             cpu: 0.0,
         };
         runner.measure(findings)?;
-        findings.notes.extend(disturbance(runner.wall, runner.cpu));
+        findings.check_disturbance(runner.wall, runner.cpu);
         let Programs { backends, subjects, message_octets, .. } = &runner.programs;
         let mut about =
             json!({ "backends": backends, "subjects": subjects, "message_octets": message_octets, "cpu": cpu });
@@ -104,7 +106,8 @@ pub(super) fn run(
 fn add_foreign(path: &Path, findings: &mut Findings) -> Result<foreign::ForeignCountsInfo, RunError> {
     let found = foreign::read(path)?;
     for count in &found.counts {
-        let library = if count.backend == NAME { count.subject.library() } else { openssl::NAME };
+        let ours = count.subject.implementation(count.operation).filter(|_| count.backend == NAME);
+        let library = ours.map_or(openssl::NAME, |found| found.library);
         findings.push(&Row {
             backend: count.backend,
             level: &count.processor,
@@ -150,31 +153,48 @@ impl Runner<'_> {
     fn measure_ours(&mut self, iteration: u32, findings: &mut Findings) -> Result<(), RunError> {
         for subject in self.programs.measured.clone() {
             for operation in self.operations.clone().into_iter().filter(|operation| subject.has(*operation)) {
-                for place in 0..self.programs.probes.len() {
+                for place in 0..self.programs.probers.len() {
                     self.begin(&subject.to_string());
-                    let probe = &mut self.programs.probes[place];
-                    if !probe.has(subject) {
-                        continue;
-                    }
-                    let counted = probe.count(subject, operation, self.parameters.seconds.value())?;
-                    if let Some(cpu_seconds) = counted.cpu_seconds {
-                        self.wall += counted.seconds;
-                        self.cpu += cpu_seconds;
-                    }
-                    let row = Row {
-                        iteration: Some(iteration),
-                        backend: NAME,
-                        level: probe.level.name(),
-                        subject: subject.to_string(),
-                        scheme: subject.scheme(),
-                        library: subject.library(),
-                        ..Row::default()
-                    };
-                    findings.push(&row.with_count(operation, &counted))?;
+                    self.measure_subject(place, subject, operation, iteration, findings)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Measures an operation of a subject in the program at `place`. Does nothing if this program
+    /// cannot measure the subject.
+    fn measure_subject(
+        &mut self,
+        place: usize,
+        subject: Subject,
+        operation: Operation,
+        iteration: u32,
+        findings: &mut Findings,
+    ) -> Result<(), RunError> {
+        let (level, prober) = &mut self.programs.probers[place];
+        let Some(info) = prober.info(subject).cloned() else { return Ok(()) };
+        let counted = prober
+            .count(subject, operation, self.parameters.seconds.value())
+            .map_err(|source| RunError::Prober { program: self.options.program.to_path_buf(), source })?;
+        if let Some(cpu_seconds) = counted.cpu_seconds {
+            self.wall += counted.seconds;
+            self.cpu += cpu_seconds;
+        }
+        let implementation = info.implementations.get(operation.name());
+        let row = Row {
+            iteration: Some(iteration),
+            backend: NAME,
+            level: level.name(),
+            subject: info.subject.clone(),
+            scheme: info.scheme.clone(),
+            library: implementation.map_or("", |found| &found.library),
+            kernel: implementation.map_or("", |found| &found.kernel),
+            instruction_set: implementation.map_or("", |found| &found.instruction_set),
+            batch: implementation.map(|found| found.batch),
+            ..Row::default()
+        };
+        findings.push(&row.with_count(operation, &counted))
     }
 
     fn measure_openssl(&mut self, iteration: u32, findings: &mut Findings) -> Result<(), RunError> {
@@ -201,6 +221,9 @@ impl Runner<'_> {
                         subject: scheme.openssl_name.to_owned(),
                         scheme: scheme.label.to_owned(),
                         library: openssl::NAME,
+                        kernel: AT_RUN_TIME,
+                        instruction_set: AT_RUN_TIME,
+                        batch: Some(1),
                         ..Row::default()
                     };
                     findings.push(&row.with_count(count.operation, &count.measured))?;
@@ -216,24 +239,11 @@ impl Runner<'_> {
         };
         let pairs: usize = self.operations.iter().map(pairs).sum();
         let Parameters { iterations, openssl_iterations, .. } = self.parameters;
-        let ours = pairs * self.programs.probes.len() * iterations.value() as usize;
+        let ours = pairs * self.programs.probers.len() * iterations.value() as usize;
         let rounds = self.programs.openssl_levels.len() * *openssl_iterations as usize;
         self.options.begin(self.step, ours + self.programs.openssl.len() * rounds, what);
         self.step += 1;
     }
-}
-
-/// Returns a warning if other programs used the CPU during the measurement. `wall` and `cpu` are in
-/// seconds.
-fn disturbance(wall: f64, cpu: f64) -> Option<String> {
-    let lost = 1.0 - cpu / wall;
-    (wall > 0.0 && lost > MAX_LOST_CPU_SHARE).then(|| {
-        format!(
-            "Other programs used the processor for {:.0} % of the time: on average, the rates are too low by \
-            this percentage, and they vary more than on an idle machine.",
-            100.0 * lost
-        )
-    })
 }
 
 #[cfg(test)]

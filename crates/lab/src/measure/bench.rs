@@ -8,7 +8,7 @@ use super::subject::{Operation, Selection, Subject};
 use crate::process::own_thread_cpu_time;
 use nonesuch_crypto::vrf::{BadProof, ProveError, VrfKeyError, VrfPrivateKey};
 use nonesuch_crypto::{
-    Algorithm, BadSignature, KeyError, PrivateKey, PublicKey, SignError, VerifyItem, verify_batch,
+    Algorithm, BadSignature, KeyError, PrivateKey, PublicKey, SignError, VerifyItem, sign_batch, verify_batch,
 };
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_proto::{Name, NameError, Rtype};
@@ -147,8 +147,9 @@ impl SignatureBench {
     fn count(&self, operation: Operation, seconds: f64) -> Result<CountResult, OperationError> {
         match operation {
             Operation::Prove => Err(OperationError::Absent),
-            Operation::Verify if self.subject.batch.is_some() => self.count_batches(seconds),
+            Operation::Verify if self.subject.batch.is_some() => self.count_verified_batches(seconds),
             Operation::Verify => self.count_verifications(seconds),
+            Operation::Sign if self.subject.batch.is_some() => self.count_signed_batches(seconds),
             Operation::Sign => self.count_signings(seconds),
         }
     }
@@ -173,7 +174,7 @@ impl SignatureBench {
         })
     }
 
-    fn count_batches(&self, seconds: f64) -> Result<CountResult, OperationError> {
+    fn count_verified_batches(&self, seconds: f64) -> Result<CountResult, OperationError> {
         let pairs = self.messages.iter().zip(&self.signatures);
         let items: Vec<VerifyItem<'_>> =
             pairs.map(|(message, signature)| VerifyItem { key: &self.public, message, signature }).collect();
@@ -181,6 +182,17 @@ impl SignatureBench {
         repeat(seconds, items.len() as u64, || {
             verify_batch(black_box(&items), &mut outcome);
             Ok(outcome.drain(..).collect::<Result<(), _>>()?)
+        })
+    }
+
+    fn count_signed_batches(&self, seconds: f64) -> Result<CountResult, OperationError> {
+        let messages: Vec<&[u8]> = self.messages.iter().map(Vec::as_slice).collect();
+        let mut out = Vec::with_capacity(messages.len() * self.private.signature_octets());
+        repeat(seconds, messages.len() as u64, || {
+            out.clear();
+            sign_batch(&self.private, black_box(&messages), &mut out)?;
+            black_box(&out);
+            Ok(())
         })
     }
 }
@@ -267,13 +279,19 @@ mod tests {
             let counted = bench(name).count(operation, 0.002).expect("counted");
             assert!(counted.operations > 0 && counted.seconds >= 0.002, "{name}: {counted:?}");
         }
-        let counted = bench("ED25519*5").count(Operation::Verify, 0.002).expect("counted");
-        assert!(counted.operations > 0 && counted.operations.is_multiple_of(5), "{counted:?}");
+        for (name, operation) in [
+            ("ED25519*5", Operation::Verify),
+            ("ECDSAP256SHA256*5", Operation::Verify),
+            ("ECDSAP256SHA256*5", Operation::Sign),
+        ] {
+            let counted = bench(name).count(operation, 0.002).expect("counted");
+            assert!(counted.operations > 0 && counted.operations.is_multiple_of(5), "{name}: {counted:?}");
+        }
     }
 
     #[test]
     fn a_signature_that_is_refused_is_an_error_and_no_figure() {
-        for name in ["ED25519", "ED25519*4"] {
+        for name in ["ED25519", "ED25519*4", "ECDSAP256SHA256*40"] {
             let mut bench = bench(name);
             let Bench::Signatures(signatures) = &mut bench else { panic!("{name} has no signatures") };
             signatures.signatures[3][0] ^= 1;

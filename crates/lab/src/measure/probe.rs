@@ -10,6 +10,7 @@
 use super::bench::{Bench, OperationError, PrepareError, make_key};
 use super::subject::{Operation, Subject};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _, Write};
 
 /// Name of this program in rows.
@@ -68,14 +69,27 @@ pub struct Measurement {
     pub counted: CountResult,
 }
 
+/// The code that performs an operation of a subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImplementationInfo {
+    pub library: String,
+    /// Form of the arithmetic, such as `portable` or `eight lanes`.
+    pub kernel: String,
+    /// Instruction set that the kernel requires.
+    pub instruction_set: String,
+    /// Number of operations that are performed together.
+    pub batch: u16,
+}
+
 /// Properties of a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubjectInfo {
     pub subject: String,
     /// Name of the signature scheme or VRF.
     pub scheme: String,
+    /// Libraries of all operations.
     pub library: String,
-    /// Version of the library; empty if unknown.
+    /// Version of the libraries; empty if unknown.
     pub library_version: String,
     /// Reason why the scheme is experimental, if it is.
     pub experimental: Option<String>,
@@ -83,6 +97,8 @@ pub struct SubjectInfo {
     pub key_octets: u64,
     /// Octets of a signature or proof.
     pub signature_octets: u64,
+    /// The code of each operation, by the name of the operation.
+    pub implementations: BTreeMap<String, ImplementationInfo>,
 }
 
 /// Description of the program that measures, and of its subjects.
@@ -202,15 +218,42 @@ impl Benches {
 
 fn facts(subject: Subject, bench: &Bench) -> SubjectInfo {
     let entry = subject.choice().and_then(|choice| choice.algorithm.entry());
+    let implementations = implementations(subject);
+    let library = libraries(&implementations);
     SubjectInfo {
         subject: subject.to_string(),
         scheme: subject.scheme(),
-        library: subject.library().to_owned(),
-        library_version: library_version(subject.library()),
+        library_version: library_version(&library),
+        library,
         experimental: entry.and_then(|entry| entry.scheme.experimental).map(str::to_owned),
         key_octets: bench.key_octets() as u64,
         signature_octets: bench.signature_octets() as u64,
+        implementations,
     }
+}
+
+/// Returns the code of each operation of a subject in this process, by the name of the operation.
+fn implementations(subject: Subject) -> BTreeMap<String, ImplementationInfo> {
+    let info = |operation: Operation| {
+        let found = subject.implementation(operation).filter(|_| subject.has(operation))?;
+        let info = ImplementationInfo {
+            library: found.library.to_owned(),
+            kernel: found.kernel.to_owned(),
+            instruction_set: found.instruction_set.to_owned(),
+            batch: subject.batch.unwrap_or(1),
+        };
+        Some((operation.name().to_owned(), info))
+    };
+    Operation::ALL.into_iter().filter_map(info).collect()
+}
+
+/// Returns the names of all libraries, each once, joined by ` + `.
+fn libraries(implementations: &BTreeMap<String, ImplementationInfo>) -> String {
+    let mut names: Vec<&str> =
+        implementations.values().flat_map(|implementation| implementation.library.split(" + ")).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(" + ")
 }
 
 /// Returns the version of a library from the lock file of the build; empty if unknown. `libraries`
@@ -334,6 +377,10 @@ mod tests {
             [" ED25519 verify", " ED25519 sign", " ED25519*4 verify"].map(|what| format!("{iteration}{what}"))
         };
         assert_eq!(order, [once(0), once(1)].concat());
+        let verifying = |place: usize| &report.ready.subjects[place].implementations["verify"];
+        assert_eq!((verifying(0).library.as_str(), verifying(0).batch), ("aws-lc", 1));
+        assert_eq!((verifying(1).library.as_str(), verifying(1).batch), ("nonesuch + crrl", 4));
+        assert_eq!(verifying(1).kernel, "portable");
         assert_eq!((report.ready.subjects.len(), report.ready.message_octets), (2, 105));
         assert_eq!(report.ready.architecture, std::env::consts::ARCH);
         let text = serde_json::to_string(&report).expect("written");
@@ -382,7 +429,7 @@ mod tests {
     #[test]
     fn versions_of_libraries_are_known() {
         for subject in Subject::list(&[], 64, 32) {
-            for version in library_version(subject.library()).split(" + ") {
+            for version in library_version(&libraries(&implementations(subject))).split(" + ") {
                 assert!(version.starts_with(|first: char| first.is_ascii_digit()), "{subject}: '{version}'");
             }
         }

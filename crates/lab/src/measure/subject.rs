@@ -1,56 +1,14 @@
 //! Subjects of measurements: the signature algorithms and the VRFs of NSEC5, from their tables in
 //! `nonesuch-crypto`.
 
-use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
-use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry};
+use nonesuch_crypto::vrf::{self, VRF_ALGORITHMS, VrfAlgorithm};
+use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry, Implementation, Operation as Work};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Algorithms for which `verify_batch` is faster than a loop, with the library that does the
-/// arithmetic.
-const BATCHED: &[(Algorithm, &str)] = &[(Algorithm::ED25519, "crrl")];
-
-/// Returns the library that does the arithmetic of batches, or `None` if batches are not faster
-/// than a loop.
-fn batch_library(algorithm: Algorithm) -> Option<&'static str> {
-    BATCHED.iter().find(|(batched, _)| *batched == algorithm).map(|(_, library)| *library)
-}
-
 /// Prefix of the names of VRFs. The name of the VRF in its table follows: `vrf-p256`.
 const VRF_PREFIX: &str = "vrf-";
-
-/// Batch operations of a VRF that are faster than a loop.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum BatchSupport {
-    Nothing,
-    /// Only `prove_batch`.
-    Proving,
-    /// `prove_batch` and `verify_batch`.
-    ProvingAndVerifying,
-}
-
-/// Returns the library that does the arithmetic of a VRF; empty if unknown.
-const fn vrf_library(algorithm: VrfAlgorithm) -> &'static str {
-    match algorithm {
-        VrfAlgorithm::P256_SHA256_TAI => "nonesuch",
-        VrfAlgorithm::EDWARDS25519_SHA512_TAI | VrfAlgorithm::EDWARDS25519_SHA512_ELL2 => {
-            "nonesuch + curve25519-dalek"
-        }
-        VrfAlgorithm::RSA_FDH_SHA256 => "aws-lc",
-        _ => "",
-    }
-}
-
-const fn vrf_shares(algorithm: VrfAlgorithm) -> BatchSupport {
-    match algorithm {
-        VrfAlgorithm::P256_SHA256_TAI => BatchSupport::ProvingAndVerifying,
-        VrfAlgorithm::EDWARDS25519_SHA512_TAI | VrfAlgorithm::EDWARDS25519_SHA512_ELL2 => {
-            BatchSupport::Proving
-        }
-        _ => BatchSupport::Nothing,
-    }
-}
 
 /// A subject of measurements: one algorithm with one key length, one VRF, or a batch of one of
 /// these.
@@ -59,8 +17,8 @@ const fn vrf_shares(algorithm: VrfAlgorithm) -> BatchSupport {
 pub struct Subject {
     /// The algorithm or VRF. If the algorithm has several key lengths, one is selected.
     pub(crate) selection: Selection,
-    /// Number of signatures or proofs in a batch: batches are verified, and VRF proofs are also
-    /// generated in batches. `None`: one at a time.
+    /// Number of signatures or proofs that are generated or verified together. `None`: one at a
+    /// time.
     pub(crate) batch: Option<u16>,
 }
 
@@ -135,6 +93,14 @@ impl Operation {
             Self::Verify => "verify",
             Self::Sign => "sign",
             Self::Prove => "prove",
+        }
+    }
+
+    /// Returns the operation in the tables of algorithms.
+    const fn work(self) -> Work {
+        match self {
+            Self::Verify => Work::Verify,
+            Self::Sign | Self::Prove => Work::Generate,
         }
     }
 }
@@ -247,31 +213,28 @@ impl Subject {
         self.batch.map_or_else(|| scheme.clone(), |size| format!("{scheme} (batch of {size})"))
     }
 
-    /// Whether the subject has this operation.
+    /// Whether the subject has this operation. A batch has only operations that are faster in
+    /// batches than one at a time.
     #[must_use]
     pub fn has(&self, operation: Operation) -> bool {
-        let is_single = self.batch.is_none();
-        match (self.selection, operation) {
-            (Selection::Signatures(_), Operation::Verify) | (Selection::Vrf(_), Operation::Prove) => true,
-            (Selection::Signatures(_), Operation::Sign) => is_single,
-            (Selection::Vrf(algorithm), Operation::Verify) => {
-                is_single || vrf_shares(algorithm) == BatchSupport::ProvingAndVerifying
-            }
-            (Selection::Signatures(_), Operation::Prove) | (Selection::Vrf(_), Operation::Sign) => false,
-        }
+        let is_known = match self.selection {
+            Selection::Signatures(_) => operation != Operation::Prove,
+            Selection::Vrf(_) => operation != Operation::Sign,
+        };
+        is_known && (self.batch.is_none() || self.selection.batched().contains(&operation.work()))
     }
 
-    /// Returns the name of the library that implements the subject.
+    /// Returns the code that performs an operation of the subject in this process.
     #[must_use]
-    pub fn library(&self) -> &'static str {
+    pub fn implementation(&self, operation: Operation) -> Option<Implementation> {
+        let (work, batch) = (operation.work(), self.batch.map_or(1, usize::from));
         match self.selection {
-            Selection::Signatures(Choice { algorithm, .. }) if self.batch.is_some() => {
-                batch_library(algorithm).unwrap_or_default()
+            // A measurement repeats the batch with the same key, so that its table is built.
+            Selection::Signatures(choice) if work == Work::Verify && self.batch.is_some() => {
+                nonesuch_crypto::implementation(choice.algorithm, work, usize::MAX)
             }
-            Selection::Signatures(choice) => {
-                choice.algorithm.entry().map_or("", |entry| entry.scheme.library)
-            }
-            Selection::Vrf(algorithm) => vrf_library(algorithm),
+            Selection::Signatures(choice) => nonesuch_crypto::implementation(choice.algorithm, work, batch),
+            Selection::Vrf(algorithm) => vrf::implementation(algorithm, work, batch),
         }
     }
 }
@@ -298,11 +261,15 @@ impl Selection {
         }
     }
 
-    /// Whether batches are faster than a loop.
-    fn has_batches(self) -> bool {
+    /// Returns the operations that are faster in batches than one at a time. A selection of one key
+    /// length has none.
+    fn batched(self) -> &'static [Work] {
         match self {
-            Self::Signatures(choice) => choice.bits.is_none() && batch_library(choice.algorithm).is_some(),
-            Self::Vrf(algorithm) => vrf_shares(algorithm) != BatchSupport::Nothing,
+            Self::Signatures(Choice { algorithm, bits: None }) => {
+                algorithm.entry().map_or(&[], |entry| entry.scheme.batched)
+            }
+            Self::Signatures(_) => &[],
+            Self::Vrf(algorithm) => algorithm.entry().map_or(&[], |entry| entry.batched),
         }
     }
 
@@ -311,8 +278,8 @@ impl Selection {
     fn subjects(self, batch: u16, vrf_batch: u16) -> Vec<Subject> {
         let single = |selection| Subject { selection, batch: None };
         let size = if matches!(self, Self::Vrf(_)) { vrf_batch } else { batch };
-        let batched =
-            (size > 0 && self.has_batches()).then_some(Subject { selection: self, batch: Some(size) });
+        let has_batches = size > 0 && !self.batched().is_empty();
+        let batched = has_batches.then_some(Subject { selection: self, batch: Some(size) });
         self.variants().into_iter().map(single).chain(batched).collect()
     }
 }
@@ -402,7 +369,7 @@ impl FromStr for Subject {
             return is_complete.then_some(Self { selection, batch: None }).ok_or_else(wrong);
         };
         let size = size.parse::<u16>().ok().filter(|size| *size > 0);
-        let selection = name.parse().ok().filter(|selection: &Selection| selection.has_batches());
+        let selection = name.parse().ok().filter(|selection: &Selection| !selection.batched().is_empty());
         let (selection, size) = selection.zip(size).ok_or_else(wrong)?;
         Ok(Self { selection, batch: Some(size) })
     }
@@ -439,9 +406,9 @@ mod tests {
     #[test]
     fn all_subjects_are_the_tables_without_aliases() {
         let subjects = Subject::list(&[], 64, 32);
-        // Two algorithms with five RSA key lengths each, seven with one key length, and one batch;
+        // Two algorithms with five RSA key lengths each, seven with one key length, and two batches;
         // four VRFs, three of them with a batch.
-        assert_eq!(subjects.len(), 2 * 5 + 7 + 1 + 4 + 3);
+        assert_eq!(subjects.len(), 2 * 5 + 7 + 2 + 4 + 3);
         assert_eq!(subjects.iter().collect::<HashSet<_>>().len(), subjects.len());
         for entry in ALGORITHMS {
             let is_it = |choice: Choice| choice.algorithm == entry.algorithm;
@@ -455,10 +422,13 @@ mod tests {
                 entry.mnemonic
             );
         }
-        assert_eq!(Subject::list(&[], 0, 0).len(), subjects.len() - 4);
+        assert_eq!(Subject::list(&[], 0, 0).len(), subjects.len() - 5);
         for subject in subjects {
             assert_eq!(subject.to_string().parse(), Ok(subject));
-            assert!(!subject.library().is_empty() && !subject.scheme().is_empty());
+            assert!(!subject.scheme().is_empty());
+            for operation in Operation::ALL.into_iter().filter(|operation| subject.has(*operation)) {
+                assert!(subject.implementation(operation).is_some(), "{subject} {}", operation.name());
+            }
         }
     }
 
@@ -496,10 +466,16 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_verified_only() {
+    fn batches_have_the_operations_that_are_faster_in_batches() {
         let batch: Subject = "ED25519*64".parse().expect("a batch");
         assert!(batch.has(Operation::Verify) && !batch.has(Operation::Sign));
         assert_eq!(batch.scheme(), "Ed25519 (batch of 64)");
+        let single: Subject = "ED25519".parse().expect("a subject");
+        assert_ne!(batch.implementation(Operation::Verify), single.implementation(Operation::Verify));
+        let batch: Subject = "ECDSAP256SHA256*64".parse().expect("a batch");
+        assert!(batch.has(Operation::Verify) && batch.has(Operation::Sign));
+        let library = |operation| batch.implementation(operation).map(|found| found.library);
+        assert_eq!([Operation::Verify, Operation::Sign].map(library), [Some("nonesuch"); 2]);
     }
 
     #[test]

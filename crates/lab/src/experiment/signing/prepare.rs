@@ -7,7 +7,9 @@ use crate::experiment::parameters::deduplicate;
 use crate::generate::{GenerateOptions, ZoneModel, generate};
 use crate::measure::job::{self, JobError};
 use crate::measure::level::{Level, LevelProgram, command_with_all_cpu_features};
-use crate::measure::{Changes, ExamineResult, ZoneCounts};
+use crate::measure::probe::ImplementationInfo;
+use crate::measure::prober::Prober;
+use crate::measure::{Changes, ExamineResult, Operation, Selection, Subject, ZoneCounts};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -41,9 +43,24 @@ pub(super) struct LevelSigner {
     pub(super) level: &'static str,
     /// Version that the program reports.
     version: String,
+    /// Code that signs and verifies with each algorithm.
+    implementations: Vec<ZoneImplementation>,
     #[serde(flatten)]
     pub(super) program: LevelProgram,
 }
+
+/// The code with which a program signs or verifies zones.
+#[derive(Serialize)]
+struct ZoneImplementation {
+    algorithm: String,
+    operation: Operation,
+    #[serde(flatten)]
+    code: ImplementationInfo,
+}
+
+/// Number of signatures that the faster code for many signatures processes together. `zone sign` and
+/// `zone verify` pass more signatures of a key at a time, if the zone has them.
+const BATCH: u16 = 64;
 
 /// Apex of generated zones. Like the top-level domains that they imitate, it has two letters. ISO
 /// 3166-1 reserves this code for its users, so it belongs to no country.
@@ -53,9 +70,14 @@ impl Runner<'_> {
     /// Adds the programs of the levels. If no level has a program, adds this program at level
     /// native. If the user selected the levels, a level without a program is an error instead.
     pub(super) fn add_levels(&mut self) -> Result<(), RunError> {
+        let selections: Vec<_> =
+            self.choices.iter().map(|chosen| Selection::Signatures(chosen.choice)).collect();
+        // Without selections, the list would contain all algorithms.
+        let subjects = if selections.is_empty() { Vec::new() } else { Subject::list(&selections, BATCH, 0) };
+        let keys = self.findings.make_keys(&subjects);
         for level in self.parameters.levels.clone() {
             if self.signers.iter().all(|signer| signer.level != level.name()) {
-                self.add_level(level)?;
+                self.add_level(level, &keys)?;
             }
         }
         if self.signers.is_empty() && !self.parameters.levels.contains(&Level::Native) {
@@ -63,12 +85,12 @@ impl Runner<'_> {
                 "No program for these levels exists: this program is measured instead, at level native."
                     .to_owned(),
             );
-            self.add_level(Level::Native)?;
+            self.add_level(Level::Native, &keys)?;
         }
         Ok(())
     }
 
-    fn add_level(&mut self, level: Level) -> Result<(), RunError> {
+    fn add_level(&mut self, level: Level, keys: &[(Subject, String)]) -> Result<(), RunError> {
         let ours = || LevelProgram { program: self.options.program.to_path_buf(), environment: &[] };
         let found = level.find(self.options.program).and_then(|found| {
             let program = found.unwrap_or_else(ours);
@@ -79,8 +101,28 @@ impl Runner<'_> {
         };
         self.findings.check_version(level, &version);
         let version = format!("Nonesuch {version}");
-        self.signers.push(LevelSigner { level: level.name(), version, program });
+        let implementations = self.describe_code(&program, keys)?;
+        self.signers.push(LevelSigner { level: level.name(), version, implementations, program });
         Ok(())
+    }
+
+    /// Returns the code with which a program signs and verifies with each algorithm.
+    fn describe_code(
+        &self,
+        program: &LevelProgram,
+        keys: &[(Subject, String)],
+    ) -> Result<Vec<ZoneImplementation>, RunError> {
+        let fault = |source| RunError::Prober { program: program.program.clone(), source };
+        let (prober, _) = Prober::prepare(Some(program), keys, self.options.seed).map_err(fault)?;
+        let mut found = Vec::new();
+        for chosen in &self.choices {
+            for operation in [Operation::Sign, Operation::Verify] {
+                let code = prober.implementation(chosen.choice, BATCH, operation).cloned();
+                let algorithm = chosen.choice.to_string();
+                found.extend(code.map(|code| ZoneImplementation { algorithm, operation, code }));
+            }
+        }
+        Ok(found)
     }
 
     /// Writes each zone to the temporary directory, without DNSSEC records. For a zone that is

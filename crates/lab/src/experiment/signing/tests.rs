@@ -80,7 +80,13 @@ fn sample() -> Results {
             "delegations": names, "signed_delegations": names / 2, "octets": 300_000, "changes": changes,
         })
     };
-    let level = |level: &str| json!({ "level": level, "version": "", "environment": [] });
+    let level = |level: &str, kernel: &str| {
+        let code = json!({
+            "algorithm": P256, "operation": "sign", "library": "nonesuch", "kernel": kernel,
+            "instruction_set": level, "batch": 64,
+        });
+        json!({ "level": level, "version": "", "environment": [], "implementations": [code] })
+    };
     let algorithm = |name: &str, scheme: &str, experimental: Option<&str>| {
         json!({
             "algorithm": name, "scheme": scheme, "library": "a library", "experimental": experimental,
@@ -93,7 +99,7 @@ fn sample() -> Results {
     });
     let about = json!({
         "zones": [zone("tld:50", 50, changes), zone("tld:1000", 1000, Value::Null)],
-        "levels": [level("x86-64-v3"), level("x86-64-v2")],
+        "levels": [level("x86-64-v3", "a kernel"), level("x86-64-v2", "another")],
         "algorithms": [
             algorithm(RSA, "RSA-1280", None),
             algorithm(P256, "ECDSA P-256", None),
@@ -227,6 +233,9 @@ fn what_was_left_out_is_told_and_data_alone_make_the_page() {
     ] {
         assert!(page.contains(text), "{text}");
     }
+    let code = tables(section_with(&report, "kernel"));
+    let code = code.iter().find(|table| table.columns[4].title == "kernel").expect("a table");
+    assert_eq!(code.rows[1], ["x86-64-v2", "ECDSA P-256", "sign", "nonesuch", "another", "x86-64-v2", "64"]);
     let resigned = tables(section_with(&report, "changed"));
     assert_eq!(resigned[0].rows[0][4..7], ["zone files", "2.00", "0.200"]);
     let served = tables(section_with(&report, "messages"));

@@ -4,25 +4,18 @@ use super::Parameters;
 use crate::experiment::error::RunError;
 use crate::experiment::parameters::deduplicate;
 use crate::experiment::run::{Findings, RunOptions};
-use crate::measure::bench::make_key;
-use crate::measure::child::KillOnDrop;
-use crate::measure::level::{Environment, Level, LevelProgram};
+use crate::measure::Subject;
+use crate::measure::level::{Environment, Level};
 use crate::measure::openssl::{self, Scheme};
-use crate::measure::probe::{self, Answer, Benches, CountResult, Order, Ready, SubjectInfo, push_line};
-use crate::measure::{Operation, Subject};
+use crate::measure::probe::{self, SubjectInfo};
+use crate::measure::prober::Prober;
 use serde::Serialize;
-use std::process::{ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
-
-/// Time limit in addition to the duration of a measurement: for reading keys and generating
-/// signatures.
-const SPARE: Duration = Duration::from_secs(120);
 
 /// All programs and their subjects.
 #[derive(Default)]
 pub(super) struct Programs {
-    pub(super) probes: Vec<Probe>,
+    /// `nonesuch` at each level.
+    pub(super) probers: Vec<(Level, Prober)>,
     pub(super) measured: Vec<Subject>,
     pub(super) openssl: Vec<Scheme>,
     /// Levels at which `openssl` is measured.
@@ -59,7 +52,7 @@ impl Programs {
         measured.retain(|subject| parameters.operations.iter().any(|operation| subject.has(*operation)));
         options.begin(0, 1, "generating keys");
         let mut programs = Self::default();
-        let keys = make_keys(&measured, findings);
+        let keys = findings.make_keys(&measured);
         programs.measured = measured;
         let levels = deduplicate(parameters.levels.iter().copied());
         for level in &levels {
@@ -88,10 +81,9 @@ impl Programs {
         let Some(found) = findings.level_or_note(options, level.find(options.program))? else {
             return Ok(());
         };
-        let (form, ready) = match &found {
-            None => Form::here(keys, options.seed),
-            Some(program) => Form::start(program, keys, options.seed)?,
-        };
+        let program = found.as_ref().map_or(options.program, |found| &found.program);
+        let (prober, ready) = Prober::prepare(found.as_ref(), keys, options.seed)
+            .map_err(|source| RunError::Prober { program: program.to_path_buf(), source })?;
         findings.check_version(level, &ready.version);
         for (subject, reason) in &ready.failed {
             findings.note(format!("Left out: {subject} at level {}: {reason}.", level.name()));
@@ -109,8 +101,7 @@ impl Programs {
             environment: found.map(|program| program.environment).unwrap_or_default(),
             compiled_for: ready.compiled_for,
         });
-        let subjects = ready.subjects.into_iter().map(|facts| facts.subject).collect();
-        self.probes.push(Probe { level, subjects, form });
+        self.probers.push((level, prober));
         Ok(())
     }
 
@@ -137,128 +128,6 @@ impl Programs {
                 compiled_for: Vec::new(),
             });
             self.openssl_levels.push(*level);
-        }
-    }
-}
-
-/// Generates the keys of the subjects. All levels use the same keys.
-fn make_keys(subjects: &[Subject], findings: &mut Findings) -> Vec<(Subject, String)> {
-    let mut keys = Vec::new();
-    for subject in subjects {
-        match make_key(*subject) {
-            Ok(key) => keys.push((*subject, key)),
-            Err(error) => findings.note(format!("Left out: {subject}: {error}.")),
-        }
-    }
-    keys
-}
-
-/// The program `nonesuch` at one level.
-pub(super) struct Probe {
-    pub(super) level: Level,
-    /// Names of the subjects that it can measure.
-    subjects: Vec<String>,
-    form: Form,
-}
-
-enum Form {
-    Here(Benches),
-    Child(ProbeProcess),
-}
-
-impl Form {
-    fn here(keys: &[(Subject, String)], seed: u64) -> (Self, Ready) {
-        let keys = keys.iter().cloned().map(|(subject, key)| (subject, Ok(key)));
-        let (benches, ready) = Benches::prepare(keys, seed);
-        (Self::Here(benches), ready)
-    }
-
-    fn start(
-        program: &LevelProgram,
-        keys: &[(Subject, String)],
-        seed: u64,
-    ) -> Result<(Self, Ready), RunError> {
-        let mut follower = ProbeProcess::start(program)?;
-        // These keys protect no data: they are not stored after the run.
-        let answer = follower.ask(&Order::Prepare { keys: keys.to_vec(), seed }, 0.0)?;
-        let Answer::Ready(ready) = answer else { return Err(follower.fault("answers in the wrong order")) };
-        Ok((Self::Child(follower), ready))
-    }
-}
-
-impl Probe {
-    pub(super) fn has(&self, subject: Subject) -> bool {
-        self.subjects.contains(&subject.to_string())
-    }
-
-    pub(super) fn count(
-        &mut self,
-        subject: Subject,
-        operation: Operation,
-        seconds: f64,
-    ) -> Result<CountResult, RunError> {
-        match &mut self.form {
-            Form::Here(benches) => benches.count(subject, operation, seconds).map_err(|_| {
-                RunError::Operation { subject: subject.to_string(), operation: operation.name() }
-            }),
-            Form::Child(follower) => {
-                match follower.ask(&Order::Count { subject, operation, seconds }, seconds)? {
-                    Answer::Counted(counted) => Ok(counted),
-                    Answer::Failed(reason) => Err(follower.fault(&reason)),
-                    Answer::Ready(_) => Err(follower.fault("answers in the wrong order")),
-                }
-            }
-        }
-    }
-}
-
-/// A child process that executes orders.
-struct ProbeProcess {
-    program: String,
-    child: KillOnDrop,
-    orders: ChildStdin,
-    answers: Receiver<String>,
-}
-
-impl ProbeProcess {
-    fn start(program: &LevelProgram) -> Result<Self, RunError> {
-        let name = program.program.display().to_string();
-        let fault = |reason: String| RunError::Probe { program: name.clone(), reason };
-        let mut command = program.command();
-        command.args(["lab", "measure", "--follow"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let child = command.spawn().map_err(|error| fault(format!("cannot be started: {error}")))?;
-        let mut child = KillOnDrop(child);
-        let orders = child.0.stdin.take().ok_or_else(|| fault("has no standard input".to_owned()))?;
-        let answers = child.lines();
-        Ok(Self { program: name, child, orders, answers })
-    }
-
-    fn ask(&mut self, order: &Order, seconds: f64) -> Result<Answer, RunError> {
-        // An error is ignored here: if the child has ended, reading its output returns its last
-        // answer or the end of the output.
-        let _ = push_line(order, &mut self.orders);
-        let limit = SPARE + Duration::try_from_secs_f64(seconds * 2.0).unwrap_or_default();
-        match self.answers.recv_timeout(limit) {
-            Ok(line) => serde_json::from_str(&line).map_err(|_| {
-                self.fault("does not answer like this version: build it again from the same sources")
-            }),
-            Err(RecvTimeoutError::Timeout) => {
-                Err(self.fault(&format!("did not answer within {} s", limit.as_secs())))
-            }
-            Err(RecvTimeoutError::Disconnected) => Err(self.ended()),
-        }
-    }
-
-    fn fault(&self, reason: &str) -> RunError {
-        RunError::Probe { program: self.program.clone(), reason: reason.to_owned() }
-    }
-
-    /// Returns an error with the exit status or signal of the child, for example after an illegal
-    /// instruction.
-    fn ended(&mut self) -> RunError {
-        match self.child.end_within(Duration::from_secs(2)) {
-            Some(status) => self.fault(&format!("ended with {status}")),
-            None => self.fault("closed its output"),
         }
     }
 }

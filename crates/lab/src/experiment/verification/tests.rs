@@ -228,14 +228,6 @@ fn an_empty_table_has_a_report() {
     assert!(!lead.is_empty() && !lead.contains(char::is_numeric), "{lead}");
 }
 
-#[test]
-fn other_programs_on_the_processor_are_told() {
-    assert_eq!(disturbance(10.0, 9.9), None);
-    let note = disturbance(10.0, 7.5).expect("a note");
-    assert!(note.contains(" 25 % "), "{note}");
-    assert_eq!(disturbance(0.0, 0.0), None);
-}
-
 /// Runs the benchmark with short durations. Returns the results and the descriptions of the steps.
 fn run_tiny(set: &[(&str, &str)]) -> (Result<Results, RunError>, Vec<String>) {
     let defaults =
