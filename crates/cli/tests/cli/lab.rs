@@ -60,8 +60,9 @@ fn a_run_leaves_all_files_and_its_report_can_be_made_again() {
         serde_json::from_slice(&fs::read(out.join("results.json")).expect("a record")).expect("JSON");
     assert_eq!(record["date"], "2026-03-01T12:00:00Z");
     assert_eq!((&record["seed"], &record["experiment"]["parameters"]["iterations"]), (&5.into(), &2.into()));
-    // Three algorithms with both operations, and a batch for one of them, twice.
-    assert_eq!(record["rows"], 14);
+    // Three algorithms with both operations, a batch that is verified, and a batch with both
+    // operations, twice.
+    assert_eq!(record["rows"], 18);
     let csv = fs::read_to_string(out.join("results.csv")).expect("a table");
     assert_eq!(csv.lines().count(), 15);
     assert!(fs::read(out.join("results.parquet")).expect("a file").starts_with(b"PAR1"));
@@ -191,6 +192,8 @@ fn the_probe_prints_one_document() {
     let document: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON alone");
     assert_eq!(document["counts"].as_array().map(Vec::len), Some(6));
     assert_eq!(document["counts"][0]["subject"], "ED25519");
+    let libraries = [0, 1].map(|place| &document["subjects"][place]["implementations"]["verify"]["library"]);
+    assert_eq!(libraries, ["aws-lc", "nonesuch + crrl"]);
     assert_eq!(document["architecture"], std::env::consts::ARCH);
 }
 
@@ -215,7 +218,7 @@ fn levels_are_measured_by_programs_of_their_own() {
     if cfg!(target_arch = "x86_64") {
         assert_eq!(backends.len(), 2, "{}", printed["record"]["notes"]);
         assert_eq!(backends[1]["environment"][0][0], "OPENSSL_ia32cap");
-        assert_eq!(printed["summary"]["lines"].as_array().map(Vec::len), Some(14));
+        assert_eq!(printed["summary"]["lines"].as_array().map(Vec::len), Some(18));
     }
     // A program that does not speak the protocol is reported, and the command does not wait for it.
     let ended = run(nonesuch(&set).env("NONESUCH_X86_64_V2", "/bin/false"));

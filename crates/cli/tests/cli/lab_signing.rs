@@ -151,14 +151,14 @@ fn levels_without_a_program_are_refused_or_left_out_and_named() {
     };
     let (found, notes) = told(with(&[], "/bin/false"));
     assert_eq!((found.len(), &found[0]["level"]), (1, &"native".into()), "{notes}");
-    assert!(notes.to_string().contains("/bin/false: exit status: 1"), "{notes}");
+    assert!(notes.to_string().contains("/bin/false: ended with exit status: 1"), "{notes}");
     let mut each = notes.as_array().expect("notes").iter().filter_map(Value::as_str);
     let note = each.find(|note| note.contains("level native")).expect("a note");
     snapshot::check("lab run", "note of default levels without programs", note);
     let chosen = ["--set", "levels=x86-64-v2", "--overwrite"];
     let refused = with(&chosen, "/bin/false");
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""), "{}", refused.text());
-    assert!(refused.stderr.contains("/bin/false: exit status: 1"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("/bin/false: ended with exit status: 1"), "{}", refused.stderr);
     // The directory of this program contains no program of a level.
     let refused = with(&chosen, "");
     assert!(

@@ -6,29 +6,23 @@
 //! for receiving and sending as `nonesuch serve` (`recvmmsg`, `sendmmsg`), and does nothing else.
 //! The same load generator loads both in turn. The difference is the cost of generating responses.
 
-mod servers;
-
-use self::servers::Servers;
-use super::error::RunError;
+use super::error::{RunError, temporary_folder};
 use super::parameters::{Count, Denial, Octets, QueriedNames, Seconds, Workers, deduplicate};
 use super::run::{Findings, RunOptions};
-use crate::load::{LoadReport, QueryList};
-use crate::machine::{self, CpuPlacement};
-use crate::measure::server::Server;
+use crate::load::QueryList;
+use crate::measure::echo::echoing;
+use crate::measure::loaded::{IdleCounter, LoadSetup, LoadedServer, WARM_UP_SECONDS, default_queries};
+use crate::measure::zone_files::ZoneFiles;
 use nonesuch_dnssec::Mechanism;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::path::Path;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Duration of the warm-up of each load, in seconds.
-const WARM_UP_SECONDS: f64 = 0.1;
+const ORIGIN: &str = "example.";
 /// Algorithm of the zone's signatures.
 const ALGORITHM: &str = "ECDSAP256SHA256";
-/// CPU share below which a server with one worker counts as idle. An idle server sleeps between
-/// batches, and waking up costs CPU time.
-const BUSY_SHARE: f64 = 0.9;
 /// Name of `nonesuch serve` in the data.
 const SERVER: &str = "nonesuch";
 /// Name of the echo server in the data.
@@ -83,7 +77,6 @@ impl Parameters {
             (2 * pairs + deduplicate(self.octets.clone()).len()) * deduplicate(self.workers.clone()).len();
         let seconds =
             f64::from(self.rounds.value()) * (self.seconds.value() + WARM_UP_SECONDS) * servers as f64;
-        // Generation and signing of the zones.
         let before = f64::from(self.names.value()) * self.denial.len() as f64 * 2e-5;
         Duration::try_from_secs_f64(seconds + before).unwrap_or(Duration::MAX)
     }
@@ -125,11 +118,12 @@ struct Subject {
     workers: u16,
 }
 
-/// A running server and its queries.
-struct RunningServer {
-    subject: Subject,
-    server: Server,
-    queries: Arc<QueryList>,
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.server)?;
+        self.denial.iter().try_for_each(|denial| write!(f, " {denial}"))?;
+        self.queries.iter().try_for_each(|queries| write!(f, " {queries}"))
+    }
 }
 
 /// Runs the experiment and returns its description for the record.
@@ -138,114 +132,118 @@ pub(super) fn run(
     options: &RunOptions<'_>,
     findings: &mut Findings,
 ) -> Result<serde_json::Value, RunError> {
-    let cpus = machine::choose_cpus();
     let workers: Vec<u16> = deduplicate(parameters.workers.iter().map(|workers| workers.value()));
-    check(parameters, &workers, cpus, findings)?;
-    options.begin(0, 1, "generating the zone");
-    let mut servers = Servers::prepare(parameters, options, cpus)?;
-    let mut cells = Vec::new();
-    for workers in workers {
-        servers.start_all(workers, &mut cells)?;
+    let is_served = !parameters.denial.is_empty() && !parameters.queries.is_empty();
+    if workers.is_empty() || (parameters.octets.is_empty() && !is_served) {
+        return Err(findings.nothing("set a number of workers, and either octets or denial and queries"));
     }
-    measure(&servers, &cells, findings)?;
+    options.begin(0, 1, "generating the zone");
+    let zone = ZoneFiles::new(options.program, temporary_folder(&std::env::temp_dir())?, ORIGIN);
+    let lists = if is_served { prepare(parameters, options, &zone)? } else { Vec::new() };
+    let setup = LoadSetup::new(zone.folder(), parameters.outstanding.value(), parameters.sockets.value());
+    setup.notes(&workers).into_iter().for_each(|note| findings.note(note));
+    let mut servers = Servers { parameters, options, zone, lists, setup, running: Vec::new() };
+    workers.into_iter().try_for_each(|workers| servers.start_all(workers))?;
+    servers.measure(findings)?;
     Ok(json!({
         "version": format!("Nonesuch {}", env!("CARGO_PKG_VERSION")),
         "names": parameters.names.value(),
         "algorithm": ALGORITHM,
-        "server_cpu": cpus.map(|cpus| cpus.server),
-        "load_cpu": cpus.map(|cpus| cpus.load),
+        "server_cpu": servers.setup.cpus.map(|cpus| cpus.server),
+        "load_cpu": servers.setup.cpus.map(|cpus| cpus.load),
     }))
 }
 
-/// Fails if there is nothing to measure. Adds notes about numbers of CPUs or sockets that affect
-/// the measurements.
-fn check(
+/// Generates the zone, its keys and its signed versions. Returns the queries of each kind.
+fn prepare(
     parameters: &Parameters,
-    workers: &[u16],
-    cpus: Option<CpuPlacement>,
-    findings: &mut Findings,
-) -> Result<(), RunError> {
-    let nothing = workers.is_empty()
-        || (parameters.octets.is_empty() && (parameters.denial.is_empty() || parameters.queries.is_empty()));
-    if nothing {
-        let reason = "set a number of workers, and either octets or denial and queries".to_owned();
-        return Err(RunError::Nothing { reason });
+    options: &RunOptions<'_>,
+    zone: &ZoneFiles<'_>,
+) -> Result<Vec<(QueriedNames, Arc<QueryList>)>, RunError> {
+    let mut lists = Vec::new();
+    for kind in deduplicate(parameters.queries.clone()) {
+        let denied = kind == QueriedNames::Denied;
+        lists.push((kind, Arc::new(zone.generate(parameters.names.value(), denied, options.seed)?)));
     }
-    let cpu_count = machine::allowed_cpus().len();
-    if cpus.is_none() {
-        findings.note("Server and load generator shared one CPU: the measurements include both.".to_owned());
-    } else if workers.iter().any(|workers| usize::from(*workers) >= cpu_count) {
-        findings.note(format!(
-            "The machine has {cpu_count} CPUs: with {cpu_count} or more workers, the load generator shared a CPU with a worker."
-        ));
-    }
-    let most_workers = workers.iter().copied().max().unwrap_or(1);
-    let sockets = parameters.sockets.value();
-    if most_workers > 1 && sockets < 8 * u32::from(most_workers) {
-        findings.note(format!(
-            "The kernel distributes the {sockets} sockets of the load generator over {most_workers} workers at random: --set sockets={} distributes them evenly.",
-            16 * most_workers
-        ));
-    }
-    Ok(())
+    zone.generate_keys(ALGORITHM)?;
+    deduplicate(parameters.denial.clone()).iter().try_for_each(|denial| zone.sign(denial.0))?;
+    Ok(lists)
 }
 
-/// Loads each server once in each round, and adds a row for each load.
-fn measure(servers: &Servers<'_>, cells: &[RunningServer], findings: &mut Findings) -> Result<(), RunError> {
-    let rounds = servers.parameters.rounds.value();
-    let (mut idle, mut single) = (0, 0);
-    for round in 0..rounds {
-        for (place, cell) in cells.iter().enumerate() {
-            let Subject { server, denial, queries, workers } = &cell.subject;
-            let queries = queries.map(|asked| asked.to_string()).unwrap_or_default();
-            let what = format!("{server} {} {queries}", denial.as_deref().unwrap_or_default());
-            let step = round as usize * cells.len() + place;
-            servers.options.begin(step, rounds as usize * cells.len(), what.trim_end());
-            let report = servers.load(cell, servers.parameters.seconds.value())?;
-            if *workers == 1 {
-                single += 1;
-                idle += u32::from(is_idle(&report));
-            }
-            findings.push(&Row {
-                round,
-                subject: &cell.subject,
-                query_octets: mean_query(&cell.queries),
-                response_octets: report.response_octets_mean,
-                sent: report.sent,
-                received: report.received,
-                seconds: report.seconds,
-                user_us: report.server_user_us_per_query,
-                system_us: report.server_system_us_per_query,
-                load_us: report.client_cpu_us_per_query,
-            })?;
+/// The running servers.
+struct Servers<'a> {
+    parameters: &'a Parameters,
+    options: &'a RunOptions<'a>,
+    zone: ZoneFiles<'a>,
+    lists: Vec<(QueriedNames, Arc<QueryList>)>,
+    setup: LoadSetup,
+    running: Vec<(Subject, LoadedServer)>,
+}
+
+impl Servers<'_> {
+    /// Starts the servers with `workers` workers.
+    fn start_all(&mut self, workers: u16) -> Result<(), RunError> {
+        // The echo server does not read the queries, so any list will do.
+        let any = self.lists.first().map_or_else(default_queries, |(_, list)| Arc::clone(list));
+        for octets in deduplicate(self.parameters.octets.clone()) {
+            let subject = Subject { server: ECHO, denial: None, queries: None, workers };
+            self.start_echo(subject, octets, &any)?;
         }
+        for denial in deduplicate(self.parameters.denial.clone()) {
+            for (kind, list) in self.lists.clone() {
+                let (queries, denial_name) = (Some(kind), Some(denial.0.to_string()));
+                let subject = Subject { server: SERVER, denial: denial_name, queries, workers };
+                let command = self.zone.serving(denial.0, workers);
+                let served = self.setup.start(&subject.to_string(), command, workers, &list)?;
+                // The floor of this server is measured with responses of the same size.
+                let report = self.setup.load(&served, WARM_UP_SECONDS)?;
+                self.running.push((subject.clone(), served));
+                let octets = Octets::nearest(report.response_octets_mean);
+                self.start_echo(Subject { server: ECHO, ..subject }, octets, &list)?;
+            }
+        }
+        Ok(())
     }
-    if idle > 0 {
-        findings.note(format!(
-            "In {idle} of {single} loads of one worker the server was busy for less than {:.0} % of the \
-            time: the load generator or other programs limited the rate, and a server that sleeps between \
-            batches needs more CPU time for each query.",
-            100.0 * BUSY_SHARE
-        ));
+
+    fn start_echo(
+        &mut self,
+        subject: Subject,
+        octets: Octets,
+        list: &Arc<QueryList>,
+    ) -> Result<(), RunError> {
+        let command = echoing(self.zone.command(&[]), octets.value(), subject.workers);
+        let server = self.setup.start(&subject.to_string(), command, subject.workers, list)?;
+        self.running.push((subject, server));
+        Ok(())
     }
-    Ok(())
-}
 
-/// Whether a server with one worker was idle for part of the time.
-fn is_idle(report: &LoadReport) -> bool {
-    report.server_cpu_us_per_query.is_some_and(|cpu| cpu * report.qps / 1e6 < BUSY_SHARE)
-}
-
-/// Returns the queries for echo servers if no zone is served: 45 octets, as for a small zone.
-fn default_queries() -> Arc<QueryList> {
-    let list = QueryList::parse(Path::new("none"), b"name0000.example. A");
-    Arc::new(list.unwrap_or_default())
-}
-
-/// Returns the mean size of a query, in octets: header, question and OPT record.
-fn mean_query(queries: &QueryList) -> f64 {
-    let octets: usize = (0..queries.len()).filter_map(|index| queries.question(index)).map(<[u8]>::len).sum();
-    octets as f64 / queries.len().max(1) as f64 + 12.0 + 11.0
+    /// Loads each server once in each round, and adds a row for each load.
+    fn measure(&self, findings: &mut Findings) -> Result<(), RunError> {
+        let (rounds, servers) = (self.parameters.rounds.value(), self.running.len());
+        let mut idle = IdleCounter::default();
+        for round in 0..rounds {
+            for (place, (subject, server)) in self.running.iter().enumerate() {
+                let step = round as usize * servers + place;
+                self.options.begin(step, rounds as usize * servers, &subject.to_string());
+                let report = self.setup.load(server, self.parameters.seconds.value())?;
+                idle.count(subject.workers, &report);
+                findings.push(&Row {
+                    round,
+                    subject,
+                    query_octets: server.query_octets(),
+                    response_octets: report.response_octets_mean,
+                    sent: report.sent,
+                    received: report.received,
+                    seconds: report.seconds,
+                    user_us: report.server_user_us_per_query,
+                    system_us: report.server_system_us_per_query,
+                    load_us: report.client_cpu_us_per_query,
+                })?;
+            }
+        }
+        findings.notes.extend(idle.note());
+        Ok(())
+    }
 }
 
 #[cfg(test)]

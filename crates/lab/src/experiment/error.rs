@@ -5,7 +5,10 @@ use super::parquet_file::ParquetFileError;
 use crate::data::UnfitRow;
 use crate::measure::ForeignError;
 use crate::measure::level::LevelError;
+use crate::measure::loaded::LoadedError;
+use crate::measure::prepare::PrepareZoneError;
 use crate::measure::prober::ProberError;
+use crate::measure::zone_files::ZoneFilesError;
 use crate::presentation::PresentationError;
 use nonesuch_zone::read::read_remedy;
 use std::io;
@@ -51,10 +54,12 @@ pub enum RunError {
     Prober { program: PathBuf, source: ProberError },
     #[error("{}: cannot create a directory for zones: {source}; set TMPDIR to another directory", path.display())]
     Folder { path: PathBuf, source: io::Error },
-    #[error("{zone}: {reason}")]
-    Zone { zone: String, reason: String },
-    #[error("{program}: {reason}")]
-    Probe { program: String, reason: String },
+    #[error(transparent)]
+    PrepareZone(#[from] PrepareZoneError),
+    #[error(transparent)]
+    ZoneFiles(#[from] ZoneFilesError),
+    #[error(transparent)]
+    Loaded(#[from] LoadedError),
     #[error(transparent)]
     Foreign(#[from] ForeignError),
     #[error(transparent)]

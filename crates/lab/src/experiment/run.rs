@@ -3,9 +3,12 @@
 use super::error::RunError;
 use crate::data::{DataColumn, DataTable};
 use crate::measure::Subject;
+use crate::measure::backend::ProberBackend;
 use crate::measure::bench::make_key;
-use crate::measure::level::{Level, LevelError};
+use crate::measure::level::{Level, LevelError, LevelProgram};
+use crate::measure::prober::ProberError;
 use serde::Serialize;
+use std::fmt::Display;
 use std::path::Path;
 
 /// Share of the measured wall time in which the measured thread does not have the CPU. Above it, the
@@ -34,6 +37,12 @@ impl RunOptions<'_> {
     pub(crate) fn begin(&self, index: usize, steps: usize, what: &str) {
         (self.progress)(Step { index: index as u64, steps: steps as u64, what });
     }
+
+    /// Returns the error of a program that does not measure; `None` is this program.
+    pub(crate) fn prober_fault(&self, program: Option<&LevelProgram>, source: ProberError) -> RunError {
+        let program = program.map_or(self.program, |program| &program.program).to_path_buf();
+        RunError::Prober { program, source }
+    }
 }
 
 /// Progress of a run.
@@ -53,12 +62,28 @@ pub struct Step<'s> {
 pub(crate) struct Findings {
     pub(crate) data: DataTable,
     pub(crate) notes: Vec<String>,
+    /// Wall time of all measurements with known CPU time, in seconds.
+    wall: f64,
+    /// CPU time of these measurements, in seconds.
+    cpu: f64,
+    failures: Vec<Failure>,
+}
+
+/// Jobs of the same kind that failed for the same reason.
+#[derive(Debug)]
+struct Failure {
+    job: String,
+    /// What the first of these jobs measured.
+    first: String,
+    reason: String,
+    /// Number of these jobs.
+    count: u64,
 }
 
 impl Findings {
     /// Creates empty findings for data with these columns.
     pub(crate) const fn new(columns: Vec<DataColumn>) -> Self {
-        Self { data: DataTable::new(columns), notes: Vec::new() }
+        Self { data: DataTable::new(columns), notes: Vec::new(), wall: 0.0, cpu: 0.0, failures: Vec::new() }
     }
 
     /// Adds a row from a structure with one field for each column.
@@ -68,7 +93,7 @@ impl Findings {
 
     /// Returns the result for a level. If the level cannot be measured, fails if the user selected
     /// the level; otherwise adds a note and returns `None`.
-    pub(crate) fn level_or_note<T>(
+    fn level_or_note<T>(
         &mut self,
         options: &RunOptions<'_>,
         found: Result<T, LevelError>,
@@ -76,11 +101,13 @@ impl Findings {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(source) if options.levels_chosen => Err(RunError::Level { source }),
-            Err(reason) => {
-                self.note(format!("Left out: {reason}."));
-                Ok(None)
-            }
+            Err(reason) => Ok(self.found_or_note(Err(reason))),
         }
+    }
+
+    /// Returns the result. If it is an error, adds a note and returns `None`.
+    pub(crate) fn found_or_note<T>(&mut self, found: Result<T, impl Display>) -> Option<T> {
+        found.map_err(|reason| self.note(format!("Left out: {reason}."))).ok()
     }
 
     /// Generates the keys of the subjects. All programs measure with the same keys. A subject whose
@@ -96,23 +123,85 @@ impl Findings {
         keys
     }
 
-    /// Adds a note if the program of a level has another version.
-    pub(crate) fn check_version(&mut self, level: Level, version: &str) {
-        if version != env!("CARGO_PKG_VERSION") {
-            self.note(format!("The program of level {} has version {version}.", level.name()));
+    /// Prepares the subjects of `keys` in the program of a level. If the level cannot be measured,
+    /// the result is as that of [`Self::level_or_note`]. Adds notes if the program has another
+    /// version or cannot measure a subject.
+    pub(crate) fn prepare_level(
+        &mut self,
+        options: &RunOptions<'_>,
+        level: Level,
+        keys: &[(Subject, String)],
+    ) -> Result<Option<ProberBackend>, RunError> {
+        let Some(program) = self.level_or_note(options, level.find(options.program))? else {
+            return Ok(None);
+        };
+        let backend = match ProberBackend::prepare(level, program.clone(), keys, options.seed) {
+            Ok(backend) => backend,
+            Err(source) => {
+                let fault = options.prober_fault(program.as_ref(), source);
+                if options.levels_chosen {
+                    return Err(fault);
+                }
+                self.note(format!("Left out: {}: {fault}.", level.name()));
+                return Ok(None);
+            }
+        };
+        if backend.ready.version != env!("CARGO_PKG_VERSION") {
+            self.note(format!(
+                "The program of level {} has version {}.",
+                level.name(),
+                backend.ready.version
+            ));
+        }
+        for (subject, reason) in &backend.ready.failed {
+            self.note(format!("Left out: {subject} at level {}: {reason}.", level.name()));
+        }
+        Ok(Some(backend))
+    }
+
+    /// Adds the times of a measurement for [`Self::check_disturbance`], in seconds.
+    pub(crate) fn add_times(&mut self, wall: Option<f64>, cpu: Option<f64>) {
+        if let Some((wall, cpu)) = wall.zip(cpu) {
+            self.wall += wall;
+            self.cpu += cpu;
         }
     }
 
-    /// Adds a warning if other programs used the CPU during the measurements. `wall` and `cpu` are
-    /// the times of the measured threads, in seconds.
-    pub(crate) fn check_disturbance(&mut self, wall: f64, cpu: f64) {
-        let lost = 1.0 - cpu / wall;
-        if wall > 0.0 && lost > MAX_LOST_CPU_SHARE {
+    /// Adds a warning if other programs used the CPU during the measurements.
+    pub(crate) fn check_disturbance(&mut self) {
+        let lost = 1.0 - self.cpu / self.wall;
+        if self.wall > 0.0 && lost > MAX_LOST_CPU_SHARE {
             self.note(format!(
                 "Other programs used the processor for {:.0} % of the time: on average, the rates are too low by \
                 this percentage, and they vary more than on an idle machine.",
                 100.0 * lost
             ));
+        }
+    }
+
+    /// Returns the error that there is nothing to measure: because of the notes, or, without notes,
+    /// because of the parameters that `advice` names.
+    pub(crate) fn nothing(&self, advice: &str) -> RunError {
+        let reason = if self.notes.is_empty() { advice.to_owned() } else { self.notes.join(" ") };
+        RunError::Nothing { reason }
+    }
+
+    /// Records that a job failed. `place` describes what it measured.
+    pub(crate) fn record_failure(&mut self, job: &str, place: String, reason: &impl Display) {
+        let reason = reason.to_string();
+        match self.failures.iter_mut().find(|known| known.job == job && known.reason == reason) {
+            Some(known) => known.count += 1,
+            None => self.failures.push(Failure { job: job.to_owned(), first: place, reason, count: 1 }),
+        }
+    }
+
+    /// Adds a note for each reason for which jobs failed.
+    pub(crate) fn note_failures(&mut self) {
+        for Failure { job, first, reason, count } in std::mem::take(&mut self.failures) {
+            let reason = reason.trim_end_matches('.');
+            let more =
+                if count > 1 { format!(" (first of {count} identical failures)") } else { String::new() };
+            self.note(format!("Left out: {job}, {first}{more}: {reason}."));
         }
     }
 
@@ -129,10 +218,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn jobs_that_fail_for_one_reason_are_one_note() {
+        let mut findings = Findings::new(Vec::new());
+        for (job, place, reason) in [("sign", "a", "no."), ("sign", "b", "no."), ("verify", "a", "no")] {
+            findings.record_failure(job, place.to_owned(), &reason);
+        }
+        findings.note_failures();
+        let expected = ["Left out: sign, a (first of 2 identical failures): no.", "Left out: verify, a: no."];
+        assert_eq!(findings.notes, expected);
+    }
+
+    #[test]
     fn other_programs_on_the_processor_are_noted() {
         let note = |wall, cpu| {
             let mut findings = Findings::new(Vec::new());
-            findings.check_disturbance(wall, cpu);
+            findings.add_times(Some(wall), Some(cpu));
+            findings.add_times(Some(100.0), None);
+            findings.check_disturbance();
             findings.notes.pop()
         };
         assert_eq!((note(10.0, 9.9), note(0.0, 0.0)), (None, None));

@@ -14,13 +14,14 @@ mod prepare;
 
 pub(crate) use parameters::Parameters;
 
-use self::jobs::{Failure, Job};
+use self::jobs::Job;
 use self::parameters::ChosenAlgorithm;
-use self::plan::{Costs, PlanInput, Trial, estimate_signatures};
+use self::plan::{PlanInput, Trial};
 use self::prepare::{LevelSigner, Zone};
 use super::error::{RunError, temporary_folder};
 use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
+use crate::measure::cost::{Costs, estimate_signatures};
 use crate::measure::job::FinishedJob;
 use nonesuch_dnssec::Mechanism;
 use serde::Serialize;
@@ -93,7 +94,6 @@ struct Runner<'a> {
     left_out: Vec<Trial>,
     /// Measured trials, with `run` set to 0.
     measured: HashSet<Trial>,
-    failures: Vec<Failure>,
 }
 
 impl<'a> Runner<'a> {
@@ -117,7 +117,6 @@ impl<'a> Runner<'a> {
             known: vec![HashMap::new(); parameters.zones.len()],
             left_out: Vec::new(),
             measured: HashSet::new(),
-            failures: Vec::new(),
         };
         runner.add_levels()?;
         runner.require_trials()?;
@@ -157,7 +156,7 @@ impl<'a> Runner<'a> {
                 self.left_out.push(*trial);
             }
         }
-        self.note_failures();
+        self.findings.note_failures();
         if self.findings.data.rows().is_empty() {
             return Err(RunError::Nothing { reason: self.findings.notes.join(" ") });
         }
@@ -172,7 +171,7 @@ impl<'a> Runner<'a> {
     }
 
     fn describe(&self, trial: Trial) -> String {
-        let (zone, denial) = (&self.zones[trial.zone].zone, self.denials[trial.denial]);
+        let (zone, denial) = (&self.zones[trial.zone].prepared.zone, self.denials[trial.denial]);
         let scheme = self.choices[trial.algorithm].choice.scheme();
         format!("{zone}, {scheme}, {denial}, {}", self.signers[trial.level].level)
     }
@@ -181,11 +180,15 @@ impl<'a> Runner<'a> {
     fn fits_time_limit(&self, trial: Trial) -> bool {
         let Some(limit) = self.parameters.limit() else { return true };
         let (zone, denial) = (&self.zones[trial.zone], self.denials[trial.denial]);
-        let estimated = || estimate_signatures(&zone.counts, denial);
+        let estimated = || estimate_signatures(&zone.prepared.counts, denial);
         let signatures = self.known[trial.zone].get(&denial).map_or_else(estimated, |known| *known as f64);
         let extras = zone.extras && trial.level == 0;
-        let expected =
-            self.costs.expected_seconds(trial, self.choices[trial.algorithm].choice, signatures, extras);
+        let expected = self.costs.expected_seconds(
+            trial.costs(),
+            self.choices[trial.algorithm].choice,
+            signatures,
+            extras,
+        );
         self.begun.elapsed().as_secs_f64() + expected <= limit.as_secs_f64()
     }
 
@@ -207,7 +210,7 @@ impl<'a> Runner<'a> {
                 )
             }));
             let denial = self.denials[denial].entry().title;
-            format!("{}, {denial}: {}", self.zones[zone].zone, descriptions.join(", "))
+            format!("{}, {denial}: {}", self.zones[zone].prepared.zone, descriptions.join(", "))
         };
         lines.into_iter().map(line).collect()
     }
@@ -228,7 +231,7 @@ impl<'a> Runner<'a> {
         Row {
             run: trial.run,
             job,
-            zone: self.zones[trial.zone].zone.clone(),
+            zone: self.zones[trial.zone].prepared.zone.clone(),
             level: self.signers[trial.level].level,
             algorithm: self.choices[trial.algorithm].choice.to_string(),
             denial: self.denials[trial.denial].to_string(),

@@ -1,6 +1,7 @@
 //! The echo server, with which the echo floor is measured.
 
 use std::net::SocketAddr;
+use std::process::Command;
 
 use nonesuch_net::udp::{RESPONSE_CAPACITY, UdpOptions, UdpServer, serve};
 use nonesuch_net::{Listeners, NetError, bind};
@@ -18,6 +19,14 @@ pub struct EchoOptions {
     pub workers: usize,
     /// CPUs to which the threads are bound; empty: not bound.
     pub cpus: Vec<usize>,
+}
+
+/// Returns the command that runs an echo server on a free port of 127.0.0.1. `program` is `nonesuch`
+/// with its environment.
+pub(crate) fn echoing(mut program: Command, octets: u16, workers: u16) -> Command {
+    program.args(["lab", "echo", "--listen", "127.0.0.1:0", "--octets", &octets.to_string()]);
+    program.args(["--workers", &workers.to_string()]);
+    program
 }
 
 /// Reasons why an echo server does not start.

@@ -1,8 +1,10 @@
 //! Instructions per operation on foreign processors, from the file that `tools/foreign` writes. The
 //! file contains no times, because time under an emulator is meaningless.
 
+use super::backend::Measured;
 use super::openssl;
 use super::probe;
+use super::probe::ImplementationInfo;
 use super::subject::{Operation, OperationNameError, Subject, SubjectError};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -156,6 +158,27 @@ impl Foreign {
         }
         self.counts.push(count);
         Ok(())
+    }
+}
+
+impl From<Count> for Measured {
+    fn from(count: Count) -> Self {
+        let ours = count.subject.implementation(count.operation).filter(|_| count.backend == probe::NAME);
+        let library = ours.map_or(openssl::NAME, |found| found.library).to_owned();
+        Self {
+            backend: count.backend,
+            subject: count.subject.to_string(),
+            scheme: count.subject.scheme(),
+            level: count.processor,
+            // The kernel of the other processor is unknown.
+            code: ImplementationInfo { library, ..ImplementationInfo::default() },
+            operation: count.operation.name(),
+            operations: count.operations,
+            instructions: Some(count.instructions),
+            instructions_least: Some(count.least),
+            instructions_most: Some(count.most),
+            ..Self::default()
+        }
     }
 }
 

@@ -10,7 +10,6 @@
 //!
 //! Libraries read this environment before `main`. Therefore a child process measures each level.
 
-use super::job::{self, JobError};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -109,25 +108,9 @@ pub enum LevelError {
     Named { name: &'static str, variable: &'static str, path: PathBuf },
     #[error("{name}: there is no {}: build it with `tools/build-level {name}`, or set {variable} to the path of a program", path.display())]
     Missing { name: &'static str, variable: &'static str, path: PathBuf },
-    #[error("{}: {source}", path.display())]
-    Program { path: PathBuf, source: JobError },
-    #[error("{}: this program is not nonesuch, according to --version", .0.display())]
-    Other(PathBuf),
 }
 
 impl LevelProgram {
-    /// Runs the program with `--version` and returns its version.
-    ///
-    /// # Errors
-    /// Fails if the program fails or is not `nonesuch`.
-    pub fn version(&self) -> Result<String, LevelError> {
-        let path = || self.program.clone();
-        let ended = job::run(self.command().arg("--version"));
-        let output = ended.map_err(|source| LevelError::Program { path: path(), source })?.output;
-        let version = output.trim().strip_prefix("nonesuch ").map(str::to_owned);
-        version.ok_or_else(|| LevelError::Other(path()))
-    }
-
     /// Returns a command without arguments that starts the program.
     pub fn command(&self) -> Command {
         let mut command = command_with_all_cpu_features(&self.program);

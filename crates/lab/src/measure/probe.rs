@@ -77,8 +77,8 @@ pub struct ImplementationInfo {
     pub kernel: String,
     /// Instruction set that the kernel requires.
     pub instruction_set: String,
-    /// Number of operations that are performed together.
-    pub batch: u16,
+    /// Number of operations that are performed together; `None` if unknown.
+    pub batch: Option<u16>,
 }
 
 /// Properties of a subject.
@@ -240,7 +240,7 @@ fn implementations(subject: Subject) -> BTreeMap<String, ImplementationInfo> {
             library: found.library.to_owned(),
             kernel: found.kernel.to_owned(),
             instruction_set: found.instruction_set.to_owned(),
-            batch: subject.batch.unwrap_or(1),
+            batch: Some(subject.batch.unwrap_or(1)),
         };
         Some((operation.name().to_owned(), info))
     };
@@ -378,8 +378,8 @@ mod tests {
         };
         assert_eq!(order, [once(0), once(1)].concat());
         let verifying = |place: usize| &report.ready.subjects[place].implementations["verify"];
-        assert_eq!((verifying(0).library.as_str(), verifying(0).batch), ("aws-lc", 1));
-        assert_eq!((verifying(1).library.as_str(), verifying(1).batch), ("nonesuch + crrl", 4));
+        assert_eq!((verifying(0).library.as_str(), verifying(0).batch), ("aws-lc", Some(1)));
+        assert_eq!((verifying(1).library.as_str(), verifying(1).batch), ("nonesuch + crrl", Some(4)));
         assert_eq!(verifying(1).kernel, "portable");
         assert_eq!((report.ready.subjects.len(), report.ready.message_octets), (2, 105));
         assert_eq!(report.ready.architecture, std::env::consts::ARCH);

@@ -197,6 +197,12 @@ impl Subject {
         subjects
     }
 
+    /// Returns the number of pairs of a subject and an operation that it has.
+    pub(crate) fn count_pairs(subjects: &[Self], operations: &[Operation]) -> usize {
+        let has = |operation: &Operation| subjects.iter().filter(|subject| subject.has(*operation)).count();
+        operations.iter().map(has).sum()
+    }
+
     /// Returns the algorithm and key length, or `None` for a VRF.
     #[must_use]
     pub const fn choice(&self) -> Option<Choice> {

@@ -4,21 +4,19 @@
 use super::plan::Trial;
 use super::{Row, Runner};
 use crate::experiment::error::{RunError, temporary_folder};
-use crate::measure::ServedZone;
 use crate::measure::job::{self, FinishedJob, JobError};
-use crate::measure::server::{Server, serving};
+use crate::measure::zone_commands::ZoneCommands;
 use crate::process;
 use serde::Serialize;
-use std::fs::{self, File};
+use std::fmt::Display;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
 
 /// Time from signing to re-signing, in seconds. It corresponds to the interval at which registries
 /// publish changes.
 const RESIGN_AFTER_SECONDS: u32 = 1800;
-/// Time limit for the server to read its zone.
-const READY_LIMIT: Duration = Duration::from_secs(1800);
 
 /// Kind of job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -46,16 +44,6 @@ impl Job {
     }
 }
 
-/// Jobs of the same kind that failed for the same reason.
-pub(super) struct Failure {
-    job: Job,
-    /// Zone, algorithm, mechanism and level of the first of these jobs.
-    first: String,
-    reason: String,
-    /// Number of these jobs.
-    count: u64,
-}
-
 impl Runner<'_> {
     /// Signs and verifies the zone. At the first level, also measures serving, transfer and
     /// re-signing, if `served` selects the zone.
@@ -71,12 +59,12 @@ impl Runner<'_> {
         let folder = temporary_folder(self.folder.path())?;
         let signed = folder.path().join("signed");
         let begun = Instant::now();
-        let file = &self.zones[trial.zone].file;
-        let mut command = self.signing_command(trial, Some(file), &keys, &signed, self.options.now);
+        let (file, denial) = (&self.zones[trial.zone].prepared.file, self.denials[trial.denial]);
+        let mut command = self.commands(trial).sign(Some(file), &keys, denial, self.options.now, &signed);
         let Some(row) = self.sign(trial, Job::Sign, &mut command, &signed)? else { return Ok(()) };
         self.verify(trial, &signed)?;
         let signatures = row.signatures.unwrap_or_default();
-        self.costs.record(trial, signatures, begun.elapsed().as_secs_f64());
+        self.costs.record(trial.costs(), signatures, begun.elapsed().as_secs_f64());
         self.known[trial.zone].insert(self.denials[trial.denial], signatures);
         if self.zones[trial.zone].extras && trial.level == 0 {
             let begun = Instant::now();
@@ -92,7 +80,7 @@ impl Runner<'_> {
     pub(super) fn measure_unsigned(&mut self) -> Result<(), RunError> {
         for place in 0..self.zones.len() {
             if self.zones[place].extras {
-                let file = self.zones[place].file.clone();
+                let file = self.zones[place].prepared.file.clone();
                 let trial = Trial { run: 0, zone: place, denial: 0, algorithm: 0, level: 0 };
                 let row = |job| Row {
                     algorithm: String::new(),
@@ -107,27 +95,10 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Returns a command of the level's program, with the origin of the zone.
-    fn command(&self, trial: Trial, words: &[&str]) -> Command {
-        let mut command = self.signers[trial.level].program.command();
-        command.args(words).args(["--origin", &self.zones[trial.zone].counts.origin]);
-        command
-    }
-
-    /// Returns the command that signs `zone`, or the zone that later arguments describe if it is
-    /// `None`.
-    fn signing_command(
-        &self,
-        trial: Trial,
-        zone: Option<&Path>,
-        keys: &Path,
-        out: &Path,
-        now: u32,
-    ) -> Command {
-        let mut command = self.command(trial, &["zone", "sign", "--json"]);
-        command.args(zone).arg("--keys").arg(keys).arg("--output").arg(out);
-        command.args(["--denial", &self.denials[trial.denial].to_string(), "--now", &now.to_string()]);
-        command
+    /// Returns the commands of the level's program for the zone.
+    fn commands(&self, trial: Trial) -> ZoneCommands<'_> {
+        let origin = &self.zones[trial.zone].prepared.counts.origin;
+        ZoneCommands { program: &self.signers[trial.level].program, origin }
     }
 
     /// Runs a job that signs a zone, and adds and returns its row. Returns `None` if the job
@@ -151,8 +122,7 @@ impl Runner<'_> {
     }
 
     fn verify(&mut self, trial: Trial, signed: &Path) -> Result<(), RunError> {
-        let mut command = self.command(trial, &["zone", "verify", "--json"]);
-        command.arg(signed).args(["--now", &self.options.now.to_string()]);
+        let mut command = self.commands(trial).verify(signed, self.options.now);
         let Some(ended) = self.run_or_record(trial, Job::Verify, &mut command) else { return Ok(()) };
         let row = Row {
             signatures: ended.number("signatures_verified"),
@@ -164,20 +134,20 @@ impl Runner<'_> {
     /// Re-signs the changed zone, half an hour after the first signing: from two zone files, and
     /// from a compiled zone and a change set. Does nothing if the zone has no changed version.
     fn resign(&mut self, trial: Trial, keys: &Path, signed: &Path, folder: &Path) -> Result<(), RunError> {
-        let Some(changed) = self.zones[trial.zone].changed.clone() else { return Ok(()) };
+        let Some(changed) = self.zones[trial.zone].prepared.changed.clone() else { return Ok(()) };
         let now = self.options.now.wrapping_add(RESIGN_AFTER_SECONDS);
+        let denial = self.denials[trial.denial];
         let out = folder.join("signed-again");
-        let mut command = self.signing_command(trial, Some(&changed), keys, &out, now);
+        let mut command = self.commands(trial).sign(Some(&changed), keys, denial, now, &out);
         command.arg("--previous").arg(signed);
         self.sign(trial, Job::Resign, &mut command, &out)?;
-        let image = folder.join("signed.image");
-        let out = folder.join("signed-again.image");
+        let (image, out) = (folder.join("signed.image"), folder.join("signed-again.image"));
         let compiled = self.compile(trial, signed, &image, &changed);
         let Some(changes) = self.result_or_record(&self.empty_row(trial, Job::ResignCompiled), compiled)
         else {
             return Ok(());
         };
-        let mut command = self.signing_command(trial, None, keys, &out, now);
+        let mut command = self.commands(trial).sign(None, keys, denial, now, &out);
         command.arg("--previous").arg(&image).arg("--changes").arg(changes).arg("--compiled");
         self.sign(trial, Job::ResignCompiled, &mut command, &out).map(drop)
     }
@@ -192,20 +162,11 @@ impl Runner<'_> {
         image: &Path,
         changed: &Path,
     ) -> Result<PathBuf, JobError> {
-        let mut command = self.command(trial, &["zone", "compile", "--verify", "none"]);
-        job::run(command.arg(signed).arg("-f").arg(image))?;
+        let commands = self.commands(trial);
+        commands.compile(signed, image)?;
         let changes = changed.with_extension("changes");
         if !changes.exists() {
-            let mut command = self.command(trial, &["zone", "diff", "--changes"]);
-            command.arg(&self.zones[trial.zone].file).arg(changed);
-            let out = File::create(&changes)?;
-            let status = command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(out).status()?;
-            // Exit status 1 means that the zones differ, which is not an error.
-            if status.code().is_none_or(|code| code >= 2) {
-                // A later call must not use an incomplete change set.
-                let _ = fs::remove_file(&changes);
-                return Err(JobError::Failed { status, said: "zone diff fails".to_owned() });
-            }
+            commands.write_changes(&self.zones[trial.zone].prepared.file, changed, &changes)?;
         }
         Ok(changes)
     }
@@ -214,11 +175,7 @@ impl Runner<'_> {
     /// server does not verify the signatures.
     fn serve(&mut self, mut row: Row, file: &Path, trial: Trial) -> Result<(), RunError> {
         let log = self.folder.path().join("log");
-        let program = self.signers[trial.level].program.command();
-        let zone = ServedZone::without_keys(&self.zones[trial.zone].counts.origin, file);
-        let mut command = serving(program, &zone, 1);
-        command.args(["--now", &self.options.now.to_string()]);
-        let started = Server::start(command, None, &log, READY_LIMIT);
+        let started = self.commands(trial).serve(file, self.options.now, &log);
         let Some(server) = self.result_or_record(&row, started) else { return Ok(()) };
         let (memory, cpu) = (process::memory(server.pid()), process::cpu_time(server.pid()));
         row.memory_kib = memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib));
@@ -230,9 +187,10 @@ impl Runner<'_> {
 
     /// Packs the zone into the messages of a transfer and records their number and size.
     fn transfer(&mut self, mut row: Row, file: &Path, trial: Trial) -> Result<(), RunError> {
-        let mut command = self.examiner();
-        command.arg(file).args(["--transfer", "--origin", &self.zones[trial.zone].counts.origin]);
-        let examined = self.examine(&mut command);
+        let preparer = self.preparer();
+        let mut command = preparer.examiner();
+        command.arg(file).args(["--transfer", "--origin", &self.zones[trial.zone].prepared.counts.origin]);
+        let examined = preparer.examine(&mut command);
         let Some(found) = self.result_or_record(&row, examined) else { return Ok(()) };
         let transfer = found.transfer.unwrap_or_default();
         row.octets = Some(transfer.octets);
@@ -247,31 +205,11 @@ impl Runner<'_> {
         self.result_or_record(&self.empty_row(trial, job), job::run(command))
     }
 
-    /// Adds a note for each reason for which jobs failed.
-    pub(super) fn note_failures(&mut self) {
-        for Failure { job, first, reason, count } in std::mem::take(&mut self.failures) {
-            let reason = reason.trim_end_matches('.');
-            let more =
-                if count > 1 { format!(" (first of {count} identical failures)") } else { String::new() };
-            self.findings.note(format!("Left out: {}, {first}{more}: {reason}.", job.name()));
-        }
-    }
-
     /// Returns the result of the job of this row. If the job failed, records the failure for a note
     /// and returns `None`.
-    fn result_or_record<T>(&mut self, row: &Row, outcome: Result<T, impl ToString>) -> Option<T> {
-        let reason = match outcome {
-            Ok(outcome) => return Some(outcome),
-            Err(error) => error.to_string(),
-        };
-        match self.failures.iter_mut().find(|known| known.job == row.job && known.reason == reason) {
-            Some(known) => known.count += 1,
-            None => {
-                let first = [&*row.zone, &row.algorithm, &row.denial, row.level];
-                let first = first.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
-                self.failures.push(Failure { job: row.job, first, reason, count: 1 });
-            }
-        }
-        None
+    fn result_or_record<T>(&mut self, row: &Row, outcome: Result<T, impl Display>) -> Option<T> {
+        let words = [&*row.zone, &row.algorithm, &row.denial, row.level];
+        let place = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
+        outcome.map_err(|reason| self.findings.record_failure(&row.job.name(), place, &reason)).ok()
     }
 }

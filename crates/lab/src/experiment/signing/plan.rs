@@ -1,4 +1,4 @@
-//! Selection and order of the jobs, and estimates of their duration.
+//! Selection and order of the jobs.
 //!
 //! A round has all trials of one run with the same zone and mechanism: those of the published
 //! study's algorithms, or those of the additional algorithms. Without a time limit, the rounds are
@@ -6,44 +6,15 @@
 //! first. A trial that is not expected to end in time is omitted and reported, because signing a
 //! large zone with RSA can take minutes.
 
-use super::parameters::{ChosenAlgorithm, Parameters, ZoneChoice};
-use crate::measure::{Choice, ZoneCounts};
+use super::parameters::{ChosenAlgorithm, Parameters};
+use crate::measure::ZoneCounts;
+use crate::measure::cost::{Costs, SIGNED_SHARE, estimate_signatures};
+use crate::measure::zone_choice::ZoneChoice;
 use nonesuch_crypto::Algorithm;
-use nonesuch_dnssec::Mechanism;
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// Base of all ratios.
 pub(super) const BASE: Algorithm = Algorithm::ECDSAP256SHA256;
-
-/// CPU time of a signature and of its verification, in µs, by algorithm and key length in bits. The
-/// times are those of a processor of 2.6 GHz at level x86-64-v2. These estimates apply until the
-/// algorithm has been measured.
-const SIGNATURE_US: &[(Algorithm, Option<u16>, [f64; 2])] = &[
-    (Algorithm::RSASHA256, Some(1024), [160.0, 15.0]),
-    (Algorithm::RSASHA256, Some(1280), [370.0, 20.0]),
-    (Algorithm::RSASHA256, Some(2048), [880.0, 30.0]),
-    (Algorithm::RSASHA256, Some(3072), [2800.0, 50.0]),
-    (Algorithm::RSASHA256, Some(4096), [6500.0, 80.0]),
-    (Algorithm::ECDSAP256SHA256, None, [30.0, 65.0]),
-    (Algorithm::ECDSAP384SHA384, None, [150.0, 250.0]),
-    (Algorithm::ED25519, None, [20.0, 30.0]),
-    (Algorithm::ED448, None, [100.0, 200.0]),
-    (Algorithm::MLDSA44, None, [380.0, 90.0]),
-    (Algorithm::FALCON512, None, [260.0, 40.0]),
-    (Algorithm::MAYO2, None, [60.0, 15.0]),
-];
-/// Estimate for all other algorithms: CPU time of a signature and of its verification, in µs.
-const UNKNOWN_SIGNATURE_US: [f64; 2] = [1000.0, 1000.0];
-/// Time for reading, hashing and writing for each signature, in both jobs together, in µs.
-const OTHER_WORK_US: f64 = 30.0;
-/// Time to start two processes, in seconds.
-const START_SECONDS: f64 = 0.05;
-/// Estimated time for serving, transfer and re-signing, as a multiple of the time for signing and
-/// verifying.
-const EXTRAS_RATIO: f64 = 0.7;
-/// Estimated share of delegations with DS records, if they have not been counted.
-const SIGNED_SHARE: f64 = 0.5;
 
 /// One signing and verification of a zone. `run` is the number of the run, starting at 0. The other
 /// fields are indices into the lists `zones`, `denials`, `choices` and `signers` of the runner.
@@ -54,6 +25,13 @@ pub(super) struct Trial {
     pub(super) denial: usize,
     pub(super) algorithm: usize,
     pub(super) level: usize,
+}
+
+impl Trial {
+    /// Returns the key of the trial's costs.
+    pub(super) const fn costs(self) -> [usize; 2] {
+        [self.algorithm, self.level]
+    }
 }
 
 /// Numbers and algorithms that determine a plan.
@@ -138,76 +116,6 @@ impl PlanInput<'_> {
     }
 }
 
-/// Returns the estimated CPU time of a signature and of its verification, in µs.
-fn estimate_us(choice: Choice) -> [f64; 2] {
-    let same = |algorithm: Algorithm| {
-        // RSA has the same cost with both hashes.
-        algorithm == choice.algorithm || (choice.bits.is_some() && algorithm == Algorithm::RSASHA256)
-    };
-    let found = SIGNATURE_US.iter().find(|(algorithm, bits, _)| same(*algorithm) && *bits == choice.bits);
-    found.map_or(UNKNOWN_SIGNATURE_US, |(.., estimate)| *estimate)
-}
-
-/// Estimates the number of signatures of a zone. In a zone with many delegations, each DS RRset and
-/// each record of the chain has a signature (RFC 4035 §2.2). The chain has a record for each
-/// delegation; with opt-out, only for each delegation with DS records (RFC 5155 §6). A zone with
-/// few delegations has about 2.5 signatures for each name.
-pub(super) fn estimate_signatures(zone: &ZoneCounts, mechanism: Mechanism) -> f64 {
-    let ZoneCounts { names, delegations, signed_delegations: signed, .. } = *zone;
-    if delegations < names / 4 {
-        return names as f64 * 2.5;
-    }
-    let chain = if mechanism.is_opt_out() { signed } else { delegations };
-    (chain + signed) as f64
-}
-
-/// Durations of jobs: estimates until they are measured.
-#[derive(Debug, Default)]
-pub(super) struct Costs {
-    /// Measured wall time in seconds for each signature, for signing and verifying together, by
-    /// algorithm and level.
-    measured: HashMap<[usize; 2], f64>,
-    /// Measured time in seconds for serving, transfer and re-signing, for each signature.
-    extras: Option<f64>,
-}
-
-impl Costs {
-    /// Returns the expected wall time of a trial, in seconds. `extras` adds serving, transfer and
-    /// re-signing.
-    pub(super) fn expected_seconds(
-        &self,
-        trial: Trial,
-        choice: Choice,
-        signatures: f64,
-        extras: bool,
-    ) -> f64 {
-        let estimate = || (estimate_us(choice).iter().sum::<f64>() + OTHER_WORK_US) * 1e-6 / effective_cpus();
-        let each = self.measured.get(&[trial.algorithm, trial.level]).copied().unwrap_or_else(estimate);
-        let more = if extras { self.extras.unwrap_or(each * EXTRAS_RATIO) } else { 0.0 };
-        signatures * (each + more) + START_SECONDS
-    }
-
-    /// Records the wall time of signing and verifying a zone with this number of signatures.
-    pub(super) fn record(&mut self, trial: Trial, signatures: u64, seconds: f64) {
-        if signatures > 0 {
-            self.measured.insert([trial.algorithm, trial.level], seconds / signatures as f64);
-        }
-    }
-
-    /// Records the wall time of serving, transfer and re-signing.
-    pub(super) fn record_extras(&mut self, signatures: u64, seconds: f64) {
-        if signatures > 0 {
-            self.extras = Some(seconds / signatures as f64);
-        }
-    }
-}
-
-/// Effective number of CPUs of a job. Signing and verifying use all CPUs; reading and writing use
-/// one.
-fn effective_cpus() -> f64 {
-    std::thread::available_parallelism().map_or(1.0, |count| (count.get() as f64 * 0.85).max(1.0))
-}
-
 /// Returns the estimated duration of all runs, without regard to the time limit.
 pub(super) fn estimate_duration(parameters: &Parameters) -> Duration {
     let choices = parameters.choices();
@@ -225,9 +133,8 @@ pub(super) fn estimate_duration(parameters: &Parameters) -> Duration {
             let signatures = estimate_signatures(&counts, denial.0);
             for (algorithm, ChosenAlgorithm { choice, .. }) in choices.iter().enumerate() {
                 for level in 0..parameters.levels.len() {
-                    let trial = Trial { run: 0, zone: place, denial: 0, algorithm, level };
                     let extras = level == 0 && parameters.served.holds(place, zones);
-                    seconds += costs.expected_seconds(trial, *choice, signatures, extras);
+                    seconds += costs.expected_seconds([algorithm, level], *choice, signatures, extras);
                 }
             }
         }
@@ -284,33 +191,5 @@ mod tests {
         {
             assert_eq!((trials[place - 2].algorithm, trials[place - 1].algorithm), (1, 1));
         }
-    }
-
-    #[test]
-    fn costs_are_estimated_then_measured() {
-        let choices = choices();
-        let trial = Trial { run: 0, zone: 0, denial: 0, algorithm: 0, level: 1 };
-        let mut costs = Costs::default();
-        let before = costs.expected_seconds(trial, choices[0].choice, 1e6, false);
-        assert!(before > 1.0);
-        costs.record(trial, 1000, 2.0);
-        assert!(
-            (costs.expected_seconds(trial, choices[0].choice, 1e6, false) - 2000.0 - START_SECONDS).abs()
-                < 1e-6
-        );
-        costs.record_extras(1000, 0.5);
-        assert!(
-            (costs.expected_seconds(trial, choices[0].choice, 1e6, true) - 2500.0 - START_SECONDS).abs()
-                < 1e-6
-        );
-        assert_eq!(estimate_us("RSASHA512/2048".parse().expect("a choice")), [880.0, 30.0]);
-    }
-
-    #[test]
-    fn opt_out_signs_secure_delegations_alone() {
-        let zone =
-            ZoneCounts { names: 1000, delegations: 1000, signed_delegations: 300, ..ZoneCounts::default() };
-        assert_eq!(estimate_signatures(&zone, Mechanism::Nsec), 1300.0);
-        assert_eq!(estimate_signatures(&zone, Mechanism::Nsec3OptOut), 600.0);
     }
 }

@@ -54,8 +54,7 @@ impl Parameters {
     /// Returns the approximate duration, if all levels and `openssl` are available.
     pub fn duration(&self) -> Duration {
         let subjects = Subject::list(&self.algorithms, self.batch, self.vrf_batch);
-        let pairs = |operation: &Operation| subjects.iter().filter(|subject| subject.has(*operation)).count();
-        let pairs: usize = self.operations.iter().map(pairs).sum();
+        let pairs = Subject::count_pairs(&subjects, &self.operations);
         let ours =
             (pairs * self.levels.len()) as f64 * f64::from(self.iterations.value()) * self.seconds.value();
         // `openssl speed` always measures both operations.

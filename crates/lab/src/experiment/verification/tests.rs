@@ -8,6 +8,8 @@ use crate::experiment::results::{FORMAT, Record};
 use crate::experiment::{Definition, ParameterOverrides, PresentationError, Results, Step, run, store};
 use crate::machine::Machine;
 use crate::measure::level::Level;
+use crate::measure::probe::CountResult;
+use crate::measure::probe::ImplementationInfo;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -66,24 +68,41 @@ fn sample_data() -> Findings {
         for (backend, subject, scheme, operation, counts) in rates {
             let counted =
                 CountResult { operations: counts[iteration] * 2, seconds: 2.0, cpu_seconds: Some(1.99) };
-            let row = row(backend, "native", [subject, scheme], iteration as u32);
             let operation = operation.parse().expect("an operation");
-            findings.push(&row.with_count(operation, &counted)).expect("a row");
+            let row = row(backend, "native", [subject, scheme], iteration as u32, operation, &counted);
+            findings.push(&row).expect("a row");
         }
     }
     findings
 }
 
-fn row<'r>(backend: &'r str, level: &'r str, [subject, scheme]: [&str; 2], iteration: u32) -> Row<'r> {
-    Row {
-        iteration: Some(iteration),
+fn row(
+    backend: &'static str,
+    level: &str,
+    [subject, scheme]: [&str; 2],
+    iteration: u32,
+    operation: Operation,
+    counted: &CountResult,
+) -> Row {
+    let code = ImplementationInfo {
+        library: "a library".to_owned(),
+        kernel: "a kernel".to_owned(),
+        instruction_set: "a set".to_owned(),
+        batch: Some(1),
+    };
+    let measured = Measured {
         backend,
-        level,
+        level: level.to_owned(),
         subject: subject.to_owned(),
         scheme: scheme.to_owned(),
-        library: "a library",
-        ..Row::default()
-    }
+        code,
+        operation: operation.name(),
+        operations: counted.operations,
+        seconds: Some(counted.seconds),
+        cpu_seconds: counted.cpu_seconds,
+        ..Measured::default()
+    };
+    Row { iteration: Some(iteration), measured }
 }
 
 fn of(results: &Results) -> &serde_json::Value {
@@ -182,8 +201,9 @@ fn levels_are_compared_where_there_are_two() {
         "name": "nonesuch", "level": "x86-64-v2", "version": "", "environment": [["MASK", "~1"]], "compiled_for": [],
     }));
     let counted = CountResult { operations: 5_000, seconds: 1.0, cpu_seconds: None };
-    let row = row("nonesuch", "x86-64-v2", ["ECDSAP256SHA256", "ECDSA P-256"], 0);
-    results.data.push_row(&row.with_count(Operation::Verify, &counted)).expect("a row");
+    let names = ["ECDSAP256SHA256", "ECDSA P-256"];
+    let row = row("nonesuch", "x86-64-v2", names, 0, Operation::Verify, &counted);
+    results.data.push_row(&row).expect("a row");
     let html = results.page().expect("a page");
     assert!(html.contains("Instruction levels</h2>") && html.contains("times slower than native"));
     // 20,000 per second divided by 5,000 per second.

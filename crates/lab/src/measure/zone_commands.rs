@@ -1,0 +1,102 @@
+//! Commands of a program that sign, verify, compile, compare and serve zones: the jobs of operators.
+
+use super::job::{self, JobError};
+use super::level::LevelProgram;
+use super::server::{ServedZone, Server, ServerError, serving};
+use nonesuch_dnssec::Mechanism;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Time limit for the server to read its zone.
+const READY_LIMIT: Duration = Duration::from_secs(1800);
+
+/// A program, and the apex of a zone.
+#[derive(Clone, Copy)]
+pub(crate) struct ZoneCommands<'a> {
+    pub(crate) program: &'a LevelProgram,
+    pub(crate) origin: &'a str,
+}
+
+impl ZoneCommands<'_> {
+    /// Returns the command that signs `zone` with the keys of a directory at the time `now`. If
+    /// `zone` is `None`, arguments that the caller adds must describe the zone.
+    pub(crate) fn sign(
+        &self,
+        zone: Option<&Path>,
+        keys: &Path,
+        denial: Mechanism,
+        now: u32,
+        out: &Path,
+    ) -> Command {
+        let mut command = self.command(&["zone", "sign", "--json"]);
+        command.args(zone).arg("--keys").arg(keys).arg("--output").arg(out);
+        command.args(["--denial", &denial.to_string(), "--now", &now.to_string()]);
+        command
+    }
+
+    /// Returns the command that verifies a signed zone completely at the time `now`.
+    pub(crate) fn verify(&self, signed: &Path, now: u32) -> Command {
+        let mut command = self.command(&["zone", "verify", "--json"]);
+        command.arg(signed).args(["--now", &now.to_string()]);
+        command
+    }
+
+    /// Compiles a zone without verification.
+    pub(crate) fn compile(&self, zone: &Path, image: &Path) -> Result<(), JobError> {
+        let mut command = self.command(&["zone", "compile", "--verify", "none"]);
+        job::run(command.arg(zone).arg("-f").arg(image)).map(drop)
+    }
+
+    /// Writes the change set between two versions of the zone.
+    pub(crate) fn write_changes(&self, old: &Path, new: &Path, changes: &Path) -> Result<(), JobError> {
+        let mut command = self.command(&["zone", "diff", "--changes"]);
+        command.arg(old).arg(new).stdin(Stdio::null()).stderr(Stdio::null());
+        let status = command.stdout(File::create(changes)?).status()?;
+        // Exit status 1 means that the zones differ, which is not an error.
+        if status.code().is_none_or(|code| code >= 2) {
+            // A later call must not use an incomplete change set.
+            let _ = fs::remove_file(changes);
+            return Err(JobError::Failed { status, said: "zone diff fails".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Starts a server with the zone and one worker. It does not verify the signatures. Standard
+    /// error goes to the file `log`.
+    pub(crate) fn serve(&self, zone: &Path, now: u32, log: &Path) -> Result<Server, ServerError> {
+        let mut command = serving(self.program.command(), &ServedZone::without_keys(self.origin, zone), 1);
+        command.args(["--now", &now.to_string()]);
+        Server::start(command, None, log, READY_LIMIT)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.program.command();
+        command.args(words).args(["--origin", self.origin]);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_comparison_leaves_no_change_set() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let changes = folder.path().join("changes");
+        let write = |program: &str| {
+            let program = LevelProgram { program: program.into(), environment: &[] };
+            let commands = ZoneCommands { program: &program, origin: "zz." };
+            commands.write_changes(Path::new("old"), Path::new("new"), &changes)
+        };
+        // Exit status 1, as if the zones differed.
+        write("/bin/false").expect("no error");
+        assert!(changes.exists());
+        // The shell finds no script `zone`.
+        let error = write("/bin/sh").expect_err("it failed");
+        assert!(matches!(error, JobError::Failed { .. }), "{error}");
+        assert!(!changes.exists());
+    }
+}
