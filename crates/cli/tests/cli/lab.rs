@@ -64,7 +64,7 @@ fn a_run_leaves_all_files_and_its_report_can_be_made_again() {
     // operations, twice.
     assert_eq!(record["rows"], 18);
     let csv = fs::read_to_string(out.join("results.csv")).expect("a table");
-    assert_eq!(csv.lines().count(), 15);
+    assert_eq!(csv.lines().count(), 19);
     assert!(fs::read(out.join("results.parquet")).expect("a file").starts_with(b"PAR1"));
 
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
@@ -80,7 +80,7 @@ fn json_has_the_record_and_a_summary() {
     let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON alone");
     assert_eq!(printed["record"]["experiment"]["parameters"]["cpu"], "none");
     let lines = printed["summary"]["lines"].as_array().expect("lines");
-    assert_eq!(lines.len(), 7);
+    assert_eq!(lines.len(), 9);
     assert!(
         lines
             .iter()
