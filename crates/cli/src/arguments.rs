@@ -20,7 +20,7 @@ pub(crate) use key::{
 };
 pub(crate) use lab::{
     CompareArguments, LabCaptureArguments, LabCommand, LabListArguments, LabMeasureArguments,
-    LabReportArguments, LabRunArguments, LabTreeArguments, LabZoneArguments,
+    LabMergeArguments, LabReportArguments, LabRunArguments, LabTreeArguments, LabZoneArguments,
 };
 pub(crate) use load::{LabEchoArguments, LoadArguments};
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};

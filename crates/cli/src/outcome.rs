@@ -1,5 +1,8 @@
 //! Outcome of a command.
 
+/// Commit of this program, as `git describe` prints it; `unknown` outside of a git repository.
+pub(crate) const COMMIT: &str = env!("NONESUCH_COMMIT");
+
 /// The outcome of a command that ran without an error.
 pub(crate) enum CommandOutcome {
     /// The answer of the command is positive, or it has none.

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+mod conditions;
 mod data;
 pub mod experiment;
 pub mod generate;
@@ -19,6 +20,7 @@ pub mod peers;
 mod presentation;
 pub mod process;
 mod published;
+pub mod record;
 pub mod report;
 mod statistics;
 pub mod tree;

@@ -42,6 +42,7 @@ mod slots;
 mod sources;
 mod tally;
 mod udp;
+mod usage;
 mod validation;
 mod worker;
 
@@ -57,6 +58,7 @@ pub use validation::{ValidationCounts, ValidationOptions, validate_samples};
 
 use progress::Reporter;
 use tally::Tally;
+use usage::CpuClocks;
 use worker::Worker;
 
 /// Maximum number of outstanding queries of one socket.
@@ -142,24 +144,22 @@ fn run_in_intervals(options: &LoadOptions, progress: Option<Intervals<'_>>) -> R
     let workers = (0..options.threads).map(start).collect::<Result<Vec<_>, NetError>>()?;
     // The threads have the only senders, so that the receiver ends with them.
     drop(sender);
-    let server_cpu = || options.server_pid.and_then(process::cpu_time);
-    let early = server_cpu();
-    let (tally, before) = run_workers(workers, || {
-        let before = if options.warm_up.is_zero() {
+    let early = CpuClocks::read(options);
+    let (tally, clocks) = run_workers(workers, || {
+        let clocks = if options.warm_up.is_zero() {
             early
         } else {
             thread::sleep(options.warm_up);
-            server_cpu()
+            CpuClocks::read(options)
         };
         if let Some((interval, report)) = progress {
             progress::receive(&receiver, options.threads, interval, report);
         }
-        before
+        clocks
     })?;
     // Between the two measurements, the server only handles the load. Waiting for lost queries
     // costs it no CPU time.
-    let spent = before.zip(server_cpu()).map(|(before, after)| after.since(before));
-    Ok(report::report(options, &tally, spent))
+    Ok(report::report(options, &tally, &clocks.elapsed(), options.rate.is_some()))
 }
 
 /// Runs the threads until they end. Calls `meanwhile` after the start of the threads.

@@ -1,14 +1,41 @@
 //! The machine on which an experiment runs, and the selection of CPUs for server and load
 //! generator.
 
+mod processor;
+
+use processor::{Frequency, flags, hypervisor, identifier, number};
 use serde::{Deserialize, Serialize};
 use std::fs;
 
 /// Description of the machine and the program, to compare results of different machines.
+///
+/// Records of earlier versions lack some fields. Reading such a record gives them empty values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Machine {
+    /// Identifier of the machine: 32 hexadecimal digits of a keyed hash of `/etc/machine-id`, or of
+    /// host name and CPU model if that file is missing. It does not reveal what is hashed.
+    pub id: String,
     /// Model of the CPU; empty if unknown.
     pub cpu: String,
+    /// Family of the CPU; `None` if the processor has no such number.
+    pub cpu_family: Option<u64>,
+    /// Model number of the CPU, likewise.
+    pub cpu_model: Option<u64>,
+    /// Stepping of the CPU, likewise.
+    pub cpu_stepping: Option<u64>,
+    /// CPU features by which this program and its libraries select code, with their names in
+    /// `/proc/cpuinfo`.
+    pub cpu_flags: Vec<String>,
+    /// Highest frequency of any CPU at the start of the run, in MHz.
+    pub cpu_mhz: Option<u64>,
+    /// Highest frequency that the system permits at present, in MHz.
+    pub cpu_max_mhz: Option<u64>,
+    /// Frequency governor of the first CPU; empty if unknown.
+    pub governor: String,
+    /// Hypervisor of a virtual machine, or its hardware as the hypervisor names it; `unknown` for a
+    /// virtual machine without a name; empty for a machine that is not known to be virtual.
+    pub hypervisor: String,
     /// Number of CPUs that this process may use; 1 if unknown.
     pub cpus: u64,
     /// Total memory; 0 if unknown.
@@ -16,6 +43,8 @@ pub struct Machine {
     /// Name of the distribution, and version of the Linux kernel, as in `Debian GNU/Linux 12
     /// (bookworm), Linux 6.1.0`.
     pub system: String,
+    /// Release and build of the kernel, as in `Linux 6.1.0 #1 SMP ...`.
+    pub kernel: String,
     /// Version of this program.
     pub nonesuch: String,
     /// Version of the compiler of this program; empty if unknown.
@@ -37,13 +66,27 @@ impl Machine {
         let cpuinfo = read_or_empty("/proc/cpuinfo");
         let release = read_or_empty("/etc/os-release");
         let name = field(&release, "PRETTY_NAME=").trim_matches('"');
+        let cpu = value(field(&cpuinfo, "model name")).to_owned();
+        let flags = flags(&cpuinfo);
+        let Frequency { current: cpu_mhz, maximum: cpu_max_mhz, governor } = Frequency::read(&cpuinfo);
+        let kernel = |name: &str| read_or_empty(&format!("/proc/sys/kernel/{name}")).trim().to_owned();
         let memory =
             field(&read_or_empty("/proc/meminfo"), "MemTotal:").trim_end_matches("kB").trim().parse();
         Self {
-            cpu: field(&cpuinfo, "model name").trim_start_matches([':', ' ', '\t']).to_owned(),
+            id: identifier(&read_or_empty("/etc/machine-id"), &kernel("hostname"), &cpu),
+            cpu,
+            cpu_family: number(&cpuinfo, "cpu family"),
+            cpu_model: number(&cpuinfo, "model\t"),
+            cpu_stepping: number(&cpuinfo, "stepping"),
+            hypervisor: hypervisor(&cpuinfo),
+            cpu_flags: flags,
+            cpu_mhz,
+            cpu_max_mhz,
+            governor,
+            kernel: format!("Linux {} {}", kernel("osrelease"), kernel("version")),
             cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
             memory_kib: memory.unwrap_or(0),
-            system: format!("{name}, Linux {}", read_or_empty("/proc/sys/kernel/osrelease").trim()),
+            system: format!("{name}, Linux {}", kernel("osrelease")),
             nonesuch: env!("CARGO_PKG_VERSION").to_owned(),
             rustc: option_env!("NONESUCH_RUSTC").unwrap_or_default().to_owned(),
             optimised: !cfg!(debug_assertions),
@@ -68,6 +111,11 @@ fn read_or_empty(path: &str) -> String {
 /// Returns the rest of the first line that begins with `name`, or an empty text if there is none.
 fn field<'a>(text: &'a str, name: &str) -> &'a str {
     text.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim)
+}
+
+/// Returns the value of a field of `/proc/cpuinfo`, without the colon before it.
+fn value(field: &str) -> &str {
+    field.trim_start_matches([':', ' ', '\t'])
 }
 
 /// CPU numbers for the server and for the load generator.
@@ -147,12 +195,18 @@ mod tests {
         assert_eq!(choose_among(&[], pairs), None);
     }
 
+    const fn machine_cpus() -> Option<CpuPlacement> {
+        Some(CpuPlacement { server: 1, load: 0 })
+    }
+
     #[test]
     fn this_machine_is_known() {
-        let machine = Machine::describe(Some(CpuPlacement { server: 1, load: 0 }));
+        let machine = Machine::describe(machine_cpus());
         assert!(machine.cpus >= 1 && machine.memory_kib > 0);
         assert!(machine.system.contains("Linux "), "{}", machine.system);
         assert_eq!((machine.server_cpu, machine.load_cpu), (Some(1), Some(0)));
         assert!(machine.rustc.starts_with("rustc "), "{}", machine.rustc);
+        assert_eq!(machine.id.len(), 32);
+        assert_eq!(machine, Machine { cpu_mhz: machine.cpu_mhz, ..Machine::describe(machine_cpus()) });
     }
 }

@@ -239,6 +239,13 @@ pub enum PresentationError {
     Step(String),
 }
 
+impl LinesForm {
+    /// Returns the columns that identify a line, and those for which it has statistics.
+    pub(crate) fn names(&self) -> (&[String], &[String]) {
+        (&self.by, &self.statistics)
+    }
+}
+
 impl Presentation {
     /// Returns the columns of the data.
     pub(crate) fn columns(&self) -> Vec<DataColumn> {
@@ -274,17 +281,23 @@ impl Presentation {
 
     /// Generates the HTML page. Its expressions can use all variables in `scope`.
     pub(crate) fn page(&self, scope: &Scope) -> Result<String, PresentationError> {
-        let mut page = Page::default();
-        for form in [&FRAME.before, &self.report, &FRAME.after] {
-            let part = render::report(form, &Evaluator::default(), scope.clone())?;
-            if page.title.is_empty() {
-                page.title = part.title;
-            }
-            page.lead.push_str(&part.lead);
-            page.facts.extend(part.facts);
-            page.sections.extend(part.sections);
-        }
+        let (mut page, after) = self.parts(scope)?;
+        page.sections.extend(after);
         Ok(page.to_html()?)
+    }
+
+    /// Generates the page without its last sections, and these sections, which do not depend on the
+    /// rows.
+    pub(crate) fn parts(&self, scope: &Scope) -> Result<(Page, Vec<Section>), PresentationError> {
+        let part = |form| render::report(form, &Evaluator::default(), scope.clone());
+        let [before, own, after] = [part(&FRAME.before)?, part(&self.report)?, part(&FRAME.after)?];
+        let page = Page {
+            title: if before.title.is_empty() { own.title } else { before.title },
+            lead: [before.lead, own.lead].concat(),
+            facts: [before.facts, own.facts, after.facts].concat(),
+            sections: [before.sections, own.sections].concat(),
+        };
+        Ok((page, after.sections))
     }
 }
 

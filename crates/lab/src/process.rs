@@ -1,5 +1,6 @@
 //! CPU time and resident memory of a process, from `/proc` of Linux.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -44,6 +45,41 @@ pub struct Memory {
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<CpuTime> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Reads the CPU time of each thread of process `pid`, by thread ID, in µs. The list is empty if
+/// the process does not exist.
+pub(crate) fn thread_times(pid: u32) -> BTreeMap<u32, u64> {
+    let of = |id: u32| {
+        let time = parse_stat(&fs::read(format!("/proc/{pid}/task/{id}/stat")).ok()?)?;
+        Some((id, time.user_us + time.system_us))
+    };
+    numbers_in(&format!("/proc/{pid}/task")).filter_map(of).collect()
+}
+
+/// Returns the CPU time of the processes `roots` and of all their descendants, in µs. It includes
+/// descendants that have ended, if their parent has waited for them.
+pub(crate) fn family_cpu_us(roots: &[u32]) -> u64 {
+    let of = |pid: u32| Some((pid, parse_family(&fs::read(format!("/proc/{pid}/stat")).ok()?)?));
+    family_sum(&numbers_in("/proc").filter_map(of).collect(), roots)
+}
+
+/// Adds the times of the processes that are in `roots` or have an ancestor in it. `processes` has
+/// the parent and the time of each process.
+fn family_sum(processes: &BTreeMap<u32, (u32, u64)>, roots: &[u32]) -> u64 {
+    let belongs = |pid: u32| {
+        // The number of steps is limited: a process that started between two reads can have the
+        // number of an earlier one, which can result in a circle.
+        let ancestors = std::iter::successors(Some(pid), |pid| Some(processes.get(pid)?.0));
+        ancestors.take(processes.len() + 1).any(|pid| roots.contains(&pid))
+    };
+    processes.iter().filter(|(pid, _)| belongs(**pid)).map(|(_, (_, time))| time).sum()
+}
+
+/// Returns the numbers among the names of the files in a directory.
+fn numbers_in(path: &str) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Reads the CPU time of the calling thread, up to the last clock tick. Returns `None` if the
@@ -113,12 +149,26 @@ pub fn tree_memory_kib(pid: u32) -> u64 {
 /// name can contain any character, including parentheses and spaces. Therefore the function counts
 /// the other fields from the last closing parenthesis.
 fn parse_stat(stat: &[u8]) -> Option<CpuTime> {
-    let name_end = stat.iter().rposition(|&octet| octet == b')')?;
-    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-    // The first of these fields is field 3, the state.
-    let mut fields = rest.split_ascii_whitespace().skip(14 - 3);
+    let mut fields = fields(stat, 14)?;
     let mut ticks = || fields.next()?.parse::<u64>().ok()?.checked_mul(CPU_STEP_US);
     Some(CpuTime { user_us: ticks()?, system_us: ticks()? })
+}
+
+/// Reads the parent (field 4) and the CPU time of the process and of the children for which it has
+/// waited (fields 14 to 17), in µs.
+fn parse_family(stat: &[u8]) -> Option<(u32, u64)> {
+    let parent = fields(stat, 4)?.next()?.parse().ok()?;
+    let ticks: Vec<u64> = fields(stat, 14)?.take(4).filter_map(|field| field.parse().ok()).collect();
+    let sum = ticks.iter().try_fold(0_u64, |sum, ticks| sum.checked_add(*ticks))?;
+    Some((parent, sum.checked_mul(CPU_STEP_US).filter(|_| ticks.len() == 4)?))
+}
+
+/// Returns the fields from number `first` (3 or more) onwards.
+fn fields(stat: &[u8], first: usize) -> Option<impl Iterator<Item = &str>> {
+    let name_end = stat.iter().rposition(|&octet| octet == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    // The first field after the name is field 3, the state.
+    Some(rest.split_ascii_whitespace().skip(first - 3))
 }
 
 /// Returns the value of a line `NAME   N kB`.
@@ -130,6 +180,33 @@ fn kib_of(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_family_is_the_process_and_its_descendants() {
+        let stat = b"7 (a) b) S 3 7 7 0 -1 4194560 1 0 0 0 10 2 30 4 20 0 1 0 5";
+        assert_eq!(parse_family(stat), Some((3, 46 * CPU_STEP_US)));
+        assert_eq!(parse_family(b"7 (a) S 3 7 7 0 -1 4194560 1 0 0 0 10 2 30"), None);
+        assert_eq!(parse_family(b""), None);
+        let processes = BTreeMap::from([
+            (1, (0, 1)),
+            (2, (1, 10)),
+            (3, (2, 100)),
+            (4, (1, 1000)),
+            (8, (9, 7)),
+            (9, (8, 7)),
+        ]);
+        assert_eq!(family_sum(&processes, &[2]), 110);
+        assert_eq!(family_sum(&processes, &[2, 3]), 110);
+        assert_eq!(family_sum(&processes, &[3, 4]), 1100);
+        assert_eq!(family_sum(&processes, &[5]), 0);
+    }
+
+    #[test]
+    fn the_threads_of_this_process_have_times() {
+        let own = std::process::id();
+        assert!(thread_times(own).contains_key(&own));
+        assert!(thread_times(u32::MAX).is_empty());
+    }
 
     #[test]
     fn a_stat_line_is_read_past_a_strange_name() {

@@ -75,6 +75,8 @@ pub(crate) enum LabCommand {
     ///
     /// Reads pcap, pcapng and dnstap files, and writes pcap or dnstap files.
     Capture(LabCaptureArguments),
+    /// Join results of one experiment, for example of several machines.
+    Merge(LabMergeArguments),
     /// Measure the rates of operations and print one JSON document.
     #[command(hide = true)]
     Measure(LabMeasureArguments),
@@ -147,7 +149,7 @@ pub(crate) struct LabRunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabReportArguments {
-    /// Output directory of `lab run`.
+    /// Output directory of `lab run` or `lab merge`.
     pub(crate) dir: PathBuf,
     /// Print JSON instead of the table.
     #[arg(long)]
@@ -213,6 +215,22 @@ pub(crate) struct LabCaptureArguments {
     #[arg(long, value_name = "PORT", value_delimiter = ',')]
     pub(crate) port: Vec<u16>,
     /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabMergeArguments {
+    /// Output directories of `lab run` or `lab merge`.
+    #[arg(required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Write the joined data and the report to this directory.
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// Overwrite the results of a single run or of another experiment in the output directory.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Print JSON instead of the tables.
     #[arg(long)]
     pub(crate) json: bool,
 }

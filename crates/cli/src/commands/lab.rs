@@ -8,13 +8,14 @@ mod tree;
 pub(crate) use error::Failure;
 
 use crate::arguments::{
-    LabCommand, LabEchoArguments, LabMeasureArguments, LabReportArguments, LabRunArguments, LabZoneArguments,
+    LabCommand, LabEchoArguments, LabMeasureArguments, LabMergeArguments, LabReportArguments,
+    LabRunArguments, LabZoneArguments,
 };
 use crate::files::{FileError, print_line, print_summary};
-use crate::outcome::CommandOutcome;
+use crate::outcome::{COMMIT, CommandOutcome};
 use crate::{progress, zones};
 use nonesuch_lab::experiment::{
-    Definition, ParameterOverrides, Report, Results, RunOptions, run as run_experiment, store,
+    Definition, ParameterOverrides, Report, RunOptions, Runs, merge, run as run_experiment, store,
 };
 use nonesuch_lab::measure::{EchoOptions, EchoServer};
 use nonesuch_lab::measure::{ExamineOptions, examine};
@@ -26,6 +27,7 @@ pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
         LabCommand::List(arguments) => list::list(arguments),
         LabCommand::Run(arguments) => run_one(arguments),
         LabCommand::Report(arguments) => report(arguments),
+        LabCommand::Merge(arguments) => merge_runs(arguments),
         LabCommand::Tree(arguments) => tree::run(arguments),
         LabCommand::Capture(arguments) => capture::run(arguments),
         LabCommand::Measure(arguments) => measure_raw(arguments),
@@ -49,6 +51,7 @@ fn run_one(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
             seed: arguments.seed,
             now: zones::time_or_now(arguments.now),
             command: std::env::args().collect::<Vec<_>>().join(" "),
+            commit: COMMIT,
             levels_chosen: arguments.set.iter().any(|(key, _)| key == "levels"),
             program: &program,
             progress: &|step| progress::show_step(&bar, step),
@@ -56,8 +59,9 @@ fn run_one(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
     )?;
     bar.finish_and_clear();
     store::save(&out, &results)?;
-    let files = [store::JSON_FILE, store::CSV_FILE, store::PARQUET_FILE, store::PAGE_FILE].join(", ");
-    show(&results, arguments.json, &format!("{files} written to {}", out.display()))
+    let Report { text, summary, .. } = results.report()?;
+    let json = || serde_json::json!({ "record": results.record, "summary": summary });
+    show(&text, arguments.json.then(json), &written_to(&out))
 }
 
 fn definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
@@ -78,19 +82,41 @@ fn definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
 }
 
 fn report(arguments: &LabReportArguments) -> Result<CommandOutcome, Failure> {
-    let results = store::load(&arguments.dir)?;
-    store::write_page(&arguments.dir, &results)?;
+    let runs = store::load_runs(&arguments.dir)?;
+    store::write_page_of_runs(&arguments.dir, &runs)?;
     let page: PathBuf = arguments.dir.join(store::PAGE_FILE);
-    show(&results, arguments.json, &format!("{} written", page.display()))
+    show_runs(&runs, arguments.json, &format!("{} written", page.display()))
 }
 
-fn show(results: &Results, json: bool, written: &str) -> Result<CommandOutcome, Failure> {
-    let Report { text, summary, .. } = results.report()?;
-    if json {
-        print_line(&serde_json::json!({ "record": results.record, "summary": summary }).to_string())?;
-    } else {
-        print_line(&text)?;
-        print_summary(written)?;
+fn merge_runs(arguments: &LabMergeArguments) -> Result<CommandOutcome, Failure> {
+    let runs = merge(&arguments.dirs, &arguments.out)?;
+    store::check_free_for_runs(&arguments.out, &runs.first().record.experiment.name, arguments.overwrite)?;
+    store::save_runs(&arguments.out, &runs)?;
+    show_runs(&runs, arguments.json, &written_to(&arguments.out))
+}
+
+fn written_to(out: &Path) -> String {
+    format!("{} written to {}", store::FILES.join(", "), out.display())
+}
+
+/// Prints the report of one run as `lab run` does, or that of several runs with all records.
+fn show_runs(runs: &Runs, json: bool, written: &str) -> Result<CommandOutcome, Failure> {
+    let Report { text, summary, .. } = runs.report()?;
+    let records: Vec<_> = runs.results().map(|results| &results.record).collect();
+    let json = json.then(|| match records.as_slice() {
+        [record] => serde_json::json!({ "record": record, "summary": summary }),
+        records => serde_json::json!({ "records": records, "summary": summary }),
+    });
+    show(&text, json, written)
+}
+
+fn show(text: &str, json: Option<serde_json::Value>, written: &str) -> Result<CommandOutcome, Failure> {
+    match json {
+        Some(json) => print_line(&json.to_string())?,
+        None => {
+            print_line(text)?;
+            print_summary(written)?;
+        }
     }
     Ok(CommandOutcome::Done)
 }

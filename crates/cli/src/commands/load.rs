@@ -2,15 +2,17 @@
 
 use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
-use crate::outcome::CommandOutcome;
+use crate::outcome::{COMMIT, CommandOutcome};
 use crate::zones::{AnchorError, ReadZoneError, read_anchored_zone, read_zone, time_or_now};
 use nonesuch_lab::generate::{GenerateError, QueriedZone};
 use nonesuch_lab::load::{
     Latency, LoadError, LoadOptions, LoadReport, Progress, QueryList, QueryListError, ReplayError,
     ValidationOptions, run as run_load, run_with_progress, validate_samples,
 };
+use nonesuch_lab::record::{Invocation, RecordError, RunRecord};
 use nonesuch_net::tls::ClientTls;
 use nonesuch_net::{TlsError, Transport};
+use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,16 +46,19 @@ pub(crate) enum Failure {
     Generate(#[from] GenerateError),
     Replay(#[from] ReplayError),
     Load(#[from] LoadError),
+    Record(#[from] RecordError),
 }
 
 pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> {
     if let Some(capture) = &arguments.replay.replay {
-        print_report(arguments, &replay::run(arguments, capture)?)?;
+        let record = record(arguments)?;
+        print_report(arguments, &record, &replay::run(arguments, capture)?)?;
         return Ok(CommandOutcome::Done);
     }
     let options = options(arguments, queries(arguments)?, tls(arguments)?);
+    let record = record(arguments)?;
     if arguments.ramp {
-        return ramp::run(arguments, &options);
+        return ramp::run(arguments, &record, &options);
     }
     let validation = validation_options(arguments)?;
     let mut report = match interval(arguments) {
@@ -64,14 +69,32 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> 
         let samples = report.samples.iter().map(Vec::as_slice);
         report.validation = Some(validate_samples(&options, &validation, samples)?);
     }
-    print_report(arguments, &report)?;
+    print_report(arguments, &record, &report)?;
     let is_bogus = report.validation.is_some_and(|counts| counts.bogus > 0);
     Ok(if is_bogus { CommandOutcome::Negative } else { CommandOutcome::Done })
 }
 
-fn print_report(arguments: &LoadArguments, report: &LoadReport) -> Result<(), FileError> {
-    let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(report) };
+/// Begins the record of the run.
+fn record(arguments: &LoadArguments) -> Result<RunRecord, RecordError> {
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    RunRecord::begin(Invocation {
+        now: time_or_now(None),
+        command: &command,
+        seed: arguments.seed,
+        commit: COMMIT,
+    })
+}
+
+fn print_report(arguments: &LoadArguments, record: &RunRecord, report: &LoadReport) -> Result<(), FileError> {
+    let text = if arguments.json { to_json(record, report) } else { describe(report) };
     print_line(&text)
+}
+
+/// Returns the report as JSON, with the record of the run.
+fn to_json(record: &RunRecord, report: &impl Serialize) -> String {
+    let mut json = serde_json::json!(report);
+    json["record"] = serde_json::json!(record);
+    json.to_string()
 }
 
 /// Returns the interval of the periodic lines.
@@ -262,6 +285,12 @@ fn describe(report: &LoadReport) -> String {
     }
     if let Some(cpu) = report.client_cpu_us_per_query {
         lines.push(format!("generator  {cpu:.2} µs CPU per query"));
+    }
+    if let Some(limit) = report.limited_by {
+        lines.push(format!("limit      {limit}"));
+    }
+    if let Some(share) = report.others_cpu {
+        lines.push(format!("others     {:.1} % of all CPUs", 100.0 * share));
     }
     lines.join("\n")
 }

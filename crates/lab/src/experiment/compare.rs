@@ -22,10 +22,11 @@ pub use zone::{ComparedZone, ComparedZoneError};
 use super::parameters::QueriedNames;
 use super::run::Step;
 use crate::load::LoadError;
-use crate::machine::{self, CpuPlacement, Machine};
+use crate::machine::{self, CpuPlacement};
 use crate::measure::key_files::WriteError;
 use crate::measure::{ServedZone, ServerError};
 use crate::presentation::PresentationError;
+use crate::record::{Invocation, RecordError, RunRecord};
 use figures::{FORMAT, Row, ZoneInfo};
 use measure::Measurement;
 use nonesuch_crypto::KeyError;
@@ -34,7 +35,6 @@ use nonesuch_dnssec::denial::nsec5::Nsec5Error;
 use nonesuch_dnssec::keys::KeySetError;
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_dnssec::verify::Fault;
-use nonesuch_proto::timestamp::Rfc3339;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,6 +73,10 @@ pub struct CompareOptions<'a> {
     pub now: u32,
     /// Command line, for the report.
     pub command: String,
+    /// Seed of the queries, and of a generated zone, for the report.
+    pub seed: u64,
+    /// Commit of this program for the report; `unknown` if it is not known.
+    pub commit: &'a str,
     /// Called before each step.
     pub progress: &'a dyn Fn(Step<'_>),
 }
@@ -97,6 +101,8 @@ pub enum CompareError {
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Report(#[from] PresentationError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
 }
 
 impl From<WriteError> for CompareError {
@@ -144,17 +150,16 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
         return Err(CompareError::NoCombinations);
     }
     let cpus = machine::choose_cpus();
-    let machine = Machine::describe(cpus);
-    let rows = measure_all(options, cpus, machine.memory_kib / 2)?;
-    let mut notes: Vec<String> = machine.debug_build_note().into_iter().collect();
+    let CompareOptions { now, seed, commit, command, .. } = options;
+    let run = RunRecord::begin_on(Invocation { now: *now, command, seed: *seed, commit }, cpus)?;
+    let rows = measure_all(options, cpus, run.machine.memory_kib / 2)?;
+    let mut notes: Vec<String> = run.machine.debug_build_note().into_iter().collect();
     notes.extend(placement_note(cpus));
     Ok(Comparison {
         format: FORMAT,
-        date: Rfc3339(options.now.into()).to_string(),
-        command: options.command.clone(),
+        run,
         seconds_per_load: options.seconds_per_load,
         rounds: ROUNDS,
-        machine,
         zone: ZoneInfo::of(options.zone),
         decision: decision::decide(options.needs, options.combinations, &rows),
         alternatives: decision::alternatives(options.needs, options.combinations, &rows),

@@ -9,6 +9,7 @@
 use super::error::{RunError, temporary_folder};
 use super::parameters::{Count, Denial, Octets, QueriedNames, Seconds, Workers, deduplicate};
 use super::run::{Findings, RunOptions};
+use crate::conditions::Conditions;
 use crate::load::QueryList;
 use crate::measure::echo::echoing;
 use crate::measure::loaded::{IdleCounter, LoadSetup, LoadedServer, WARM_UP_SECONDS, default_queries};
@@ -105,6 +106,8 @@ struct Row<'r> {
     system_us: Option<f64>,
     /// CPU time of the load generator for each query.
     load_us: Option<f64>,
+    #[serde(flatten)]
+    conditions: Conditions,
 }
 
 /// A server and the kind of its load. Each `nonesuch serve` has an echo server with the same
@@ -238,6 +241,7 @@ impl Servers<'_> {
                     user_us: report.server_user_us_per_query,
                     system_us: report.server_system_us_per_query,
                     load_us: report.client_cpu_us_per_query,
+                    conditions: Conditions { others_cpu: report.others_cpu, limited_by: report.limited_by },
                 })?;
             }
         }

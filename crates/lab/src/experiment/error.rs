@@ -10,6 +10,7 @@ use crate::measure::prepare::PrepareZoneError;
 use crate::measure::prober::ProberError;
 use crate::measure::zone_files::ZoneFilesError;
 use crate::presentation::PresentationError;
+use crate::record::RecordError;
 use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,8 @@ pub enum RunError {
     Loaded(#[from] LoadedError),
     #[error(transparent)]
     Foreign(#[from] ForeignError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
     #[error(transparent)]
     Data(#[from] UnfitRow),
 }

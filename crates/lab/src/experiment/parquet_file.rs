@@ -9,6 +9,7 @@ use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
@@ -20,13 +21,17 @@ use std::sync::Arc;
 #[error("cannot write Parquet: {0}")]
 pub struct ParquetFileError(#[from] ParquetError);
 
-/// Converts a table to the octets of a Parquet file.
+/// Converts a table to the octets of a Parquet file. `metadata` are keys and values for the
+/// metadata of the file.
 ///
 /// # Errors
 /// Fails if the library rejects the table; no table is known to cause this error.
-pub(crate) fn write(table: &DataTable) -> Result<Vec<u8>, ParquetFileError> {
+pub(crate) fn write(table: &DataTable, metadata: &[(&str, String)]) -> Result<Vec<u8>, ParquetFileError> {
     let maker = format!("nonesuch {}", env!("CARGO_PKG_VERSION"));
-    let properties = WriterProperties::builder().set_created_by(maker).build();
+    let entry = |(key, value): &(&str, String)| KeyValue::new((*key).to_owned(), value.clone());
+    let metadata = metadata.iter().map(entry).collect();
+    let properties =
+        WriterProperties::builder().set_created_by(maker).set_key_value_metadata(Some(metadata)).build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema(table.columns())?, Arc::new(properties))?;
     let mut group = writer.next_row_group()?;
     let mut place = 0;
@@ -144,11 +149,13 @@ pub(super) mod tests {
     fn columns_are_typed() {
         let mut table = DataTable::new(columns());
         table.push(vec!["é".into(), (-5).into(), Value::Null]).expect("a row");
-        let octets = write(&table).expect("written");
+        let octets = write(&table, &[("key", "value".to_owned())]).expect("written");
         let reader = SerializedFileReader::new(Bytes::from(octets)).expect("a Parquet file");
         let metadata = reader.metadata().file_metadata();
         assert_eq!(metadata.num_rows(), 1);
         assert!(metadata.created_by().expect("a maker").starts_with("nonesuch "));
+        let entries = metadata.key_value_metadata().expect("metadata");
+        assert!(entries.contains(&KeyValue::new("key".to_owned(), "value".to_owned())), "{entries:?}");
         let schema = metadata.schema_descr();
         let types: Vec<_> = schema.columns().iter().map(|column| column.physical_type()).collect();
         assert_eq!(types, [PhysicalType::BYTE_ARRAY, PhysicalType::INT64, PhysicalType::DOUBLE]);
@@ -163,7 +170,7 @@ pub(super) mod tests {
 
         #[test]
         fn tables_are_read_back(table in any_table()) {
-            let octets = write(&table).expect("written");
+            let octets = write(&table, &[]).expect("written");
             prop_assert_eq!(read(octets, &columns()), table);
         }
     }

@@ -5,10 +5,9 @@ use super::definition::Definition;
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
 use crate::data::DataTable;
-use crate::machine::Machine;
 use crate::presentation::{PresentationError, Report, Scope, lines};
+use crate::record::{Invocation, RunRecord};
 use minijinja::value::{Serde, Value};
-use nonesuch_proto::timestamp::Rfc3339;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,12 +21,9 @@ pub struct Record {
     pub format: u32,
     /// The experiment, with the parameters of the run.
     pub experiment: Definition,
-    /// Time of the run, in RFC 3339 format.
-    pub date: String,
-    pub command: String,
-    /// Seed of all random values except keys.
-    pub seed: u64,
-    pub machine: Machine,
+    /// Facts about the run that do not depend on the experiment.
+    #[serde(flatten)]
+    pub run: RunRecord,
     /// Description of the measured programs and zones, by the name of the method.
     pub about: BTreeMap<String, serde_json::Value>,
     /// Conditions that affect how far the figures can be trusted.
@@ -49,18 +45,16 @@ pub struct Results {
 /// Fails if nothing can be measured or a measurement fails. Requested measurements that are omitted
 /// become notes.
 pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results, RunError> {
-    let mut findings = Findings::new(definition.presentation().columns());
+    let RunOptions { now, seed, commit, command, .. } = options;
+    let run = RunRecord::begin(Invocation { now: *now, command, seed: *seed, commit })?;
+    let mut findings = Findings::new(definition.presentation().columns()).of_run(&run);
     let about = definition.method.run(options, &mut findings)?;
-    let machine = Machine::describe(None);
-    let mut notes: Vec<String> = machine.debug_build_note().into_iter().collect();
+    let mut notes: Vec<String> = run.machine.debug_build_note().into_iter().collect();
     notes.extend(findings.notes);
     let record = Record {
         format: FORMAT,
         experiment: definition.clone(),
-        date: Rfc3339(options.now.into()).to_string(),
-        command: options.command.clone(),
-        seed: options.seed,
-        machine,
+        run: RunRecord { peers: findings.peers, ..run },
         about: BTreeMap::from([(definition.method.name().to_owned(), about)]),
         notes,
     };
@@ -85,7 +79,7 @@ impl Results {
     }
 
     /// Returns the variables of the presentation.
-    fn scope(&self) -> Result<Scope, PresentationError> {
+    pub(super) fn scope(&self) -> Result<Scope, PresentationError> {
         let definition = &self.record.experiment;
         let method = serde_json::to_value(&definition.method).unwrap_or_default();
         // A record with another method is not from this program.

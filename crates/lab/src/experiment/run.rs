@@ -7,7 +7,10 @@ use crate::measure::backend::ProberBackend;
 use crate::measure::bench::make_key;
 use crate::measure::level::{Level, LevelError, LevelProgram};
 use crate::measure::prober::ProberError;
+use crate::record::{MACHINE_ID, RUN_ID, RunRecord, measurement_columns};
 use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -23,6 +26,8 @@ pub struct RunOptions<'a> {
     pub now: u32,
     /// Command line, for the record.
     pub command: String,
+    /// Commit of this program for the record; `unknown` if it is not known.
+    pub commit: &'a str,
     /// Whether the user selected the levels. If so, a level without its program is an error.
     /// Otherwise it is omitted with a note.
     pub levels_chosen: bool,
@@ -62,6 +67,11 @@ pub struct Step<'s> {
 pub(crate) struct Findings {
     pub(crate) data: DataTable,
     pub(crate) notes: Vec<String>,
+    /// Versions of the measured programs of others, by name.
+    pub(crate) peers: BTreeMap<String, String>,
+    /// Identifiers of the run and of the machine.
+    run_id: String,
+    machine_id: String,
     /// Wall time of all measurements with known CPU time, in seconds.
     wall: f64,
     /// CPU time of these measurements, in seconds.
@@ -81,14 +91,41 @@ struct Failure {
 }
 
 impl Findings {
-    /// Creates empty findings for data with these columns.
-    pub(crate) const fn new(columns: Vec<DataColumn>) -> Self {
-        Self { data: DataTable::new(columns), notes: Vec::new(), wall: 0.0, cpu: 0.0, failures: Vec::new() }
+    /// Creates empty findings for data with these columns, and with those of all measurements.
+    pub(crate) fn new(mut columns: Vec<DataColumn>) -> Self {
+        columns.extend(measurement_columns());
+        Self {
+            data: DataTable::new(columns),
+            notes: Vec::new(),
+            peers: BTreeMap::new(),
+            run_id: String::new(),
+            machine_id: String::new(),
+            wall: 0.0,
+            cpu: 0.0,
+            failures: Vec::new(),
+        }
     }
 
-    /// Adds a row from a structure with one field for each column.
+    /// Sets the identifiers that each row has.
+    pub(crate) fn of_run(self, run: &RunRecord) -> Self {
+        Self { run_id: run.run_id.clone(), machine_id: run.machine.id.clone(), ..self }
+    }
+
+    /// Adds a row from a structure with one field for each column of the experiment, and the fields
+    /// of `Conditions` if they were measured.
     pub(crate) fn push(&mut self, row: &impl Serialize) -> Result<(), RunError> {
-        Ok(self.data.push_row(row)?)
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(row) else {
+            return Ok(self.data.push_row(row)?);
+        };
+        for column in measurement_columns() {
+            let default = match column.name.as_str() {
+                RUN_ID => self.run_id.as_str().into(),
+                MACHINE_ID => self.machine_id.as_str().into(),
+                _ => Value::Null,
+            };
+            fields.entry(column.name).or_insert(default);
+        }
+        Ok(self.data.push_row(&fields)?)
     }
 
     /// Returns the result for a level. If the level cannot be measured, fails if the user selected

@@ -21,6 +21,7 @@ use self::prepare::{LevelSigner, Zone};
 use super::error::{RunError, temporary_folder};
 use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
+use crate::conditions::Conditions;
 use crate::measure::cost::{Costs, estimate_signatures};
 use crate::measure::job::FinishedJob;
 use nonesuch_dnssec::Mechanism;
@@ -61,6 +62,8 @@ struct Row {
     /// Maximum resident memory of the process; for serving, the proportional set size of the server
     /// when it is ready, or its resident memory if the system does not provide that size.
     memory_kib: Option<u64>,
+    #[serde(flatten)]
+    conditions: Conditions,
 }
 
 /// Runs the experiment, adds its rows and notes to `findings`, and returns its description for the
@@ -222,6 +225,7 @@ impl<'a> Runner<'a> {
             user_seconds: Some(ended.user_seconds),
             system_seconds: Some(ended.system_seconds),
             memory_kib: Some(ended.peak_kib),
+            conditions: ended.conditions,
             ..self.empty_row(trial, job)
         }
     }

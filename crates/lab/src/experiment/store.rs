@@ -1,15 +1,22 @@
-//! Directory of an experiment's results: `results.json`, `results.csv`, `results.parquet` and
-//! `report.html`.
+//! Directory of an experiment's results: `results.json`, `results.csv`, `runs.csv`,
+//! `results.parquet` and `report.html`.
+//!
+//! The results are those of one run, or of several runs that were merged. `results.json` then
+//! contains the records of all of them in `runs`.
 //!
 //! Each file is written under a temporary name, synchronised and renamed. The record is the last.
 //! It contains a checksum of the data. Thus reading detects files of two different runs, which a
 //! crash between two renames can cause.
 
 use super::csv;
+use super::definition::Definition;
 use super::error::StoreError;
+use super::merge::Runs;
 use super::parquet_file;
 use super::results::{FORMAT, Record, Results};
-use crate::data::DataColumn;
+use crate::data::{DataColumn, DataTable};
+use crate::record::{self, RunRecord};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -22,20 +29,41 @@ pub const JSON_FILE: &str = "results.json";
 pub const CSV_FILE: &str = "results.csv";
 /// File name of the data as Parquet.
 pub const PARQUET_FILE: &str = "results.parquet";
+/// File name of the table of runs: a row for each run.
+pub const RUNS_FILE: &str = "runs.csv";
 /// File name of the HTML report.
 pub const PAGE_FILE: &str = "report.html";
 
-const FILES: [&str; 4] = [JSON_FILE, CSV_FILE, PARQUET_FILE, PAGE_FILE];
+/// File names of the results, in the order of their description.
+pub const FILES: [&str; 5] = [JSON_FILE, CSV_FILE, RUNS_FILE, PARQUET_FILE, PAGE_FILE];
 
-/// Format of `results.json`: the record and a description of the data.
+/// Key of the records in the metadata of the Parquet file: a JSON list with one object for each
+/// run.
+const RUNS_KEY: &str = "nonesuch.runs";
+/// Key of the columns in the metadata of the Parquet file: a JSON list of names, types and meanings.
+const COLUMNS_KEY: &str = "nonesuch.columns";
+
+/// Format of `results.json`: the record and a description of the data. `R` is [`Record`] or
+/// [`MergedRecord`].
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct Stored<R> {
     #[serde(flatten)]
-    record: Record,
+    record: R,
     columns: Vec<DataColumn>,
     rows: u64,
     /// Checksum of the octets of `results.csv`.
     check_sum: String,
+}
+
+/// Record of merged runs.
+#[derive(Serialize, Deserialize)]
+struct MergedRecord {
+    /// Version of the format: [`FORMAT`].
+    format: u32,
+    /// The experiment, with the parameters of the first run.
+    experiment: Definition,
+    /// Records of the runs, in the order of their rows.
+    runs: Vec<Record>,
 }
 
 /// Checks that results of the experiment `name` can be written to `dir`: the directory has no
@@ -61,6 +89,21 @@ pub fn check_free(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreEr
     }
 }
 
+/// Checks that merged results of the experiment `name` can be written to `dir`, as [`check_free`]
+/// does. Only merged results are replaced without `overwrite`: they can be merged again.
+///
+/// # Errors
+/// Fails as [`check_free`] does, and if `dir` contains the results of a single run.
+pub fn check_free_for_runs(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreError> {
+    check_free(dir, name, overwrite)?;
+    let is_single = || matches!(read_record(dir), Ok((_, false)));
+    if !overwrite && is_single() {
+        let what = "the results of a single run".to_owned();
+        return Err(StoreError::Occupied { dir: dir.to_path_buf(), what });
+    }
+    Ok(())
+}
+
 /// Returns the name of the experiment in a record of any format version.
 fn experiment_of(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
@@ -72,22 +115,55 @@ fn experiment_of(text: &str) -> Option<String> {
 /// # Errors
 /// Fails if a file cannot be written or the report cannot be generated.
 pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
+    write_data(dir, &results.data, &[&results.record.run])?;
+    write_page(dir, results)?;
+    write_record(dir, results.record.clone(), &results.data)
+}
+
+/// Writes merged runs and their report to `dir`, as [`save`] does.
+///
+/// # Errors
+/// Fails as [`save`] does.
+pub fn save_runs(dir: &Path, runs: &Runs) -> Result<(), StoreError> {
+    let data = runs.data().map_err(|source| {
+        let source = source.into();
+        StoreError::Csv { path: dir.join(CSV_FILE), source }
+    })?;
+    let records: Vec<&RunRecord> = runs.results().map(|results| &results.record.run).collect();
+    write_data(dir, &data, &records)?;
+    write_page_of_runs(dir, runs)?;
+    let experiment = runs.first().record.experiment.clone();
+    let runs = runs.results().map(|results| results.record.clone()).collect();
+    write_record(dir, MergedRecord { format: FORMAT, experiment, runs }, &data)
+}
+
+/// Writes the rows as CSV and Parquet, and the table of runs.
+fn write_data(dir: &Path, data: &DataTable, runs: &[&RunRecord]) -> Result<(), StoreError> {
     fs::create_dir_all(dir).map_err(|source| StoreError::Write { path: dir.to_path_buf(), source })?;
-    let text =
-        csv::write(&results.data).map_err(|source| StoreError::Csv { path: dir.join(CSV_FILE), source })?;
-    let octets = parquet_file::write(&results.data)
+    let failed = |file| move |source| StoreError::Csv { path: dir.join(file), source };
+    let text = csv::write(data).map_err(failed(CSV_FILE))?;
+    let table = record::runs(runs).map_err(|source| failed(RUNS_FILE)(source.into()))?;
+    let table = csv::write(&table).map_err(failed(RUNS_FILE))?;
+    let json = |value| serde_json::json!(value).to_string();
+    let metadata = [(RUNS_KEY, json(runs)), (COLUMNS_KEY, serde_json::json!(data.columns()).to_string())];
+    let octets = parquet_file::write(data, &metadata)
         .map_err(|source| StoreError::Parquet { path: dir.join(PARQUET_FILE), source })?;
     write_file(dir, PARQUET_FILE, &octets)?;
-    write_file(dir, CSV_FILE, &text)?;
-    write_page(dir, results)?;
+    write_file(dir, RUNS_FILE, &table)?;
+    write_file(dir, CSV_FILE, &text)
+}
+
+fn write_record(dir: &Path, record: impl Serialize, data: &DataTable) -> Result<(), StoreError> {
+    let path = dir.join(JSON_FILE);
+    let text = csv::write(data).map_err(|source| StoreError::Csv { path: dir.join(CSV_FILE), source })?;
     let stored = Stored {
-        record: results.record.clone(),
-        columns: results.data.columns().to_vec(),
-        rows: results.data.rows().len() as u64,
+        record,
+        columns: data.columns().to_vec(),
+        rows: data.rows().len() as u64,
         check_sum: check_sum(&text),
     };
-    let record = serde_json::to_string_pretty(&stored)
-        .map_err(|source| StoreError::Record { path: dir.join(JSON_FILE), source })?;
+    let record =
+        serde_json::to_string_pretty(&stored).map_err(|source| StoreError::Record { path, source })?;
     write_file(dir, JSON_FILE, format!("{record}\n").as_bytes())
 }
 
@@ -100,19 +176,62 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
     write_file(dir, PAGE_FILE, results.page().map_err(fault)?.as_bytes())
 }
 
-/// Reads the results in `dir`: the record, and the data from the CSV file.
+/// Writes the report of one run or of merged runs to `dir`.
+///
+/// # Errors
+/// Fails as [`write_page`] does.
+pub fn write_page_of_runs(dir: &Path, runs: &Runs) -> Result<(), StoreError> {
+    let fault = |source| StoreError::Presentation { path: dir.join(JSON_FILE), source };
+    write_file(dir, PAGE_FILE, runs.page().map_err(fault)?.as_bytes())
+}
+
+/// Reads the results of one run in `dir`: the record, and the data from the CSV file.
 ///
 /// # Errors
 /// Fails if a file is missing or invalid, or if the files belong to different runs.
 pub fn load(dir: &Path) -> Result<Results, StoreError> {
+    let (record, data) = read::<Record>(dir, &read_record(dir)?.0)?;
+    Ok(Results { record, data })
+}
+
+/// Reads the results of one run or of merged runs in `dir`.
+///
+/// # Errors
+/// Fails as [`load`] does.
+pub fn load_runs(dir: &Path) -> Result<Runs, StoreError> {
+    let (text, is_merged) = read_record(dir)?;
+    if !is_merged {
+        let (record, data) = read::<Record>(dir, &text)?;
+        return Ok(Runs::of(Results { record, data }));
+    }
+    let (merged, data) = read::<MergedRecord>(dir, &text)?;
+    Runs::split(merged.runs, &data)
+        .ok_or_else(|| StoreError::Mismatch { data: dir.join(CSV_FILE), record: dir.join(JSON_FILE) })
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+    runs: Option<IgnoredAny>,
+}
+
+/// Reads the text of `results.json`, and checks the version of its format. Returns the text and
+/// whether it is the record of merged runs.
+fn read_record(dir: &Path) -> Result<(String, bool), StoreError> {
     let path = dir.join(JSON_FILE);
     let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
-    let unreadable = |source| StoreError::Record { path: path.clone(), source };
-    let format: Version = serde_json::from_str(&text).map_err(unreadable)?;
-    if format.format != FORMAT {
-        return Err(StoreError::Format { path, found: format.format, known: FORMAT });
+    match serde_json::from_str(&text) {
+        Ok(Version { format: FORMAT, runs }) => Ok((text, runs.is_some())),
+        Ok(Version { format, .. }) => Err(StoreError::Format { path, found: format, known: FORMAT }),
+        Err(source) => Err(StoreError::Record { path, source }),
     }
-    let stored: Stored = serde_json::from_str(&text).map_err(unreadable)?;
+}
+
+/// Reads the data in `dir`, which the record `text` describes.
+fn read<R: DeserializeOwned>(dir: &Path, text: &str) -> Result<(R, DataTable), StoreError> {
+    let path = dir.join(JSON_FILE);
+    let stored: Stored<R> =
+        serde_json::from_str(text).map_err(|source| StoreError::Record { path: path.clone(), source })?;
     let from = dir.join(CSV_FILE);
     let text = fs::read(&from).map_err(|source| StoreError::Read { path: from.clone(), source })?;
     let unreadable = |source| StoreError::Csv { path: from.clone(), source };
@@ -122,12 +241,7 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
     if data.rows().len() as u64 != stored.rows || check_sum(&unedited) != stored.check_sum {
         return Err(StoreError::Mismatch { data: from, record: path });
     }
-    Ok(Results { record: stored.record, data })
-}
-
-#[derive(Deserialize)]
-struct Version {
-    format: u32,
+    Ok((stored.record, data))
 }
 
 /// Returns the 64-bit FNV-1a hash, which detects mistakes but not forgery.
@@ -180,10 +294,57 @@ mod tests {
             .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
-        assert_eq!(names, ["report.html", "results.csv", "results.json", "results.parquet"]);
+        assert_eq!(names, ["report.html", "results.csv", "results.json", "results.parquet", "runs.csv"]);
         assert_eq!(load(folder.path()).expect("loaded"), results);
         let octets = fs::read(folder.path().join(PARQUET_FILE)).expect("a file");
         assert_eq!(parquet_file::tests::read(octets, results.data.columns()), results.data);
+    }
+
+    /// Removes what a format before identifiers did not have, with the last columns of each row.
+    fn make_old(dir: &Path) {
+        let path = dir.join(CSV_FILE);
+        let text = fs::read_to_string(&path).expect("a file");
+        let count = record::measurement_columns().len();
+        let lines = text.lines().map(|line| line.rsplitn(count + 1, ',').last().expect("a field"));
+        let old: String = lines.map(|line| format!("{line}\r\n")).collect();
+        fs::write(&path, &old).expect("written");
+        let path = dir.join(JSON_FILE);
+        let text = fs::read_to_string(&path).expect("a record");
+        let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        json["check_sum"] = check_sum(old.as_bytes()).into();
+        let columns = json["columns"].as_array_mut().expect("columns");
+        columns.truncate(columns.len() - count);
+        for name in ["run_id", "commit", "peers"] {
+            json.as_object_mut().expect("an object").remove(name).expect("a field");
+        }
+        let kept = ["cpu", "cpus", "memory_kib", "system", "nonesuch", "rustc", "optimised"];
+        json["machine"].as_object_mut().expect("an object").retain(|name, _| kept.contains(&name.as_str()));
+        fs::write(&path, json.to_string()).expect("written");
+        fs::remove_file(dir.join(RUNS_FILE)).expect("removed");
+    }
+
+    #[test]
+    fn results_without_identifiers_are_still_read() {
+        let (folder, results) = saved();
+        make_old(folder.path());
+        let old = load(folder.path()).expect("loaded");
+        assert_eq!((old.record.run.run_id.as_str(), old.record.run.machine.id.as_str()), ("", ""));
+        assert_eq!(old.record.run.date, results.record.run.date);
+        assert_eq!(old.data.rows().len(), results.data.rows().len());
+        write_page_of_runs(folder.path(), &load_runs(folder.path()).expect("loaded")).expect("a page");
+        let page = fs::read_to_string(folder.path().join(PAGE_FILE)).expect("a page");
+        assert!(page.contains("10.0") && !page.contains("Machine identifier"), "{page}");
+    }
+
+    #[test]
+    fn the_table_of_runs_has_the_record() {
+        let (folder, results) = saved();
+        let text = fs::read_to_string(folder.path().join(RUNS_FILE)).expect("a file");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].starts_with("run_id,machine_id,date,"), "{text}");
+        let run = &results.record.run;
+        assert!(lines[1].starts_with(&format!("{},{},{},", run.run_id, run.machine.id, run.date)), "{text}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
 use crate::measure::backend::{BackendInfo, Measured, OpensslBackend, ProberBackend, subjects};
 use crate::measure::probe::Ready;
-use crate::measure::{Operation, Subject, foreign};
+use crate::measure::{Operation, Subject, foreign, openssl};
 use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
@@ -99,6 +99,9 @@ impl<'a> Runner<'a> {
         if parameters.openssl_iterations > 0 {
             let found = OpensslBackend::find(&runner.subjects, &levels);
             runner.openssl = findings.found_or_note(found).unwrap_or_default();
+            if !runner.openssl.schemes.is_empty() {
+                findings.peers.insert(openssl::NAME.to_owned(), runner.openssl.version.clone());
+            }
         }
         let has_subjects = runner.ready().any(|ready| !ready.subjects.is_empty());
         if has_subjects || !runner.openssl.schemes.is_empty() {

@@ -14,6 +14,7 @@ mod spread;
 
 pub use queries::{ReplayError, ReplayQueries};
 
+use super::usage::CpuClocks;
 use super::{LoadError, LoadOptions, LoadReport, report};
 use crate::process;
 use driver::Driver;
@@ -77,16 +78,15 @@ pub fn replay(
     speed: ReplaySpeed,
 ) -> Result<LoadReport, LoadError> {
     check(options, speed)?;
-    let server_cpu = || options.server_pid.and_then(process::cpu_time);
     if let Some(pid) = options.server_pid.filter(|pid| process::cpu_time(*pid).is_none()) {
         return Err(LoadError::NoProcess { pid });
     }
     let driver = Driver::new(options, queries, speed)?;
-    let before = server_cpu();
+    let clocks = CpuClocks::read(options);
     let tally = driver.run()?;
-    let spent = before.zip(server_cpu()).map(|(before, after)| after.since(before));
+    let use_of_cpu = clocks.elapsed();
     let options = LoadOptions { rate: None, ..options.clone() };
-    Ok(report::report(&options, &tally, spent))
+    Ok(report::report(&options, &tally, &use_of_cpu, speed != ReplaySpeed::Max))
 }
 
 fn check(options: &LoadOptions, speed: ReplaySpeed) -> Result<(), LoadError> {

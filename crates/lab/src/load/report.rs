@@ -6,8 +6,10 @@ use nonesuch_net::Transport;
 use serde::Serialize;
 
 use super::tally::Tally;
+use super::usage::CpuUse;
 use super::{Arrivals, LoadOptions, ValidationCounts};
-use crate::process::{self, CpuTime};
+use crate::conditions::Limit;
+use crate::process;
 
 /// Durations in µs. Percentiles are at most 0.1 % too high.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
@@ -121,6 +123,12 @@ pub struct LoadReport {
     pub server_user_us_per_query: Option<f64>,
     /// Part of this CPU time in the kernel, in µs.
     pub server_system_us_per_query: Option<f64>,
+    /// Share of the CPU time of all CPUs that other programs and other virtual machines used, from 0
+    /// to 1. The server counts as another program if its process is not known.
+    pub others_cpu: Option<f64>,
+    /// What limited the load; `None` if the process of the server is not known and the generator was
+    /// not the limit.
+    pub limited_by: Option<Limit>,
     /// Resident memory of the server after the load, in KiB.
     pub server_resident_kib: Option<u64>,
     /// Proportional set size of the server after the load, in KiB.
@@ -149,8 +157,13 @@ fn nsid_text(nsid: &[u8]) -> String {
     nsid.iter().fold("0x".to_owned(), |text, octet| format!("{text}{octet:02x}"))
 }
 
-/// Creates the report. `spent` is the CPU time of the server during the load.
-pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime>) -> LoadReport {
+/// Creates the report. `is_scheduled` is true if each query had a time at which it was due.
+pub(super) fn report(
+    options: &LoadOptions,
+    tally: &Tally,
+    use_of_cpu: &CpuUse,
+    is_scheduled: bool,
+) -> LoadReport {
     let received = tally.received();
     // Each query of an open loop has an interval of the schedule, including the last one: 100
     // queries at 100 queries per second take one second, although the last one is sent after 0.99
@@ -159,8 +172,8 @@ pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime
     let seconds = tally.duration().as_secs_f64().max(options.rate.map_or(0.0, |rate| due / rate));
     let per_answer = |total: f64| if received == 0 { 0.0 } else { total / received as f64 };
     let answers = received + tally.late;
-    let cpu = |part: fn(CpuTime) -> u64| {
-        spent.filter(|_| answers > 0).map(|spent| part(spent) as f64 / answers as f64)
+    let cpu = |part: fn(process::CpuTime) -> u64| {
+        use_of_cpu.server.filter(|_| answers > 0).map(|spent| part(spent) as f64 / answers as f64)
     };
     let own = tally.own_cpu.as_secs_f64() * 1e6;
     let memory = options.server_pid.and_then(process::memory);
@@ -199,7 +212,29 @@ pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime
         server_cpu_us_per_query: cpu(|time| time.user_us + time.system_us),
         server_user_us_per_query: cpu(|time| time.user_us),
         server_system_us_per_query: cpu(|time| time.system_us),
+        others_cpu: use_of_cpu.others,
+        limited_by: limit(options, tally, use_of_cpu, is_scheduled),
         server_resident_kib: memory.map(|memory| memory.resident_kib),
         server_proportional_kib: memory.and_then(|memory| memory.proportional_kib),
+    }
+}
+
+/// Returns what limited the load.
+fn limit(options: &LoadOptions, tally: &Tally, use_of_cpu: &CpuUse, is_scheduled: bool) -> Option<Limit> {
+    let seconds = tally.duration().as_secs_f64();
+    let server = use_of_cpu.busiest_thread_us.filter(|_| seconds > 0.0).map(|us| us as f64 / 1e6 / seconds);
+    let generator = || {
+        let cpu = tally.own_cpu.as_secs_f64() / options.threads as f64;
+        Some(cpu / (options.warm_up.as_secs_f64() + seconds)).filter(|share| share.is_finite())
+    };
+    if !is_scheduled {
+        Limit::of_load(server, generator(), Limit::Other)
+    } else if tally.unsent > 0 {
+        Limit::of_load(server, Some(1.0), Limit::LoadGenerator)
+    } else if options.spin {
+        // A generator that polls is always busy.
+        Limit::of_load(server, None, Limit::Rate)
+    } else {
+        Limit::of_load(server, generator(), Limit::Rate)
     }
 }

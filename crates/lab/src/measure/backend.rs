@@ -6,6 +6,7 @@ use super::openssl::{self, OpensslError, Scheme};
 use super::probe::{self, CountResult, ImplementationInfo, Ready, SubjectInfo};
 use super::prober::{Prober, ProberError};
 use super::subject::{Operation, Subject};
+use crate::conditions::{Conditions, Limit, OthersCpu};
 use nonesuch_crypto::AT_RUN_TIME;
 use serde::Serialize;
 
@@ -48,6 +49,8 @@ pub(crate) struct Measured {
     pub(crate) instructions_least: Option<u64>,
     /// Highest mean of a round of the instruction count.
     pub(crate) instructions_most: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) conditions: Conditions,
 }
 
 /// Returns the properties of the subjects, from the first program that reports them.
@@ -62,8 +65,11 @@ pub(crate) fn subjects<'b>(programs: impl IntoIterator<Item = &'b Ready>) -> Vec
 }
 
 impl Measured {
-    fn with_count(self, operation: Operation, counted: &CountResult) -> Self {
+    /// Adds the counted operations. `others_cpu` is the share of the CPU time that others used.
+    fn with_count(self, operation: Operation, counted: &CountResult, others_cpu: Option<f64>) -> Self {
+        let limited_by = Limit::of_program(counted.cpu_seconds, counted.seconds);
         Self {
+            conditions: Conditions { others_cpu, limited_by },
             operation: operation.name(),
             operations: counted.operations,
             seconds: Some(counted.seconds),
@@ -112,7 +118,9 @@ impl ProberBackend {
         seconds: f64,
     ) -> Result<Option<Measured>, ProberError> {
         let Some(info) = self.prober.info(subject).cloned() else { return Ok(None) };
+        let others = OthersCpu::begin(None);
         let counted = self.prober.count(subject, operation, seconds)?;
+        let others = others.share();
         let measured = Measured {
             backend: probe::NAME,
             level: self.info.level.to_owned(),
@@ -121,7 +129,7 @@ impl ProberBackend {
             code: info.implementations.get(operation.name()).cloned().unwrap_or_default(),
             ..Measured::default()
         };
-        Ok(Some(measured.with_count(operation, &counted)))
+        Ok(Some(measured.with_count(operation, &counted, others)))
     }
 }
 
@@ -131,7 +139,8 @@ impl ProberBackend {
 pub(crate) struct OpensslBackend {
     pub(crate) schemes: Vec<Scheme>,
     pub(crate) levels: Vec<(Level, Environment)>,
-    version: String,
+    /// Version that the program reports; empty if no schemes are measured.
+    pub(crate) version: String,
 }
 
 impl OpensslBackend {
@@ -164,7 +173,10 @@ impl OpensslBackend {
         (level, environment): (Level, Environment),
         seconds: u32,
     ) -> Result<Vec<(Operation, Measured)>, OpensslError> {
+        let others = OthersCpu::begin(None);
         let counts = openssl::speed(scheme.openssl_name, seconds, environment)?;
+        // One call of `openssl speed` measures all operations of a scheme.
+        let others = others.share();
         let measured = |count: &openssl::OperationTiming| {
             let measured = Measured {
                 backend: openssl::NAME,
@@ -179,7 +191,7 @@ impl OpensslBackend {
                 },
                 ..Measured::default()
             };
-            (count.operation, measured.with_count(count.operation, &count.measured))
+            (count.operation, measured.with_count(count.operation, &count.measured, others))
         };
         Ok(counts.iter().map(measured).collect())
     }

@@ -1,5 +1,6 @@
 //! Runs jobs as child processes and measures their cost.
 
+use crate::conditions::{Conditions, Limit, OthersCpu};
 use nonesuch_net::wait_with_usage;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -20,6 +21,7 @@ pub(crate) struct FinishedJob {
     /// Maximum resident memory, in KiB.
     pub(crate) peak_kib: u64,
     pub(crate) output: String,
+    pub(crate) conditions: Conditions,
 }
 
 /// Reasons why a job has no result.
@@ -46,17 +48,22 @@ impl FinishedJob {
 pub(crate) fn run(command: &mut Command) -> Result<FinishedJob, JobError> {
     let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
+    let others = OthersCpu::begin(None);
     let begun = Instant::now();
     let (status, usage) = wait_with_usage(command.spawn()?)?;
     let wall_seconds = begun.elapsed().as_secs_f64();
+    let others_cpu = others.share();
     let output = text(&mut out)?;
     if !status.success() {
         return Err(JobError::Failed { status, said: fault_of(&text(&mut err)?, &output) });
     }
+    let [user_seconds, system_seconds] = [usage.user, usage.system].map(|time| time.as_secs_f64());
+    let limited_by = Limit::of_program(Some(user_seconds + system_seconds), wall_seconds);
     Ok(FinishedJob {
         wall_seconds,
-        user_seconds: usage.user.as_secs_f64(),
-        system_seconds: usage.system.as_secs_f64(),
+        user_seconds,
+        system_seconds,
+        conditions: Conditions { others_cpu, limited_by },
         peak_kib: usage.peak_resident_kib,
         output,
     })

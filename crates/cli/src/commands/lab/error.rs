@@ -2,7 +2,7 @@
 
 use crate::files::FileError;
 use nonesuch_lab::capture::{CaptureError, CopyError, KeyError};
-use nonesuch_lab::experiment::{DefinitionError, PresentationError, RunError, StoreError};
+use nonesuch_lab::experiment::{DefinitionError, MergeError, PresentationError, RunError, StoreError};
 use nonesuch_lab::measure::{CountError, EchoError, ExamineError, FollowError};
 use nonesuch_lab::tree::TreeError;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ pub(crate) enum Failure {
     Definition(#[from] DefinitionError),
     Experiment(#[from] RunError),
     Results(#[from] StoreError),
+    Merge(#[from] MergeError),
     Report(#[from] PresentationError),
     Orders(#[from] FollowError),
     Examine(#[from] ExamineError),

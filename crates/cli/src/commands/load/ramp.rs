@@ -1,16 +1,21 @@
 //! `nonesuch load --ramp`.
 
-use super::Failure;
+use super::{Failure, to_json};
 use crate::arguments::LoadArguments;
 use crate::files::print_line;
 use crate::outcome::CommandOutcome;
 use nonesuch_lab::load::{LoadOptions, RampOptions, RampStep, ramp};
+use nonesuch_lab::record::RunRecord;
 
 /// Default rate of the first step, in queries per second.
 const START: f64 = 1000.0;
 
 /// Prints each step when it ends, and then the highest rate without loss.
-pub(super) fn run(arguments: &LoadArguments, options: &LoadOptions) -> Result<CommandOutcome, Failure> {
+pub(super) fn run(
+    arguments: &LoadArguments,
+    record: &RunRecord,
+    options: &LoadOptions,
+) -> Result<CommandOutcome, Failure> {
     let settings = RampOptions {
         start: arguments.rate.unwrap_or(START),
         loss: arguments.ramp_loss / 100.0,
@@ -26,7 +31,7 @@ pub(super) fn run(arguments: &LoadArguments, options: &LoadOptions) -> Result<Co
     let found = ramp(options, &settings, |step| print(&describe(step)))?;
     printed?;
     let text = match found.rate {
-        _ if arguments.json => serde_json::json!(found).to_string(),
+        _ if arguments.json => to_json(record, &found),
         Some(rate) => format!("highest rate without loss: {rate:.0} queries/s"),
         None => "no rate without loss: the server lost queries at one query per second".to_owned(),
     };

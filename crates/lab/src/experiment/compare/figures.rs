@@ -5,10 +5,11 @@
 use super::decision::{Alternative, Decision};
 use super::summary::{summarise_exclusions, summarise_notes};
 use super::{Combination, CompareError, ComparedZone};
+use crate::conditions::Limit;
 use crate::experiment::parameters::QueriedNames;
-use crate::machine::Machine;
 use crate::measure::ZoneCounts;
 use crate::presentation::{Presentation, Scope};
+use crate::record::RunRecord;
 use crate::statistics::Statistics;
 use minijinja::value::{Serde, Value};
 use nonesuch_zone::write::text_octets;
@@ -29,15 +30,12 @@ static PRESENTATION: LazyLock<Presentation> = LazyLock::new(|| toml::from_str(TE
 pub struct Comparison {
     /// Version of the format: [`FORMAT`].
     pub(super) format: u32,
-    /// Time of the run, in RFC 3339 format.
-    pub(super) date: String,
-    /// Command line.
-    pub(super) command: String,
+    #[serde(flatten)]
+    pub(super) run: RunRecord,
     /// Duration of the load for each kind of query and round, in seconds.
     pub(super) seconds_per_load: f64,
     /// Number of loads for each kind of query.
     pub(super) rounds: u32,
-    pub(super) machine: Machine,
     pub(super) zone: ZoneInfo,
     /// Decision for the needs of the zone owner.
     pub(super) decision: Decision,
@@ -234,6 +232,8 @@ pub(super) struct OperationCost {
     pub(super) runs: u32,
     /// Number of signatures that a run generates or verifies.
     pub(super) signatures: u64,
+    /// Share of the CPU time of all CPUs that others used during all runs, from 0 to 1.
+    pub(super) others_cpu: Option<f64>,
 }
 
 /// Results of all loads with one kind of query.
@@ -263,6 +263,10 @@ pub(super) struct LoadFigures {
     pub(super) rcodes: BTreeMap<String, u64>,
     /// Mean size of the truncated responses, in octets; `None` if there are none.
     pub(super) truncated_octets_mean: Option<f64>,
+    /// Share of the CPU time of all CPUs that others used, from 0 to 1: median of the rounds.
+    pub(super) others_cpu: Option<ValueRange>,
+    /// What limited each round.
+    pub(super) limited_by: Vec<Option<Limit>>,
 }
 
 impl LoadFigures {
@@ -282,6 +286,8 @@ impl LoadFigures {
 pub(super) mod tests {
     use super::super::decision::{alternatives, decide};
     use super::*;
+    use crate::machine::Machine;
+    use crate::record::tests::sample as sample_run;
 
     use crate::measure::Choice;
     use nonesuch_crypto::Algorithm;
@@ -304,12 +310,15 @@ pub(super) mod tests {
             lost: 0,
             rcodes: BTreeMap::from([(rcode.to_owned(), 300_000)]),
             truncated_octets_mean: None,
+            others_cpu: Some(ValueRange { value: 0.01, least: 0.0, most: 0.02 }),
+            limited_by: vec![Some(Limit::Server); 3],
         };
         let work = |seconds: f64| OperationCost {
             wall_s: ValueRange { value: seconds, least: seconds * 0.95, most: seconds * 1.1 },
             cpu_s: seconds * 1.9,
             runs: 3,
             signatures: 26_011,
+            others_cpu: Some(0.01),
         };
         let is_signed = matches!(combination, Combination::Signed(..));
         Row {
@@ -350,21 +359,22 @@ pub(super) mod tests {
         let decision = decide(&[], &combinations, &rows);
         Comparison {
             format: FORMAT,
-            date: "2026-03-01T12:00:00Z".to_owned(),
-            command: "nonesuch compare".to_owned(),
+            run: RunRecord {
+                command: "nonesuch compare".to_owned(),
+                machine: Machine {
+                    cpu: "A CPU @ 2.50GHz".to_owned(),
+                    memory_kib: 24_000_000,
+                    system: "Debian GNU/Linux 12 (bookworm), Linux 6.1".to_owned(),
+                    nonesuch: "0.1.0".to_owned(),
+                    rustc: "rustc 1.95.0".to_owned(),
+                    server_cpu: Some(1),
+                    load_cpu: Some(0),
+                    ..sample_run("a-run", "a-machine").machine
+                },
+                ..sample_run("a-run", "a-machine")
+            },
             seconds_per_load: 0.5,
             rounds: 3,
-            machine: Machine {
-                cpu: "A CPU @ 2.50GHz".to_owned(),
-                cpus: 2,
-                memory_kib: 24_000_000,
-                system: "Debian GNU/Linux 12 (bookworm), Linux 6.1".to_owned(),
-                nonesuch: "0.1.0".to_owned(),
-                rustc: "rustc 1.95.0".to_owned(),
-                optimised: true,
-                server_cpu: Some(1),
-                load_cpu: Some(0),
-            },
             zone: ZoneInfo {
                 counts: ZoneCounts {
                     origin: "test.".to_owned(),

@@ -134,6 +134,7 @@ fn combine_rounds(rounds: &[LoadReport]) -> LoadFigures {
     for (rcode, count) in rounds.iter().flat_map(|round| &round.rcodes) {
         *rcodes.entry(rcode.clone()).or_insert(0) += count;
     }
+    let others: Vec<f64> = rounds.iter().filter_map(|round| round.others_cpu).collect();
     let qps: Vec<f64> = rounds.iter().map(|round| round.qps).collect();
     LoadFigures {
         queries: count(|round| round.sent),
@@ -149,6 +150,8 @@ fn combine_rounds(rounds: &[LoadReport]) -> LoadFigures {
         rcodes,
         truncated_octets_mean: mean(|round| Some(round.truncated_octets_mean.unwrap_or(0.0)), truncated)
             .filter(|octets| *octets > 0.0),
+        others_cpu: ValueRange::median(&others),
+        limited_by: rounds.iter().map(|round| round.limited_by).collect(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::figures::{OperationCost, Row, ValueRange};
 use super::{Combination, CombinationFault, CompareError, CompareOptions};
+use crate::conditions::OthersCpu;
 use crate::measure::examine::write_file;
 use crate::measure::key_files::{write_nsec5_files, write_signing_keys};
 use crate::measure::{Choice, ServedZone, ServerKeys};
@@ -168,6 +169,7 @@ fn make_keys(zone: &Contents, algorithm: Algorithm, bits: Option<u16>) -> Result
 /// results are dropped is not measured.
 fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, OperationCost), E> {
     let pid = std::process::id();
+    let others = OthersCpu::begin(None);
     let (mut walls, mut cpu_us, mut together) = (Vec::new(), 0, Duration::ZERO);
     loop {
         let before = process::cpu_time(pid);
@@ -183,7 +185,8 @@ fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, OperationC
         if together >= REPEAT_LIMIT || runs >= MAX_REPEATS {
             let wall_s = ValueRange::median(&walls).unwrap_or_default();
             let cpu_s = cpu_us as f64 / 1e6 / f64::from(runs);
-            return Ok((outcome, OperationCost { wall_s, cpu_s, runs, signatures: 0 }));
+            let others_cpu = others.share();
+            return Ok((outcome, OperationCost { wall_s, cpu_s, runs, signatures: 0, others_cpu }));
         }
     }
 }

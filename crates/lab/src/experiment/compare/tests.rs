@@ -73,6 +73,8 @@ fn run(
         work_dir: folder,
         now: 1_772_366_400,
         command: "nonesuch compare".to_owned(),
+        seed: 1,
+        commit: "abc",
         progress: &|step| steps.borrow_mut().push((step.index, step.what.to_owned())),
     });
     (outcome, steps.into_inner())
@@ -102,7 +104,7 @@ fn combinations_are_signed_verified_served_and_queried() {
     let (outcome, steps) = run("serve", &combinations, folder.path());
     let comparison = outcome.expect("compared");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0, "nothing is left behind");
-    assert_eq!(comparison.date, "2026-03-01T12:00:00Z");
+    assert_eq!(comparison.run.date, "2026-03-01T12:00:00Z");
     assert_eq!((comparison.zone.counts.origin.as_str(), comparison.zone.counts.delegations), ("test.", 200));
     for (row, combination) in comparison.rows.iter().zip(&combinations) {
         let own = Row::of(*combination);
@@ -224,7 +226,7 @@ fn the_page_escapes_and_refers_to_nothing_outside() {
     let mut comparison = sample();
     comparison.zone.counts.origin = "<script>.\"x\".".to_owned();
     comparison.zone.source = "/tmp/<img src=http://x>".to_owned();
-    comparison.command = "nonesuch compare '<b>'".to_owned();
+    comparison.run.command = "nonesuch compare '<b>'".to_owned();
     let html = comparison.page().expect("a page");
     assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("<b>"));
     assert!(html.contains("&lt;script&gt;.&quot;x&quot;."));

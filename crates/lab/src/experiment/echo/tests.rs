@@ -6,7 +6,6 @@ use crate::experiment::results::{FORMAT, Record};
 use crate::experiment::{
     Definition, DefinitionError, ParameterOverrides, Results, RunError, RunOptions, run as run_any, store,
 };
-use crate::machine::Machine;
 use crate::measure::zone_files::ZoneFilesError;
 use crate::report::Block;
 use std::collections::BTreeMap;
@@ -48,6 +47,7 @@ fn sample() -> Results {
                 user_us: Some(0.5),
                 system_us: Some(cpu[round] - 0.5),
                 load_us: None,
+                conditions: Conditions::default(),
             };
             findings.push(&row).expect("a row");
         }
@@ -56,10 +56,7 @@ fn sample() -> Results {
     let record = Record {
         format: FORMAT,
         experiment,
-        date: "2026-03-01T12:00:00Z".to_owned(),
-        command: "nonesuch lab run echo-floor".to_owned(),
-        seed: 1,
-        machine: Machine { cpu: "A CPU".to_owned(), cpus: 2, optimised: true, ..Machine::default() },
+        run: crate::record::tests::sample("a-run", "a-machine"),
         about: BTreeMap::from([("echo-floor".to_owned(), about)]),
         notes: vec!["Something was odd.".to_owned()],
     };
@@ -167,6 +164,7 @@ fn nothing_to_measure_is_an_error() {
         seed: 1,
         now: 0,
         command: String::new(),
+        commit: "abc",
         program: Path::new("/nonexistent/nonesuch"),
         levels_chosen: false,
         progress: &|_| {},

@@ -7,7 +7,6 @@ use crate::experiment::results::{FORMAT, Record};
 use crate::experiment::{
     Definition, DefinitionError, ParameterOverrides, Report, Results, RunError, RunOptions, run, store,
 };
-use crate::machine::Machine;
 use crate::report::{Block, Chart, Section, Table};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,6 +37,7 @@ fn row(run: u32, job: Job, zone: &str, level: &'static str, algorithm: &str, cpu
         user_seconds: Some(cpu * 0.75),
         system_seconds: Some(cpu * 0.25),
         memory_kib: Some(2048),
+        conditions: Conditions::default(),
     }
 }
 
@@ -112,10 +112,7 @@ fn sample() -> Results {
     let record = Record {
         format: FORMAT,
         experiment: definition(),
-        date: "2026-03-01T12:00:00Z".to_owned(),
-        command: "nonesuch lab run pqc-signing".to_owned(),
-        seed: 1,
-        machine: Machine { cpu: "A CPU".to_owned(), cpus: 2, optimised: true, ..Machine::default() },
+        run: crate::record::tests::sample("a-run", "a-machine"),
         about: BTreeMap::from([("zone-signing".to_owned(), about)]),
         notes: Vec::new(),
     };
@@ -295,6 +292,7 @@ fn nothing_to_measure_is_told_before_anything_is_made() {
         seed: 1,
         now: 0,
         command: String::new(),
+        commit: "abc",
         levels_chosen: false,
         program: Path::new("/bin/false"),
         progress: &|_| {},

@@ -1,15 +1,14 @@
 //! The benchmark from parameters to report: a small run, and the report of known figures.
 
 use super::*;
+use crate::conditions::{Conditions, Limit};
 use crate::data::DataTable;
 use crate::experiment::method::Method;
 use crate::experiment::parameters::{Count, Seconds};
 use crate::experiment::results::{FORMAT, Record};
 use crate::experiment::{Definition, ParameterOverrides, PresentationError, Results, Step, run, store};
-use crate::machine::Machine;
 use crate::measure::level::Level;
-use crate::measure::probe::CountResult;
-use crate::measure::probe::ImplementationInfo;
+use crate::measure::probe::{CountResult, ImplementationInfo};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -19,7 +18,8 @@ fn definition() -> Definition {
 }
 
 fn findings() -> Findings {
-    Findings::new(definition().presentation().columns())
+    let run = crate::record::tests::sample("a-run", "a-machine");
+    Findings::new(definition().presentation().columns()).of_run(&run)
 }
 
 /// Two programs, three schemes that are bases of ratios, and two others, one of which is
@@ -41,10 +41,7 @@ pub(crate) fn sample() -> Results {
     let record = Record {
         format: FORMAT,
         experiment: definition(),
-        date: "2026-03-01T12:00:00Z".to_owned(),
-        command: "nonesuch lab run verification-benchmark".to_owned(),
-        seed: 1,
-        machine: Machine { cpu: "A CPU".to_owned(), cpus: 2, optimised: true, ..Machine::default() },
+        run: crate::record::tests::sample("a-run", "a-machine"),
         about: BTreeMap::from([("verification-benchmark".to_owned(), about)]),
         notes: vec!["Left out: x86-64-v2.".to_owned()],
     };
@@ -100,6 +97,10 @@ fn row(
         operations: counted.operations,
         seconds: Some(counted.seconds),
         cpu_seconds: counted.cpu_seconds,
+        conditions: Conditions {
+            others_cpu: Some(0.01),
+            limited_by: Limit::of_program(counted.cpu_seconds, counted.seconds),
+        },
         ..Measured::default()
     };
     Row { iteration: Some(iteration), measured }
@@ -203,7 +204,9 @@ fn levels_are_compared_where_there_are_two() {
     let counted = CountResult { operations: 5_000, seconds: 1.0, cpu_seconds: None };
     let names = ["ECDSAP256SHA256", "ECDSA P-256"];
     let row = row("nonesuch", "x86-64-v2", names, 0, Operation::Verify, &counted);
-    results.data.push_row(&row).expect("a row");
+    let mut more = findings();
+    more.push(&row).expect("a row");
+    results.data.push(more.data.rows()[0].clone()).expect("a row");
     let html = results.page().expect("a page");
     assert!(html.contains("Instruction levels</h2>") && html.contains("times slower than native"));
     // 20,000 per second divided by 5,000 per second.
@@ -268,6 +271,7 @@ fn run_tiny(set: &[(&str, &str)]) -> (Result<Results, RunError>, Vec<String>) {
             seed: 1,
             now: 1_772_366_400,
             command: "test".to_owned(),
+            commit: "abc",
             levels_chosen: false,
             program: Path::new("/nowhere/nonesuch"),
             progress: &progress,
@@ -283,7 +287,7 @@ fn a_run_goes_over_all_in_turn_and_is_kept() {
     let once = ["ED25519", "ED25519", "ED25519*4", "RSASHA256/1024", "RSASHA256/1024"];
     assert_eq!(steps, [&["generating keys"][..], &once, &once].concat());
     assert_eq!(results.data.rows().len(), 10);
-    assert_eq!(results.record.date, "2026-03-01T12:00:00Z");
+    assert_eq!(results.record.run.date, "2026-03-01T12:00:00Z");
     let folder = tempfile::tempdir().expect("a directory");
     store::save(folder.path(), &results).expect("saved");
     assert_eq!(store::load(folder.path()).expect("loaded"), results);

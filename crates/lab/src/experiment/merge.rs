@@ -1,0 +1,303 @@
+//! Runs of the same experiment, on one machine or several, and their common report.
+//!
+//! The rows of a run are compared only with each other: the report computes the lines of each run
+//! separately and shows them side by side, grouped by machine.
+
+use super::error::StoreError;
+use super::results::{Record, Results};
+use super::store;
+use crate::data::{DataTable, UnfitRow};
+use crate::presentation::{PresentationError, Report, Scope};
+use crate::record::{RUN_ID, RunRecord};
+use crate::report::{Block, Column, Page, Section, Table, figure};
+use minijinja::value::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Number of digits of an identifier in headings.
+const SHORT: usize = 8;
+
+/// Results of at least one run of an experiment, ordered by machine and date.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Runs {
+    first: Results,
+    others: Vec<Results>,
+}
+
+/// Reasons why runs cannot be merged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the error messages describe variants and fields
+pub enum MergeError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("nothing to merge: name at least one output directory of `nonesuch lab run`")]
+    Nothing,
+    #[error(
+        "{}: contains results of the experiment {found}, but {} contains results of {wanted}: merge only runs of the same experiment",
+        dir.display(), first.display()
+    )]
+    Experiment { dir: PathBuf, found: String, first: PathBuf, wanted: String },
+    #[error(
+        "{}: was measured with Nonesuch {found}, but {} with Nonesuch {wanted}: run the experiment with the same version on all machines",
+        dir.display(), first.display()
+    )]
+    Version { dir: PathBuf, found: String, first: PathBuf, wanted: String },
+    #[error(
+        "{}: has other columns or another report than {}: run the same experiment file on all machines",
+        dir.display(), first.display()
+    )]
+    Columns { dir: PathBuf, first: PathBuf },
+    #[error(
+        "{}: the results have no identifier of the run, because an earlier version wrote them: run the experiment again",
+        dir.display()
+    )]
+    NoIdentifier { dir: PathBuf },
+    #[error("{}: is one of the directories to merge: choose another directory with --out", dir.display())]
+    Overwrites { dir: PathBuf },
+}
+
+/// Reads the results in `dirs`, which can be merged results themselves, and joins their runs. A run
+/// that occurs more than once is used once. `out` is the directory to which the caller writes the
+/// result.
+///
+/// # Errors
+/// Fails if a directory has no valid results, the runs are of different experiments, versions of
+/// the program, or columns, a run has no identifier, or `out` is one of `dirs`.
+pub fn merge(dirs: &[PathBuf], out: &Path) -> Result<Runs, MergeError> {
+    if let Some(dir) = dirs.iter().find(|dir| is_same(dir, out)) {
+        return Err(MergeError::Overwrites { dir: dir.clone() });
+    }
+    let mut found: Vec<(&PathBuf, Results)> = Vec::new();
+    for dir in dirs {
+        for results in store::load_runs(dir)?.into_results() {
+            check(dir, &results, found.first())?;
+            let run_id = &results.record.run.run_id;
+            if !found.iter().any(|(_, known)| known.record.run.run_id == *run_id) {
+                found.push((dir, results));
+            }
+        }
+    }
+    Runs::ordered(found.into_iter().map(|(_, results)| results).collect()).ok_or(MergeError::Nothing)
+}
+
+/// Whether both paths are the same directory.
+fn is_same(dir: &Path, out: &Path) -> bool {
+    match (dir.canonicalize(), out.canonicalize()) {
+        (Ok(dir), Ok(out)) => dir == out,
+        _ => dir == out,
+    }
+}
+
+/// Checks that the results have an identifier and match those found first.
+fn check(dir: &Path, results: &Results, first: Option<&(&PathBuf, Results)>) -> Result<(), MergeError> {
+    let Record { experiment, run, .. } = &results.record;
+    if run.run_id.is_empty() || results.data.columns().iter().all(|column| column.name != RUN_ID) {
+        return Err(MergeError::NoIdentifier { dir: dir.to_path_buf() });
+    }
+    let Some((first, other)) = first else { return Ok(()) };
+    let (dir, first) = (dir.to_path_buf(), (*first).clone());
+    let Record { experiment: wanted, run: other_run, .. } = &other.record;
+    if (&experiment.name, experiment.method.name()) != (&wanted.name, wanted.method.name()) {
+        return Err(MergeError::Experiment {
+            dir,
+            found: experiment.name.clone(),
+            first,
+            wanted: wanted.name.clone(),
+        });
+    }
+    let (found, wanted_version) = (&run.machine.nonesuch, &other_run.machine.nonesuch);
+    if found != wanted_version {
+        let (found, wanted) = (found.clone(), wanted_version.clone());
+        return Err(MergeError::Version { dir, found, first, wanted });
+    }
+    let is_same =
+        results.data.columns() == other.data.columns() && experiment.presentation() == wanted.presentation();
+    if is_same { Ok(()) } else { Err(MergeError::Columns { dir, first }) }
+}
+
+impl Runs {
+    /// The results of one run.
+    pub(super) const fn of(results: Results) -> Self {
+        Self { first: results, others: Vec::new() }
+    }
+
+    /// Orders runs by machine and date. Returns `None` if there are none.
+    fn ordered(mut all: Vec<Results>) -> Option<Self> {
+        let key = |results: &Results| {
+            let RunRecord { run_id, date, machine, .. } = &results.record.run;
+            (machine.cpu.clone(), machine.id.clone(), date.clone(), run_id.clone())
+        };
+        all.sort_by_key(key);
+        let mut all = all.into_iter();
+        Some(Self { first: all.next()?, others: all.collect() })
+    }
+
+    /// Distributes the rows of merged runs. Returns `None` if there are no runs, or a row belongs to
+    /// none of them.
+    pub(super) fn split(records: Vec<Record>, data: &DataTable) -> Option<Self> {
+        let place = data.columns().iter().position(|column| column.name == RUN_ID)?;
+        let empty = |record| Results { record, data: DataTable::new(data.columns().to_vec()) };
+        let mut all: Vec<Results> = records.into_iter().map(empty).collect();
+        for row in data.rows() {
+            let run_id = row.get(place)?.as_str()?;
+            let own = all.iter_mut().find(|results| results.record.run.run_id == run_id)?;
+            own.data.push(row.clone()).ok()?;
+        }
+        Self::ordered(all)
+    }
+
+    /// Returns the results of each run.
+    pub fn results(&self) -> impl Iterator<Item = &Results> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    fn into_results(self) -> impl Iterator<Item = Results> {
+        std::iter::once(self.first).chain(self.others)
+    }
+
+    /// Returns the results of the first run.
+    pub const fn first(&self) -> &Results {
+        &self.first
+    }
+
+    /// Returns the rows of all runs, in the order of the runs.
+    pub(super) fn data(&self) -> Result<DataTable, UnfitRow> {
+        let mut data = DataTable::new(self.first.data.columns().to_vec());
+        for row in self.results().flat_map(|results| results.data.rows()) {
+            data.push(row.clone())?;
+        }
+        Ok(data)
+    }
+
+    /// Returns the report: that of the run, or for several runs the tables that show them side by
+    /// side.
+    ///
+    /// # Errors
+    /// Fails as [`Results::report`] does.
+    pub fn report(&self) -> Result<Report, PresentationError> {
+        if self.others.is_empty() {
+            return self.first.report();
+        }
+        let tables = self.tables()?;
+        let text = tables.iter().map(|(title, table)| format!("{title}\n\n{}", table.to_text()));
+        let summaries: Result<BTreeMap<&str, _>, PresentationError> = self
+            .results()
+            .map(|results| Ok((results.record.run.run_id.as_str(), results.report()?.summary)))
+            .collect();
+        let summary = serde_json::json!(summaries?);
+        Ok(Report { text: text.collect::<Vec<_>>().join("\n"), summary, ..Report::default() })
+    }
+
+    /// Returns the HTML page.
+    ///
+    /// # Errors
+    /// Fails as [`Results::report`] does.
+    pub fn page(&self) -> Result<String, PresentationError> {
+        if self.others.is_empty() {
+            return self.first.page();
+        }
+        let experiment = &self.first.record.experiment;
+        let machines = self.results().map(|results| &results.record.run.machine.id);
+        let machines = machines.collect::<std::collections::BTreeSet<_>>().len();
+        let blocks = self.tables()?.into_iter();
+        let blocks = blocks.flat_map(|(title, table)| [Block::Paragraph(title), Block::Table(table)]);
+        let mut page = Page {
+            title: experiment.title.clone(),
+            lead: format!("Results of {} runs on {machines} machines, side by side.", 1 + self.others.len()),
+            facts: vec![("Question".to_owned(), experiment.question.clone())],
+            sections: vec![Section { title: "Side by side".to_owned(), blocks: blocks.collect() }],
+        };
+        page.sections[0].blocks.splice(0..0, self.note_parameters().map(|note| Block::Notes(vec![note])));
+        let mut last = Vec::new();
+        for results in self.results() {
+            let (part, after) = experiment.presentation().parts(&results.scope()?)?;
+            let run = format!("{}, {}", machine(results), results.record.run.date);
+            let facts = Section { title: run.clone(), blocks: vec![Block::Terms(part.facts)] };
+            let titled =
+                |section: Section| Section { title: format!("{} – {run}", section.title), ..section };
+            page.sections.push(facts);
+            page.sections.extend(part.sections.into_iter().map(titled));
+            last = after;
+        }
+        page.sections.extend(last);
+        Ok(page.to_html()?)
+    }
+
+    /// Returns a note if the runs have different parameters.
+    fn note_parameters(&self) -> Option<String> {
+        let is_other = |results: &Results| results.record.experiment != self.first.record.experiment;
+        let note =
+            "The runs have different parameters, which results.json lists: compare their figures with care.";
+        self.results().any(is_other).then(|| note.to_owned())
+    }
+
+    /// Returns a table for each column with statistics: a row for each line of any run, and the
+    /// median of the line in each run.
+    fn tables(&self) -> Result<Vec<(String, Table)>, PresentationError> {
+        let mut lines = Vec::new();
+        for results in self.results() {
+            lines.push(lines_of(&results.scope()?));
+        }
+        let presentation = self.first.record.experiment.presentation();
+        let (by, statistics) = presentation.lines.names();
+        let mut keys: Vec<Vec<String>> = Vec::new();
+        for line in lines.iter().flatten() {
+            let key = key(line, by);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let tables = statistics.iter().map(|name| {
+            let rows = keys.iter().filter_map(|wanted| row(wanted, by, name, &lines)).collect();
+            (format!("Median of {name}."), Table { columns: self.columns(by), rows, legend: Vec::new() })
+        });
+        Ok(tables.filter(|(_, table)| !table.rows.is_empty()).collect())
+    }
+
+    fn columns(&self, by: &[String]) -> Vec<Column> {
+        let names = by.iter().map(|name| Column::text(name.trim_start_matches('_')));
+        let runs = self.results().map(|results| {
+            let RunRecord { run_id, date, .. } = &results.record.run;
+            let date = date.get(..16).unwrap_or(date);
+            Column::figures(&machine(results), &format!("{date} ({})", shortened(run_id)))
+        });
+        names.chain(runs).collect()
+    }
+}
+
+/// Names the machine of a run.
+fn machine(results: &Results) -> String {
+    let machine = &results.record.run.machine;
+    let cpu = if machine.cpu.is_empty() { "unknown CPU" } else { &machine.cpu };
+    format!("{cpu} ({})", shortened(&machine.id))
+}
+
+fn shortened(identifier: &str) -> &str {
+    identifier.get(..SHORT).unwrap_or(identifier)
+}
+
+/// Returns the lines in the variables of a presentation.
+fn lines_of(scope: &Scope) -> Vec<Value> {
+    scope.get("lines").and_then(|lines| lines.try_iter().ok()).map_or(Vec::new(), Iterator::collect)
+}
+
+/// Returns the values of the columns `by` of a line.
+fn key(line: &Value, by: &[String]) -> Vec<String> {
+    by.iter().map(|name| line.get_attr(name).unwrap_or_default().to_string()).collect()
+}
+
+/// Returns a row: the key, and the median of the column `name` in each run. Returns `None` if no
+/// run has this figure.
+fn row(wanted: &[String], by: &[String], name: &str, runs: &[Vec<Value>]) -> Option<Vec<String>> {
+    let median = |lines: &Vec<Value>| {
+        let line = lines.iter().find(|line| key(line, by) == wanted)?;
+        f64::try_from(line.get_attr(name).ok()?.get_attr("median").ok()?).ok()
+    };
+    let medians: Vec<Option<f64>> = runs.iter().map(median).collect();
+    let cells = || medians.iter().map(|median| median.map_or_else(|| "–".to_owned(), figure));
+    medians.iter().any(Option::is_some).then(|| wanted.iter().cloned().chain(cells()).collect())
+}
+
+#[cfg(test)]
+mod tests;
