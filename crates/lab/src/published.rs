@@ -27,6 +27,12 @@ pub(crate) struct PublishedTable {
     /// Identifier in the `published` list of experiments.
     pub id: String,
     pub title: String,
+    /// Identifier of the publication.
+    publication: String,
+    /// Page, section, figure or table of the publication.
+    place: String,
+    /// Authors, title, venue, place and address of the publication, for the reader.
+    #[serde(skip_deserializing)]
     pub source: String,
     /// Hardware of the measurement; empty if not published.
     #[serde(default)]
@@ -43,17 +49,43 @@ pub(crate) struct PublishedTable {
     pub(crate) records: Vec<BTreeMap<String, Cell>>,
 }
 
+/// A publication.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Publication {
+    id: String,
+    title: String,
+    authors: String,
+    /// Journal, conference or web site, with the year.
+    venue: String,
+    /// Address, a DOI if there is one.
+    url: String,
+}
+
+impl Publication {
+    /// Describes a place in the publication.
+    fn source(&self, place: &str) -> String {
+        let Self { title, authors, venue, url, .. } = self;
+        format!("{authors}: {title} ({venue}), {place}, {url}")
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
+    publication: Vec<Publication>,
     table: Vec<PublishedTable>,
 }
 
 /// The published tables. The list is empty if the built-in text is invalid; a test excludes this
 /// case.
 static TABLES: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
-    let mut tables = toml::from_str::<Document>(TEXT).map(|document| document.table).unwrap_or_default();
+    let Ok(Document { publication: publications, table: mut tables }) = toml::from_str(TEXT) else {
+        return Vec::new();
+    };
     for table in &mut tables {
+        let publication = publications.iter().find(|publication| publication.id == table.publication);
+        table.source = publication.map(|publication| publication.source(&table.place)).unwrap_or_default();
         let record = |row: &Vec<Cell>| table.columns.iter().cloned().zip(row.iter().cloned()).collect();
         table.records = table.rows.iter().map(record).collect();
     }
@@ -91,6 +123,24 @@ mod tests {
         for table in TABLES.iter() {
             assert!(!table.source.is_empty() && !table.title.is_empty(), "{}", table.id);
             assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
+        }
+    }
+
+    #[test]
+    fn each_figure_has_a_publication_and_a_place_in_it() {
+        let document: Document = toml::from_str(TEXT).expect("sound");
+        let ids: HashSet<&str> =
+            document.publication.iter().map(|publication| publication.id.as_str()).collect();
+        assert_eq!(ids.len(), document.publication.len());
+        for Publication { id, title, authors, venue, url } in &document.publication {
+            assert!([title, authors, venue].iter().all(|text| !text.is_empty()), "{id}");
+            assert!(url.starts_with("https://") || url.starts_with("http://"), "{id}: {url}");
+            assert!(TABLES.iter().any(|table| table.publication == *id), "{id} is not used");
+        }
+        for table in TABLES.iter() {
+            assert!(ids.contains(table.publication.as_str()), "{}", table.id);
+            assert!(!table.place.trim().is_empty(), "{}", table.id);
+            assert!(table.source.contains("://") && table.source.contains(&table.place), "{}", table.id);
         }
     }
 

@@ -185,6 +185,15 @@ pub(crate) mod tests {
         }
     }
 
+    #[test]
+    fn the_citation_names_the_version_of_the_program() {
+        let citation = include_str!("../../../CITATION.cff");
+        let versions: Vec<&str> =
+            citation.lines().filter_map(|line| line.strip_prefix("version: ")).collect();
+        assert_eq!(versions, [env!("CARGO_PKG_VERSION")], "CITATION.cff");
+        assert!(citation.contains("\nlicense: BSD-3-Clause\n") && citation.contains("\nauthors:\n"));
+    }
+
     fn invocation() -> Invocation<'static> {
         Invocation { now: 1_772_366_400, command: "test", seed: 3, commit: "abc" }
     }

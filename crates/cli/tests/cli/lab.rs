@@ -54,7 +54,7 @@ fn a_run_leaves_all_files_and_its_report_can_be_made_again() {
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
         .collect();
     names.sort();
-    assert_eq!(names, ["report.html", "results.csv", "results.json", "results.parquet"]);
+    assert_eq!(names, ["report.html", "results.csv", "results.json", "results.parquet", "runs.csv"]);
 
     let record: Value =
         serde_json::from_slice(&fs::read(out.join("results.json")).expect("a record")).expect("JSON");
@@ -71,6 +71,42 @@ fn a_run_leaves_all_files_and_its_report_can_be_made_again() {
     fs::remove_file(out.join("report.html")).expect("removed");
     done(["lab", "report", out.to_str().expect("UTF-8")]);
     assert_eq!(fs::read_to_string(out.join("report.html")).expect("a page"), page);
+}
+
+/// Returns the commands `duckdb` in the manual, from the line after `DIR` is replaced by `dir`.
+fn manual_queries(dir: &Path) -> Vec<String> {
+    let manual = include_str!("../../../../docs/laboratory.md");
+    let queries = manual.lines().filter_map(|line| line.strip_prefix("    duckdb -c \""));
+    let dir = dir.to_str().expect("UTF-8");
+    queries.map(|query| query.trim_end_matches('"').replace("DIR/", &format!("{dir}/"))).collect()
+}
+
+#[test]
+fn runs_of_two_machines_are_merged_and_the_queries_of_the_manual_work() {
+    let folder = folder();
+    let [one, two, out] = ["one", "two", "merged"].map(|name| folder.path().join(name));
+    let ids = [&one, &two].map(|dir| {
+        let printed: Value = serde_json::from_str(&run_tiny(dir, &["--json"]).stdout).expect("JSON");
+        assert_eq!(printed["record"]["machine"]["id"].as_str().map(str::len), Some(32));
+        printed["record"]["run_id"].as_str().expect("an identifier").to_owned()
+    });
+    let [first, second, merged] = [&one, &two, &out].map(|dir| dir.to_str().expect("UTF-8"));
+    let shown = done(["lab", "merge", first, second, first, "--out", merged]).stdout;
+    assert!(ids.iter().all(|id| shown.contains(&id[..8])), "{shown}");
+    let csv = fs::read_to_string(out.join("results.csv")).expect("a table");
+    assert_eq!(csv.lines().count(), 37);
+    assert!(ids.iter().all(|id| csv.matches(id.as_str()).count() == 18));
+    done(["lab", "report", merged]);
+    let queries = manual_queries(&out);
+    assert!(queries.len() >= 3, "{queries:?}");
+    require_peer!("duckdb");
+    for query in queries {
+        let ended =
+            std::process::Command::new("duckdb").args(["-csv", "-c", &query]).output().expect("started");
+        let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
+        assert!(ended.status.success(), "{query}: {}", String::from_utf8_lossy(&ended.stderr));
+        assert!(printed.lines().count() > 1, "{query}: {printed}");
+    }
 }
 
 #[test]
