@@ -89,7 +89,7 @@ impl RunRecord {
             }
             "cpu_flags" => self.machine.cpu_flags.join(" ").into(),
             "optimised" => u8::from(self.machine.optimised).into(),
-            name => record.get(name).unwrap_or(&machine[name]).clone(),
+            name => record.get(name).unwrap_or_else(|| &machine[name]).clone(),
         }
     }
 }

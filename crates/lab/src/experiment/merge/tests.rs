@@ -56,7 +56,7 @@ fn runs_are_joined_once_and_ordered_by_machine() {
     assert!(store::check_free_for_runs(&out, name, false).is_ok());
     let single = store::check_free_for_runs(&dirs[0], name, false);
     assert!(matches!(&single, Err(StoreError::Occupied { dir, .. }) if *dir == dirs[0]), "{single:?}");
-    let again = merge(&[out.clone(), write(folder.path(), "e", "run-4", "m-3")], &folder.path().join("more"));
+    let again = merge(&[out, write(folder.path(), "e", "run-4", "m-3")], &folder.path().join("more"));
     assert_eq!(ids(&again.expect("merged")), ["run-1", "run-3", "run-2", "run-4"]);
 }
 
@@ -107,7 +107,7 @@ fn runs_that_do_not_match_are_refused() {
     let error = with(|json| json["run_id"] = "".into());
     assert!(matches!(&error, MergeError::NoIdentifier { dir } if dir.ends_with("other")), "{error}");
     assert!(matches!(merge(&[], &out), Err(MergeError::Nothing)));
-    let error = merge(&[first.clone()], &first).expect_err("refused");
+    let error = merge(std::slice::from_ref(&first), &first).expect_err("refused");
     assert!(matches!(&error, MergeError::Overwrites { dir } if *dir == first), "{error}");
     assert!(matches!(merge(&[folder.path().join("none")], &out), Err(MergeError::Store(_))));
 }
