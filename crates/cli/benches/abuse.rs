@@ -142,7 +142,7 @@ impl Bench {
                 .map_or_else(|| 128.max(load.sockets), |rate| (rate as usize).max(64 * load.sockets)),
             rate: load.rate,
             random_prefix: load.is_random,
-            spin: false,
+            may_poll: false,
             timeout: Duration::from_millis(500),
             cpus: Some(vec![1]),
             ..LoadOptions::new(server.address, Arc::clone(load.queries))

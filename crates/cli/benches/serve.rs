@@ -243,7 +243,7 @@ impl Bench {
             random_prefix: true,
             outstanding: 4096,
             // It shares the CPU with the measuring thread.
-            spin: false,
+            may_poll: false,
             ..self.options(&self.fresh)
         };
         for _ in 0..self.runs {

@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Type of the cells of a column.
+/// Type of the cells of a column. The variants are those of the data files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ColumnType {
     Text,
     Integer,
     Number,
@@ -18,22 +18,22 @@ pub enum Kind {
 pub struct DataColumn {
     /// Name in the data files: lower-case words, joined by underscores.
     pub name: String,
-    pub kind: Kind,
+    pub kind: ColumnType,
     /// Meaning of the cells, with the unit.
     pub meaning: String,
 }
 
 impl DataColumn {
     /// Creates a column with the name, the type of its cells and their meaning.
-    pub fn new(name: &str, kind: Kind, meaning: &str) -> Self {
+    pub fn new(name: &str, kind: ColumnType, meaning: &str) -> Self {
         Self { name: name.to_owned(), kind, meaning: meaning.to_owned() }
     }
 }
 
-impl Kind {
+impl ColumnType {
     /// Whether a cell of this type may contain the value. Null is a missing cell. An empty text is
     /// not allowed, because CSV cannot distinguish it from a missing cell.
-    fn fits(self, value: &Value) -> bool {
+    fn permits(self, value: &Value) -> bool {
         match self {
             _ if value.is_null() => true,
             Self::Text => value.as_str().is_some_and(|text| !text.is_empty()),
@@ -44,7 +44,7 @@ impl Kind {
 
     /// Converts the value of a field to the value of a cell: an empty text becomes null, and an
     /// unsigned integer above `i64::MAX` becomes `i64::MAX`, the maximum of the data files.
-    fn cell(self, value: Value) -> Value {
+    fn cell_value(self, value: Value) -> Value {
         match (self, &value) {
             (Self::Text, Value::String(text)) if text.is_empty() => Value::Null,
             (Self::Integer, Value::Number(number)) if number.is_u64() => {
@@ -67,7 +67,7 @@ pub struct DataTable {
 /// The row has the wrong number of cells, or a cell has the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("row {row} does not match the columns: a cell has another type, or the number of cells differs")]
-pub struct UnfitRow {
+pub struct RowMismatch {
     /// Number of the row, starting at 1.
     pub row: usize,
 }
@@ -82,11 +82,11 @@ impl DataTable {
     ///
     /// # Errors
     /// Fails if the row does not have exactly one cell of the correct type for each column.
-    pub fn push(&mut self, row: Vec<Value>) -> Result<(), UnfitRow> {
+    pub fn push(&mut self, row: Vec<Value>) -> Result<(), RowMismatch> {
         let fits = row.len() == self.columns.len()
-            && row.iter().zip(&self.columns).all(|(cell, column)| column.kind.fits(cell));
+            && row.iter().zip(&self.columns).all(|(cell, column)| column.kind.permits(cell));
         if !fits {
-            return Err(UnfitRow { row: self.rows.len() + 1 });
+            return Err(RowMismatch { row: self.rows.len() + 1 });
         }
         self.rows.push(row);
         Ok(())
@@ -97,11 +97,12 @@ impl DataTable {
     ///
     /// # Errors
     /// Fails if a field has no column, a column has no field, or a value has the wrong type.
-    pub fn push_row(&mut self, row: &impl Serialize) -> Result<(), UnfitRow> {
-        let unfit = UnfitRow { row: self.rows.len() + 1 };
-        let Ok(Value::Object(mut fields)) = serde_json::to_value(row) else { return Err(unfit) };
-        let cells = self.columns.iter().map(|column| Some(column.kind.cell(fields.remove(&column.name)?)));
-        let cells = cells.collect::<Option<Vec<Value>>>().filter(|_| fields.is_empty()).ok_or(unfit)?;
+    pub fn push_row(&mut self, row: &impl Serialize) -> Result<(), RowMismatch> {
+        let mismatch = RowMismatch { row: self.rows.len() + 1 };
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(row) else { return Err(mismatch) };
+        let cells =
+            self.columns.iter().map(|column| Some(column.kind.cell_value(fields.remove(&column.name)?)));
+        let cells = cells.collect::<Option<Vec<Value>>>().filter(|_| fields.is_empty()).ok_or(mismatch)?;
         self.push(cells)
     }
 
@@ -125,9 +126,9 @@ pub(crate) mod tests {
     /// Columns of all types.
     pub(crate) fn columns() -> Vec<DataColumn> {
         vec![
-            DataColumn::new("name", Kind::Text, "who"),
-            DataColumn::new("count", Kind::Integer, "how many"),
-            DataColumn::new("seconds", Kind::Number, "how long, s"),
+            DataColumn::new("name", ColumnType::Text, "who"),
+            DataColumn::new("count", ColumnType::Integer, "how many"),
+            DataColumn::new("seconds", ColumnType::Number, "how long, s"),
         ]
     }
 
@@ -155,10 +156,10 @@ pub(crate) mod tests {
         let mut table = DataTable::new(columns());
         let good = vec![json!("a"), json!(1), Value::Null];
         assert_eq!(table.push(good.clone()), Ok(()));
-        assert_eq!(table.push(good[..2].to_vec()), Err(UnfitRow { row: 2 }));
-        assert_eq!(table.push([good, vec![Value::Null]].concat()), Err(UnfitRow { row: 2 }));
+        assert_eq!(table.push(good[..2].to_vec()), Err(RowMismatch { row: 2 }));
+        assert_eq!(table.push([good, vec![Value::Null]].concat()), Err(RowMismatch { row: 2 }));
         let swapped = vec![json!(1), json!("a"), Value::Null];
-        assert_eq!(table.push(swapped), Err(UnfitRow { row: 2 }));
+        assert_eq!(table.push(swapped), Err(RowMismatch { row: 2 }));
         assert_eq!(table.rows().len(), 1);
     }
 

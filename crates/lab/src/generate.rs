@@ -114,7 +114,7 @@ pub enum GenerateError {
     NothingToDeny { origin: String },
 }
 
-/// A generated zone, as a function from index to name.
+/// A generated zone. It computes each name from its index.
 enum Zone<'a> {
     Tld(Tld<'a>),
     Sld(Sld<'a>),
@@ -149,8 +149,8 @@ impl<'a> Zone<'a> {
 /// # Errors
 ///
 /// Fails before it writes anything if the origin is the root, has no final dot or is too long, or
-/// if the model does not permit this number of names. An origin that is otherwise not a valid name
-/// is not detected, and the zone file is invalid. Also fails on write errors of `out`.
+/// if the model does not permit this number of names. Any other fault of the origin is not
+/// detected; the zone file is then invalid. [`GenerateError::Write`] if writing to `out` fails.
 pub fn generate(options: &GenerateOptions<'_>, out: &mut impl Write) -> Result<Summary, GenerateError> {
     let zone = Zone::new(options)?;
     let mut sink = Sink::new(out);
@@ -181,13 +181,13 @@ fn check_origin(origin: &str) -> Result<(), GenerateError> {
 /// Returns two reserved top-level domains (RFC 2606 §2) that do not contain the origin, for name
 /// servers outside the zone.
 fn outside_suffixes(origin: &str) -> [&'static str; 2] {
-    let encloses = |suffix: &str| {
-        let text = origin.to_ascii_lowercase();
-        text.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    let contains_origin = |suffix: &str| {
+        let origin = origin.to_ascii_lowercase();
+        origin.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
     match ["example.", "test.", "invalid."] {
-        [first, second, third] if encloses(first) => [second, third],
-        [first, second, third] if encloses(second) => [first, third],
+        [first, second, third] if contains_origin(first) => [second, third],
+        [first, second, third] if contains_origin(second) => [first, third],
         [first, second, _] => [first, second],
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Client and server are in network namespaces of their own, so both may use port 53. Each
 //! namespace has a TUN device, and a thread forwards the packets between the devices: it delays,
-//! drops, duplicates, reorders and fragments them as [`PathOptions`] say, in each direction on its
-//! own. [`Path`] is the model that decides; random decisions depend only on the seed and on the
-//! number of the packet. This works on kernels without netem, and without the program `ip`.
+//! drops, duplicates, reorders and fragments them as the [`PathOptions`] of each direction specify.
+//! [`Path`] is the model that decides about each packet. Random decisions depend only on the seed
+//! and on the number of the packet. This works on kernels without netem, and without the program
+//! `ip`.
 //!
 //! A link requires the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN, or a user namespace
 //! ([`nonesuch_net::namespace`]), and access to `/dev/net/tun`. The namespaces of the machine,
@@ -31,11 +32,11 @@ pub use path::{Path, PathCounters};
 
 /// MTU of the interfaces in octets, if neither direction has a larger path MTU: that of Ethernet.
 const INTERFACE_MTU: u16 = 1500;
-/// Addresses of the documentation (RFC 5737, RFC 3849); those of the client end in 1, those of the
-/// server in 2.
-const CLIENT: (Ipv4Addr, Ipv6Addr) =
+/// Addresses of the client, from the networks for documentation (RFC 5737, RFC 3849).
+const CLIENT_ADDRESSES: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(192, 0, 2, 1), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
-const SERVER: (Ipv4Addr, Ipv6Addr) =
+/// Addresses of the server, in the same networks.
+const SERVER_ADDRESSES: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(192, 0, 2, 2), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2));
 
 /// Properties of a link.
@@ -79,24 +80,24 @@ pub struct LinkCounters {
     pub rejected: u64,
 }
 
-/// A link: a client side and a server side, and the path between them. Dropping it ends the path.
-/// Programs at its sides are not ended.
+/// A simulated link: a client side, a server side, and the path between them. Dropping it ends the
+/// path. Programs at its sides continue to run.
 #[derive(Debug)]
 pub struct Link {
     client: Side,
     server: Side,
     counters: SharedCounters,
-    forwarding: Option<Forwarding>,
+    forwarding: Option<ForwardingThread>,
 }
 
 /// The thread that forwards packets. It ends when `stop` is dropped.
 #[derive(Debug)]
-struct Forwarding {
+struct ForwardingThread {
     stop: PipeWriter,
     thread: JoinHandle<io::Result<()>>,
 }
 
-impl Forwarding {
+impl ForwardingThread {
     fn end(self) -> Result<(), LinkError> {
         drop(self.stop);
         let result = self.thread.join().map_err(|_| LinkError::Panicked)?;
@@ -119,8 +120,8 @@ impl Link {
                 .map_err(|source| LinkError::Options { from: End::Server, source })?,
         ];
         let mtu = INTERFACE_MTU.max(forward.mtu).max(backward.mtu);
-        let (client, client_tun) = Side::new(CLIENT, mtu)?;
-        let (server, server_tun) = Side::new(SERVER, mtu)?;
+        let (client, client_tun) = Side::new(CLIENT_ADDRESSES, mtu)?;
+        let (server, server_tun) = Side::new(SERVER_ADDRESSES, mtu)?;
         let counters = SharedCounters::default();
         let start = |source| LinkError::Start { source };
         let (stopped, stop) = io::pipe().map_err(start)?;
@@ -128,7 +129,7 @@ impl Link {
         let forwarder = Forwarder { ends, paths, stop: stopped, counters: counters.clone() };
         let thread = thread::Builder::new().name("link".to_owned());
         let thread = thread.spawn(move || forwarder.run()).map_err(start)?;
-        Ok(Self { client, server, counters, forwarding: Some(Forwarding { stop, thread }) })
+        Ok(Self { client, server, counters, forwarding: Some(ForwardingThread { stop, thread }) })
     }
 
     /// The side of the client.
@@ -181,7 +182,7 @@ impl Link {
     /// [`LinkError::Forward`] if a device could not be read, so that packets were not forwarded up
     /// to this call.
     pub fn close(mut self) -> Result<LinkCounters, LinkError> {
-        self.forwarding.take().map_or(Ok(()), Forwarding::end)?;
+        self.forwarding.take().map_or(Ok(()), ForwardingThread::end)?;
         Ok(self.counters())
     }
 }
@@ -189,7 +190,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         // The caller has not asked for the result.
-        let _ = self.forwarding.take().map(Forwarding::end);
+        let _ = self.forwarding.take().map(ForwardingThread::end);
     }
 }
 

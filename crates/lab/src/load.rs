@@ -8,8 +8,9 @@
 //! To cost less than the measured server, the generator sends and receives in batches, and reads
 //! only the header of a response (RFC 1035 §4.1.1).
 //!
-//! A thread is a `Worker`: a `Pacer`, which decides when to send and what responses count as, and
-//! the sockets of one transport.
+//! Each thread runs a [`Worker`](worker::Worker). It has the sockets of one transport and a
+//! [`Pacer`](pacer::Pacer), which decides when to send, and counts each response as received, late
+//! or unexpected.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,13 +23,12 @@ use nonesuch_proto::Name;
 
 use crate::process;
 
+mod connection;
 mod connections;
-mod follow;
-mod frame;
-mod framing;
+mod encoder;
 mod histogram;
 mod inspector;
-mod lane;
+mod length_prefix;
 mod options;
 mod order;
 mod pacer;
@@ -39,8 +39,9 @@ mod replay;
 mod report;
 mod schedule;
 mod slots;
-mod sources;
+mod source_prefix;
 mod tally;
+mod tcp_retry;
 mod udp;
 mod usage;
 mod validation;
@@ -50,20 +51,20 @@ pub use options::LoadOptions;
 pub use progress::Progress;
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
 pub use ramp::{Ramp, RampOptions, RampStep, ramp};
-pub use replay::{REPLAY_SOCKETS, ReplayError, ReplayQueries, ReplaySpeed, ReplaySpeedError, replay};
+pub use replay::{REPLAY_SOCKETS_DEFAULT, ReplayError, ReplayQueries, ReplaySpeed, ReplaySpeedError, replay};
 pub use report::{Latency, LoadReport};
 pub use schedule::{Arrivals, ArrivalsError};
-pub use sources::{Sources, SourcesError};
+pub use source_prefix::{SourcePrefix, SourcePrefixError};
 pub use validation::{ValidationCounts, ValidationOptions, validate_samples};
 
-use progress::Reporter;
+use progress::IntervalReporter;
 use tally::Tally;
 use usage::CpuClocks;
 use worker::Worker;
 
 /// Maximum number of outstanding queries of one socket.
 pub const OUTSTANDING_MAX: usize = slots::SLOTS_MAX;
-/// Maximum rate, in queries per second.
+/// Maximum rate of an open loop, in queries per second.
 const RATE_MAX: f64 = 1e7;
 /// Minimum length of an interval of [`run_with_progress`].
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -133,12 +134,12 @@ fn run_in_intervals(options: &LoadOptions, progress: Option<Intervals<'_>>) -> R
         return Err(LoadError::NoProcess { pid });
     }
     let origin = Instant::now();
-    let order = order::order(options);
+    let order = order::send_order(options);
     let (sender, receiver) = channel();
     let interval = progress.as_ref().map(|(interval, _)| *interval);
     let start = |thread| {
         let mut worker = Worker::new(options, order.as_deref(), thread, origin)?;
-        worker.reporter = interval.map(|interval| Reporter::new(sender.clone(), interval));
+        worker.reporter = interval.map(|interval| IntervalReporter::new(sender.clone(), interval));
         Ok(worker)
     };
     let workers = (0..options.threads).map(start).collect::<Result<Vec<_>, NetError>>()?;
@@ -159,10 +160,11 @@ fn run_in_intervals(options: &LoadOptions, progress: Option<Intervals<'_>>) -> R
     })?;
     // Between the two measurements, the server only handles the load. Waiting for lost queries
     // costs it no CPU time.
-    Ok(report::report(options, &tally, &clocks.elapsed(), options.rate.is_some()))
+    Ok(report::build_report(options, &tally, &clocks.elapsed(), options.rate.is_some()))
 }
 
-/// Runs the threads until they end. Calls `meanwhile` after the start of the threads.
+/// Runs the threads until they end. Calls `meanwhile` after the start of the threads, and returns
+/// its result with the sum of the counters.
 fn run_workers<T>(workers: Vec<Worker<'_>>, meanwhile: impl FnOnce() -> T) -> Result<(Tally, T), LoadError> {
     thread::scope(|scope| {
         let threads = workers
@@ -172,12 +174,12 @@ fn run_workers<T>(workers: Vec<Worker<'_>>, meanwhile: impl FnOnce() -> T) -> Re
                 builder.spawn_scoped(scope, || worker.run()).map_err(|source| LoadError::Start { source })
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let found = meanwhile();
+        let result = meanwhile();
         let mut total = Tally::default();
         for thread in threads {
             total.add(&thread.join().map_err(|_| LoadError::Panicked)??);
         }
-        Ok((total, found))
+        Ok((total, result))
     })
 }
 

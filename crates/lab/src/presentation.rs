@@ -13,7 +13,7 @@ mod render;
 pub(crate) use evaluator::{Evaluator, Scope};
 pub(crate) use lines::lines;
 
-use crate::data::{DataColumn, DataTable, Kind};
+use crate::data::{ColumnType, DataColumn, DataTable};
 use crate::report::{Page, Section};
 use minijinja::Value;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub(crate) struct RowsForm {
 #[serde(deny_unknown_fields)]
 struct ColumnForm {
     name: String,
-    kind: Kind,
+    kind: ColumnType,
     meaning: String,
     /// Whether data of earlier versions may lack the column.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! CPU time and resident memory of a process, from `/proc` of Linux.
+//! CPU time and memory of processes, from `/proc` of Linux.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Clock ticks per second in `/proc/PID/stat`: `USER_HZ`. It is 100 on all Linux architectures that
 /// the standard library of Rust supports.
 const TICKS_PER_SECOND: u64 = 100;
-/// Resolution of the CPU time, in µs.
+/// Resolution of [`CpuTime`], in µs.
 pub(crate) const CPU_STEP_US: u64 = 1_000_000 / TICKS_PER_SECOND;
 
 /// CPU time of all threads of a process since its start. The kernel counts in steps of 10 ms.
@@ -20,8 +20,7 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Returns the difference between this value and `earlier`, an earlier value of the same
-    /// process.
+    /// Returns the CPU time since `earlier`, an earlier value of the same process.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -96,8 +95,8 @@ pub fn memory(pid: u32) -> Option<Memory> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
     Some(Memory {
-        resident_kib: kib_of(&status, "VmRSS:")?,
-        proportional_kib: rollup.and_then(|text| kib_of(&text, "Pss:")),
+        resident_kib: kib_field(&status, "VmRSS:")?,
+        proportional_kib: rollup.and_then(|text| kib_field(&text, "Pss:")),
     })
 }
 
@@ -110,25 +109,25 @@ pub fn is_running(pid: u32) -> bool {
     name_end.and_then(|end| stat.get(end + 2)).is_some_and(|state| !b"ZX".contains(state))
 }
 
-/// Returns the process `pid` and its descendants, parents first. The list has only `pid` if the
-/// process does not exist.
+/// Returns the process IDs of process `pid` and its descendants, parents first. If the process does
+/// not exist, the list contains only `pid`.
 #[must_use]
 pub fn tree(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
-    let mut next = 0;
-    while let Some(&pid) = all.get(next) {
+    let mut visited = 0;
+    while let Some(&pid) = all.get(visited) {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         for task in tasks {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
         }
-        next += 1;
+        visited += 1;
     }
     all
 }
 
-/// Returns the CPU time of the process `pid` and its descendants. A process that has ended does not
-/// count.
+/// Returns the sum of the CPU times of the process `pid` and its descendants, without processes
+/// that no longer exist.
 #[must_use]
 pub fn tree_cpu_time(pid: u32) -> CpuTime {
     tree(pid).into_iter().filter_map(cpu_time).fold(CpuTime::default(), |sum, time| CpuTime {
@@ -137,17 +136,17 @@ pub fn tree_cpu_time(pid: u32) -> CpuTime {
     })
 }
 
-/// Returns the memory of the process `pid` and its descendants in KiB, with a proportional part of
-/// shared pages (PSS), or the resident set if the system does not provide PSS.
+/// Returns the total memory of the process `pid` and its descendants in KiB: the proportional set
+/// size, or the resident set size of a process for which the system does not provide the former.
 #[must_use]
 pub fn tree_memory_kib(pid: u32) -> u64 {
     let memory = tree(pid).into_iter().filter_map(memory);
     memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib)).sum()
 }
 
-/// Reads fields 14 and 15 of `proc_pid_stat(5)`. Field 2 is the program name in parentheses. The
-/// name can contain any character, including parentheses and spaces. Therefore the function counts
-/// the other fields from the last closing parenthesis.
+/// Reads fields 14 and 15 (`utime`, `stime`) of `proc_pid_stat(5)`. Field 2 is the program name in
+/// parentheses. The name can contain any character, including parentheses and spaces. Therefore the
+/// function counts the other fields from the last closing parenthesis.
 fn parse_stat(stat: &[u8]) -> Option<CpuTime> {
     let mut fields = fields(stat, 14)?;
     let mut ticks = || fields.next()?.parse::<u64>().ok()?.checked_mul(CPU_STEP_US);
@@ -172,7 +171,7 @@ fn fields(stat: &[u8], first: usize) -> Option<impl Iterator<Item = &str>> {
 }
 
 /// Returns the value of a line `NAME   N kB`.
-fn kib_of(text: &str, name: &str) -> Option<u64> {
+fn kib_field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
@@ -224,8 +223,8 @@ mod tests {
     #[test]
     fn a_memory_line_is_found() {
         let status = "Name:\tx\nVmPeak:\t  200 kB\nVmRSS:\t  123 kB\n";
-        assert_eq!(kib_of(status, "VmRSS:"), Some(123));
-        assert_eq!(kib_of(status, "Pss:"), None);
+        assert_eq!(kib_field(status, "VmRSS:"), Some(123));
+        assert_eq!(kib_field(status, "Pss:"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The facts that each record of the laboratory has: identifiers of the run and of the machine,
 //! versions, command, seed and date; and the columns of them in data files.
 
-use crate::data::{DataColumn, DataTable, Kind, UnfitRow};
+use crate::data::{ColumnType, DataColumn, DataTable, RowMismatch};
 use crate::machine::{CpuPlacement, Machine};
 use nonesuch_proto::timestamp::Rfc3339;
 use serde::{Deserialize, Serialize};
@@ -100,18 +100,18 @@ pub(crate) const MACHINE_ID: &str = "machine_id";
 
 /// Columns that each table of measurements has after those of its experiment.
 pub(crate) fn measurement_columns() -> Vec<DataColumn> {
-    let column = |(name, kind, meaning): (&str, Kind, &str)| DataColumn::new(name, kind, meaning);
+    let column = |(name, kind, meaning): (&str, ColumnType, &str)| DataColumn::new(name, kind, meaning);
     [
-        (RUN_ID, Kind::Text, "Identifier of the run; runs.csv describes the run"),
-        (MACHINE_ID, Kind::Text, "Identifier of the machine: a hash that does not reveal its name"),
+        (RUN_ID, ColumnType::Text, "Identifier of the run; runs.csv describes the run"),
+        (MACHINE_ID, ColumnType::Text, "Identifier of the machine: a hash that does not reveal its name"),
         (
             "others_cpu",
-            Kind::Number,
+            ColumnType::Number,
             "Share of the CPU time of all CPUs that other programs and other virtual machines used during the measurement, from 0 to 1",
         ),
         (
             "limited_by",
-            Kind::Text,
+            ColumnType::Text,
             "What limited the measurement: server, load-generator, rate (the requested rate), program (the measured program), other (other programs, the disk or the network); missing if unknown",
         ),
     ]
@@ -120,37 +120,37 @@ pub(crate) fn measurement_columns() -> Vec<DataColumn> {
 }
 
 /// Columns of the table of runs.
-const RUN_COLUMNS: &[(&str, Kind, &str)] = &[
-    (RUN_ID, Kind::Text, "Identifier of the run"),
-    (MACHINE_ID, Kind::Text, "Identifier of the machine"),
-    ("date", Kind::Text, "Time of the run, RFC 3339"),
-    ("command", Kind::Text, "Command line"),
-    ("seed", Kind::Integer, "Seed of all random values except keys"),
-    ("commit", Kind::Text, "Commit of the program"),
-    ("nonesuch", Kind::Text, "Version of the program"),
-    ("rustc", Kind::Text, "Version of the compiler"),
-    ("optimised", Kind::Integer, "1: a release build; 0: a build with debug assertions"),
-    ("peers", Kind::Text, "Versions of the programs of others"),
-    ("cpu", Kind::Text, "Model of the CPU"),
-    ("cpu_family", Kind::Integer, "Family of the CPU"),
-    ("cpu_model", Kind::Integer, "Model number of the CPU"),
-    ("cpu_stepping", Kind::Integer, "Stepping of the CPU"),
-    ("cpu_flags", Kind::Text, "CPU features by which code is selected"),
-    ("cpu_mhz", Kind::Integer, "Highest frequency of any CPU at the start of the run, MHz"),
-    ("cpu_max_mhz", Kind::Integer, "Highest frequency that the system permits, MHz"),
-    ("governor", Kind::Text, "Frequency governor"),
-    ("cpus", Kind::Integer, "Number of usable CPUs"),
-    ("memory_kib", Kind::Integer, "Memory, KiB"),
-    ("hypervisor", Kind::Text, "Hypervisor"),
-    ("system", Kind::Text, "Distribution and kernel"),
-    ("kernel", Kind::Text, "Release and build of the kernel"),
+const RUN_COLUMNS: &[(&str, ColumnType, &str)] = &[
+    (RUN_ID, ColumnType::Text, "Identifier of the run"),
+    (MACHINE_ID, ColumnType::Text, "Identifier of the machine"),
+    ("date", ColumnType::Text, "Time of the run, RFC 3339"),
+    ("command", ColumnType::Text, "Command line"),
+    ("seed", ColumnType::Integer, "Seed of all random values except keys"),
+    ("commit", ColumnType::Text, "Commit of the program"),
+    ("nonesuch", ColumnType::Text, "Version of the program"),
+    ("rustc", ColumnType::Text, "Version of the compiler"),
+    ("optimised", ColumnType::Integer, "1: a release build; 0: a build with debug assertions"),
+    ("peers", ColumnType::Text, "Versions of the programs of others"),
+    ("cpu", ColumnType::Text, "Model of the CPU"),
+    ("cpu_family", ColumnType::Integer, "Family of the CPU"),
+    ("cpu_model", ColumnType::Integer, "Model number of the CPU"),
+    ("cpu_stepping", ColumnType::Integer, "Stepping of the CPU"),
+    ("cpu_flags", ColumnType::Text, "CPU features by which code is selected"),
+    ("cpu_mhz", ColumnType::Integer, "Highest frequency of any CPU at the start of the run, MHz"),
+    ("cpu_max_mhz", ColumnType::Integer, "Highest frequency that the system permits, MHz"),
+    ("governor", ColumnType::Text, "Frequency governor"),
+    ("cpus", ColumnType::Integer, "Number of usable CPUs"),
+    ("memory_kib", ColumnType::Integer, "Memory, KiB"),
+    ("hypervisor", ColumnType::Text, "Hypervisor"),
+    ("system", ColumnType::Text, "Distribution and kernel"),
+    ("kernel", ColumnType::Text, "Release and build of the kernel"),
 ];
 
 /// Returns the table of runs: a row for each record.
 ///
 /// # Errors
 /// Fails if a value does not fit its column; no record is known to cause this error.
-pub(crate) fn runs(records: &[&RunRecord]) -> Result<DataTable, UnfitRow> {
+pub(crate) fn runs(records: &[&RunRecord]) -> Result<DataTable, RowMismatch> {
     let columns = RUN_COLUMNS.iter().map(|(name, kind, meaning)| DataColumn::new(name, *kind, meaning));
     let mut table = DataTable::new(columns.collect());
     for record in records {

@@ -3,8 +3,8 @@
 //! A page is one file that needs no network: no scripts, fonts or images from other places. Charts
 //! are inline SVG from this module, with the exact figure as a tooltip. A charting library that
 //! embeds its script would result in pages of at least 4.6 MB and about fifty more crates. Bars
-//! with labels need neither. They are suitable for printing and adapt to light and dark colour
-//! schemes with a style sheet only.
+//! with labels need no such library. The charts are suitable for printing, and a style sheet adapts
+//! them to light and dark colour schemes.
 //!
 //! This module does not depend on the reported data. All text is plain text and is escaped in the
 //! HTML.
@@ -56,7 +56,7 @@ pub(crate) enum Block {
 impl Page {
     /// Renders the page as one HTML file.
     pub(crate) fn to_html(&self) -> Result<String, minijinja::Error> {
-        html::page(self)
+        html::render_page(self)
     }
 }
 

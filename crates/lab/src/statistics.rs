@@ -9,16 +9,19 @@ pub(crate) struct Statistics {
     pub deviation: f64,
     /// Median; for an even count, the mean of the two middle values.
     pub median: f64,
-    pub least: f64,
-    pub most: f64,
+    #[serde(rename = "least")]
+    pub minimum: f64,
+    #[serde(rename = "most")]
+    pub maximum: f64,
 }
 
 impl Statistics {
-    /// Computes the statistics of `values`. Returns `None` if there are no values.
+    /// Computes the statistics of `values`, which are in any order. Returns `None` if there are no
+    /// values.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let (minimum, maximum) = (*sorted.first()?, *sorted.last()?);
         let count = sorted.len();
         let mean = sorted.iter().sum::<f64>() / count as f64;
         // Two passes: with large values that differ little, the difference of sums of squares would
@@ -26,7 +29,7 @@ impl Statistics {
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let deviation = if count > 1 { (squares / (count - 1) as f64).sqrt() } else { 0.0 };
         let median = sorted[(count - 1) / 2].midpoint(sorted[count / 2]);
-        Some(Self { count, mean, deviation, median, least, most })
+        Some(Self { count, mean, deviation, median, minimum, maximum })
     }
 }
 
@@ -38,7 +41,7 @@ mod tests {
     fn of_known_numbers() {
         let statistics = Statistics::of(&[9.0, 2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0]).expect("values");
         assert_eq!((statistics.count, statistics.mean, statistics.median), (8, 5.0, 4.5));
-        assert_eq!((statistics.least, statistics.most), (2.0, 9.0));
+        assert_eq!((statistics.minimum, statistics.maximum), (2.0, 9.0));
         // The sum of the squared differences is 32.
         assert!((statistics.deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
     }

@@ -41,7 +41,7 @@ pub use error::TreeError;
 pub use expected::Expectation;
 pub use fault::{FAULTS, Fault, FaultEntry, FaultScope, Outcome, UnknownFault};
 
-use data::Plan;
+use data::ZonePlan;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::VrfPrivateKey;
@@ -50,15 +50,15 @@ use nonesuch_dnssec::denial::{DenialGeneration, NameHash};
 use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions, sign};
 use nonesuch_proto::{Name, NameRef};
 use nonesuch_zone::Contents;
-use plant::Bed;
+use plant::FaultPlanter;
 use records::Records;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// Time from the inception of the signatures to the time of the tree, in seconds.
-const BEFORE: u32 = 86_400;
-/// Time from the time of the tree to the expiration of the signatures, in seconds.
-const AFTER: u32 = 30 * 86_400;
+/// Time between the inception of the signatures and the time of the tree, in seconds.
+const INCEPTION_OFFSET: u32 = 86_400;
+/// Time between the time of the tree and the expiration of the signatures, in seconds.
+const EXPIRATION_OFFSET: u32 = 30 * 86_400;
 
 /// A tree of zones.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl TreeZone {
     /// signed.
     #[must_use]
     pub fn algorithm(&self) -> Option<Algorithm> {
-        self.keys.as_ref().map(|_| keys::number(&self.description))
+        self.keys.as_ref().map(|_| keys::key_algorithm(&self.description))
     }
 
     /// The zone as the text of a zone file.
@@ -131,10 +131,11 @@ impl Tree {
     /// days after `now` (in seconds since 1970 modulo 2^32), and plants the faults.
     ///
     /// # Errors
-    /// If the description has no root, describes a zone twice, has records that no zone can have,
-    /// or plants a fault into an unsuitable zone.
+    /// [`TreeError`], for example if the description has no root, describes a zone twice, has
+    /// records that no zone can have, or plants a fault into an unsuitable zone; if a server
+    /// address is not a loopback address; or if keys cannot be derived or a zone cannot be signed.
     pub fn build(description: &Description, seed: u64, now: u32) -> Result<Self, TreeError> {
-        let plans = plan(description, seed)?;
+        let plans = plan_zones(description, seed)?;
         let zones = (0..plans.len()).map(|index| build_zone(&plans, index, seed, now));
         let mut zones = zones.collect::<Result<Vec<_>, _>>()?;
         for (zone, plan) in zones.iter_mut().zip(plans) {
@@ -143,7 +144,7 @@ impl Tree {
         Ok(Self { zones, port: description.port, now })
     }
 
-    /// The closest enclosing zone of `name`.
+    /// The closest enclosing zone of `name`: the zone with the longest apex at or above it.
     #[must_use]
     pub fn zone_of(&self, name: NameRef<'_>) -> Option<&TreeZone> {
         let enclosing = self.zones.iter().filter(|zone| name.is_at_or_below(zone.origin.view()));
@@ -161,53 +162,54 @@ impl Tree {
     }
 }
 
-/// Names, addresses, parents and keys of all zones.
-fn plan(description: &Description, seed: u64) -> Result<Vec<Plan<'_>>, TreeError> {
+/// Expands the description to the names, addresses, parents and keys of all zones, and checks them.
+fn plan_zones(description: &Description, seed: u64) -> Result<Vec<ZonePlan<'_>>, TreeError> {
     let zones = description.expand()?;
     let mut indexes = BTreeMap::new();
     for (index, (origin, _)) in zones.iter().enumerate() {
         if indexes.insert(origin.clone(), index).is_some() {
-            return Err(TreeError::Twice { zone: origin.clone() });
+            return Err(TreeError::DuplicateZone { zone: origin.clone() });
         }
     }
     if !indexes.contains_key(&Name::root()) {
         return Err(TreeError::NoRoot);
     }
-    let mut free = free_addresses(description);
+    let mut unused_addresses = unused_addresses(description);
     let mut plans = Vec::with_capacity(zones.len());
     for (origin, zone) in zones {
         let ancestors = std::iter::successors(origin.view().parent(), |name| name.parent());
         let parent = ancestors.filter_map(|name| indexes.get(&name.to_name())).next().copied();
-        let address = zone.server.or_else(|| free.next()).unwrap_or(description.first_address);
+        let address = zone.server.or_else(|| unused_addresses.next()).unwrap_or(description.first_address);
         if !address.is_loopback() {
             return Err(TreeError::NotLoopback { zone: origin, address });
         }
         let has_keys = zone.signed || zone.has(Fault::DsForUnsignedZone);
         let keys = has_keys.then(|| keys::key_set(&origin, zone, seed)).transpose()?;
-        let plan = Plan { origin, zone, parent, address, keys };
-        plant::check(&plan)?;
+        let plan = ZonePlan { origin, zone, parent, address, keys };
+        plant::check_faults(&plan)?;
         plans.push(plan);
     }
     Ok(plans)
 }
 
-/// The addresses from the first one that no zone names.
-fn free_addresses(description: &Description) -> impl Iterator<Item = Ipv4Addr> {
-    let named: BTreeSet<Ipv4Addr> = description.zones.iter().filter_map(|zone| zone.server).collect();
+/// The addresses from `first_address` on that no zone sets as its `server`.
+fn unused_addresses(description: &Description) -> impl Iterator<Item = Ipv4Addr> {
+    let used: BTreeSet<Ipv4Addr> = description.zones.iter().filter_map(|zone| zone.server).collect();
     let first = description.first_address.to_bits();
-    (first..=u32::MAX).map(Ipv4Addr::from_bits).filter(move |address| !named.contains(address))
+    (first..=u32::MAX).map(Ipv4Addr::from_bits).filter(move |address| !used.contains(address))
 }
 
-/// Builds a zone, without its keys.
-fn build_zone(plans: &[Plan<'_>], index: usize, seed: u64, now: u32) -> Result<TreeZone, TreeError> {
+/// Builds a zone. [`Tree::build`] sets its keys later, because the plans of other zones refer to
+/// them.
+fn build_zone(plans: &[ZonePlan<'_>], index: usize, seed: u64, now: u32) -> Result<TreeZone, TreeError> {
     let plan = &plans[index];
     let zone = plan.zone;
-    let signing = if zone.signed { plan.keys.as_ref() } else { None };
-    let colliding = signing.map(|keys| plant::colliding_keys(plan, keys, seed)).transpose()?;
-    let mut contents = data::contents(plans, index, &colliding.unwrap_or_default())?;
+    let signing_keys = if zone.signed { plan.keys.as_ref() } else { None };
+    let colliding = signing_keys.map(|keys| plant::colliding_keys(plan, keys, seed)).transpose()?;
+    let mut contents = data::unsigned_contents(plans, index, &colliding.unwrap_or_default())?;
     let mut nsec5 = None;
     let is_offline = zone.denial.generation() == DenialGeneration::Offline;
-    if let Some(keys) = signing.filter(|_| is_offline) {
+    if let Some(keys) = signing_keys.filter(|_| is_offline) {
         (contents, nsec5) = sign_zone(plan, keys, &contents, seed, now)?;
     }
     Ok(TreeZone {
@@ -224,11 +226,12 @@ fn build_zone(plans: &[Plan<'_>], index: usize, seed: u64, now: u32) -> Result<T
     })
 }
 
+/// The signed records; with NSEC5 also the VRF key and the proofs.
 type SignedZone = (Contents, Option<(VrfPrivateKey, Proofs)>);
 
 /// Signs a zone and plants its faults.
 fn sign_zone(
-    plan: &Plan<'_>,
+    plan: &ZonePlan<'_>,
     keys: &KeySet,
     unsigned: &Contents,
     seed: u64,
@@ -236,7 +239,7 @@ fn sign_zone(
 ) -> Result<SignedZone, TreeError> {
     let (origin, zone) = (&plan.origin, plan.zone);
     let vrf = match zone.denial.name_hash() {
-        NameHash::Vrf => Some(prove(plan, unsigned, seed)?),
+        NameHash::Vrf => Some(prove_nsec5(plan, unsigned, seed)?),
         NameHash::Unhashed | NameHash::Sha1 => None,
     };
     let proofs = vrf.as_ref().map(|(_, proofs)| proofs);
@@ -248,7 +251,11 @@ fn sign_zone(
         nsec5: proofs.map(|proofs| Nsec5Chain { proofs, keep_other_keys: false }),
         now,
         seed,
-        ..SignOptions::new(zone.denial, now.wrapping_sub(BEFORE), now.wrapping_add(AFTER))
+        ..SignOptions::new(
+            zone.denial,
+            now.wrapping_sub(INCEPTION_OFFSET),
+            now.wrapping_add(EXPIRATION_OFFSET),
+        )
     };
     let signed = sign(unsigned, keys, &options);
     let signed =
@@ -257,12 +264,16 @@ fn sign_zone(
         return Ok((signed.into_contents(), vrf));
     }
     let mut records = Records::new(signed.contents());
-    Bed { plan, keys, nsec3: &nsec3, proofs, now, seed }.plant(&mut records)?;
+    FaultPlanter { plan, keys, nsec3: &nsec3, proofs, now, seed }.plant(&mut records)?;
     Ok((records.into_contents(), vrf))
 }
 
 /// The VRF key and the proofs of a zone with NSEC5.
-fn prove(plan: &Plan<'_>, unsigned: &Contents, seed: u64) -> Result<(VrfPrivateKey, Proofs), TreeError> {
+fn prove_nsec5(
+    plan: &ZonePlan<'_>,
+    unsigned: &Contents,
+    seed: u64,
+) -> Result<(VrfPrivateKey, Proofs), TreeError> {
     let key = keys::vrf_key(&plan.origin, plan.zone, seed)?;
     let proofs = prove_chain(unsigned, &key, &ProveOptions::new(plan.zone.denial));
     let fault = |source| TreeError::Nsec5 { zone: plan.origin.clone(), source: Box::new(source) };

@@ -201,7 +201,7 @@ impl FromStr for TsigOutput {
             _ => return Err(ArgumentError::Expected("nonesuch, bind, knot, nsd or dig, perhaps with =FILE")),
         };
         match file {
-            Some("") => Err(ArgumentError::Expected("the name of a file behind the =")),
+            Some("") => Err(ArgumentError::Expected("the name of a file after the =")),
             file => Ok(Self { form, file: file.map(PathBuf::from) }),
         }
     }

@@ -100,7 +100,7 @@ pub(crate) struct LabRunArguments {
     /// Name of a built-in experiment (`lab list`), or TOML file with an experiment.
     #[arg(required_unless_present = "experiment")]
     pub(crate) name: Option<String>,
-    /// Read the experiment from this TOML file, whatever its name.
+    /// Read the experiment from this TOML file, even if a built-in experiment has this name.
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     pub(crate) experiment: Option<PathBuf>,
     /// Write the data and the report to this directory. Default: nonesuch-lab/NAME
@@ -123,7 +123,7 @@ pub(crate) struct LabRunArguments {
     /// Set a parameter of the experiment. May be repeated.
     ///
     /// Separate the items of a list with commas.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_parameter)]
     pub(crate) set: Vec<(String, String)>,
     /// Run all processes on this CPU: a number, last or none.
     ///
@@ -184,23 +184,23 @@ pub(crate) struct LabCaptureArguments {
     pub(crate) input: PathBuf,
     /// Write to this file.
     ///
-    /// The suffix selects the format: .pcap, or .dnstap, .tap or .fstrm. With --queries, - writes to
-    /// standard output.
+    /// The suffix selects the format: .pcap, or .dnstap, .tap or .fstrm. With --queries, - writes
+    /// to standard output.
     #[arg(long, short = 'f')]
     pub(crate) output: PathBuf,
     /// Replace addresses. Addresses with a common prefix have replacements with a common prefix.
     ///
-    /// Crypto-PAn with AES-128, also in EDNS client subnets. EDNS options that may identify a client
-    /// become zeros.
+    /// Crypto-PAn with AES-128, also in EDNS client subnets. EDNS options that may identify a
+    /// client become zeros.
     #[arg(long)]
     pub(crate) anonymize: bool,
     /// Read the secret key of the replacements from this file. If it is missing, create it.
     ///
-    /// With the same key, equal addresses and names have equal replacements in all outputs. Default:
-    /// a random key that is not stored.
+    /// With the same key, equal addresses and names have equal replacements in all outputs.
+    /// Default: a random key that is not stored.
     #[arg(long, value_name = "FILE", requires = "anonymize")]
     pub(crate) key: Option<PathBuf>,
-    /// Replace names, too: each label below the last one, by letters of the same number.
+    /// Replace each label of a name, except the last, with letters of the same number.
     ///
     /// Also replaces addresses in records. Texts, keys and signatures become zeros.
     #[arg(long, requires = "anonymize")]
@@ -282,8 +282,8 @@ pub(crate) struct LabZoneArguments {
     pub(crate) transfer: bool,
 }
 
-/// Reads `key=value`.
-fn parse_setting(text: &str) -> Result<(String, String), ArgumentError> {
+/// Reads a parameter of an experiment and its value.
+fn parse_parameter(text: &str) -> Result<(String, String), ArgumentError> {
     let (key, value) = text.split_once('=').ok_or(ArgumentError::Expected("KEY=VALUE"))?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }

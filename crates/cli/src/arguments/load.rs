@@ -3,7 +3,7 @@
 use super::replay::ReplayArguments;
 use super::values::{ArgumentError, parse_seconds, parse_socket_address, parse_time};
 use clap::Args;
-use nonesuch_lab::load::{Arrivals, Sources};
+use nonesuch_lab::load::{Arrivals, SourcePrefix};
 use nonesuch_proto::Name;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub(crate) struct LoadArguments {
     /// The first query of the file is the most frequent one. Range: 0 (all alike) to 10.
     #[arg(long, value_name = "EXPONENT", conflicts_with = "zone")]
     pub(crate) zipf: Option<f64>,
-    /// Send this number of queries per second, in an open loop.
+    /// Send this number of queries per second, at most 10000000, in an open loop.
     ///
     /// Each query is sent at its scheduled time, whatever the server does, and latency counts from
     /// that time. Default: a closed loop, in which each response or loss causes the next query.
@@ -43,7 +43,7 @@ pub(crate) struct LoadArguments {
     pub(crate) rate: Option<f64>,
     /// Set the schedule of an open loop: even or poisson.
     ///
-    /// poisson: independent of each other, like the queries of many clients.
+    /// poisson: the send times are independent of each other, like those of many clients.
     #[arg(long, default_value = "even", requires = "rate")]
     pub(crate) arrivals: Arrivals,
     /// Send queries for this time: seconds, or a duration such as 5m.
@@ -64,7 +64,7 @@ pub(crate) struct LoadArguments {
     /// Set the number of threads.
     #[arg(long, default_value_t = 1)]
     pub(crate) threads: usize,
-    /// Set the number of sockets of each thread.
+    /// Set the number of sockets of each thread: 1 to 4096.
     ///
     /// A server whose workers share an address with SO_REUSEPORT sees one sender for each socket.
     #[arg(long, default_value_t = 1)]
@@ -92,7 +92,7 @@ pub(crate) struct LoadArguments {
     /// The latency of the query ends with the response over TCP.
     #[arg(long, conflicts_with_all = ["tcp", "tls"])]
     pub(crate) follow_truncated: bool,
-    /// Set the number of TCP or TLS connections of each thread.
+    /// Set the number of TCP or TLS connections of each thread: 1 to 4096.
     #[arg(long, default_value_t = 1)]
     pub(crate) connections: usize,
     /// Open a new connection after this number of queries; 0: never.
@@ -103,7 +103,7 @@ pub(crate) struct LoadArguments {
     /// A server that counts by client address sees one client for each socket, for example with
     /// 127.1.0.0/16 and 256 sockets.
     #[arg(long, value_name = "PREFIX")]
-    pub(crate) source: Option<Sources>,
+    pub(crate) source: Option<SourcePrefix>,
     /// Set the DO bit.
     #[arg(long = "do", visible_alias = "dnssec")]
     pub(crate) dnssec_ok: bool,
@@ -145,7 +145,7 @@ pub(crate) struct LoadArguments {
     /// late.
     #[arg(long, requires = "schedule")]
     pub(crate) sleep: bool,
-    /// Count a query as lost after this time: seconds, or a duration such as 2s.
+    /// Count a query as lost after this time, at most 1h: seconds, or a duration such as 2s.
     #[arg(long, default_value_t = 1.0, value_parser = parse_seconds)]
     pub(crate) timeout: f64,
     /// Report CPU time and memory of this process, the server on this machine.
@@ -154,7 +154,7 @@ pub(crate) struct LoadArguments {
     /// Bind the threads to these CPUs, for example 0,1,2.
     #[arg(long, value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
-    /// Validate this number of responses after the load, selected at random.
+    /// Validate this number of responses after the load, at most 10000, selected at random.
     ///
     /// The keys of the zone are fetched from the server over TCP or TLS. The exit status is 1 if a
     /// response is bogus. Requires --do and --anchor.
@@ -187,7 +187,7 @@ pub(crate) struct LoadArguments {
     /// each interval is a line with the key "interval", before the report.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "ramp")]
     pub(crate) interval: Option<f64>,
-    /// Print JSON with the histogram of latencies.
+    /// Print JSON, which includes the histogram of latencies.
     #[arg(long)]
     pub(crate) json: bool,
 }

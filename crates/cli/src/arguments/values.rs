@@ -26,7 +26,7 @@ pub(crate) enum ArgumentError {
     NotAZoneKey(String),
 }
 
-/// The format of a key of a zone table and its value.
+/// The format of a key of a zone table with its value, for messages.
 pub(super) const ZONE_SETTING: &str = "KEY=VALUE, for example file=/srv/example.zone";
 
 /// Reads an address with a port.
@@ -47,7 +47,8 @@ pub(crate) enum TimeArgument {
 }
 
 impl TimeArgument {
-    /// The time in seconds since 1970 modulo 2^32, where an offset counts from `base`.
+    /// Returns the time in seconds since 1970 modulo 2^32. `now` is the present, and `base` the
+    /// time from which an offset counts.
     pub(crate) const fn resolve(self, now: u32, base: u32) -> u32 {
         let (from, seconds) = match self {
             Self::At(seconds) => return seconds,
@@ -66,13 +67,13 @@ impl FromStr for TimeArgument {
     type Err = ArgumentError;
 
     fn from_str(text: &str) -> Result<Self, ArgumentError> {
-        let wrong = || ArgumentError::Expected(TIME_FORMS);
+        let malformed = || ArgumentError::Expected(TIME_FORMS);
         if let Some(rest) = text.strip_prefix("now") {
             let seconds = if rest.is_empty() { Some(0) } else { parse_signed(rest) };
-            return seconds.map(Self::FromNow).ok_or_else(wrong);
+            return seconds.map(Self::FromNow).ok_or_else(malformed);
         }
         if text.starts_with(['+', '-']) {
-            return parse_signed(text).map(Self::Offset).ok_or_else(wrong);
+            return parse_signed(text).map(Self::Offset).ok_or_else(malformed);
         }
         if let Some(seconds) = timestamp::parse(text.as_bytes()) {
             return Ok(Self::At(seconds));
@@ -80,7 +81,7 @@ impl FromStr for TimeArgument {
         if let Some(seconds) = parse_ttl(text.as_bytes()) {
             return Ok(Self::Offset(seconds.into()));
         }
-        let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
+        let time: jiff::Timestamp = text.parse().map_err(|_| malformed())?;
         // RFC 4034 §3.1.5: times in DNSSEC are modulo 2^32.
         Ok(Self::At(time.as_second() as u32))
     }
@@ -102,8 +103,8 @@ pub(super) fn parse_time(text: &str) -> Result<u32, ArgumentError> {
     text.parse().map(|time: TimeArgument| time.resolve(now, now))
 }
 
-/// Reads a duration: seconds, or numbers with units, as TTLs are written. In seconds, at most 2^31
-/// - 1.
+/// Reads a duration: seconds, or numbers with units, as in a TTL. Returns it in seconds; the
+/// maximum is 2^31 - 1.
 pub(super) fn parse_duration(text: &str) -> Result<u32, ArgumentError> {
     let form = "a duration: seconds, or numbers with s, m, h, d or w, such as 3d or 1h30m";
     parse_ttl(text.as_bytes()).ok_or(ArgumentError::Expected(form))

@@ -15,7 +15,7 @@ use crate::files::{FileError, print_line, print_summary};
 use crate::outcome::{COMMIT, CommandOutcome};
 use crate::{progress, zones};
 use nonesuch_lab::experiment::{
-    Definition, ParameterOverrides, Report, RunOptions, Runs, merge, run as run_experiment, store,
+    Definition, ParameterOverrides, Report, RunOptions, Runs, merge, run as run_definition, store,
 };
 use nonesuch_lab::measure::{EchoOptions, EchoServer};
 use nonesuch_lab::measure::{ExamineOptions, examine};
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
     match command {
         LabCommand::List(arguments) => list::list(arguments),
-        LabCommand::Run(arguments) => run_one(arguments),
+        LabCommand::Run(arguments) => run_experiment(arguments),
         LabCommand::Report(arguments) => report(arguments),
         LabCommand::Merge(arguments) => merge_runs(arguments),
         LabCommand::Tree(arguments) => tree::run(arguments),
@@ -36,8 +36,8 @@ pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
     }
 }
 
-fn run_one(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
-    let definition = definition(arguments)?;
+fn run_experiment(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
+    let definition = read_definition(arguments)?;
     let out = arguments.out.clone().unwrap_or_else(|| Path::new("nonesuch-lab").join(&definition.name));
     store::check_free(&out, &definition.name, arguments.overwrite)?;
     // A directory that cannot be created is reported before the measurement starts.
@@ -45,7 +45,7 @@ fn run_one(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
     let program =
         std::env::current_exe().map_err(|source| FileError::Read { path: "nonesuch".into(), source })?;
     let bar = progress::bar(1, "");
-    let results = run_experiment(
+    let results = run_definition(
         &definition,
         &RunOptions {
             seed: arguments.seed,
@@ -64,20 +64,22 @@ fn run_one(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
     show(&text, arguments.json.then(json), &written_to(&out))
 }
 
-fn definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
-    let mut set = arguments.set.clone();
+/// Reads the experiment and applies the options that change its parameters.
+fn read_definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
+    let mut settings = arguments.set.clone();
     if let Some(path) = &arguments.zone {
         let path = path.display();
         let zone =
             arguments.origin.as_ref().map_or_else(|| path.to_string(), |origin| format!("{origin}={path}"));
-        // As TOML, because a path may contain commas.
-        set.push(("zones".to_owned(), serde_json::json!([zone]).to_string()));
+        // A list in TOML, because a path may contain commas, which separate the items of a plain
+        // list.
+        settings.push(("zones".to_owned(), serde_json::json!([zone]).to_string()));
     }
-    set.extend(arguments.cpu.iter().map(|cpu| ("cpu".to_owned(), cpu.clone())));
-    let choices = ParameterOverrides { full: arguments.full, set: &set };
+    settings.extend(arguments.cpu.iter().map(|cpu| ("cpu".to_owned(), cpu.clone())));
+    let overrides = ParameterOverrides { full: arguments.full, set: &settings };
     Ok(match (&arguments.experiment, &arguments.name) {
-        (Some(path), _) => Definition::read(path, choices)?,
-        (None, name) => Definition::find(name.as_deref().unwrap_or_default(), choices)?,
+        (Some(path), _) => Definition::read(path, overrides)?,
+        (None, name) => Definition::find(name.as_deref().unwrap_or_default(), overrides)?,
     })
 }
 

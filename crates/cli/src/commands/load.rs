@@ -20,20 +20,19 @@ use std::time::Duration;
 mod ramp;
 mod replay;
 
-/// Default number of outstanding queries of a closed loop, for all sockets together. The socket
-/// buffer of the server has room for all of them: with the default size of the system, for about
-/// 200.
-const CLOSED_LOOP_QUERIES: usize = 128;
-/// Default maximum number of outstanding queries of each socket in an open loop. A stall of 20 ms
-/// at 200,000 queries per second reaches it.
-const OPEN_LOOP_QUERIES: usize = 4096;
+/// Default number of outstanding queries of a closed loop, for all sockets together. All of them
+/// fit the receive buffer of the server's socket, which by default holds about 200 queries.
+const DEFAULT_OUTSTANDING_CLOSED_LOOP: usize = 128;
+/// Default maximum number of outstanding queries of each socket in an open loop. At 200,000 queries
+/// per second, a server that stalls for 20 ms causes this number.
+const DEFAULT_OUTSTANDING_PER_SOCKET: usize = 4096;
 
 /// Default interval of the periodic lines of a longer load, in seconds.
-const DEFAULT_INTERVAL: f64 = 10.0;
+const DEFAULT_INTERVAL_SECONDS: f64 = 10.0;
 /// Number of queries that are generated for a zone. The load repeats them.
-const ZONE_QUERIES: u64 = 50_000;
+const GENERATED_QUERY_COUNT: u64 = 50_000;
 
-/// Why no load is generated.
+/// Why `nonesuch load` fails.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -55,13 +54,13 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> 
         print_report(arguments, &record, &replay::run(arguments, capture)?)?;
         return Ok(CommandOutcome::Done);
     }
-    let options = options(arguments, queries(arguments)?, tls(arguments)?);
+    let options = load_options(arguments, read_queries(arguments)?, tls_settings(arguments)?);
     let record = record(arguments)?;
     if arguments.ramp {
         return ramp::run(arguments, &record, &options);
     }
     let validation = validation_options(arguments)?;
-    let mut report = match interval(arguments) {
+    let mut report = match progress_interval(arguments) {
         Some(interval) => run_in_intervals(arguments, &options, interval)?,
         None => run_load(&options)?,
     };
@@ -86,7 +85,7 @@ fn record(arguments: &LoadArguments) -> Result<RunRecord, RecordError> {
 }
 
 fn print_report(arguments: &LoadArguments, record: &RunRecord, report: &LoadReport) -> Result<(), FileError> {
-    let text = if arguments.json { to_json(record, report) } else { describe(report) };
+    let text = if arguments.json { to_json(record, report) } else { report_text(report) };
     print_line(&text)
 }
 
@@ -97,10 +96,10 @@ fn to_json(record: &RunRecord, report: &impl Serialize) -> String {
     json.to_string()
 }
 
-/// Returns the interval of the periodic lines.
-fn interval(arguments: &LoadArguments) -> Option<Duration> {
-    let is_long = arguments.seconds > DEFAULT_INTERVAL && !arguments.json;
-    let default = if is_long { DEFAULT_INTERVAL } else { 0.0 };
+/// Returns the interval of the periodic lines; `None` without such lines.
+fn progress_interval(arguments: &LoadArguments) -> Option<Duration> {
+    let is_long = arguments.seconds > DEFAULT_INTERVAL_SECONDS && !arguments.json;
+    let default = if is_long { DEFAULT_INTERVAL_SECONDS } else { 0.0 };
     let seconds = arguments.interval.unwrap_or(default);
     (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
@@ -115,7 +114,7 @@ fn run_in_intervals(
         let line = if arguments.json {
             serde_json::json!({ "interval": progress }).to_string()
         } else {
-            describe_progress(progress)
+            progress_line(progress)
         };
         if printed.is_ok() {
             printed = print_line(&line);
@@ -125,7 +124,7 @@ fn run_in_intervals(
     Ok(report)
 }
 
-fn describe_progress(progress: &Progress) -> String {
+fn progress_line(progress: &Progress) -> String {
     let latency = progress.latency_us.map_or_else(String::new, |latency| {
         format!(", p50 {:.0}, p99 {:.0}, max {:.0} µs", latency.p50, latency.p99, latency.max)
     });
@@ -141,12 +140,13 @@ fn validation_options(arguments: &LoadArguments) -> Result<Option<ValidationOpti
     Ok(Some(ValidationOptions { zone, anchors, now: time_or_now(arguments.now) }))
 }
 
-fn queries(arguments: &LoadArguments) -> Result<QueryList, Failure> {
+/// Reads the query list, or generates one for the zone.
+fn read_queries(arguments: &LoadArguments) -> Result<QueryList, Failure> {
     if let Some(path) = &arguments.zone {
         let contents = read_zone(path, arguments.origin.as_ref())?;
         let mut text = Vec::new();
         let zone = QueriedZone::of(&contents);
-        zone.write_queries(arguments.denied_share, ZONE_QUERIES, arguments.seed, &mut text)?;
+        zone.write_queries(arguments.denied_share, GENERATED_QUERY_COUNT, arguments.seed, &mut text)?;
         return Ok(QueryList::parse(path, &text)?);
     }
     // One of the two options is required.
@@ -158,7 +158,7 @@ fn queries(arguments: &LoadArguments) -> Result<QueryList, Failure> {
     Ok(queries)
 }
 
-fn tls(arguments: &LoadArguments) -> Result<Option<ClientTls>, TlsError> {
+fn tls_settings(arguments: &LoadArguments) -> Result<Option<ClientTls>, TlsError> {
     let hostname = arguments.tls_hostname.as_deref();
     let tls = match &arguments.tls_ca {
         _ if !arguments.tls => return Ok(None),
@@ -168,7 +168,7 @@ fn tls(arguments: &LoadArguments) -> Result<Option<ClientTls>, TlsError> {
     Ok(Some(tls))
 }
 
-fn options(arguments: &LoadArguments, queries: QueryList, tls: Option<ClientTls>) -> LoadOptions {
+fn load_options(arguments: &LoadArguments, queries: QueryList, tls: Option<ClientTls>) -> LoadOptions {
     let transport = match (arguments.tcp, arguments.tls) {
         (false, false) => Transport::Udp,
         (true, _) => Transport::Tcp,
@@ -177,8 +177,8 @@ fn options(arguments: &LoadArguments, queries: QueryList, tls: Option<ClientTls>
     let per_thread = if transport == Transport::Udp { arguments.sockets } else { arguments.connections };
     let sockets = arguments.threads.saturating_mul(per_thread);
     let outstanding = match arguments.rate {
-        Some(_) => sockets.saturating_mul(OPEN_LOOP_QUERIES),
-        None => sockets.max(CLOSED_LOOP_QUERIES),
+        Some(_) => sockets.saturating_mul(DEFAULT_OUTSTANDING_PER_SOCKET),
+        None => sockets.max(DEFAULT_OUTSTANDING_CLOSED_LOOP),
     };
     LoadOptions {
         seconds: arguments.seconds,
@@ -202,7 +202,7 @@ fn options(arguments: &LoadArguments, queries: QueryList, tls: Option<ClientTls>
         rate: arguments.rate,
         arrivals: arguments.arrivals,
         seed: arguments.seed,
-        spin: !arguments.sleep,
+        may_poll: !arguments.sleep,
         dnssec_ok: arguments.dnssec_ok,
         compact_ok: arguments.compact_ok,
         edns_size: arguments.edns_size,
@@ -218,7 +218,7 @@ fn options(arguments: &LoadArguments, queries: QueryList, tls: Option<ClientTls>
     }
 }
 
-fn describe(report: &LoadReport) -> String {
+fn report_text(report: &LoadReport) -> String {
     let rcodes: Vec<String> = report.rcodes.iter().map(|(rcode, count)| format!("{rcode} {count}")).collect();
     let mut lines = vec![format!(
         "queries    {} sent, {} answered, {} late, {} lost, {:.2} s",
@@ -272,9 +272,7 @@ fn describe(report: &LoadReport) -> String {
         ));
     }
     let latencies = [("latency", &report.latency_us), ("lateness", &report.lateness_us)];
-    lines.extend(
-        latencies.iter().filter_map(|(name, latency)| Some(describe_latency(name, latency.as_ref()?))),
-    );
+    lines.extend(latencies.iter().filter_map(|(name, latency)| Some(latency_line(name, latency.as_ref()?))));
     if let Some(cpu) = report.server_cpu_us_per_query {
         lines.push(format!(
             "server     {cpu:.2} µs CPU per query ({:.2} user, {:.2} system), {} KiB resident",
@@ -300,7 +298,7 @@ fn mean_octets(mean: Option<f64>) -> String {
     mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1}"))
 }
 
-fn describe_latency(name: &str, latency: &Latency) -> String {
+fn latency_line(name: &str, latency: &Latency) -> String {
     format!(
         "{name:10} min {:.0}, mean {:.0}, p50 {:.0}, p90 {:.0}, p99 {:.0}, p99.9 {:.0}, p99.99 {:.0}, max {:.0} µs",
         latency.min,

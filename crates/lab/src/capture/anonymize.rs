@@ -4,8 +4,8 @@ use super::CapturedMessage;
 use super::cryptopan::CryptoPan;
 use super::error::{CaptureError, KeyError};
 use super::key::CaptureKey;
-use super::layout::Layout;
-use super::names::NameMask;
+use super::layout::MessageLayout;
+use super::names::NameAnonymizer;
 use super::options::anonymize_options;
 use nonesuch_proto::{Name, Rtype};
 
@@ -15,7 +15,7 @@ pub struct AnonymizeOptions {
     /// Whether names are replaced, as well as addresses in RDATA. Texts, keys, signatures and other
     /// variable parts of RDATA become zeros.
     pub names: bool,
-    /// The zone whose labels stay in names at or below it. In other names, the last label stays.
+    /// Names at or below this zone keep the labels of the zone. Other names keep their last label.
     pub zone: Option<Name>,
 }
 
@@ -26,28 +26,28 @@ pub struct AnonymizeOptions {
 /// IDs and DNS cookies stay. No length changes.
 pub struct Anonymizer {
     addresses: CryptoPan,
-    names: Option<NameMask>,
+    names: Option<NameAnonymizer>,
 }
 
 impl Anonymizer {
-    /// Creates the function for a key.
+    /// Creates an anonymizer with a key.
     ///
     /// # Errors
-    /// [`KeyError::Cipher`].
+    /// [`KeyError::Cipher`] if the cryptographic library rejects the key.
     pub fn new(key: &CaptureKey, options: AnonymizeOptions) -> Result<Self, KeyError> {
-        let names = options.names.then(|| NameMask::new(key, options.zone));
+        let names = options.names.then(|| NameAnonymizer::new(key, options.zone));
         Ok(Self { addresses: CryptoPan::new(key)?, names })
     }
 
-    /// Anonymises a message. Returns false if the message cannot be parsed: it may contain addresses
-    /// and names, and must not be written.
+    /// Anonymises a message. Returns false if the message cannot be parsed: it may contain
+    /// addresses and names, and must not be written.
     ///
     /// # Errors
-    /// [`CaptureError::Cipher`].
+    /// [`CaptureError::Cipher`] if the cryptographic library fails.
     pub fn apply(&self, message: &mut CapturedMessage) -> Result<bool, CaptureError> {
-        let Some(layout) = Layout::of(&message.octets) else { return Ok(false) };
-        self.addresses.end(&mut message.client)?;
-        self.addresses.end(&mut message.server)?;
+        let Some(layout) = MessageLayout::parse(&message.octets) else { return Ok(false) };
+        self.addresses.replace_ip(&mut message.client)?;
+        self.addresses.replace_ip(&mut message.server)?;
         if let Some(names) = &self.names {
             names.apply(&mut message.octets, &layout, &self.addresses)?;
         }

@@ -26,11 +26,12 @@ pub struct CopyCounts {
     pub read: u64,
     /// Number of messages or lines written.
     pub written: u64,
-    /// What was skipped, in the input and in the output.
+    /// Number of packets, frames and messages that were skipped when reading, anonymising or
+    /// writing.
     pub skipped: SkipCounts,
 }
 
-/// Why a copy fails.
+/// Reasons why a copy fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
@@ -42,12 +43,13 @@ pub enum CopyError {
     Write(#[from] io::Error),
 }
 
-enum Sink<W> {
+/// Writes the messages in one of the output formats.
+enum OutputWriter<W> {
     Capture(CaptureWriter<W>),
     Questions(W),
 }
 
-impl<W: Write> Sink<W> {
+impl<W: Write> OutputWriter<W> {
     fn new(out: W, output: CaptureOutput) -> io::Result<Self> {
         Ok(match output {
             CaptureOutput::Capture(format) => Self::Capture(CaptureWriter::new(out, format)?),
@@ -55,7 +57,7 @@ impl<W: Write> Sink<W> {
         })
     }
 
-    /// Writes a message. Returns false if the output cannot represent it.
+    /// Writes a message. Returns false if the output format cannot represent it.
     fn write(&mut self, message: &CapturedMessage) -> io::Result<bool> {
         match self {
             Self::Capture(writer) => writer.write(message),
@@ -77,7 +79,8 @@ impl<W: Write> Sink<W> {
 /// Copies all messages of a capture to `out`, and anonymises them first if `anonymizer` is given.
 ///
 /// # Errors
-/// Fails if the capture is damaged, or `out` fails.
+/// [`CopyError::Capture`] if the capture is damaged or cannot be anonymised, [`CopyError::Write`]
+/// if `out` fails.
 pub fn copy_messages(
     mut reader: CaptureReader,
     anonymizer: Option<&Anonymizer>,
@@ -85,11 +88,11 @@ pub fn copy_messages(
     out: impl Write,
 ) -> Result<CopyCounts, CopyError> {
     let mut counts = CopyCounts::default();
-    let mut sink = Sink::new(out, output)?;
+    let mut writer = OutputWriter::new(out, output)?;
     for message in reader.by_ref() {
         let mut message = message?;
         counts.read += 1;
-        if matches!(sink, Sink::Questions(_)) && message.is_response {
+        if matches!(writer, OutputWriter::Questions(_)) && message.is_response {
             continue;
         }
         if let Some(anonymizer) = anonymizer
@@ -98,13 +101,13 @@ pub fn copy_messages(
             counts.skipped.count(SkipReason::Unparsable);
             continue;
         }
-        if sink.write(&message)? {
+        if writer.write(&message)? {
             counts.written += 1;
         } else {
             counts.skipped.count(SkipReason::Unwritable);
         }
     }
-    sink.finish()?;
+    writer.finish()?;
     reader.skipped().iter().for_each(|(reason, number)| counts.skipped.add(reason, number));
     Ok(counts)
 }

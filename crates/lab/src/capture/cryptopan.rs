@@ -1,5 +1,6 @@
 //! Crypto-PAn: prefix-preserving anonymisation of addresses with AES-128 (Xu, Fan, Ammar and Moon,
-//! ICNP 2002). Two addresses have a common prefix of the same length before and after.
+//! ICNP 2002). The common prefix of two addresses and that of their replacements have the same
+//! length.
 
 use super::error::{CaptureError, KeyError};
 use super::key::CaptureKey;
@@ -8,25 +9,25 @@ use std::net::{IpAddr, SocketAddr};
 use zeroize::Zeroizing;
 
 /// Length of a block of AES in octets.
-const BLOCK: usize = 16;
+const AES_BLOCK_SIZE: usize = 16;
 
-/// The function that replaces addresses.
+/// Replaces addresses. The replacements depend on the key.
 #[derive(Debug)]
 pub struct CryptoPan {
     cipher: EncryptingKey,
-    padding: Zeroizing<[u8; BLOCK]>,
+    padding: Zeroizing<[u8; AES_BLOCK_SIZE]>,
 }
 
 impl CryptoPan {
-    /// Creates the function for a key.
+    /// Creates the replacement function of a key.
     ///
     /// # Errors
-    /// [`KeyError::Cipher`].
+    /// [`KeyError::Cipher`] if the cryptographic library rejects the key.
     pub fn new(key: &CaptureKey) -> Result<Self, KeyError> {
         let (key, block) = key.halves();
         let cipher = UnboundCipherKey::new(&AES_128, key).and_then(EncryptingKey::ecb);
         let cipher = cipher.map_err(|_| KeyError::Cipher)?;
-        let mut padding = Zeroizing::new([0; BLOCK]);
+        let mut padding = Zeroizing::new([0; AES_BLOCK_SIZE]);
         padding.copy_from_slice(block);
         cipher.encrypt(&mut padding[..]).map_err(|_| KeyError::Cipher)?;
         Ok(Self { cipher, padding })
@@ -35,47 +36,47 @@ impl CryptoPan {
     /// Returns the replacement of an address.
     ///
     /// # Errors
-    /// [`CaptureError::Cipher`].
-    pub fn address(&self, address: IpAddr) -> Result<IpAddr, CaptureError> {
+    /// [`CaptureError::Cipher`] if the cryptographic library fails.
+    pub fn replace_address(&self, address: IpAddr) -> Result<IpAddr, CaptureError> {
         Ok(match address {
             IpAddr::V4(address) => {
                 let mut octets = address.octets();
-                self.replace(&mut octets)?;
+                self.replace_octets(&mut octets)?;
                 octets.into()
             }
             IpAddr::V6(address) => {
                 let mut octets = address.octets();
-                self.replace(&mut octets)?;
+                self.replace_octets(&mut octets)?;
                 octets.into()
             }
         })
     }
 
-    /// Replaces the address of an end. The port stays.
-    pub(super) fn end(&self, end: &mut SocketAddr) -> Result<(), CaptureError> {
-        end.set_ip(self.address(end.ip())?);
+    /// Replaces the IP address of a client or server. The port stays.
+    pub(super) fn replace_ip(&self, address: &mut SocketAddr) -> Result<(), CaptureError> {
+        address.set_ip(self.replace_address(address.ip())?);
         Ok(())
     }
 
-    /// Replaces an address of at most 16 octets, or the first octets of one.
+    /// Replaces the octets of an address, at most 16, or its first octets.
     ///
     /// Bit `n` of the replacement is bit `n` of the address, inverted if the first bit of the
     /// encrypted block is set. The block consists of the first `n` bits of the address, and the
     /// padding.
-    pub(super) fn replace(&self, octets: &mut [u8]) -> Result<(), CaptureError> {
-        let mut address = [0; BLOCK];
+    pub(super) fn replace_octets(&self, octets: &mut [u8]) -> Result<(), CaptureError> {
+        let mut address = [0; AES_BLOCK_SIZE];
         for (slot, octet) in address.iter_mut().zip(&*octets) {
             *slot = *octet;
         }
         let (address, padding) = (u128::from_be_bytes(address), u128::from_be_bytes(*self.padding));
-        let bits = 8 * octets.len().min(BLOCK) as u32;
+        let bits = 8 * octets.len().min(AES_BLOCK_SIZE) as u32;
         let block = |bit: u32| {
             let mask = u128::MAX.checked_shr(bit).unwrap_or(0);
             (address & !mask | padding & mask).to_be_bytes()
         };
         let mut blocks: Vec<u8> = (0..bits).flat_map(block).collect();
         self.cipher.encrypt(&mut blocks).map_err(|_| CaptureError::Cipher)?;
-        for (bit, block) in blocks.chunks_exact(BLOCK).enumerate() {
+        for (bit, block) in blocks.chunks_exact(AES_BLOCK_SIZE).enumerate() {
             octets[bit / 8] ^= (block[0] >> 7) << (7 - bit % 8);
         }
         Ok(())
@@ -98,7 +99,7 @@ mod tests {
     }
 
     fn replaced(text: &str) -> String {
-        sample().address(text.parse().expect("an address")).expect("replaced").to_string()
+        sample().replace_address(text.parse().expect("an address")).expect("replaced").to_string()
     }
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
             let length = if v4 { 4 } else { 16 };
             let replaced = |address: u128| {
                 let mut octets = address.to_be_bytes();
-                pan.replace(&mut octets[..length]).expect("replaced");
+                pan.replace_octets(&mut octets[..length]).expect("replaced");
                 octets[length..].fill(0);
                 u128::from_be_bytes(octets)
             };

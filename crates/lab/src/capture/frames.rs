@@ -13,34 +13,37 @@ use prost::Message as _;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The port of a server if a frame omits it.
+/// Port of the server in a message whose frame omits it.
 const SERVER_PORT: u16 = 53;
-/// Length of the prefix of a frame.
-const PREFIX: usize = 4;
+/// Length of a length field of a frame in octets. A control frame has two, the first of which is 0.
+const LENGTH_SIZE: usize = 4;
 
 /// The messages of a dnstap file.
 #[derive(Debug, Default)]
-pub(super) struct FrameSource {
-    /// Whether the file has frames for queries. Then the copies of queries in the frames of responses
-    /// are not messages of their own.
+pub(super) struct DnstapSource {
+    /// Whether a frame for a query was read. Then the copies of queries in the frames of responses
+    /// are ignored.
     has_queries: bool,
 }
 
-/// A frame, by its length.
-enum Frame {
+/// The next frame. The values are the lengths of the contents, which are in the buffer of the
+/// input.
+enum NextFrame {
     Data(usize),
     Control(usize),
+    /// The file ends at the end of a frame.
     End,
+    /// The file ends inside a frame.
     CutShort,
 }
 
-impl FrameSource {
+impl DnstapSource {
     /// Reads the START frame. Returns `None` if the file does not begin with one.
-    pub(super) fn begin(input: &mut Input) -> Result<Option<Self>, CaptureError> {
-        if !input.ensure(2 * PREFIX)? || !input.available().starts_with(&[0; PREFIX]) {
+    pub(super) fn open(input: &mut Input) -> Result<Option<Self>, CaptureError> {
+        if !input.fill_to(2 * LENGTH_SIZE)? || !input.available().starts_with(&[0; LENGTH_SIZE]) {
             return Ok(None);
         }
-        let Frame::Control(length) = next_frame(input)? else { return Ok(None) };
+        let NextFrame::Control(length) = next_frame(input)? else { return Ok(None) };
         let Some(frame) = ControlFrame::read(&input.available()[..length]) else { return Ok(None) };
         if frame.control != Control::Start {
             return Ok(None);
@@ -53,29 +56,29 @@ impl FrameSource {
     }
 
     /// Reads the next frame and appends its messages to `ready`. Returns false at the end.
-    pub(super) fn step(
+    pub(super) fn read_frame(
         &mut self,
         input: &mut Input,
         ready: &mut VecDeque<CapturedMessage>,
         skipped: &mut SkipCounts,
     ) -> Result<bool, CaptureError> {
         match next_frame(input)? {
-            Frame::Data(length) => {
+            NextFrame::Data(length) => {
                 if let Err(reason) = self.take_data(&input.available()[..length], ready) {
                     skipped.count(reason);
                 }
                 input.consume(length);
                 Ok(true)
             }
-            Frame::Control(length) => {
+            NextFrame::Control(length) => {
                 let frame = ControlFrame::read(&input.available()[..length]);
                 let control = frame.ok_or_else(|| input.malformed("control frame"))?.control;
                 input.consume(length);
                 Ok(control != Control::Stop)
             }
             // A server that is killed writes no STOP frame.
-            Frame::End => Ok(false),
-            Frame::CutShort => {
+            NextFrame::End => Ok(false),
+            NextFrame::CutShort => {
                 skipped.count(SkipReason::EndOfFile);
                 Ok(false)
             }
@@ -94,52 +97,56 @@ impl FrameSource {
         }
         for (octets, is_response) in [(query, false), (response, true)] {
             if let Some(octets) = octets {
-                ready.push_back(captured(&message, octets, is_response)?);
+                ready.push_back(captured_message(&message, octets, is_response)?);
             }
         }
         Ok(())
     }
 }
 
-/// Reads the lengths of a frame, and its content into the buffer.
-fn next_frame(input: &mut Input) -> Result<Frame, CaptureError> {
-    if !input.ensure(PREFIX)? {
-        return Ok(if input.available().is_empty() { Frame::End } else { Frame::CutShort });
+/// Reads the length of the next frame, and its content into the buffer of the input.
+fn next_frame(input: &mut Input) -> Result<NextFrame, CaptureError> {
+    if !input.fill_to(LENGTH_SIZE)? {
+        return Ok(if input.available().is_empty() { NextFrame::End } else { NextFrame::CutShort });
     }
-    let mut length = word(input.available());
+    let mut length = u32_be(input.available());
     let is_control = length == 0;
     if is_control {
-        if !input.ensure(2 * PREFIX)? {
-            return Ok(Frame::CutShort);
+        if !input.fill_to(2 * LENGTH_SIZE)? {
+            return Ok(NextFrame::CutShort);
         }
-        length = word(&input.available()[PREFIX..]);
-        if !(PREFIX as u32..=CONTROL_MAX).contains(&length) {
+        length = u32_be(&input.available()[LENGTH_SIZE..]);
+        if !(LENGTH_SIZE as u32..=CONTROL_MAX).contains(&length) {
             return Err(input.malformed("control frame"));
         }
     } else if length > DATA_MAX {
         return Err(input.malformed("length of a data frame"));
     }
-    let (prefix, length) = (if is_control { 2 * PREFIX } else { PREFIX }, length as usize);
-    if !input.ensure(prefix + length)? {
-        return Ok(Frame::CutShort);
+    let (prefix, length) = (if is_control { 2 * LENGTH_SIZE } else { LENGTH_SIZE }, length as usize);
+    if !input.fill_to(prefix + length)? {
+        return Ok(NextFrame::CutShort);
     }
     input.consume(prefix);
-    Ok(if is_control { Frame::Control(length) } else { Frame::Data(length) })
+    Ok(if is_control { NextFrame::Control(length) } else { NextFrame::Data(length) })
 }
 
-fn word(octets: &[u8]) -> u32 {
+fn u32_be(octets: &[u8]) -> u32 {
     octets.first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets))
 }
 
 /// Creates the message for the query or the response in a frame.
-fn captured(message: &Message, octets: &[u8], is_response: bool) -> Result<CapturedMessage, SkipReason> {
+fn captured_message(
+    message: &Message,
+    octets: &[u8],
+    is_response: bool,
+) -> Result<CapturedMessage, SkipReason> {
     if octets.len() < HEADER {
         return Err(SkipReason::NotMessage);
     }
     let (kind, _) = MessageKind::from_number(message.kind).ok_or(SkipReason::OtherTraffic)?;
-    let of_query = time_ns(message.query_time_sec, message.query_time_nsec);
-    let of_response = time_ns(message.response_time_sec, message.response_time_nsec);
-    let time = if is_response { of_response.or(of_query) } else { of_query };
+    let query_time = time_ns(message.query_time_sec, message.query_time_nsec);
+    let response_time = time_ns(message.response_time_sec, message.response_time_nsec);
+    let time = if is_response { response_time.or(query_time) } else { query_time };
     let (client, server) = addresses(message).ok_or(SkipReason::Malformed)?;
     Ok(CapturedMessage {
         time_ns: time.ok_or(SkipReason::NoTime)?,
@@ -184,6 +191,6 @@ fn addresses(message: &Message) -> Option<(SocketAddr, SocketAddr)> {
 }
 
 fn address_of(octets: &[u8]) -> Option<IpAddr> {
-    let four = || <[u8; 4]>::try_from(octets).ok().map(IpAddr::from);
-    four().or_else(|| <[u8; 16]>::try_from(octets).ok().map(IpAddr::from))
+    let ipv4 = || <[u8; 4]>::try_from(octets).ok().map(IpAddr::from);
+    ipv4().or_else(|| <[u8; 16]>::try_from(octets).ok().map(IpAddr::from))
 }

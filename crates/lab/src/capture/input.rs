@@ -4,15 +4,16 @@ use super::error::CaptureError;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Size of the buffer, and maximum size of a block of a file, in octets. The largest packets have
-/// 256 KiB.
+/// Size of the buffer, and maximum size of a block of a file, in octets. The largest packets in
+/// captures have 256 KiB.
 pub(super) const BLOCK_MAX: usize = 1 << 20;
 
+/// A file with a buffer.
 pub(super) struct Input {
     path: PathBuf,
     source: Box<dyn Read + Send>,
-    octets: Vec<u8>,
-    /// The octets that are read but not consumed.
+    buffer: Vec<u8>,
+    /// Range of the octets in the buffer that are read but not consumed.
     start: usize,
     end: usize,
     /// Offset of `start` in the file.
@@ -22,7 +23,7 @@ pub(super) struct Input {
 impl Input {
     /// Creates the input. Errors name `path`.
     pub(super) fn new(path: &Path, source: Box<dyn Read + Send>) -> Self {
-        Self { path: path.to_path_buf(), source, octets: vec![0; BLOCK_MAX], start: 0, end: 0, offset: 0 }
+        Self { path: path.to_path_buf(), source, buffer: vec![0; BLOCK_MAX], start: 0, end: 0, offset: 0 }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -31,11 +32,14 @@ impl Input {
 
     /// Returns the octets that are read but not consumed.
     pub(super) fn available(&self) -> &[u8] {
-        &self.octets[self.start..self.end]
+        &self.buffer[self.start..self.end]
     }
 
     /// Reads until at least `count` octets are available. Returns false if the file ends before.
-    pub(super) fn ensure(&mut self, count: usize) -> Result<bool, CaptureError> {
+    ///
+    /// # Errors
+    /// [`CaptureError::TooLarge`] if `count` is greater than [`BLOCK_MAX`], [`CaptureError::Read`].
+    pub(super) fn fill_to(&mut self, count: usize) -> Result<bool, CaptureError> {
         if count > BLOCK_MAX {
             return Err(CaptureError::TooLarge {
                 path: self.path.clone(),
@@ -45,11 +49,11 @@ impl Input {
             });
         }
         while self.end - self.start < count {
-            if self.octets.len() - self.start < count {
-                self.octets.copy_within(self.start..self.end, 0);
+            if self.buffer.len() - self.start < count {
+                self.buffer.copy_within(self.start..self.end, 0);
                 (self.start, self.end) = (0, self.end - self.start);
             }
-            match self.source.read(&mut self.octets[self.end..]) {
+            match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Ok(false),
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -96,24 +100,24 @@ mod tests {
         let all: Vec<u8> = (0..=255).collect();
         let mut input = Input::new(Path::new("x"), Box::new(Slow(all)));
         for octet in (0..250).step_by(10) {
-            assert!(input.ensure(10).expect("read"));
+            assert!(input.fill_to(10).expect("read"));
             assert_eq!(input.available()[..10], Vec::from_iter(octet..octet + 10));
             input.consume(10);
         }
-        assert!(input.ensure(6).expect("read"));
-        assert!(!input.ensure(7).expect("read"));
+        assert!(input.fill_to(6).expect("read"));
+        assert!(!input.fill_to(7).expect("read"));
         let error = input.malformed("thing");
         assert!(matches!(error, CaptureError::Malformed { offset: 250, .. }), "{error}");
-        let error = input.ensure(BLOCK_MAX + 1).expect_err("too large");
+        let error = input.fill_to(BLOCK_MAX + 1).expect_err("too large");
         assert!(matches!(error, CaptureError::TooLarge { offset: 250, .. }), "{error}");
     }
 
     #[test]
     fn a_full_buffer_is_moved_to_its_start() {
         let mut input = Input::new(Path::new("x"), Box::new(std::io::repeat(7)));
-        assert!(input.ensure(BLOCK_MAX).expect("read"));
+        assert!(input.fill_to(BLOCK_MAX).expect("read"));
         input.consume(BLOCK_MAX - 1);
-        assert!(input.ensure(BLOCK_MAX).expect("read"));
+        assert!(input.fill_to(BLOCK_MAX).expect("read"));
         assert_eq!(input.available().len(), BLOCK_MAX);
     }
 }

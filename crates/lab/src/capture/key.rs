@@ -9,16 +9,16 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Length of a key in octets: the AES-128 key of Crypto-PAn, and the block from which it derives its
-/// padding.
-const OCTETS: usize = 32;
+/// Length of a key in octets: the AES-128 key of Crypto-PAn, and the block from which it derives
+/// its padding.
+const KEY_SIZE: usize = 32;
 /// Maximum octets that are read from a key file: the digits and some white space.
-const FILE_MAX: u64 = 256;
+const FILE_OCTETS_MAX: u64 = 256;
 
 /// A key of 32 octets. With the same key, an address or name always has the same replacement. The
 /// key is wiped from memory when it is dropped.
 #[derive(Clone)]
-pub struct CaptureKey(Zeroizing<[u8; OCTETS]>);
+pub struct CaptureKey(Zeroizing<[u8; KEY_SIZE]>);
 
 impl fmt::Debug for CaptureKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,16 +29,16 @@ impl fmt::Debug for CaptureKey {
 impl CaptureKey {
     /// Creates a key from its octets.
     #[must_use]
-    pub fn from_octets(octets: &[u8; OCTETS]) -> Self {
+    pub fn from_octets(octets: &[u8; KEY_SIZE]) -> Self {
         Self(Zeroizing::new(*octets))
     }
 
     /// Generates a key from the system's random octets.
     ///
     /// # Errors
-    /// [`KeyError::Random`].
+    /// [`KeyError::Random`] if the system returns no random octets.
     pub fn generate() -> Result<Self, KeyError> {
-        let mut octets = Zeroizing::new([0; OCTETS]);
+        let mut octets = Zeroizing::new([0; KEY_SIZE]);
         getrandom::fill(&mut octets[..]).map_err(KeyError::Random)?;
         Ok(Self(octets))
     }
@@ -47,7 +47,9 @@ impl CaptureKey {
     /// creates the file with mode 0600.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or created, is not a key, or other users can read it.
+    /// [`KeyError::Read`], [`KeyError::Create`] or [`KeyError::Random`] if the file cannot be read
+    /// or created, [`KeyError::Malformed`] if it is not a key, [`KeyError::Exposed`] if its mode
+    /// gives the group or other users access.
     pub fn read_or_create(path: &Path) -> Result<Self, KeyError> {
         match path.metadata() {
             Ok(metadata) if !metadata.is_file() => Err(KeyError::Malformed { path: path.to_path_buf() }),
@@ -66,17 +68,17 @@ impl CaptureKey {
         if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
             return Err(KeyError::Exposed { path: path.to_path_buf() });
         }
-        let mut text = Zeroizing::new(Vec::with_capacity(FILE_MAX as usize));
-        file.take(FILE_MAX).read_to_end(&mut text).map_err(failed)?;
-        let mut octets = Zeroizing::new([0; OCTETS]);
+        let mut text = Zeroizing::new(Vec::with_capacity(FILE_OCTETS_MAX as usize));
+        file.take(FILE_OCTETS_MAX).read_to_end(&mut text).map_err(failed)?;
+        let mut octets = Zeroizing::new([0; KEY_SIZE]);
         let digits = text.trim_ascii();
         let is_key =
-            digits.len() == 2 * OCTETS && HEXLOWER_PERMISSIVE.decode_mut(digits, &mut octets[..]).is_ok();
+            digits.len() == 2 * KEY_SIZE && HEXLOWER_PERMISSIVE.decode_mut(digits, &mut octets[..]).is_ok();
         if is_key { Ok(Self(octets)) } else { Err(KeyError::Malformed { path: path.to_path_buf() }) }
     }
 
     fn create(&self, path: &Path) -> io::Result<()> {
-        let mut text = Zeroizing::new(vec![0; 2 * OCTETS]);
+        let mut text = Zeroizing::new(vec![0; 2 * KEY_SIZE]);
         HEXLOWER.encode_mut(&self.0[..], &mut text);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(&text)?;
@@ -86,11 +88,11 @@ impl CaptureKey {
 
     /// Returns the two halves: the AES key and the padding block of Crypto-PAn.
     pub(super) fn halves(&self) -> (&[u8], &[u8]) {
-        self.0.split_at(OCTETS / 2)
+        self.0.split_at(KEY_SIZE / 2)
     }
 
-    /// Derives a key for another purpose.
-    pub(super) fn derive(&self, purpose: &str) -> Zeroizing<[u8; OCTETS]> {
+    /// Derives a key for another purpose with BLAKE3. `purpose` is its context string.
+    pub(super) fn derive(&self, purpose: &str) -> Zeroizing<[u8; KEY_SIZE]> {
         Zeroizing::new(blake3::derive_key(purpose, &self.0[..]))
     }
 }

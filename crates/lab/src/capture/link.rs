@@ -1,26 +1,28 @@
-//! From a packet to the UDP datagram or TCP segment in it.
+//! Finds the UDP datagram or TCP segment in a captured packet.
 
 use super::skip::SkipReason;
 use etherparse::err::packet::SliceError;
 use etherparse::{EtherType, NetSlice, SlicedPacket, TransportSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-// Link types of the registry of tcpdump.org.
-const NULL: i32 = 0;
-const ETHERNET: i32 = 1;
-const RAW: i32 = 101;
-const LOOP: i32 = 108;
-const LINUX_SLL: i32 = 113;
-const IPV4: i32 = 228;
-const IPV6: i32 = 229;
-const LINUX_SLL2: i32 = 276;
+// Link types of the registry of tcpdump.org. NULL and LOOP are those of BSD loopback interfaces,
+// SLL and SLL2 those of Linux cooked captures.
+const LINKTYPE_NULL: i32 = 0;
+const LINKTYPE_ETHERNET: i32 = 1;
+const LINKTYPE_RAW: i32 = 101;
+const LINKTYPE_LOOP: i32 = 108;
+const LINKTYPE_LINUX_SLL: i32 = 113;
+const LINKTYPE_IPV4: i32 = 228;
+const LINKTYPE_IPV6: i32 = 229;
+const LINKTYPE_LINUX_SLL2: i32 = 276;
 
-/// Length of the header of Linux cooked captures, versions 1 and 2, in octets.
-const SLL_HEADER: usize = 16;
-const SLL2_HEADER: usize = 20;
+/// Length of the header of Linux cooked captures, version 1, in octets.
+const SLL_HEADER_SIZE: usize = 16;
+/// Length of the header of version 2 in octets.
+const SLL2_HEADER_SIZE: usize = 20;
 /// Length of the header of loopback captures in octets. Its content depends on the system that
 /// recorded it, so the version of the IP packet decides instead.
-const LOOPBACK_HEADER: usize = 4;
+const LOOPBACK_HEADER_SIZE: usize = 4;
 
 /// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,28 +41,28 @@ pub(super) struct Segment<'a> {
     pub(super) octets: &'a [u8],
 }
 
-/// The ends of a packet, and its content.
+/// The addresses of a packet, and its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Dissected<'a> {
+pub(super) struct DissectedPacket<'a> {
     pub(super) source: SocketAddr,
     pub(super) destination: SocketAddr,
     pub(super) payload: Payload<'a>,
 }
 
-/// Dissects a packet.
-pub(super) fn dissect(link_type: i32, packet: &[u8]) -> Result<Dissected<'_>, SkipReason> {
-    let sliced = slice(link_type, packet)?;
+/// Parses the headers of a packet of a link type. An error is the reason to skip the packet.
+pub(super) fn dissect(link_type: i32, packet: &[u8]) -> Result<DissectedPacket<'_>, SkipReason> {
+    let sliced = slice_headers(link_type, packet)?;
     let (source, destination) = addresses(&sliced).ok_or(SkipReason::OtherTraffic)?;
     if sliced.is_ip_payload_fragmented() {
         return Err(SkipReason::Fragment);
     }
     match &sliced.transport {
-        Some(TransportSlice::Udp(udp)) => Ok(Dissected {
+        Some(TransportSlice::Udp(udp)) => Ok(DissectedPacket {
             source: SocketAddr::new(source, udp.source_port()),
             destination: SocketAddr::new(destination, udp.destination_port()),
             payload: Payload::Datagram(udp.payload()),
         }),
-        Some(TransportSlice::Tcp(tcp)) => Ok(Dissected {
+        Some(TransportSlice::Tcp(tcp)) => Ok(DissectedPacket {
             source: SocketAddr::new(source, tcp.source_port()),
             destination: SocketAddr::new(destination, tcp.destination_port()),
             payload: Payload::Segment(Segment {
@@ -75,18 +77,22 @@ pub(super) fn dissect(link_type: i32, packet: &[u8]) -> Result<Dissected<'_>, Sk
     }
 }
 
-fn slice(link_type: i32, packet: &[u8]) -> Result<SlicedPacket<'_>, SkipReason> {
-    let cut = |length: usize| packet.get(length..).ok_or(SkipReason::Truncated);
+fn slice_headers(link_type: i32, packet: &[u8]) -> Result<SlicedPacket<'_>, SkipReason> {
+    let without_header = |length: usize| packet.get(length..).ok_or(SkipReason::Truncated);
     let ether_type = |at: usize| {
         let octets = packet.get(at..).and_then(<[u8]>::first_chunk).ok_or(SkipReason::Truncated)?;
         Ok(EtherType(u16::from_be_bytes(*octets)))
     };
     let sliced = match link_type {
-        ETHERNET => SlicedPacket::from_ethernet(packet),
-        LINUX_SLL => SlicedPacket::from_ether_type(ether_type(SLL_HEADER - 2)?, cut(SLL_HEADER)?),
-        LINUX_SLL2 => SlicedPacket::from_ether_type(ether_type(0)?, cut(SLL2_HEADER)?),
-        RAW | IPV4 | IPV6 => SlicedPacket::from_ip(packet),
-        NULL | LOOP => SlicedPacket::from_ip(cut(LOOPBACK_HEADER)?),
+        LINKTYPE_ETHERNET => SlicedPacket::from_ethernet(packet),
+        LINKTYPE_LINUX_SLL => {
+            SlicedPacket::from_ether_type(ether_type(SLL_HEADER_SIZE - 2)?, without_header(SLL_HEADER_SIZE)?)
+        }
+        LINKTYPE_LINUX_SLL2 => {
+            SlicedPacket::from_ether_type(ether_type(0)?, without_header(SLL2_HEADER_SIZE)?)
+        }
+        LINKTYPE_RAW | LINKTYPE_IPV4 | LINKTYPE_IPV6 => SlicedPacket::from_ip(packet),
+        LINKTYPE_NULL | LINKTYPE_LOOP => SlicedPacket::from_ip(without_header(LOOPBACK_HEADER_SIZE)?),
         _ => return Err(SkipReason::LinkType),
     };
     sliced.map_err(|error| match error {

@@ -1,33 +1,35 @@
 //! Anonymisation of names in place: labels become keyed hashes of the same length, so that lengths
 //! and compression pointers stay valid.
 //!
-//! The hash of a label depends on the labels to its right and not on the case of letters. The same
-//! name thus has the same replacement, and names below a common ancestor still have one. The last
-//! label, or the labels of a zone, stay. `*` stays.
+//! The hash of a label depends on the labels to its right and not on the case of letters. So equal
+//! names have equal replacements, and the replacements of names with a common ancestor also have a
+//! common ancestor. The last label, or the labels of a given zone, stay. `*` stays.
 
 use super::cryptopan::CryptoPan;
 use super::error::CaptureError;
 use super::key::CaptureKey;
-use super::layout::{Layout, RecordPlace};
+use super::layout::{MessageLayout, RecordPosition};
 use nonesuch_proto::message::HEADER;
 use nonesuch_proto::rdata::{self, Field};
 use nonesuch_proto::{Name, Rtype};
 use zeroize::Zeroizing;
 
-/// Letters of the replacements, 5 bits each.
-const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-const PURPOSE: &str = "nonesuch 2026-11 capture names";
+/// Letters of the replacements; each stands for 5 bits of a hash.
+const LABEL_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+/// Context string from which the key for names is derived.
+const KEY_PURPOSE: &str = "nonesuch 2026-11 capture names";
 
 /// Replaces names.
-pub(super) struct NameMask {
+pub(super) struct NameAnonymizer {
     key: Zeroizing<[u8; 32]>,
     zone: Option<Name>,
 }
 
-impl NameMask {
-    /// Creates the function for a key. The labels of `zone` stay in names at or below it.
+impl NameAnonymizer {
+    /// Creates the replacement function of a key. Names at or below `zone` keep the labels of
+    /// `zone`.
     pub(super) fn new(key: &CaptureKey, zone: Option<Name>) -> Self {
-        Self { key: key.derive(PURPOSE), zone }
+        Self { key: key.derive(KEY_PURPOSE), zone }
     }
 
     /// Replaces the names in a message, and addresses in RDATA. Other variable parts of RDATA, such
@@ -35,60 +37,61 @@ impl NameMask {
     pub(super) fn apply(
         &self,
         message: &mut [u8],
-        layout: &Layout,
+        layout: &MessageLayout,
         addresses: &CryptoPan,
     ) -> Result<(), CaptureError> {
         let original = message.to_vec();
         for record in layout.records.iter().filter(|record| record.rtype != Rtype::OPT) {
-            self.mask_rdata(&original, message, record, addresses)?;
+            self.anonymize_rdata(&original, message, record, addresses)?;
         }
         // Names last: a compression pointer may point into RDATA that became zeros.
         for at in &layout.names {
-            self.mask_name(&original, message, *at);
+            self.replace_name(&original, message, *at);
         }
         message[layout.end..].fill(0);
         Ok(())
     }
 
-    /// Replaces the name at offset `at`. Returns the offset after it, `None` if it is malformed.
-    fn mask_name(&self, original: &[u8], message: &mut [u8], at: usize) -> Option<usize> {
+    /// Replaces the name at offset `at` in `message`, from its text in `original`. Returns the
+    /// offset after it; `None` if it is malformed.
+    fn replace_name(&self, original: &[u8], message: &mut [u8], at: usize) -> Option<usize> {
         let (name, end) = Name::from_message(original, at).ok()?;
         let wire = name.view().to_canonical();
         let wire = wire.view().wire();
         let zone = self.zone.as_ref().filter(|zone| name.view().is_at_or_below(zone.view()));
-        let kept = zone.map_or(1, |zone| zone.view().label_count());
-        let masked = name.view().label_count().saturating_sub(kept);
-        let (mut place, mut suffix) = (at, 0);
-        for _ in 0..masked {
-            place = label_start(original, place)?;
-            let length = usize::from(*original.get(place)?);
-            let label = place + 1..place + 1 + length;
+        let kept_labels = zone.map_or(1, |zone| zone.view().label_count());
+        let replaced_labels = name.view().label_count().saturating_sub(kept_labels);
+        let (mut offset, mut suffix) = (at, 0);
+        for _ in 0..replaced_labels {
+            offset = label_start(original, offset)?;
+            let length = usize::from(*original.get(offset)?);
+            let label = offset + 1..offset + 1 + length;
             if original.get(label.clone())? != b"*" {
-                self.hash(wire.get(suffix..)?, message.get_mut(label)?);
+                self.hash_label(wire.get(suffix..)?, message.get_mut(label)?);
             }
-            place += 1 + length;
+            offset += 1 + length;
             suffix += 1 + length;
         }
         Some(end)
     }
 
     /// Fills `label` with letters that depend on the name that begins with it.
-    fn hash(&self, name: &[u8], label: &mut [u8]) {
+    fn hash_label(&self, name: &[u8], label: &mut [u8]) {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(name);
         hasher.finalize_xof().fill(label);
         for octet in label {
-            *octet = LETTERS[usize::from(*octet & 31)];
+            *octet = LABEL_ALPHABET[usize::from(*octet & 31)];
         }
     }
 
     /// Anonymises RDATA field by field. After a malformed field, and in types of unknown form, all
     /// octets become zeros.
-    fn mask_rdata(
+    fn anonymize_rdata(
         &self,
         original: &[u8],
         message: &mut [u8],
-        record: &RecordPlace,
+        record: &RecordPosition,
         addresses: &CryptoPan,
     ) -> Result<(), CaptureError> {
         let (start, end) = (record.rdata.start, record.rdata.end);
@@ -96,16 +99,16 @@ impl NameMask {
         let mut at = start;
         for field in entry.map_or(&[][..], |entry| entry.fields) {
             let next = match field {
-                Field::Name { .. } => self.mask_name(original, message, at),
+                Field::Name { .. } => self.replace_name(original, message, at),
                 _ => rdata::measure_field(*field, &original[start..at], &original[at..end])
                     .map(|length| at + length),
             };
             let Some(next) = next.filter(|next| *next <= end) else { break };
-            match content(*field) {
-                Content::Kept => {}
-                Content::Address => addresses.replace(&mut message[at..next])?,
-                Content::Zeros => message[at..next].fill(0),
-                Content::Strings => clear_strings(&mut message[at..next]),
+            match treatment(*field) {
+                Treatment::Keep => {}
+                Treatment::ReplaceAddress => addresses.replace_octets(&mut message[at..next])?,
+                Treatment::Clear => message[at..next].fill(0),
+                Treatment::ClearStrings => clear_strings(&mut message[at..next]),
             }
             at = next;
         }
@@ -114,17 +117,18 @@ impl NameMask {
     }
 }
 
-/// What becomes of a field.
-enum Content {
-    /// It stays: numbers, types, salts, and names, which are replaced already.
-    Kept,
-    Address,
-    Zeros,
-    /// Character strings, which keep their lengths.
-    Strings,
+/// How a field of RDATA is anonymised.
+enum Treatment {
+    /// It stays: numbers, types, salts, and names, which are replaced before.
+    Keep,
+    ReplaceAddress,
+    /// All its octets become zeros.
+    Clear,
+    /// Its character strings become zeros and keep their lengths.
+    ClearStrings,
 }
 
-const fn content(field: Field) -> Content {
+const fn treatment(field: Field) -> Treatment {
     match field {
         Field::Name { .. }
         | Field::U8
@@ -140,10 +144,10 @@ const fn content(field: Field) -> Content {
         | Field::Bitmap
         | Field::NxtBitmap
         | Field::GatewayType
-        | Field::RelayType => Content::Kept,
-        Field::Ipv4 | Field::Ipv6 => Content::Address,
-        Field::CharacterString | Field::CharacterStrings | Field::HashedName => Content::Strings,
-        _ => Content::Zeros,
+        | Field::RelayType => Treatment::Keep,
+        Field::Ipv4 | Field::Ipv6 => Treatment::ReplaceAddress,
+        Field::CharacterString | Field::CharacterStrings | Field::HashedName => Treatment::ClearStrings,
+        _ => Treatment::Clear,
     }
 }
 
@@ -160,7 +164,8 @@ fn clear_strings(strings: &mut [u8]) {
 /// Follows the compression pointers at `at` to the length of a label (RFC 1035 §4.1.4).
 fn label_start(message: &[u8], at: usize) -> Option<usize> {
     let mut at = at;
-    // Each pointer of a valid name points further back, so there are fewer than octets.
+    // Each pointer of a valid name points further back, so a name has fewer pointers than the
+    // message has octets.
     for _ in 0..message.len().saturating_sub(HEADER) {
         let [high, low] = *message.get(at..)?.first_chunk()?;
         if high & 0xc0 != 0xc0 {

@@ -4,40 +4,40 @@ use super::cryptopan::CryptoPan;
 use super::error::CaptureError;
 use nonesuch_proto::edns::CLIENT_SUBNET;
 
-/// Length of code and length of an option.
-const HEAD: usize = 4;
-/// Length of family and prefix lengths in a client subnet.
-const SUBNET_HEAD: usize = 4;
+/// Size of the code and the length of an option in octets.
+const OPTION_HEADER_SIZE: usize = 4;
+/// Size of the family and the prefix lengths of a client subnet in octets.
+const SUBNET_HEADER_SIZE: usize = 4;
 
-/// Whether an option contains neither addresses nor identifiers of a client. `names`: whether it
-/// must not contain names and texts either. Codes are those of the IANA registry.
-const fn is_harmless(code: u16, names: bool) -> bool {
+/// Whether an option stays: it contains neither addresses nor identifiers of a client and, with
+/// `anonymize_names`, neither names nor texts. Codes are those of the IANA registry.
+const fn is_kept(code: u16, anonymize_names: bool) -> bool {
     match code {
         // LLQ, UL, NSID, DAU, DHU, N3U, EXPIRE, cookie, keepalive, padding, key tag, client and
         // server tag, ZONEVERSION.
         1..=3 | 5..=7 | 9..=12 | 14 | 16 | 17 | 19 => true,
         // CHAIN, extended error and Report-Channel have names or text.
-        13 | 15 | 18 => !names,
+        13 | 15 | 18 => !anonymize_names,
         _ => false,
     }
 }
 
-/// Anonymises the RDATA of an OPT record: replaces the address of a client subnet (RFC 7871 §6), and
-/// fills options that may identify a client with zeros. No length changes.
+/// Anonymises the RDATA of an OPT record: replaces the address of a client subnet (RFC 7871 §6),
+/// and fills options that may identify a client with zeros. No length changes.
 pub(super) fn anonymize_options(
     rdata: &mut [u8],
     addresses: &CryptoPan,
-    names: bool,
+    anonymize_names: bool,
 ) -> Result<(), CaptureError> {
     let mut rest = rdata;
-    while rest.len() >= HEAD {
-        let (head, tail) = rest.split_at_mut(HEAD);
-        let code = u16::from_be_bytes([head[0], head[1]]);
-        let length = usize::from(u16::from_be_bytes([head[2], head[3]])).min(tail.len());
+    while rest.len() >= OPTION_HEADER_SIZE {
+        let (header, tail) = rest.split_at_mut(OPTION_HEADER_SIZE);
+        let code = u16::from_be_bytes([header[0], header[1]]);
+        let length = usize::from(u16::from_be_bytes([header[2], header[3]])).min(tail.len());
         let (data, next) = tail.split_at_mut(length);
         match code {
             CLIENT_SUBNET => anonymize_subnet(data, addresses)?,
-            code if !is_harmless(code, names) => data.fill(0),
+            code if !is_kept(code, anonymize_names) => data.fill(0),
             _ => {}
         }
         rest = next;
@@ -48,18 +48,18 @@ pub(super) fn anonymize_options(
 
 /// Replaces the address of a client subnet. Bits after the prefix become zero.
 fn anonymize_subnet(data: &mut [u8], addresses: &CryptoPan) -> Result<(), CaptureError> {
-    let Some((head, address)) = data.split_first_chunk_mut::<SUBNET_HEAD>() else {
+    let Some((header, address)) = data.split_first_chunk_mut::<SUBNET_HEADER_SIZE>() else {
         data.fill(0);
         return Ok(());
     };
-    let prefix = usize::from(head[2]);
+    let prefix = usize::from(header[2]);
     if address.len() > 16 {
         address.fill(0);
         return Ok(());
     }
-    addresses.replace(address)?;
-    for (place, octet) in address.iter_mut().enumerate() {
-        let bits = prefix.saturating_sub(8 * place).min(8) as u32;
+    addresses.replace_octets(address)?;
+    for (index, octet) in address.iter_mut().enumerate() {
+        let bits = prefix.saturating_sub(8 * index).min(8) as u32;
         *octet &= !u8::MAX.checked_shr(bits).unwrap_or(0);
     }
     Ok(())
@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn a_client_subnet_is_the_prefix_of_the_replaced_address() {
         let pan = CryptoPan::new(&CaptureKey::from_octets(&[7; 32])).expect("a key");
-        let IpAddr::V4(whole) = pan.address(Ipv4Addr::new(192, 0, 2, 77).into()).expect("replaced") else {
+        let IpAddr::V4(whole) = pan.replace_address(Ipv4Addr::new(192, 0, 2, 77).into()).expect("replaced")
+        else {
             panic!("an IPv4 address")
         };
         let mut rdata = *b"\0\x08\0\x07\0\x01\x18\0\xc0\0\x02\0\x08\0\x06\0\x01\x09\0\xc0\x7f";

@@ -2,8 +2,8 @@
 
 use super::error::CaptureError;
 use super::input::Input;
-use super::link::{Dissected, Payload, dissect};
-use super::pcap_file::{PacketFile, PacketHead, Step};
+use super::link::{DissectedPacket, Payload, dissect};
+use super::pcap_file::{FileItem, PacketFile, PacketInfo};
 use super::skip::{SkipCounts, SkipReason};
 use super::streams::Streams;
 use super::{CapturedMessage, MessageKind, Transport};
@@ -17,7 +17,7 @@ pub(super) struct PacketSource {
     /// Octets of the current packet.
     packet: Vec<u8>,
     streams: Streams,
-    /// Ports of servers.
+    /// Ports of servers. Packets to and from other ports are skipped.
     ports: Vec<u16>,
 }
 
@@ -27,21 +27,21 @@ impl PacketSource {
     }
 
     /// Reads the next block and appends its messages to `ready`. Returns false at the end.
-    pub(super) fn step(
+    pub(super) fn read_block(
         &mut self,
         input: &mut Input,
         ready: &mut VecDeque<CapturedMessage>,
         skipped: &mut SkipCounts,
     ) -> Result<bool, CaptureError> {
-        match self.file.step(input, &mut self.packet)? {
-            Step::Packet(head) => {
-                if let Err(reason) = self.take_packet(head, ready, skipped) {
+        match self.file.read_block(input, &mut self.packet)? {
+            FileItem::Packet(info) => {
+                if let Err(reason) = self.take_packet(info, ready, skipped) {
                     skipped.count(reason);
                 }
             }
-            Step::Other => {}
-            Step::End => return Ok(false),
-            Step::CutShort => {
+            FileItem::Other => {}
+            FileItem::End => return Ok(false),
+            FileItem::CutShort => {
                 skipped.count(SkipReason::EndOfFile);
                 return Ok(false);
             }
@@ -51,23 +51,23 @@ impl PacketSource {
 
     fn take_packet(
         &mut self,
-        head: PacketHead,
+        info: PacketInfo,
         ready: &mut VecDeque<CapturedMessage>,
         skipped: &mut SkipCounts,
     ) -> Result<(), SkipReason> {
-        let Dissected { source, destination, payload } = dissect(head.link_type, &self.packet)?;
+        let DissectedPacket { source, destination, payload } = dissect(info.link_type, &self.packet)?;
         let ends = (source, destination);
         if ![source.port(), destination.port()].iter().any(|port| self.ports.contains(port)) {
             return Err(SkipReason::OtherTraffic);
         }
-        let time_ns = head.time_ns.ok_or(SkipReason::NoTime)?;
+        let time_ns = info.time_ns.ok_or(SkipReason::NoTime)?;
         match payload {
             Payload::Datagram(octets) => {
                 ready.push_back(message(&self.ports, ends, Transport::Udp, time_ns, octets)?);
             }
             Payload::Segment(segment) => {
                 let mut reasons = Vec::new();
-                self.streams.take(ends, segment, skipped, |octets| {
+                self.streams.add_segment(ends, segment, skipped, |octets| {
                     match message(&self.ports, ends, Transport::Tcp, time_ns, octets) {
                         Ok(message) => ready.push_back(message),
                         Err(reason) => reasons.push(reason),

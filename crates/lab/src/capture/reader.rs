@@ -2,7 +2,7 @@
 
 use super::CapturedMessage;
 use super::error::CaptureError;
-use super::frames::FrameSource;
+use super::frames::DnstapSource;
 use super::input::Input;
 use super::packets::PacketSource;
 use super::pcap_file::PacketFile;
@@ -25,9 +25,11 @@ impl Default for CaptureOptions {
     }
 }
 
+/// The contents of a capture by its format.
 enum Source {
+    /// pcap and pcapng.
     Packets(PacketSource),
-    Frames(FrameSource),
+    Dnstap(DnstapSource),
 }
 
 /// Iterator over the messages of a capture, in the order of the file.
@@ -44,7 +46,10 @@ impl CaptureReader {
     /// Opens a file. Its first octets determine the format.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, or is not a pcap, pcapng or dnstap file.
+    /// [`CaptureError::Open`] or [`CaptureError::Read`] if the file cannot be read,
+    /// [`CaptureError::Format`] if it is not a pcap, pcapng or dnstap file,
+    /// [`CaptureError::ContentType`] if its frames are not dnstap, [`CaptureError::Malformed`] or
+    /// [`CaptureError::TooLarge`] if its start is damaged.
     pub fn open(path: &Path, options: &CaptureOptions) -> Result<Self, CaptureError> {
         let file =
             File::open(path).map_err(|source| CaptureError::Open { path: path.to_path_buf(), source })?;
@@ -54,16 +59,16 @@ impl CaptureReader {
     /// Reads a capture from `source`. Errors name `path`.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open) except [`CaptureError::Open`].
     pub fn new(
         path: &Path,
         source: Box<dyn Read + Send>,
         options: &CaptureOptions,
     ) -> Result<Self, CaptureError> {
         let mut input = Input::new(path, source);
-        let source = if let Some(frames) = FrameSource::begin(&mut input)? {
-            Source::Frames(frames)
-        } else if let Some(file) = PacketFile::begin(&mut input)? {
+        let source = if let Some(source) = DnstapSource::open(&mut input)? {
+            Source::Dnstap(source)
+        } else if let Some(file) = PacketFile::open(&mut input)? {
             Source::Packets(PacketSource::new(file, options.ports.clone()))
         } else {
             return Err(CaptureError::Format { path: path.to_path_buf() });
@@ -77,11 +82,12 @@ impl CaptureReader {
         &self.skipped
     }
 
-    fn step(&mut self) -> Result<bool, CaptureError> {
+    /// Reads the next packet or frame. Returns false at the end of the file.
+    fn read_next(&mut self) -> Result<bool, CaptureError> {
         let Self { input, source, ready, skipped, .. } = self;
         match source {
-            Source::Packets(source) => source.step(input, ready, skipped),
-            Source::Frames(source) => source.step(input, ready, skipped),
+            Source::Packets(source) => source.read_block(input, ready, skipped),
+            Source::Dnstap(source) => source.read_frame(input, ready, skipped),
         }
     }
 }
@@ -98,8 +104,8 @@ impl Iterator for CaptureReader {
             if self.ended {
                 return None;
             }
-            match self.step() {
-                Ok(more) => self.ended = !more,
+            match self.read_next() {
+                Ok(has_more) => self.ended = !has_more,
                 Err(error) => {
                     self.ended = true;
                     return Some(Err(error));

@@ -1,4 +1,4 @@
-//! Counters of what was skipped.
+//! Counters of skipped packets, segments, frames and messages.
 
 /// Why a packet, segment or frame is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +20,10 @@ pub enum SkipReason {
     NotMessage,
     /// A TCP segment of a connection that began before the capture.
     NoConnection,
-    /// A TCP connection with a gap: the capture lacks segments, or they are out of order by more than
-    /// the window. The rest of the connection is skipped.
+    /// A TCP connection with a gap: the capture lacks segments, or they are out of order by more
+    /// than the window. The rest of the connection is skipped.
     Gap,
-    /// A TCP connection that was given up because too many were open.
+    /// A TCP connection that the reader dropped because too many were open.
     TooManyConnections,
     /// The file ends inside a packet or frame.
     EndOfFile,
@@ -79,28 +79,28 @@ pub struct SkipCounts {
 }
 
 impl SkipCounts {
-    /// Counts one.
+    /// Adds 1 to the count of a reason.
     pub const fn count(&mut self, reason: SkipReason) {
         self.add(reason, 1);
     }
 
-    /// Counts `number`.
+    /// Adds `number` to the count of a reason.
     pub const fn add(&mut self, reason: SkipReason, number: u64) {
         self.counts[reason as usize] += number;
     }
 
-    /// Returns the number for one reason.
+    /// Returns the count of a reason.
     #[must_use]
     pub const fn get(&self, reason: SkipReason) -> u64 {
         self.counts[reason as usize]
     }
 
-    /// Returns the reasons with a number greater than 0.
+    /// Returns the reasons with a count greater than 0.
     pub fn iter(&self) -> impl Iterator<Item = (SkipReason, u64)> + '_ {
         SkipReason::ALL.into_iter().map(|reason| (reason, self.get(reason))).filter(|(_, count)| *count > 0)
     }
 
-    /// Returns the sum.
+    /// Returns the sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()

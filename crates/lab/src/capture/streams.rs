@@ -1,8 +1,8 @@
 //! Reassembly of DNS messages from TCP segments (RFC 1035 §4.2.2, RFC 9293).
 //!
 //! A stream is one direction of a connection. It begins with the segment that has SYN. Segments out
-//! of order wait in a window of bounded size. A stream with a gap is given up, because the place of
-//! the next message is then unknown.
+//! of order wait in a window of bounded size. If a gap remains, the rest of the stream is skipped,
+//! because the start of the next message is then unknown.
 
 use super::link::Segment;
 use super::skip::{SkipCounts, SkipReason};
@@ -11,12 +11,13 @@ use std::net::SocketAddr;
 
 /// Maximum number of streams. If there are more, the half that has been idle longest is dropped.
 const STREAMS_MAX: usize = 4096;
-/// Maximum octets of a stream that wait for an earlier segment, and distance from it.
-const WINDOW: usize = 16 << 10;
+/// Maximum number of octets of a stream that wait for an earlier segment, and maximum distance of a
+/// segment from the next expected octet.
+const WINDOW_OCTETS: usize = 16 << 10;
 /// Maximum number of segments that wait for an earlier segment.
 const WAITING_MAX: usize = 32;
-/// Length of the prefix of a message.
-const PREFIX: usize = 2;
+/// Size of the length prefix of a message in octets.
+const PREFIX_SIZE: usize = 2;
 
 /// The sender and receiver of a stream.
 pub(super) type Ends = (SocketAddr, SocketAddr);
@@ -32,25 +33,26 @@ struct Stream {
     /// Segments after a gap, with their sequence numbers.
     waiting: Vec<(u32, Vec<u8>)>,
     waiting_octets: usize,
-    /// Time of the last segment, in segments.
-    used: u64,
+    /// Number of the last segment, counted over all streams.
+    last_segment: u64,
 }
 
 /// The streams of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     streams: HashMap<Ends, Stream>,
+    /// Number of segments so far.
     segments: u64,
 }
 
 impl Streams {
-    /// Handles a segment. Calls `found` for each message that it completes.
-    pub(super) fn take(
+    /// Handles a segment. Calls `on_message` for each message that it completes.
+    pub(super) fn add_segment(
         &mut self,
         ends: Ends,
         segment: Segment<'_>,
         skipped: &mut SkipCounts,
-        found: impl FnMut(&[u8]),
+        on_message: impl FnMut(&[u8]),
     ) {
         self.segments += 1;
         if segment.rst {
@@ -66,15 +68,15 @@ impl Streams {
             }
             return;
         };
-        stream.used = self.segments;
+        stream.last_segment = self.segments;
         let sequence = segment.sequence.wrapping_add(u32::from(segment.syn));
-        let complete = stream.push(sequence, segment.octets);
-        if !complete {
+        let is_contiguous = stream.push(sequence, segment.octets);
+        if !is_contiguous {
             skipped.count(SkipReason::Gap);
         }
-        stream.take_messages(found);
+        stream.take_messages(on_message);
         let end = sequence.wrapping_add(segment.octets.len() as u32);
-        if !complete || (segment.fin && end == stream.next) {
+        if !is_contiguous || (segment.fin && end == stream.next) {
             self.streams.remove(&ends);
         }
     }
@@ -85,31 +87,36 @@ impl Streams {
             return;
         }
         if self.streams.len() >= STREAMS_MAX {
-            let mut uses: Vec<u64> = self.streams.values().map(|stream| stream.used).collect();
-            let (_, &mut median, _) = uses.select_nth_unstable(STREAMS_MAX / 2);
-            self.streams.retain(|_, stream| stream.used >= median);
-            skipped.add(SkipReason::TooManyConnections, (uses.len() - self.streams.len()) as u64);
+            let mut last_segments: Vec<u64> =
+                self.streams.values().map(|stream| stream.last_segment).collect();
+            let (_, &mut median, _) = last_segments.select_nth_unstable(STREAMS_MAX / 2);
+            self.streams.retain(|_, stream| stream.last_segment >= median);
+            skipped.add(SkipReason::TooManyConnections, (last_segments.len() - self.streams.len()) as u64);
         }
-        self.streams.insert(ends, Stream { first, next: first, used: self.segments, ..Stream::default() });
+        self.streams
+            .insert(ends, Stream { first, next: first, last_segment: self.segments, ..Stream::default() });
     }
 }
 
 impl Stream {
-    /// Adds a segment, and the waiting segments that follow it. Returns false if the window has no
-    /// room for it.
+    /// Adds a segment, and the waiting segments that follow it. A segment after a gap waits.
+    /// Returns false if the window has no space for it.
     fn push(&mut self, sequence: u32, octets: &[u8]) -> bool {
         if !self.append(sequence, octets) {
             // The distance from the next octet is less than half of the sequence space.
             let distance = sequence.wrapping_sub(self.next) as usize;
             self.waiting_octets += octets.len();
-            if distance > WINDOW || self.waiting_octets > WINDOW || self.waiting.len() >= WAITING_MAX {
+            if distance > WINDOW_OCTETS
+                || self.waiting_octets > WINDOW_OCTETS
+                || self.waiting.len() >= WAITING_MAX
+            {
                 return false;
             }
             self.waiting.push((sequence, octets.to_vec()));
             return true;
         }
-        while let Some(place) = self.waiting.iter().position(|(sequence, _)| !self.is_after(*sequence)) {
-            let (sequence, octets) = self.waiting.swap_remove(place);
+        while let Some(index) = self.waiting.iter().position(|(sequence, _)| !self.is_after(*sequence)) {
+            let (sequence, octets) = self.waiting.swap_remove(index);
             self.waiting_octets -= octets.len();
             self.append(sequence, &octets);
         }
@@ -134,18 +141,18 @@ impl Stream {
         true
     }
 
-    /// Removes the complete messages and passes them to `found`.
-    fn take_messages(&mut self, mut found: impl FnMut(&[u8])) {
+    /// Removes the complete messages and passes them to `on_message`.
+    fn take_messages(&mut self, mut on_message: impl FnMut(&[u8])) {
         let mut rest = &self.octets[..];
-        while let Some((prefix, tail)) = rest.split_first_chunk::<PREFIX>() {
+        while let Some((prefix, tail)) = rest.split_first_chunk::<PREFIX_SIZE>() {
             let Some((message, tail)) = tail.split_at_checked(u16::from_be_bytes(*prefix).into()) else {
                 break;
             };
-            found(message);
+            on_message(message);
             rest = tail;
         }
-        let used = self.octets.len() - rest.len();
-        self.octets.drain(..used);
+        let taken = self.octets.len() - rest.len();
+        self.octets.drain(..taken);
     }
 }
 
@@ -175,7 +182,7 @@ mod tests {
             ..Segment::default()
         });
         for segment in [syn].into_iter().chain(data) {
-            streams.take(ends(1), segment, &mut skipped, |message| messages.push(message.to_vec()));
+            streams.add_segment(ends(1), segment, &mut skipped, |message| messages.push(message.to_vec()));
         }
         (messages, skipped)
     }
@@ -200,7 +207,8 @@ mod tests {
                     pieces.swap(place, place + 1);
                 }
             }
-            // At most 32 segments wait, because a segment moves back by at most the number of swaps.
+            // At most 32 segments wait, because a segment moves back by at most the number of
+            // swaps.
             let (found, skipped) = run(isn, &pieces);
             if skipped.total() == 0 {
                 prop_assert_eq!(found, messages);
@@ -226,10 +234,11 @@ mod tests {
     fn a_segment_without_the_begin_of_its_connection_is_counted() {
         let (mut streams, mut skipped) = (Streams::default(), SkipCounts::default());
         let segment = Segment { sequence: 5, octets: b"\0\x01a", ..Segment::default() };
-        streams.take(ends(1), segment, &mut skipped, |_| panic!("no message"));
+        streams.add_segment(ends(1), segment, &mut skipped, |_| panic!("no message"));
         assert_eq!(skipped.get(SkipReason::NoConnection), 1);
         // Acknowledgements without data do not count.
-        streams.take(ends(1), Segment { octets: b"", ..segment }, &mut skipped, |_| panic!("no message"));
+        streams
+            .add_segment(ends(1), Segment { octets: b"", ..segment }, &mut skipped, |_| panic!("no message"));
         assert_eq!(skipped.total(), 1);
     }
 
@@ -241,9 +250,9 @@ mod tests {
         ] {
             let (mut streams, mut skipped, mut found) = (Streams::default(), SkipCounts::default(), 0);
             let first = Segment { sequence: 2, syn: true, octets: b"\0\x01a", ..Segment::default() };
-            streams.take(ends(1), first, &mut skipped, |_| found += 1);
+            streams.add_segment(ends(1), first, &mut skipped, |_| found += 1);
             assert_eq!((streams.streams.len(), found), (1, 1));
-            streams.take(ends(1), last, &mut skipped, |_| found += 1);
+            streams.add_segment(ends(1), last, &mut skipped, |_| found += 1);
             assert_eq!((streams.streams.len(), found), (0, if last.rst { 1 } else { 2 }));
             assert_eq!(skipped.total(), 0);
         }
@@ -254,7 +263,7 @@ mod tests {
         let (mut streams, mut skipped) = (Streams::default(), SkipCounts::default());
         for port in 0..10_000 {
             let syn = Segment { sequence: 1, syn: true, ..Segment::default() };
-            streams.take(ends(port), syn, &mut skipped, |_| panic!("no message"));
+            streams.add_segment(ends(port), syn, &mut skipped, |_| panic!("no message"));
             assert!(streams.streams.len() <= STREAMS_MAX);
         }
         assert!(streams.streams.contains_key(&ends(9_999)));

@@ -12,8 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 /// Magic number of a pcap file with times in ns.
-const MAGIC_NS: u32 = 0xa1b2_3c4d;
-/// Maximum octets of a packet in the header of the file.
+const PCAP_MAGIC_NS: u32 = 0xa1b2_3c4d;
+/// Maximum size of a captured packet in octets, which the header of the file states.
 const SNAPLEN: u32 = 1 << 18;
 /// Link type of packets that begin with the IP header.
 const LINKTYPE_RAW: u32 = 101;
@@ -21,8 +21,8 @@ const LINKTYPE_RAW: u32 = 101;
 const DATAGRAM_MAX: usize = 65_535 - 20 - 8;
 /// Maximum octets of data in a TCP segment.
 const SEGMENT_MAX: usize = 32 << 10;
-/// Maximum number of TCP connections whose sequence numbers are stored. If there are more, all of
-/// them begin anew.
+/// Maximum number of TCP connections whose sequence numbers are stored. If there are more, all
+/// connections are forgotten, and begin with a handshake again.
 const CONNECTIONS_MAX: usize = 1 << 16;
 const TTL: u8 = 64;
 const TCP_WINDOW: u16 = u16::MAX;
@@ -33,7 +33,8 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 #[non_exhaustive]
 pub enum CaptureFormat {
     /// pcap: packets of raw IP, times in ns. UDP messages become datagrams; others become segments
-    /// of TCP connections, without encryption. The connections begin with a handshake and do not end.
+    /// of TCP connections, without encryption. The connections begin with a handshake and do not
+    /// end.
     Pcap,
     /// dnstap: unidirectional Frame Streams.
     Dnstap,
@@ -68,7 +69,7 @@ pub struct CaptureWriter<W> {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Writes the begin of a file.
+    /// Writes the header of a file in this format to `out`.
     ///
     /// # Errors
     /// The error of `out`.
@@ -77,7 +78,7 @@ impl<W: Write> CaptureWriter<W> {
         match format {
             CaptureFormat::Pcap => {
                 // Version 2.4; the time zone and the accuracy of times are 0.
-                for word in [MAGIC_NS, 4 << 16 | 2, 0, 0, SNAPLEN, LINKTYPE_RAW] {
+                for word in [PCAP_MAGIC_NS, 4 << 16 | 2, 0, 0, SNAPLEN, LINKTYPE_RAW] {
                     buffer.extend_from_slice(&word.to_le_bytes());
                 }
             }
@@ -87,8 +88,9 @@ impl<W: Write> CaptureWriter<W> {
         Ok(Self { out, format, connections: HashMap::new(), buffer })
     }
 
-    /// Writes a message. Returns false if the format cannot represent it: messages of more than
-    /// 65,507 octets over UDP, and in pcap also times after 2106.
+    /// Writes a message. Returns false, and writes nothing, if the format cannot represent it: a
+    /// message of more than 65,535 octets; in pcap also a message of more than 65,507 octets over
+    /// UDP, and a time after 2106.
     ///
     /// # Errors
     /// The error of the output.
@@ -98,7 +100,7 @@ impl<W: Write> CaptureWriter<W> {
         }
         self.buffer.clear();
         let representable = match (self.format, message.transport) {
-            (CaptureFormat::Dnstap, _) => push_frame(message, &mut self.buffer),
+            (CaptureFormat::Dnstap, _) => push_dnstap_frame(message, &mut self.buffer),
             (CaptureFormat::Pcap, Transport::Udp) => push_datagram(message, &mut self.buffer),
             (CaptureFormat::Pcap, _) => self.push_segments(message),
         };
@@ -122,8 +124,8 @@ impl<W: Write> CaptureWriter<W> {
         Ok(self.out)
     }
 
-    /// Appends the segments of a message, and before the first message of a connection its handshake
-    /// (RFC 9293 §3.5).
+    /// Appends the segments of a message, and before the first message of a connection its
+    /// handshake (RFC 9293 §3.5).
     fn push_segments(&mut self, message: &CapturedMessage) -> Option<()> {
         let ends = (message.client, message.server);
         if !self.connections.contains_key(&ends) {
@@ -136,15 +138,15 @@ impl<W: Write> CaptureWriter<W> {
             push_segment(message, false, fields(1, false, Some(1)), &[], &mut self.buffer)?;
         }
         let sequences = self.connections.entry(ends).or_insert(Sequences { client: 1, server: 1 });
-        let (mine, theirs) = match message.is_response {
+        let (own_sequence, peer_sequence) = match message.is_response {
             false => (&mut sequences.client, sequences.server),
             true => (&mut sequences.server, sequences.client),
         };
         let prefixed = [&(message.octets.len() as u16).to_be_bytes()[..], &message.octets].concat();
         for piece in prefixed.chunks(SEGMENT_MAX) {
-            let fields = TcpFields { sequence: *mine, acknowledged: Some(theirs), syn: false };
+            let fields = TcpFields { sequence: *own_sequence, acknowledged: Some(peer_sequence), syn: false };
             push_segment(message, message.is_response, fields, piece, &mut self.buffer)?;
-            *mine = mine.wrapping_add(piece.len() as u32);
+            *own_sequence = own_sequence.wrapping_add(piece.len() as u32);
         }
         Some(())
     }
@@ -158,18 +160,19 @@ struct TcpFields {
     syn: bool,
 }
 
-type IpStep = etherparse::PacketBuilderStep<etherparse::IpHeaders>;
+/// Builder of a packet whose IP header is complete.
+type IpPacketBuilder = etherparse::PacketBuilderStep<etherparse::IpHeaders>;
 
-/// Returns the ends of a packet from the client, or from the server, and the builder of its IP
-/// header.
-fn ends(message: &CapturedMessage, from_server: bool) -> (u16, u16, IpStep) {
+/// Begins a packet from the client to the server or, with `from_server`, from the server to the
+/// client. Returns source port, destination port and the builder with the IP header.
+fn begin_packet(message: &CapturedMessage, from_server: bool) -> (u16, u16, IpPacketBuilder) {
     let (from, to) =
         if from_server { (message.server, message.client) } else { (message.client, message.server) };
-    let step = match (from.ip(), to.ip()) {
+    let builder = match (from.ip(), to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), TTL),
         (from, to) => PacketBuilder::ipv6(as_ipv6(from), as_ipv6(to), TTL),
     };
-    (from.port(), to.port(), step)
+    (from.port(), to.port(), builder)
 }
 
 const fn as_ipv6(address: IpAddr) -> [u8; 16] {
@@ -183,8 +186,8 @@ fn push_datagram(message: &CapturedMessage, out: &mut Vec<u8>) -> Option<()> {
     if message.octets.len() > DATAGRAM_MAX {
         return None;
     }
-    let (from, to, step) = ends(message, message.is_response);
-    push_packet(message.time_ns, out, |out| step.udp(from, to).write_to_vec(out, &message.octets).ok())
+    let (from, to, builder) = begin_packet(message, message.is_response);
+    push_packet(message.time_ns, out, |out| builder.udp(from, to).write_to_vec(out, &message.octets).ok())
 }
 
 fn push_segment(
@@ -194,18 +197,18 @@ fn push_segment(
     octets: &[u8],
     out: &mut Vec<u8>,
 ) -> Option<()> {
-    let (from, to, step) = ends(message, from_server);
-    let mut step = step.tcp(from, to, fields.sequence, TCP_WINDOW);
+    let (from, to, builder) = begin_packet(message, from_server);
+    let mut builder = builder.tcp(from, to, fields.sequence, TCP_WINDOW);
     if fields.syn {
-        step = step.syn();
+        builder = builder.syn();
     }
     if !octets.is_empty() {
-        step = step.psh();
+        builder = builder.psh();
     }
     if let Some(acknowledged) = fields.acknowledged {
-        step = step.ack(acknowledged);
+        builder = builder.ack(acknowledged);
     }
-    push_packet(message.time_ns, out, |out| step.write_to_vec(out, octets).ok())
+    push_packet(message.time_ns, out, |out| builder.write_to_vec(out, octets).ok())
 }
 
 /// Appends the header of a packet, and the packet that `write` appends.
@@ -227,14 +230,14 @@ fn push_packet(
     Some(())
 }
 
-fn push_frame(message: &CapturedMessage, out: &mut Vec<u8>) -> Option<()> {
+fn push_dnstap_frame(message: &CapturedMessage, out: &mut Vec<u8>) -> Option<()> {
     let octets_of = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
     let is_ipv4 = message.client.ip().is_ipv4();
     let (seconds, nanoseconds) = (message.time_ns / NS_PER_SECOND, (message.time_ns % NS_PER_SECOND) as u32);
-    let mut inner = Message {
+    let mut dnstap_message = Message {
         kind: message.kind.number(message.is_response),
         socket_family: Some(if is_ipv4 { family::INET } else { family::INET6 }),
         socket_protocol: Some(match message.transport {
@@ -252,14 +255,15 @@ fn push_frame(message: &CapturedMessage, out: &mut Vec<u8>) -> Option<()> {
     };
     let octets = Some(message.octets.clone());
     if message.is_response {
-        (inner.response_time_sec, inner.response_time_nsec) = (Some(seconds), Some(nanoseconds));
-        inner.response_message = octets;
+        (dnstap_message.response_time_sec, dnstap_message.response_time_nsec) =
+            (Some(seconds), Some(nanoseconds));
+        dnstap_message.response_message = octets;
     } else {
-        (inner.query_time_sec, inner.query_time_nsec) = (Some(seconds), Some(nanoseconds));
-        inner.query_message = octets;
+        (dnstap_message.query_time_sec, dnstap_message.query_time_nsec) = (Some(seconds), Some(nanoseconds));
+        dnstap_message.query_message = octets;
     }
-    let frame = Dnstap { message: Some(inner), ..Dnstap::new(&[], &[]) };
-    // Encoding fails only if the output has no room, and a vector grows.
+    let frame = Dnstap { message: Some(dnstap_message), ..Dnstap::new(&[], &[]) };
+    // Encoding fails only if the output is full, and a vector grows.
     push_data(frame.encoded_len(), out, |out| _ = frame.encode(out));
     Some(())
 }

@@ -3,7 +3,7 @@
 //!
 //! A missing cell is an empty field. Numbers are exact: reading restores all bits.
 
-use crate::data::{DataColumn, DataTable, Kind, UnfitRow};
+use crate::data::{ColumnType, DataColumn, DataTable, RowMismatch};
 use csv::{ReaderBuilder, StringRecord, Terminator, WriterBuilder};
 use serde_json::{Number, Value};
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ pub enum CsvError {
     #[error("line {line}: '{field}' in the column {column} is not a number of the type of this column")]
     Field { line: u64, column: String, field: String },
     #[error(transparent)]
-    Row(#[from] UnfitRow),
+    Row(#[from] RowMismatch),
 }
 
 /// Converts a table to CSV.
@@ -78,9 +78,9 @@ fn value(field: &str, column: Option<&DataColumn>, line: u64) -> Result<Value, C
     }
     let Some(column) = column else { return Ok(field.into()) };
     let read = match column.kind {
-        Kind::Text => return Ok(field.into()),
-        Kind::Integer => field.parse::<i64>().ok().map(Number::from),
-        Kind::Number => field.parse().ok().and_then(Number::from_f64),
+        ColumnType::Text => return Ok(field.into()),
+        ColumnType::Integer => field.parse::<i64>().ok().map(Number::from),
+        ColumnType::Number => field.parse().ok().and_then(Number::from_f64),
     };
     let fault = || CsvError::Field { line, column: column.name.clone(), field: field.to_owned() };
     read.map(Value::Number).ok_or_else(fault)

@@ -2,7 +2,7 @@
 
 use super::csv::CsvError;
 use super::parquet_file::ParquetFileError;
-use crate::data::UnfitRow;
+use crate::data::RowMismatch;
 use crate::measure::ForeignError;
 use crate::measure::level::LevelError;
 use crate::measure::loaded::LoadedError;
@@ -66,7 +66,7 @@ pub enum RunError {
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error(transparent)]
-    Data(#[from] UnfitRow),
+    Data(#[from] RowMismatch),
 }
 
 /// Reasons why results cannot be stored or read.

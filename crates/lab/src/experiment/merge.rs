@@ -6,7 +6,7 @@
 use super::error::StoreError;
 use super::results::{Record, Results};
 use super::store;
-use crate::data::{DataTable, UnfitRow};
+use crate::data::{DataTable, RowMismatch};
 use crate::presentation::{PresentationError, Report, Scope};
 use crate::record::{RUN_ID, RunRecord};
 use crate::report::{Block, Column, Page, Section, Table, figure};
@@ -162,7 +162,7 @@ impl Runs {
     }
 
     /// Returns the rows of all runs, in the order of the runs.
-    pub(super) fn data(&self) -> Result<DataTable, UnfitRow> {
+    pub(super) fn data(&self) -> Result<DataTable, RowMismatch> {
         let mut data = DataTable::new(self.first.data.columns().to_vec());
         for row in self.results().flat_map(|results| results.data.rows()) {
             data.push(row.clone())?;

@@ -4,7 +4,7 @@
 //! These files are for other tools. This program does not read them: the CSV file contains the same
 //! data, and its reader does not panic on any input.
 
-use crate::data::{DataColumn, DataTable, Kind};
+use crate::data::{ColumnType, DataColumn, DataTable};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -56,11 +56,11 @@ fn schema(columns: &[DataColumn]) -> Result<TypePtr, ParquetError> {
     Type::group_type_builder("results").with_fields(fields).build().map(Arc::new)
 }
 
-const fn types(kind: Kind) -> (PhysicalType, Option<LogicalType>) {
+const fn types(kind: ColumnType) -> (PhysicalType, Option<LogicalType>) {
     match kind {
-        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Integer => (PhysicalType::INT64, None),
-        Kind::Number => (PhysicalType::DOUBLE, None),
+        ColumnType::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::Integer => (PhysicalType::INT64, None),
+        ColumnType::Number => (PhysicalType::DOUBLE, None),
     }
 }
 

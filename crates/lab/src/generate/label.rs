@@ -17,11 +17,12 @@ use super::random::{Permutation, mix};
 const CONSONANTS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 const VOWELS: &[u8; 6] = b"aeiouy";
 
-/// Maximum length of labels with arbitrary letters. In registries, all short names are registered.
-const FREE_LETTERS: u8 = 6;
+/// Maximum length of labels of letters that are arbitrary, not alternating. Registries have
+/// registrations for almost all short labels, so that alternating labels would not be enough.
+const ARBITRARY_LENGTH_MAX: u8 = 6;
 
-/// Upper bound of the numbers encoded in a label. Random letters fill the rest of the label.
-const ENCODED: u64 = 1 << 40;
+/// Upper bound of the numbers that a label encodes. Random letters fill the rest of the label.
+const ENCODED_NUMBER_LIMIT: u64 = 1 << 40;
 
 /// Label above the names of the registry's name servers. It is never a registered name.
 pub(super) const RESERVED: &[u8; 3] = b"nic";
@@ -37,20 +38,24 @@ const WORDS: &[&str] = &[
 ];
 
 /// Non-ASCII letters for internationalised labels. All are PVALID (RFC 5892).
-const LETTERS: &[char; 12] = &['ä', 'ö', 'ü', 'é', 'è', 'ø', 'å', 'ñ', 'ç', 'ó', 'í', 'á'];
+const NON_ASCII_LETTERS: &[char; 12] = &['ä', 'ö', 'ü', 'é', 'è', 'ø', 'å', 'ñ', 'ç', 'ó', 'í', 'á'];
 
+/// Form of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Internationalised,
     DigitsAlone,
+    /// Two parts of letters with a hyphen between them.
     WithHyphen,
+    /// Letters, then digits.
     WithDigits,
+    /// Letters that end in one of [`WORDS`].
     EndingInWord,
     Letters,
 }
 
-/// Forms in the order of their classes. Labels of letters are last, because they replace labels for
-/// which another form has no room.
+/// Forms in the order of their classes. [`Form::Letters`] is last, because it replaces the labels
+/// that another form is too small for.
 const FORMS: [Form; 6] = [
     Form::Internationalised,
     Form::DigitsAlone,
@@ -60,18 +65,24 @@ const FORMS: [Form; 6] = [
     Form::Letters,
 ];
 
+/// The labels of one form and length.
 struct Class {
+    /// Rank of the first label of the class.
     start: u64,
     form: Form,
     length: u8,
+    /// Number of labels that the form has with this length.
     size: u64,
     permutation: Permutation,
 }
 
 /// The labels of a zone, as a function from index to label.
 pub(super) struct Labels {
+    /// The classes, by their first rank.
     classes: Vec<Class>,
+    /// Ranks of the labels by index.
     order: Permutation,
+    /// Key of the random letters.
     key: u64,
 }
 
@@ -85,11 +96,14 @@ impl Labels {
         for (&weight, length) in profile.lengths.iter().zip(2_u8..) {
             let first = proportion(count, weight_before, total);
             weight_before += u64::from(weight);
-            let mut left = proportion(count, weight_before, total) - first + excess;
-            let of_length = left;
+            let mut remaining = proportion(count, weight_before, total) - first + excess;
+            let of_length = remaining;
             for form in FORMS {
-                let wanted =
-                    if form == Form::Letters { left } else { of_length * share(form, profile) / 1000 };
+                let wanted = if form == Form::Letters {
+                    remaining
+                } else {
+                    of_length * form_share(form, profile) / 1000
+                };
                 let size = capacity(form, length);
                 let taken = wanted.min(size / 2);
                 if taken > 0 {
@@ -97,9 +111,9 @@ impl Labels {
                     classes.push(Class { start, form, length, size, permutation });
                 }
                 start += taken;
-                left -= taken;
+                remaining -= taken;
             }
-            excess = left;
+            excess = remaining;
         }
         debug_assert_eq!(start, count);
         Self { classes, order: Permutation::new(count, key), key }
@@ -111,15 +125,17 @@ impl Labels {
         let class =
             &self.classes[self.classes.partition_point(|class| class.start <= rank).saturating_sub(1)];
         let number = class.permutation.apply(rank - class.start);
-        let mut encoder = Encoder { number, room: 1, size: class.size, fill: mix(self.key ^ rank), out };
+        let mut encoder =
+            Encoder { number, radix_product: 1, number_limit: class.size, random: mix(self.key ^ rank), out };
         encoder.write(class.form, usize::from(class.length));
     }
 }
 
-/// Appends an alternating label of `length` letters. `length` is at least 7. The label is unique
-/// for numbers below 2^24.
-pub(super) fn write_operator(number: u64, length: usize, out: &mut Vec<u8>) {
-    Encoder { number, room: 1, size: 1 << 24, fill: mix(number), out }.alternate(length, false);
+/// Appends the label of a DNS operator: an alternating label of `length` letters, at least seven.
+/// The label is unique for numbers below 2^24.
+pub(super) fn write_operator_label(number: u64, length: usize, out: &mut Vec<u8>) {
+    Encoder { number, radix_product: 1, number_limit: 1 << 24, random: mix(number), out }
+        .push_alternating(length, false);
 }
 
 /// Returns `count * weight / total`, rounded to the nearest integer.
@@ -128,8 +144,8 @@ fn proportion(count: u64, weight: u64, total: u64) -> u64 {
     ((u128::from(count) * u128::from(weight) + total / 2) / total) as u64
 }
 
-/// Returns the share of `form` in the labels of a given length, per mille.
-fn share(form: Form, profile: &LabelProfile) -> u64 {
+/// Returns the share of `form` in the labels of each length, per mille.
+fn form_share(form: Form, profile: &LabelProfile) -> u64 {
     let not_letters =
         profile.internationalised + profile.digits_alone + profile.with_hyphen + profile.with_digits;
     u64::from(match form {
@@ -147,47 +163,51 @@ fn share(form: Form, profile: &LabelProfile) -> u64 {
 fn capacity(form: Form, length: u8) -> u64 {
     let size = usize::from(length);
     let labels = match form {
-        Form::Letters if length <= FREE_LETTERS => 26_u64.pow(u32::from(length)) - u64::from(length == 3),
-        Form::Letters => 2 * alternating(size),
+        Form::Letters if length <= ARBITRARY_LENGTH_MAX => {
+            26_u64.pow(u32::from(length)) - u64::from(length == 3)
+        }
+        Form::Letters => 2 * alternating_count(size),
         Form::EndingInWord => match fitting_words(size) {
             [] => 0,
-            words => words.len() as u64 * alternating(size - words[words.len() - 1].len()),
+            words => words.len() as u64 * alternating_count(size - words[words.len() - 1].len()),
         },
-        Form::WithDigits if length >= 4 => alternating(size - digits(size)) * 10_u64.pow(digits(size) as u32),
+        Form::WithDigits if length >= 4 => {
+            alternating_count(size - digit_count(size)) * 10_u64.pow(digit_count(size) as u32)
+        }
         Form::WithHyphen if length >= 7 => {
-            alternating(size / 2).saturating_mul(alternating(size - size / 2 - 1))
+            alternating_count(size / 2).saturating_mul(alternating_count(size - size / 2 - 1))
         }
         Form::DigitsAlone if (4..=10).contains(&length) => 10_u64.pow(u32::from(length)),
         Form::Internationalised if (4..=40).contains(&length) => {
-            LETTERS.len() as u64 * u64::from(length) * alternating(size - 1)
+            NON_ASCII_LETTERS.len() as u64 * u64::from(length) * alternating_count(size - 1)
         }
         _ => 0,
     };
-    labels.min(ENCODED)
+    labels.min(ENCODED_NUMBER_LIMIT)
 }
 
 /// Returns the number of alternating labels that begin with a vowel, or with a consonant; at most
-/// [`ENCODED`].
-fn alternating(length: usize) -> u64 {
+/// [`ENCODED_NUMBER_LIMIT`].
+fn alternating_count(length: usize) -> u64 {
     let mut labels = 1;
     for position in 0..length {
         // The pattern with more vowels has fewer labels. Its number is a lower bound for both
         // patterns.
         labels *= if position % 2 == 0 { VOWELS.len() as u64 } else { CONSONANTS.len() as u64 };
-        if labels >= ENCODED {
-            return ENCODED;
+        if labels >= ENCODED_NUMBER_LIMIT {
+            return ENCODED_NUMBER_LIMIT;
         }
     }
     labels
 }
 
-/// Returns the words that leave at least five letters for the start of a label.
+/// Returns the words that leave at least five letters for the start of a label of this length.
 fn fitting_words(length: usize) -> &'static [&'static str] {
     &WORDS[..WORDS.partition_point(|word| word.len() + 5 <= length)]
 }
 
 /// Returns the number of final digits in labels with digits, by length.
-fn digits(length: usize) -> usize {
+fn digit_count(length: usize) -> usize {
     if length < 6 { 1 } else { 1 + length % 4 }
 }
 
@@ -195,84 +215,89 @@ fn digits(length: usize) -> usize {
 struct Encoder<'a> {
     number: u64,
     /// Product of the radices of the digits so far.
-    room: u64,
-    /// Upper bound of `number`. The label is unique as soon as `room` reaches it.
-    size: u64,
-    fill: u64,
+    radix_product: u64,
+    /// `number` is below this limit. The label is unique as soon as `radix_product` reaches it.
+    number_limit: u64,
+    /// State of the generator of random letters.
+    random: u64,
     out: &'a mut Vec<u8>,
 }
 
 impl Encoder<'_> {
     fn write(&mut self, form: Form, length: usize) {
         match form {
-            Form::Letters if length <= usize::from(FREE_LETTERS) => self.free(length),
+            Form::Letters if length <= usize::from(ARBITRARY_LENGTH_MAX) => {
+                self.push_arbitrary_letters(length)
+            }
             Form::Letters => {
-                let vowel_first = self.digit(2) == 1;
-                self.alternate(length, vowel_first);
+                let vowel_first = self.next_digit(2) == 1;
+                self.push_alternating(length, vowel_first);
             }
             Form::EndingInWord => {
                 let words = fitting_words(length);
-                let word = words[self.digit(words.len())];
+                let word = words[self.next_digit(words.len())];
                 let before = length - word.len();
                 // The letter before the word is a vowel, and the word begins with a consonant.
                 // Therefore no double letter results.
-                self.alternate(before, before % 2 == 1);
+                self.push_alternating(before, before % 2 == 1);
                 self.out.extend_from_slice(word.as_bytes());
             }
             Form::WithDigits => {
-                self.alternate(length - digits(length), false);
-                self.decimal(digits(length));
+                self.push_alternating(length - digit_count(length), false);
+                self.push_digits(digit_count(length));
             }
             Form::WithHyphen => {
-                self.alternate(length / 2, false);
+                self.push_alternating(length / 2, false);
                 self.out.push(b'-');
-                self.alternate(length - length / 2 - 1, false);
+                self.push_alternating(length - length / 2 - 1, false);
             }
-            Form::DigitsAlone => self.decimal(length),
-            Form::Internationalised => self.internationalised(length),
+            Form::DigitsAlone => self.push_digits(length),
+            Form::Internationalised => self.push_internationalised(length),
         }
     }
 
     /// Returns the next digit in the given radix: first the digits of the number, then random
     /// digits.
-    fn digit(&mut self, radix: usize) -> usize {
+    fn next_digit(&mut self, radix: usize) -> usize {
         let radix = radix as u64;
-        if self.room >= self.size {
-            self.fill = mix(self.fill);
-            self.number = self.fill;
-            self.room = 1;
-            self.size = ENCODED;
+        if self.radix_product >= self.number_limit {
+            self.random = mix(self.random);
+            self.number = self.random;
+            self.radix_product = 1;
+            self.number_limit = ENCODED_NUMBER_LIMIT;
         }
         let digit = self.number % radix;
         self.number /= radix;
-        self.room *= radix;
+        self.radix_product *= radix;
         digit as usize
     }
 
-    fn alternate(&mut self, length: usize, vowel_first: bool) {
-        let mut vowel = vowel_first;
+    /// Appends letters that alternate between vowels and consonants.
+    fn push_alternating(&mut self, length: usize, vowel_first: bool) {
+        let mut is_vowel = vowel_first;
         for _ in 0..length {
-            let letter = if vowel { VOWELS[self.digit(6)] } else { CONSONANTS[self.digit(20)] };
+            let letter = if is_vowel { VOWELS[self.next_digit(6)] } else { CONSONANTS[self.next_digit(20)] };
             self.out.push(letter);
-            vowel = !vowel;
+            is_vowel = !is_vowel;
         }
     }
 
-    fn decimal(&mut self, length: usize) {
+    fn push_digits(&mut self, length: usize) {
         for _ in 0..length {
-            let digit = self.digit(10) as u8;
+            let digit = self.next_digit(10) as u8;
             self.out.push(b'0' + digit);
         }
     }
 
-    fn free(&mut self, length: usize) {
-        let mut letters = [0; FREE_LETTERS as usize];
+    fn push_arbitrary_letters(&mut self, length: usize) {
+        let mut letters = [0; ARBITRARY_LENGTH_MAX as usize];
         let mut number = self.number;
         if length == RESERVED.len() {
-            // The count does not include the reserved label. Therefore numbers from that of the
-            // reserved label upwards increase by one.
-            let own = RESERVED.iter().fold(0, |number, letter| number * 26 + u64::from(letter - b'a'));
-            number += u64::from(number >= own);
+            // `capacity` does not count the reserved label. The numbers from its number on are
+            // increased by one to skip it.
+            let reserved_number =
+                RESERVED.iter().fold(0, |number, letter| number * 26 + u64::from(letter - b'a'));
+            number += u64::from(number >= reserved_number);
         }
         for letter in letters[..length].iter_mut().rev() {
             *letter = b'a' + (number % 26) as u8;
@@ -283,11 +308,11 @@ impl Encoder<'_> {
 
     /// Appends an A-label: an alternating label with one inserted non-ASCII letter, encoded as in
     /// RFC 3492 §6.3.
-    fn internationalised(&mut self, length: usize) {
-        let letter = LETTERS[self.digit(LETTERS.len())];
-        let position = self.digit(length);
+    fn push_internationalised(&mut self, length: usize) {
+        let letter = NON_ASCII_LETTERS[self.next_digit(NON_ASCII_LETTERS.len())];
+        let position = self.next_digit(length);
         self.out.extend_from_slice(b"xn--");
-        self.alternate(length - 1, false);
+        self.push_alternating(length - 1, false);
         self.out.push(b'-');
         let mut delta = (u32::from(letter) - 0x80) * length as u32 + position as u32;
         // The threshold is k - bias, limited to the range from tmin (1) to tmax (26). With the
@@ -434,6 +459,8 @@ mod tests {
             .map(|label| decode(label).unwrap())
             .collect();
         assert!(decoded.len() > 100);
-        assert!(decoded.iter().all(|text| text.chars().filter(|c| LETTERS.contains(c)).count() == 1));
+        assert!(
+            decoded.iter().all(|text| text.chars().filter(|c| NON_ASCII_LETTERS.contains(c)).count() == 1)
+        );
     }
 }

@@ -99,6 +99,7 @@ pub(super) struct TldProportions {
     /// DNSSEC algorithm numbers of DS records, with their weights.
     pub(super) algorithms: &'static [(u8, u32)],
     pub(super) soa: SoaTimes,
+    /// TTL of the name servers of the apex.
     pub(super) apex_ttl: u32,
     pub(super) delegation_ttl: u32,
     pub(super) ds_ttl: u32,
@@ -109,12 +110,14 @@ pub(super) struct LabelProfile {
     /// Weight of each length, starting at 2. The length is in octets; for internationalised names,
     /// it is the number of characters of the U-label.
     pub(super) lengths: &'static [u32],
-    /// Shares of the forms, per mille. The labels of no other form have only letters.
+    /// Shares of the forms `with_digits` to `internationalised`, per mille. The other labels
+    /// consist of letters.
     pub(super) with_digits: u32,
     pub(super) with_hyphen: u32,
     pub(super) digits_alone: u32,
     pub(super) internationalised: u32,
-    /// Share of labels that end in a common word, among labels of letters that are long enough.
+    /// Share of labels that end in a common word among the labels of letters that are long enough,
+    /// per mille.
     pub(super) ending_in_word: u32,
 }
 
@@ -145,19 +148,24 @@ pub(super) struct SldProportions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameKind {
     Host,
+    /// A host with its rack and site in the name.
     SiteHost,
     Alias,
     MailDomain,
     Dkim,
     Dmarc,
+    /// DNS challenge of a certificate authority (RFC 8555).
     Challenge,
+    /// SRV record.
     Service,
     Wildcard,
     UnsignedDelegation,
     GluedDelegation,
     SignedDelegation,
+    /// CAA records: the permitted certificate authorities.
     Issuers,
     Tlsa,
+    /// A host with SSHFP records.
     Login,
     Naptr,
     Https,

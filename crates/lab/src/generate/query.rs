@@ -27,7 +27,7 @@ const APEX_TYPES: &[(&str, u32)] = &[("SOA", 400), ("NS", 400), ("DNSKEY", 200)]
 /// Query types for names that do not exist, with their weights.
 const DENIED_TYPES: &[(&str, u32)] = &[("A", 700), ("AAAA", 250), ("MX", 30), ("TXT", 20)];
 /// Maximum number of owners of the given zone that are used as parents of denied names.
-const PARENTS: usize = 64;
+const PARENTS_MAX: usize = 64;
 
 /// Counts of a query file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -58,13 +58,13 @@ pub fn queries(
     out: &mut impl Write,
 ) -> Result<QuerySummary, GenerateError> {
     let zone = Zone::new(options)?;
-    write_queries(denied_percent, count, seed, out, |denied, random, line| {
-        match (&zone, denied) {
+    write_queries(denied_percent, count, seed, out, |is_denied, random, line| {
+        match (&zone, is_denied) {
             (_, true) => write_nonexistent_label(&zone, random, line),
             (Zone::Tld(tld), false) => write_tld_query(tld, options.origin, random, line),
             (Zone::Sld(sld), false) => write_sld_query(sld, options.origin, random, line),
         }
-        if denied {
+        if is_denied {
             line.push(b'.');
             line.text(options.origin).text(" ").text(random.weighted(DENIED_TYPES));
         }
@@ -81,8 +81,10 @@ pub fn queries(
 ///
 /// # Errors
 ///
-/// Fails if existing names are requested and the zone has none, if denied names are requested and
-/// no name can be denied, if `denied_percent` is above 100, and on write errors of `out`.
+/// [`GenerateError::NothingToAsk`] if existing names are requested and the zone has none,
+/// [`GenerateError::NothingToDeny`] if denied names are requested and no name can be denied,
+/// [`GenerateError::DeniedPercent`] if `denied_percent` is above 100, [`GenerateError::Write`] if
+/// writing to `out` fails.
 pub fn queries_from_owners<'a>(
     origin: &str,
     owners: impl Iterator<Item = (&'a str, &'a [u16])>,
@@ -92,14 +94,18 @@ pub fn queries_from_owners<'a>(
     out: &mut impl Write,
 ) -> Result<QuerySummary, GenerateError> {
     let owners = Owners::new(origin, owners, seed);
-    if denied_percent < 100 && owners.asked.is_empty() {
+    if denied_percent < 100 && owners.queried.is_empty() {
         return Err(GenerateError::NothingToAsk { origin: origin.to_owned() });
     }
     if denied_percent > 0 && owners.parents.is_empty() {
         return Err(GenerateError::NothingToDeny { origin: origin.to_owned() });
     }
-    write_queries(denied_percent, count, seed, out, |denied, random, line| {
-        if denied { owners.deny(random, line) } else { owners.ask(random, line) }
+    write_queries(denied_percent, count, seed, out, |is_denied, random, line| {
+        if is_denied {
+            owners.write_denied_query(random, line)
+        } else {
+            owners.write_existing_query(random, line)
+        }
     })
 }
 
@@ -117,10 +123,10 @@ fn write_queries(
     let mut sink = Sink::new(out);
     let mut random = Streams::new(seed, Purpose::Query).stream(0);
     for _ in 0..count {
-        let denied = random.below(100) < denied_percent.into();
-        write(denied, &mut random, sink.line());
+        let is_denied = random.below(100) < denied_percent.into();
+        write(is_denied, &mut random, sink.line());
         sink.end_entry()?;
-        if denied {
+        if is_denied {
             summary.denied += 1;
         } else {
             summary.existing += 1;
@@ -195,10 +201,10 @@ fn write_nonexistent_label(zone: &Zone<'_>, random: &mut RandomStream, line: &mu
         }
         // A host name with a doubled letter does not exist in the zone, because no word in host
         // names has a double letter.
-        let place = random.below(label.len() as u32) as usize;
-        let long_enough = matches!(zone, Zone::Sld(_)) || (7..=62).contains(&label.len());
-        if long_enough && label[place].is_ascii_alphabetic() && !label.starts_with(b"xn--") {
-            label.insert(place, label[place]);
+        let position = random.below(label.len() as u32) as usize;
+        let is_long_enough = matches!(zone, Zone::Sld(_)) || (7..=62).contains(&label.len());
+        if is_long_enough && label[position].is_ascii_alphabetic() && !label.starts_with(b"xn--") {
+            label.insert(position, label[position]);
             line.extend_from_slice(&label);
             return;
         }
@@ -210,10 +216,10 @@ fn write_nonexistent_label(zone: &Zone<'_>, random: &mut RandomStream, line: &mu
 fn write_random_letters(random: &mut RandomStream, line: &mut Vec<u8>) {
     let length = 8 + random.below(8);
     let doubled = random.below(length);
-    for place in 0..length {
+    for position in 0..length {
         let letter = b'a' + random.below(26) as u8;
         line.push(letter);
-        if place == doubled {
+        if position == doubled {
             line.push(letter);
         }
     }
@@ -221,7 +227,8 @@ fn write_random_letters(random: &mut RandomStream, line: &mut Vec<u8>) {
 
 /// Owner names of a given zone, prepared for queries.
 struct Owners<'a> {
-    asked: Vec<Owner<'a>>,
+    /// The owners with types for which queries are generated.
+    queried: Vec<Owner<'a>>,
     /// Ranks of the owners by popularity, independent of their order in the zone.
     order: Permutation,
     /// All names in lower case, to check that a random name does not exist.
@@ -233,32 +240,32 @@ struct Owners<'a> {
 struct Owner<'a> {
     name: &'a str,
     types: Vec<u16>,
-    delegation: bool,
+    is_delegation: bool,
 }
 
 impl<'a> Owners<'a> {
     fn new(origin: &str, owners: impl Iterator<Item = (&'a str, &'a [u16])>, seed: u64) -> Self {
         let mut names = HashSet::new();
-        let mut asked = Vec::new();
+        let mut queried = Vec::new();
         for (name, types) in owners {
             names.insert(name.to_ascii_lowercase());
-            let asked_types: Vec<u16> =
+            let queried_types: Vec<u16> =
                 types.iter().copied().filter(|&number| !Rtype(number).is_signature_or_chain()).collect();
-            if !asked_types.is_empty() {
-                let delegation = !is_apex(name, origin) && asked_types.contains(&Rtype::NS.0);
-                asked.push(Owner { name, types: asked_types, delegation });
+            if !queried_types.is_empty() {
+                let is_delegation = !is_apex(name, origin) && queried_types.contains(&Rtype::NS.0);
+                queried.push(Owner { name, types: queried_types, is_delegation });
             }
         }
-        let parents = parents(origin, &asked, &names);
-        let order = Permutation::new(asked.len() as u64, mix(seed));
-        Self { asked, order, names, parents }
+        let parents = parents_of_denied_names(origin, &queried, &names);
+        let order = Permutation::new(queried.len() as u64, mix(seed));
+        Self { queried, order, names, parents }
     }
 
-    /// Writes a query for an existing name. `asked` must not be empty.
-    fn ask(&self, random: &mut RandomStream, line: &mut Vec<u8>) {
-        let owner = &self.asked[self.order.apply(random.zipf(self.asked.len() as u64)) as usize];
+    /// Writes a query for an existing name. `queried` must not be empty.
+    fn write_existing_query(&self, random: &mut RandomStream, line: &mut Vec<u8>) {
+        let owner = &self.queried[self.order.apply(random.zipf(self.queried.len() as u64)) as usize];
         let wildcard = owner.name.strip_prefix("*.");
-        if owner.delegation {
+        if owner.is_delegation {
             let rtype = random.weighted(DELEGATION_TYPES);
             let www = wildcard.is_none() && matches!(rtype, "A" | "AAAA") && random.per_mille(500);
             line.text(if www { "www." } else { "" }).text(owner.name).text(" ").text(rtype);
@@ -284,13 +291,13 @@ impl<'a> Owners<'a> {
     }
 
     /// Writes a query for a name that does not exist. `parents` must not be empty.
-    fn deny(&self, random: &mut RandomStream, line: &mut Vec<u8>) {
+    fn write_denied_query(&self, random: &mut RandomStream, line: &mut Vec<u8>) {
         let parent = &self.parents[random.below(self.parents.len() as u32) as usize];
         let mut label = Vec::with_capacity(24);
         loop {
             label.clear();
             write_random_letters(random, &mut label);
-            label.text(".").text(below(parent));
+            label.text(".").text(suffix_below(parent));
             // Random letters are very rarely a name of the zone. An empty non-terminal with such a
             // name is possible, but no more likely.
             if !std::str::from_utf8(&label).is_ok_and(|name| self.names.contains(name)) {
@@ -308,27 +315,29 @@ fn is_apex(name: &str, origin: &str) -> bool {
 
 /// Returns the part of a name below `parent` that follows the dot after the first label; empty for
 /// the root.
-fn below(parent: &str) -> &str {
+fn suffix_below(parent: &str) -> &str {
     if parent == "." { "" } else { parent }
 }
 
 /// Returns names below which a random name does not exist: the closest encloser has no wildcard
 /// (RFC 4592 §3.3.1), is not a delegation and has no DNAME record.
-fn parents(origin: &str, asked: &[Owner<'_>], names: &HashSet<String>) -> Vec<String> {
-    let without_wildcard = |name: &str| !names.contains(&format!("*.{}", below(name)));
-    let redirects = |owner: &&Owner<'_>| owner.types.contains(&Rtype::DNAME.0);
+fn parents_of_denied_names(origin: &str, queried: &[Owner<'_>], names: &HashSet<String>) -> Vec<String> {
+    let has_no_wildcard = |name: &str| !names.contains(&format!("*.{}", suffix_below(name)));
+    let has_dname = |owner: &&Owner<'_>| owner.types.contains(&Rtype::DNAME.0);
     let apex = origin.to_ascii_lowercase();
-    if without_wildcard(&apex) && !asked.iter().any(|owner| redirects(&owner) && is_apex(owner.name, &apex)) {
+    if has_no_wildcard(&apex) && !queried.iter().any(|owner| has_dname(&owner) && is_apex(owner.name, &apex))
+    {
         return vec![apex];
     }
-    asked
+    queried
         .iter()
         .filter(|owner| {
-            let fits = owner.name.len() + 24 <= 250;
-            fits && !owner.delegation && !redirects(owner) && !owner.name.starts_with("*.")
+            // A denied name is at most 17 octets longer than its parent.
+            let is_short_enough = owner.name.len() + 24 <= 250;
+            is_short_enough && !owner.is_delegation && !has_dname(owner) && !owner.name.starts_with("*.")
         })
         .map(|owner| owner.name.to_ascii_lowercase())
-        .filter(|name| *name != apex && without_wildcard(name))
-        .take(PARENTS)
+        .filter(|name| *name != apex && has_no_wildcard(name))
+        .take(PARENTS_MAX)
         .collect()
 }

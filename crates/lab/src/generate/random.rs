@@ -45,7 +45,7 @@ impl Streams {
 pub(super) struct RandomStream(ChaCha8Rng);
 
 impl RandomStream {
-    pub(super) fn bits(&mut self) -> u64 {
+    pub(super) fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
@@ -70,7 +70,7 @@ impl RandomStream {
 
     /// Returns one of `choices`, according to the weights. `choices` must not be empty.
     pub(super) fn weighted<T: Copy>(&mut self, choices: &[(T, u32)]) -> T {
-        pick(choices, |total| self.below(total))
+        pick_weighted(choices, |total| self.below(total))
     }
 
     /// Returns a rank below `count`; 0 if `count` is 0. The probability of rank r is approximately
@@ -93,10 +93,10 @@ impl RandomStream {
     }
 }
 
-/// Returns one of `choices`, according to the weights. `choices` must not be empty. `point`
-/// receives the sum of all weights and returns a number below it.
-pub(super) fn pick<T: Copy>(choices: &[(T, u32)], point: impl FnOnce(u32) -> u32) -> T {
-    let mut point = point(choices.iter().map(|(_, weight)| weight).sum());
+/// Returns one of `choices`, according to the weights. `draw` receives the sum of all weights and
+/// returns a number below it. `choices` must not be empty.
+pub(super) fn pick_weighted<T: Copy>(choices: &[(T, u32)], draw: impl FnOnce(u32) -> u32) -> T {
+    let mut point = draw(choices.iter().map(|(_, weight)| weight).sum());
     for &(choice, weight) in choices {
         if point < weight {
             return choice;
@@ -137,14 +137,15 @@ impl Permutation {
     pub(super) fn apply(&self, value: u64) -> u64 {
         let mut value = value;
         loop {
-            value = self.shuffle(value);
+            value = self.feistel(value);
             if value < self.size {
                 return value;
             }
         }
     }
 
-    fn shuffle(&self, value: u64) -> u64 {
+    /// Applies the Feistel network once.
+    fn feistel(&self, value: u64) -> u64 {
         let mut low = value & ((1 << self.low_bits) - 1);
         let mut high = value >> self.low_bits;
         for round in 0..Self::ROUNDS {
@@ -177,11 +178,11 @@ mod tests {
     #[test]
     fn a_stream_can_be_drawn_again_alone() {
         let streams = Streams::new(7, Purpose::Name);
-        let first = streams.stream(41).bits();
-        assert_ne!(first, streams.stream(42).bits());
-        assert_eq!(first, streams.stream(41).bits());
-        assert_ne!(first, Streams::new(7, Purpose::Query).stream(41).bits());
-        assert_ne!(first, Streams::new(8, Purpose::Name).stream(41).bits());
+        let first = streams.stream(41).next_u64();
+        assert_ne!(first, streams.stream(42).next_u64());
+        assert_eq!(first, streams.stream(41).next_u64());
+        assert_ne!(first, Streams::new(7, Purpose::Query).stream(41).next_u64());
+        assert_ne!(first, Streams::new(8, Purpose::Name).stream(41).next_u64());
     }
 
     #[test]

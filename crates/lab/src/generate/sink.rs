@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-/// Octets in the buffer from which it is written.
-const FLUSH_AT: usize = 64 * 1024;
+/// The buffer is written when it has at least this number of octets.
+const FLUSH_SIZE: usize = 64 * 1024;
 
 /// Buffer between the generator and the output.
 pub(super) struct Sink<'a, W: Write> {
@@ -17,7 +17,7 @@ pub(super) struct Sink<'a, W: Write> {
 
 impl<'a, W: Write> Sink<'a, W> {
     pub(super) fn new(out: &'a mut W) -> Self {
-        Self { out, buffer: Vec::with_capacity(FLUSH_AT + 4096), written: 0, entries: 0 }
+        Self { out, buffer: Vec::with_capacity(FLUSH_SIZE + 4096), written: 0, entries: 0 }
     }
 
     /// Returns the buffer, to which the caller appends the current line.
@@ -34,7 +34,7 @@ impl<'a, W: Write> Sink<'a, W> {
     /// Ends a line with a comment or directive (`$ORIGIN`, `$TTL`), which is not counted.
     pub(super) fn end_directive(&mut self) -> io::Result<()> {
         self.buffer.push(b'\n');
-        if self.buffer.len() >= FLUSH_AT { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= FLUSH_SIZE { self.flush() } else { Ok(()) }
     }
 
     /// Writes the rest of the buffer. Returns the number of records or queries, and the number of

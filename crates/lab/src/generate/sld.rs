@@ -12,9 +12,9 @@ use super::{GenerateError, GenerateOptions, Summary, outside_suffixes, write_soa
 use std::io::Write;
 
 /// Words in host names. None contains a double letter.
-const HOSTS: &[&str] = &["web", "crm", "db", "api", "vpn", "git", "cache", "node", "build", "proxy"];
+const HOST_WORDS: &[&str] = &["web", "crm", "db", "api", "vpn", "git", "cache", "node", "build", "proxy"];
 /// Words in names of aliases.
-const ALIASES: &[&str] = &["static", "blog", "docs", "status", "portal", "img"];
+const ALIAS_WORDS: &[&str] = &["static", "blog", "docs", "status", "portal", "img"];
 /// Services of SRV records (RFC 2782).
 const SERVICES: &[(&str, u32)] =
     &[("_sip._tcp", 5060), ("_xmpp-client._tcp", 5222), ("_xmpp-server._tcp", 5269), ("_ldap._tcp", 389)];
@@ -22,11 +22,11 @@ const SERVICES: &[(&str, u32)] =
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// Start of a DKIM record (RFC 6376 §3.6.1), including the octets with which every 2048-bit RSA
 /// public key begins.
-const DKIM_BEGIN: &str = "v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA";
-/// Number of random characters between this start and the exponent 65537.
-const DKIM_RANDOM: usize = 342;
+const DKIM_PREFIX: &str = "v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA";
+/// Number of random characters between [`DKIM_PREFIX`] and the public exponent 65537.
+const DKIM_RANDOM_LETTERS: usize = 342;
 /// Maximum length of a character-string, in octets (RFC 1035 §3.3).
-const STRING_OCTETS: usize = 255;
+const CHARACTER_STRING_MAX: usize = 255;
 
 /// The zone of an organisation, as a function from index to name.
 pub(super) struct Sld<'a> {
@@ -39,6 +39,7 @@ pub(super) struct Sld<'a> {
     order: Permutation,
     /// First rank of each kind.
     starts: Vec<u64>,
+    /// Parents of the names of name servers outside the zone.
     suffixes: [&'static str; 2],
 }
 
@@ -54,8 +55,8 @@ impl<'a> Sld<'a> {
         let total: u64 = kinds.iter().map(|&(_, weight)| u64::from(weight)).sum();
         let distributed = options.names.saturating_sub(kinds.len() as u64);
         let (mut starts, mut before) = (Vec::with_capacity(kinds.len()), 0);
-        for (place, &(_, weight)) in (0..).zip(kinds) {
-            starts.push(place + (u128::from(distributed) * u128::from(before) / u128::from(total)) as u64);
+        for (index, &(_, weight)) in (0..).zip(kinds) {
+            starts.push(index + (u128::from(distributed) * u128::from(before) / u128::from(total)) as u64);
             before += u64::from(weight);
         }
         Self {
@@ -78,8 +79,8 @@ impl<'a> Sld<'a> {
     /// starting at 0.
     pub(super) fn kind(&self, index: u64) -> (NameKind, u64) {
         let rank = self.order.apply(index);
-        let place = self.starts.partition_point(|&start| start <= rank).saturating_sub(1);
-        (self.proportions.kinds[place].0, rank - self.starts[place])
+        let kind = self.starts.partition_point(|&start| start <= rank).saturating_sub(1);
+        (self.proportions.kinds[kind].0, rank - self.starts[kind])
     }
 
     pub(super) fn write<W: Write>(&self, sink: &mut Sink<'_, W>) -> Result<Summary, GenerateError> {
@@ -128,9 +129,9 @@ impl<'a> Sld<'a> {
         sink.line().text("old 86400 IN DNAME moved.").text(self.suffixes[0]);
         sink.end_entry()?;
         for host in ["@", "www", "mail", "ns1", "ns2"] {
-            for aaaa in [false, true] {
+            for is_aaaa in [false, true] {
                 sink.line().text(host);
-                write_address(aaaa, 3600, &mut random, sink)?;
+                write_address(is_aaaa, 3600, &mut random, sink)?;
             }
         }
         Ok(())
@@ -144,8 +145,8 @@ pub(super) fn write_owner(kind: NameKind, number: u64, out: &mut Vec<u8>) {
         out.text(words[(number % count) as usize]).decimal(number / count + 1);
     };
     match kind {
-        NameKind::Host => of_words(HOSTS),
-        NameKind::Alias => of_words(ALIASES),
+        NameKind::Host => of_words(HOST_WORDS),
+        NameKind::Alias => of_words(ALIAS_WORDS),
         // Racks and sites have no records of their own: their names are empty non-terminals.
         NameKind::SiteHost => {
             out.text("h").decimal(number % 32 + 1).text(".rack").decimal(number / 32 % 16 + 1);
@@ -184,42 +185,44 @@ impl<W: Write> RecordWriter<'_, '_, '_, W> {
     fn write(&mut self, kind: NameKind, number: u64) -> Result<(), GenerateError> {
         let ttl = self.random.weighted(self.zone.proportions.ttls);
         match kind {
-            NameKind::Host | NameKind::SiteHost => self.addresses(ttl),
-            NameKind::Wildcard => self.address(false, ttl),
-            NameKind::Alias => self.point_at_host(ttl, "CNAME "),
-            NameKind::MailDomain => self.mail_domain(ttl),
-            NameKind::Dkim => self.dkim(ttl),
-            NameKind::Dmarc => self.record(ttl, "TXT \"v=DMARC1; p=quarantine; rua=mailto:dmarc@invalid\""),
-            NameKind::Challenge => self.challenge(),
+            NameKind::Host | NameKind::SiteHost => self.write_addresses(ttl),
+            NameKind::Wildcard => self.write_address(false, ttl),
+            NameKind::Alias => self.write_record_with_host(ttl, "CNAME "),
+            NameKind::MailDomain => self.write_mail_domain(ttl),
+            NameKind::Dkim => self.write_dkim(ttl),
+            NameKind::Dmarc => {
+                self.write_record(ttl, "TXT \"v=DMARC1; p=quarantine; rua=mailto:dmarc@invalid\"")
+            }
+            NameKind::Challenge => self.write_challenge(),
             NameKind::Service => {
                 let port = SERVICES[(number % SERVICES.len() as u64) as usize].1;
-                self.begin(ttl, "SRV 10 50 ").decimal(port.into()).push(b' ');
+                self.begin_record(ttl, "SRV 10 50 ").decimal(port.into()).push(b' ');
                 self.append_host_and_end()
             }
-            NameKind::UnsignedDelegation => self.delegation_outside(),
+            NameKind::UnsignedDelegation => self.write_delegation_without_glue(),
             NameKind::SignedDelegation => {
-                self.delegation_outside()?;
-                self.ds()
+                self.write_delegation_without_glue()?;
+                self.write_ds()
             }
-            NameKind::GluedDelegation => self.delegation_with_glue(),
+            NameKind::GluedDelegation => self.write_delegation_with_glue(),
             NameKind::Issuers => {
-                self.address(false, ttl)?;
-                self.record(ttl, "CAA 0 issue \"ca.example\"")?;
-                self.record(ttl, "CAA 0 iodef \"mailto:security@invalid\"")
+                self.write_address(false, ttl)?;
+                self.write_record(ttl, "CAA 0 issue \"ca.example\"")?;
+                self.write_record(ttl, "CAA 0 iodef \"mailto:security@invalid\"")
             }
-            NameKind::Tlsa => self.digest(ttl, "TLSA 3 1 1 "),
+            NameKind::Tlsa => self.write_digest_record(ttl, "TLSA 3 1 1 "),
             NameKind::Login => {
-                self.address(false, ttl)?;
-                self.digest(ttl, "SSHFP 1 2 ")?;
-                self.digest(ttl, "SSHFP 4 2 ")
+                self.write_address(false, ttl)?;
+                self.write_digest_record(ttl, "SSHFP 1 2 ")?;
+                self.write_digest_record(ttl, "SSHFP 4 2 ")
             }
-            NameKind::Naptr => self.record(ttl, "NAPTR 100 10 \"s\" \"SIP+D2T\" \"\" _sip._tcp.voice1"),
+            NameKind::Naptr => self.write_record(ttl, "NAPTR 100 10 \"s\" \"SIP+D2T\" \"\" _sip._tcp.voice1"),
             NameKind::Https => {
-                self.addresses(ttl)?;
-                self.record(ttl, "HTTPS 1 . alpn=h2,h3")
+                self.write_addresses(ttl)?;
+                self.write_record(ttl, "HTTPS 1 . alpn=h2,h3")
             }
             NameKind::Svcb => {
-                self.begin(ttl, "SVCB 1 ");
+                self.begin_record(ttl, "SVCB 1 ");
                 self.append_host();
                 self.sink.line().text(" alpn=dot");
                 Ok(self.sink.end_entry()?)
@@ -228,27 +231,31 @@ impl<W: Write> RecordWriter<'_, '_, '_, W> {
     }
 
     /// Starts a record of the name.
-    fn begin(&mut self, ttl: u32, type_and_data: &str) -> &mut Vec<u8> {
+    fn begin_record(&mut self, ttl: u32, type_and_data: &str) -> &mut Vec<u8> {
         let line = self.sink.line();
         line.extend_from_slice(self.owner);
         line.text(" ").decimal(ttl.into()).text(" IN ").text(type_and_data)
     }
 
-    fn record(&mut self, ttl: u32, type_and_data: &str) -> Result<(), GenerateError> {
-        self.begin(ttl, type_and_data);
+    fn write_record(&mut self, ttl: u32, type_and_data: &str) -> Result<(), GenerateError> {
+        self.begin_record(ttl, type_and_data);
         Ok(self.sink.end_entry()?)
     }
 
-    /// Writes an A record, or an AAAA record if `aaaa` is set.
-    fn address(&mut self, aaaa: bool, ttl: u32) -> Result<(), GenerateError> {
+    /// Writes an A record, or an AAAA record if `is_aaaa` is set.
+    fn write_address(&mut self, is_aaaa: bool, ttl: u32) -> Result<(), GenerateError> {
         self.sink.line().extend_from_slice(self.owner);
-        write_address(aaaa, ttl, self.random, self.sink)
+        write_address(is_aaaa, ttl, self.random, self.sink)
     }
 
     /// Writes an A record, and for some names an AAAA record.
-    fn addresses(&mut self, ttl: u32) -> Result<(), GenerateError> {
-        self.address(false, ttl)?;
-        if self.random.per_mille(self.zone.proportions.with_aaaa) { self.address(true, ttl) } else { Ok(()) }
+    fn write_addresses(&mut self, ttl: u32) -> Result<(), GenerateError> {
+        self.write_address(false, ttl)?;
+        if self.random.per_mille(self.zone.proportions.with_aaaa) {
+            self.write_address(true, ttl)
+        } else {
+            Ok(())
+        }
     }
 
     /// Appends a random host name of the zone. It has addresses and is not an alias, as RFC 2181
@@ -263,26 +270,26 @@ impl<W: Write> RecordWriter<'_, '_, '_, W> {
         Ok(self.sink.end_entry()?)
     }
 
-    fn point_at_host(&mut self, ttl: u32, type_and_data: &str) -> Result<(), GenerateError> {
-        self.begin(ttl, type_and_data);
+    fn write_record_with_host(&mut self, ttl: u32, type_and_data: &str) -> Result<(), GenerateError> {
+        self.begin_record(ttl, type_and_data);
         self.append_host_and_end()
     }
 
-    fn mail_domain(&mut self, ttl: u32) -> Result<(), GenerateError> {
-        self.record(ttl, "MX 10 mail")?;
-        self.point_at_host(ttl, "MX 20 ")?;
-        self.record(ttl, "TXT \"v=spf1 mx include:_spf.invalid -all\"")
+    fn write_mail_domain(&mut self, ttl: u32) -> Result<(), GenerateError> {
+        self.write_record(ttl, "MX 10 mail")?;
+        self.write_record_with_host(ttl, "MX 20 ")?;
+        self.write_record(ttl, "TXT \"v=spf1 mx include:_spf.invalid -all\"")
     }
 
-    fn dkim(&mut self, ttl: u32) -> Result<(), GenerateError> {
-        let mut text = Vec::with_capacity(DKIM_BEGIN.len() + DKIM_RANDOM + 6);
-        text.text(DKIM_BEGIN);
-        for _ in 0..DKIM_RANDOM {
+    fn write_dkim(&mut self, ttl: u32) -> Result<(), GenerateError> {
+        let mut text = Vec::with_capacity(DKIM_PREFIX.len() + DKIM_RANDOM_LETTERS + 6);
+        text.text(DKIM_PREFIX);
+        for _ in 0..DKIM_RANDOM_LETTERS {
             text.push(BASE64[self.random.below(64) as usize]);
         }
         text.text("IDAQAB");
-        let line = self.begin(ttl, "TXT");
-        for string in text.chunks(STRING_OCTETS) {
+        let line = self.begin_record(ttl, "TXT");
+        for string in text.chunks(CHARACTER_STRING_MAX) {
             line.text(" \"").extend_from_slice(string);
             line.push(b'"');
         }
@@ -290,54 +297,54 @@ impl<W: Write> RecordWriter<'_, '_, '_, W> {
     }
 
     /// Writes a TXT record for the DNS challenge of a certificate authority (RFC 8555 §8.4).
-    fn challenge(&mut self) -> Result<(), GenerateError> {
+    fn write_challenge(&mut self) -> Result<(), GenerateError> {
         let mut token = [0; 43];
         token.fill_with(|| BASE64[self.random.below(62) as usize]);
-        self.begin(300, "TXT \"").extend_from_slice(&token);
+        self.begin_record(300, "TXT \"").extend_from_slice(&token);
         self.sink.line().push(b'"');
         Ok(self.sink.end_entry()?)
     }
 
     /// Writes a record that ends with a SHA-256 digest.
-    fn digest(&mut self, ttl: u32, type_and_fields: &str) -> Result<(), GenerateError> {
+    fn write_digest_record(&mut self, ttl: u32, type_and_fields: &str) -> Result<(), GenerateError> {
         let mut digest = [0; 32];
         self.random.fill(&mut digest);
-        self.begin(ttl, type_and_fields).hex(&digest);
+        self.begin_record(ttl, type_and_fields).hex(&digest);
         Ok(self.sink.end_entry()?)
     }
 
-    fn delegation_outside(&mut self) -> Result<(), GenerateError> {
+    fn write_delegation_without_glue(&mut self) -> Result<(), GenerateError> {
         let operator = u64::from(self.random.below(20));
         let suffixes = self.zone.suffixes;
         for (number, suffix) in (1..).zip(suffixes) {
-            let line = self.begin(self.zone.proportions.delegation_ttl, "NS ns");
+            let line = self.begin_record(self.zone.proportions.delegation_ttl, "NS ns");
             line.decimal(number).text(".operator").decimal(operator).text(".").text(suffix);
             self.sink.end_entry()?;
         }
         Ok(())
     }
 
-    fn delegation_with_glue(&mut self) -> Result<(), GenerateError> {
+    fn write_delegation_with_glue(&mut self) -> Result<(), GenerateError> {
         let ttl = self.zone.proportions.delegation_ttl;
         for number in 1..=2 {
-            self.begin(ttl, "NS ns").decimal(number).push(b'.');
+            self.begin_record(ttl, "NS ns").decimal(number).push(b'.');
             self.sink.line().extend_from_slice(self.owner);
             self.sink.end_entry()?;
         }
         for number in 1..=2 {
-            for aaaa in [false, true] {
+            for is_aaaa in [false, true] {
                 self.sink.line().text("ns").decimal(number).push(b'.');
                 self.sink.line().extend_from_slice(self.owner);
-                write_address(aaaa, ttl, self.random, self.sink)?;
+                write_address(is_aaaa, ttl, self.random, self.sink)?;
             }
         }
         Ok(())
     }
 
-    fn ds(&mut self) -> Result<(), GenerateError> {
+    fn write_ds(&mut self) -> Result<(), GenerateError> {
         let algorithm = self.random.weighted(self.zone.proportions.algorithms);
         let key_tag = self.random.below(0xFFFF);
-        self.begin(self.zone.proportions.delegation_ttl, "DS ");
+        self.begin_record(self.zone.proportions.delegation_ttl, "DS ");
         write_ds_fields(key_tag, algorithm, self.random, self.sink.line());
         Ok(self.sink.end_entry()?)
     }

@@ -1,23 +1,23 @@
 //! The zone of a registry: an apex and delegations (RFC 1034 §4.2.1), which are not sorted.
 
-use super::label::{Labels, RESERVED, write_operator};
+use super::label::{Labels, RESERVED, write_operator_label};
 use super::profile::TldProportions;
-use super::random::{Permutation, Purpose, RandomStream, Streams, mix, pick};
+use super::random::{Permutation, Purpose, RandomStream, Streams, mix, pick_weighted};
 use super::sink::{Sink, Text};
 use super::{GenerateError, GenerateOptions, Summary, outside_suffixes, write_soa};
 use std::io::Write;
 
 /// Number of letters in the label of a DNS operator, which runs name servers for many delegations.
 const OPERATOR_LETTERS: usize = 8;
-/// Number of name server sets of each large operator. Delegations that use the same set have the
-/// same name servers.
+/// Number of sets of name servers of each large operator. Delegations that use the same set have
+/// the same name servers.
 const LARGE_OPERATOR_SETS: u32 = 64;
 /// Octets of a SHA-256 digest in a DS record (RFC 4509 §2.2).
 const SHA256_OCTETS: usize = 32;
 
 /// The name servers of a delegation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Servers {
+enum NameServers {
     /// Name servers below the delegation, with glue.
     InDomain { count: u32 },
     /// Name servers below another delegation of the zone.
@@ -38,6 +38,7 @@ pub(super) struct Tld<'a> {
     operators: Permutation,
     /// Number of small operators.
     small_operators: u64,
+    /// Parents of the names of name servers outside the zone.
     suffixes: [&'static str; 2],
 }
 
@@ -72,24 +73,24 @@ impl<'a> Tld<'a> {
             label.clear();
             self.labels.write(index, &mut label);
             let mut random = self.streams.stream(index);
-            let servers = self.servers(index, &mut random);
-            let signed = random.per_mille(self.proportions.signed);
+            let servers = self.name_servers(index, &mut random);
+            let is_signed = random.per_mille(self.proportions.signed);
             self.write_servers(&label, servers, sink)?;
-            if signed {
+            if is_signed {
                 self.write_ds(&label, &mut random, sink)?;
             }
-            if let Servers::InDomain { count } = servers {
+            if let NameServers::InDomain { count } = servers {
                 self.write_glue(&label, count, &mut random, sink)?;
                 summary.glued_delegations += 1;
             }
-            summary.signed_delegations += u64::from(signed);
+            summary.signed_delegations += u64::from(is_signed);
         }
         Ok(summary)
     }
 
     /// Returns the name servers of a delegation. This must be the first use of the random stream of
     /// the delegation, so that the same options always result in the same zone.
-    fn servers(&self, index: u64, random: &mut RandomStream) -> Servers {
+    fn name_servers(&self, index: u64, random: &mut RandomStream) -> NameServers {
         let proportions = self.proportions;
         let hosters = self.count / proportions.delegations_per_hoster;
         let point = random.below(1000);
@@ -98,20 +99,23 @@ impl<'a> Tld<'a> {
         // domains (sibling glue, RFC 9471 §2.2). Thus delegations never depend on each other in a
         // cycle.
         if index < hosters || point < proportions.in_domain {
-            return Servers::InDomain { count: random.weighted(proportions.in_domain_counts) };
+            return NameServers::InDomain { count: random.weighted(proportions.in_domain_counts) };
         }
         if point < proportions.in_domain + proportions.sibling && hosters > 0 {
-            return Servers::Sibling { hoster: random.zipf(hosters) };
+            return NameServers::Sibling { hoster: random.zipf(hosters) };
         }
         let mut point = random.below(1000);
         for (operator, &share) in (0..).zip(proportions.large_operators) {
             if point < share {
-                return Servers::Shared { operator, set: random.below(LARGE_OPERATOR_SETS) };
+                return NameServers::Shared { operator, set: random.below(LARGE_OPERATOR_SETS) };
             }
             point -= share;
         }
         let small = random.zipf(self.small_operators);
-        Servers::Shared { operator: proportions.large_operators.len() as u64 + small, set: random.below(3) }
+        NameServers::Shared {
+            operator: proportions.large_operators.len() as u64 + small,
+            set: random.below(3),
+        }
     }
 
     fn write_apex<W: Write>(&self, sink: &mut Sink<'_, W>) -> Result<(), GenerateError> {
@@ -123,26 +127,26 @@ impl<'a> Tld<'a> {
         sink.line().text("$TTL ").decimal(proportions.delegation_ttl.into());
         sink.end_directive()?;
         write_soa(&proportions.soa, "a.nic", "hostmaster.nic", sink)?;
-        let inside = || (b'a'..=b'z').take(proportions.apex_servers_inside as usize).map(char::from);
-        for letter in inside() {
+        let inside_letters = || (b'a'..=b'z').take(proportions.apex_servers_inside as usize).map(char::from);
+        for letter in inside_letters() {
             begin_apex_record(proportions.apex_ttl, "NS", sink).push(letter as u8);
             sink.line().text(".").text(reserved);
             sink.end_entry()?;
         }
         for number in 0..proportions.apex_servers_outside {
             begin_apex_record(proportions.apex_ttl, "NS", sink);
-            self.write_shared(0, LARGE_OPERATOR_SETS, number, sink.line());
+            self.write_shared_server(0, LARGE_OPERATOR_SETS, number, sink.line());
             sink.end_entry()?;
         }
         for text in ["\"v=spf1 -all\"", "\"This zone was generated: its names are of no one.\""] {
             begin_apex_record(proportions.soa.ttl, "TXT", sink).text(text);
             sink.end_entry()?;
         }
-        for letter in inside() {
-            for aaaa in [false, true] {
+        for letter in inside_letters() {
+            for is_aaaa in [false, true] {
                 sink.line().push(letter as u8);
                 sink.line().text(".").text(reserved);
-                write_address(aaaa, proportions.apex_ttl, &mut random, sink)?;
+                write_address(is_aaaa, proportions.apex_ttl, &mut random, sink)?;
             }
         }
         Ok(())
@@ -151,28 +155,30 @@ impl<'a> Tld<'a> {
     fn write_servers<W: Write>(
         &self,
         label: &[u8],
-        servers: Servers,
+        servers: NameServers,
         sink: &mut Sink<'_, W>,
     ) -> Result<(), GenerateError> {
         let count = match servers {
-            Servers::InDomain { count } => count,
-            Servers::Sibling { .. } => 2,
-            Servers::Shared { operator, set } => self.servers_of_set(operator, set),
+            NameServers::InDomain { count } => count,
+            NameServers::Sibling { .. } => 2,
+            NameServers::Shared { operator, set } => self.servers_of_set(operator, set),
         };
         for number in 0..count {
             let line = sink.line();
             line.extend_from_slice(label);
             line.text(" ").decimal(self.proportions.delegation_ttl.into()).text(" IN NS ");
             match servers {
-                Servers::InDomain { .. } => {
+                NameServers::InDomain { .. } => {
                     line.text("ns").decimal(u64::from(number) + 1).push(b'.');
                     line.extend_from_slice(label);
                 }
-                Servers::Sibling { hoster } => {
+                NameServers::Sibling { hoster } => {
                     line.text("ns").decimal(u64::from(number) + 1).push(b'.');
                     self.labels.write(hoster, line);
                 }
-                Servers::Shared { operator, set } => self.write_shared(operator, set, number, line),
+                NameServers::Shared { operator, set } => {
+                    self.write_shared_server(operator, set, number, line)
+                }
             }
             sink.end_entry()?;
         }
@@ -183,15 +189,15 @@ impl<'a> Tld<'a> {
     /// use the set.
     fn servers_of_set(&self, operator: u64, set: u32) -> u32 {
         let number = mix(self.seed ^ (operator << 8) ^ u64::from(set));
-        pick(self.proportions.server_counts, |total| (number % u64::from(total)) as u32)
+        pick_weighted(self.proportions.server_counts, |total| (number % u64::from(total)) as u32)
     }
 
-    /// Appends the name of a name server outside the zone.
-    fn write_shared(&self, operator: u64, set: u32, number: u32, out: &mut Vec<u8>) {
+    /// Appends the name of name server `number` of a shared set, which is outside the zone.
+    fn write_shared_server(&self, operator: u64, set: u32, number: u32, out: &mut Vec<u8>) {
         // A set has at most four servers. Therefore the servers of an operator's sets have
         // different numbers.
         out.text("ns").decimal(u64::from(set) * 4 + u64::from(number) + 1).push(b'.');
-        write_operator(self.operators.apply(operator), OPERATOR_LETTERS, out);
+        write_operator_label(self.operators.apply(operator), OPERATOR_LETTERS, out);
         out.text(".").text(self.suffixes[(operator % 2) as usize]);
     }
 
@@ -222,12 +228,12 @@ impl<'a> Tld<'a> {
         random: &mut RandomStream,
         sink: &mut Sink<'_, W>,
     ) -> Result<(), GenerateError> {
-        let with_aaaa = random.per_mille(self.proportions.glue_with_aaaa);
+        let has_aaaa = random.per_mille(self.proportions.glue_with_aaaa);
         for number in 0..count {
-            for aaaa in [false, true].into_iter().take(1 + usize::from(with_aaaa)) {
+            for is_aaaa in [false, true].into_iter().take(1 + usize::from(has_aaaa)) {
                 sink.line().text("ns").decimal(u64::from(number) + 1).push(b'.');
                 sink.line().extend_from_slice(label);
-                write_address(aaaa, self.proportions.delegation_ttl, random, sink)?;
+                write_address(is_aaaa, self.proportions.delegation_ttl, random, sink)?;
             }
         }
         Ok(())
@@ -245,15 +251,15 @@ pub(super) fn begin_apex_record<'s, W: Write>(
 
 /// Appends an address record to a line that contains only the owner name, and ends the line.
 pub(super) fn write_address<W: Write>(
-    aaaa: bool,
+    is_aaaa: bool,
     ttl: u32,
     random: &mut RandomStream,
     sink: &mut Sink<'_, W>,
 ) -> Result<(), GenerateError> {
-    let number = random.bits() as u32;
+    let number = random.next_u64() as u32;
     let line = sink.line();
     line.text(" ").decimal(ttl.into());
-    if aaaa {
+    if is_aaaa {
         line.text(" IN AAAA ").address_v6(number);
     } else {
         line.text(" IN A ").address_v4(number);

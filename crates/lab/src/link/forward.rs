@@ -13,10 +13,11 @@ use super::path::Path;
 
 /// Maximum size of an IP packet in octets.
 const PACKET_MAX: usize = 65_535;
-/// Maximum number of packets that are received from one device before the other.
+/// Maximum number of packets that are received from one device before the thread turns to the other
+/// device.
 const BATCH: usize = 64;
 /// Maximum time to wait while no packet is on the way.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE_WAIT: Duration = Duration::from_secs(3600);
 
 /// Counters that the thread shares with the owner of the link.
 #[derive(Debug, Clone, Default)]
@@ -33,11 +34,12 @@ impl SharedCounters {
     }
 }
 
-/// Both ends and both directions. Direction 0 starts at end 0, direction 1 at end 1.
+/// The devices at both ends, and the paths of both directions. `paths[0]` starts at `ends[0]`,
+/// `paths[1]` at `ends[1]`.
 pub(super) struct Forwarder {
     pub(super) ends: [Tun; 2],
     pub(super) paths: [Path; 2],
-    /// Readable when the owner closes the other end.
+    /// Becomes readable when the owner of the link drops the writing end.
     pub(super) stop: PipeReader,
     pub(super) counters: SharedCounters,
 }
@@ -48,13 +50,14 @@ impl Forwarder {
         let start = Instant::now();
         let mut poll = Poll::default();
         let mut buffer = vec![0; PACKET_MAX];
-        // Packets with the end that gets them.
+        // Packets with the index of the end that receives them.
         let mut packets: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut rejected = 0;
         loop {
             self.receive(start, &mut buffer, &mut packets)?;
-            self.collect(start.elapsed(), &mut packets);
-            // The counters include a packet before a program can notice its arrival.
+            self.collect_arrived(start.elapsed(), &mut packets);
+            // Counted before delivery, so that the counters include each packet that a program has
+            // received.
             self.publish(rejected);
             for (end, packet) in packets.drain(..) {
                 rejected += u64::from(self.ends[end].send(&packet).is_err());
@@ -76,7 +79,8 @@ impl Forwarder {
         for (end, (device, path)) in self.ends.iter().zip(&mut self.paths).enumerate() {
             for _ in 0..BATCH {
                 let Some(length) = device.receive(buffer)? else { break };
-                // After the program has sent the packet: it never takes less than the delay.
+                // The time is read after the program has sent the packet, so that the packet never
+                // takes less than the delay.
                 let now = start.elapsed();
                 let error = path.send(now, buffer.get(..length).unwrap_or_default());
                 packets.extend(error.map(|error| (end, error)));
@@ -86,7 +90,7 @@ impl Forwarder {
     }
 
     /// Collects the packets that have arrived.
-    fn collect(&mut self, now: Duration, packets: &mut Vec<(usize, Vec<u8>)>) {
+    fn collect_arrived(&mut self, now: Duration, packets: &mut Vec<(usize, Vec<u8>)>) {
         for (end, path) in self.paths.iter_mut().enumerate() {
             while let Some(packet) = path.poll(now) {
                 packets.push((1 - end, packet));
@@ -102,7 +106,7 @@ impl Forwarder {
     /// Waits for a packet to receive or to deliver. Returns whether the link is closed.
     fn wait(&self, poll: &mut Poll, now: Duration) -> io::Result<bool> {
         let due = self.paths.iter().filter_map(Path::next_due).min();
-        let limit = due.map_or(IDLE, |due| due.saturating_sub(now));
+        let limit = due.map_or(IDLE_WAIT, |due| due.saturating_sub(now));
         let [client, server] = &self.ends;
         let devices = [self.stop.as_fd(), client.as_fd(), server.as_fd()];
         poll.wait(devices.into_iter().map(|device| (device, false)), limit)?;

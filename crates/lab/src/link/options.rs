@@ -13,8 +13,8 @@ const MTU_MIN: u16 = 68;
 pub struct PathOptions {
     /// Fixed delay of each packet; at most an hour.
     pub delay: Duration,
-    /// Maximum additional delay: it is uniformly distributed between 0 and this value. It does not
-    /// change the order of packets: a packet waits for those before it. At most an hour.
+    /// Maximum of an additional delay, which is uniformly distributed from 0 to this value; at most
+    /// an hour. It does not change the order of packets: a packet waits for those before it.
     pub jitter: Duration,
     /// Share of packets that are lost, from 0 to 1.
     pub loss: f64,
@@ -28,10 +28,10 @@ pub struct PathOptions {
     /// Rate in bits per second of IP packets; `None` if the rate is not limited.
     pub rate: Option<u64>,
     /// Maximum number of octets that wait because of `rate`. Further packets are dropped. A packet
-    /// that finds no other waiting is always accepted.
+    /// is always accepted if no other packet waits.
     pub queue: usize,
-    /// Path MTU in octets: the maximum size of an IP packet, from 68. IPv6 packets of up to 1280
-    /// octets pass in any case (RFC 8200 section 5).
+    /// Path MTU in octets: the maximum size of an IP packet; at least 68. IPv6 packets of up to
+    /// 1280 octets always pass (RFC 8200 section 5).
     pub mtu: u16,
     /// Whether the sender of a packet above the MTU that must not be fragmented gets an ICMP error.
     /// Without it the path is a black hole for such packets (RFC 2923 section 2.1).
@@ -63,7 +63,7 @@ impl PathOptions {
     /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// [`OptionsError`] names the first value that is not.
+    /// [`OptionsError`] names the first value that is out of range.
     pub fn check(&self) -> Result<(), OptionsError> {
         let shares =
             [("loss", self.loss), ("duplication", self.duplication), ("reordering", self.reordering)];

@@ -1,8 +1,8 @@
 //! The model of one direction of a path: it decides which packets arrive, and when.
 //!
 //! The model reads no clock and opens no device. Times are durations since an arbitrary start, and
-//! must not decrease from call to call. The n-th packet gets the n-th group of random numbers, so
-//! that its fate depends on the seed and on n, but not on the time of its arrival.
+//! must not decrease from call to call. The n-th packet gets the n-th group of random numbers.
+//! Therefore the random decisions about it depend on the seed and on n, but not on its time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,12 +16,12 @@ use rand_chacha::ChaCha8Rng;
 use super::options::{OptionsError, PathOptions};
 use super::packet;
 
-/// Maximum number of octets on the way, with [`OVERHEAD`] for each packet. It bounds the memory of
-/// a path with a long delay.
-const ON_THE_WAY_MAX: usize = 64 << 20;
-/// Memory of a packet besides its octets.
-const OVERHEAD: usize = 128;
-/// Bits per second that an octet per nanosecond is.
+/// Maximum number of octets on the way, including [`PACKET_OVERHEAD`] for each packet. It bounds
+/// the memory of a path with a long delay.
+const IN_TRANSIT_OCTETS_MAX: usize = 64 << 20;
+/// Memory of a packet besides its octets, in bytes.
+const PACKET_OVERHEAD: usize = 128;
+/// The rate of one octet per nanosecond, in bits per second.
 const BITS_PER_OCTET_PER_NS: u64 = 8_000_000_000;
 
 /// IPv4 address from which ICMP errors come.
@@ -64,12 +64,14 @@ pub struct PathCounters {
     pub transit_ns: u64,
 }
 
-/// A packet on the way. The order is that of arrival.
+/// A packet that was sent and has not arrived. The order is that of arrival.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct OnTheWay {
+struct PacketInTransit {
+    /// Time of arrival.
     due: Duration,
     /// Distinguishes packets with the same time: the order of sending.
     number: u64,
+    /// Time at which the sender sent the packet.
     entered: Duration,
     octets: Vec<u8>,
 }
@@ -79,11 +81,11 @@ struct OnTheWay {
 pub struct Path {
     options: PathOptions,
     random: ChaCha8Rng,
-    packets: BinaryHeap<Reverse<OnTheWay>>,
+    packets: BinaryHeap<Reverse<PacketInTransit>>,
     /// Memory of `packets`, in octets.
     memory: usize,
-    /// Number of the next packet in `packets`.
-    next: u64,
+    /// Number of the next packet that is added to `packets`.
+    next_number: u64,
     /// Time at which the last octet that waits because of the rate has been sent.
     busy_until: Duration,
     /// Time of arrival of the last packet that was not held back.
@@ -92,7 +94,7 @@ pub struct Path {
 }
 
 /// Random decisions about one packet.
-struct Fate {
+struct RandomDecisions {
     lost: bool,
     duplicated: bool,
     held: bool,
@@ -113,7 +115,7 @@ impl Path {
             random,
             packets: BinaryHeap::new(),
             memory: 0,
-            next: 0,
+            next_number: 0,
             busy_until: Duration::ZERO,
             last_due: Duration::ZERO,
             counters: PathCounters::default(),
@@ -128,7 +130,7 @@ impl Path {
             self.counters.ignored += 1;
             return None;
         };
-        if packet.len() <= packet::limit(&parsed, self.options.mtu) {
+        if packet.len() <= packet::size_limit(&parsed, self.options.mtu) {
             self.forward(now, packet, parsed.is_fragmenting_payload());
             return None;
         }
@@ -140,7 +142,7 @@ impl Path {
         if !self.options.icmp {
             return None;
         }
-        let error = packet::too_big(packet, &parsed, self.options.mtu, ROUTER_V4, ROUTER_V6);
+        let error = packet::packet_too_big_error(packet, &parsed, self.options.mtu, ROUTER_V4, ROUTER_V6);
         self.counters.icmp_errors += u64::from(error.is_some());
         error
     }
@@ -163,8 +165,8 @@ impl Path {
             self.counters.fragments_dropped += 1;
             return;
         }
-        let fate = self.draw();
-        if fate.lost {
+        let random = self.draw_decisions();
+        if random.lost {
             self.counters.lost += 1;
             return;
         }
@@ -172,24 +174,24 @@ impl Path {
             self.counters.overflowed += 1;
             return;
         };
-        let mut due = self.last_due.max(sent + self.options.delay + fate.jitter);
-        if fate.held {
+        let mut due = self.last_due.max(sent + self.options.delay + random.jitter);
+        if random.held {
             self.counters.held += 1;
             due += self.options.hold;
         } else {
             self.last_due = due;
         }
         self.push(now, due, packet);
-        if fate.duplicated {
+        if random.duplicated {
             self.counters.duplicated += 1;
             self.push(now, due, packet);
         }
     }
 
-    /// Draws the same amount of random numbers for each packet.
-    fn draw(&mut self) -> Fate {
+    /// Decides about the next packet. Draws the same amount of random numbers for each packet.
+    fn draw_decisions(&mut self) -> RandomDecisions {
         let [loss, duplication, reordering, jitter]: [f64; 4] = self.random.random();
-        Fate {
+        RandomDecisions {
             lost: loss < self.options.loss,
             duplicated: duplication < self.options.duplication,
             held: reordering < self.options.reordering,
@@ -197,8 +199,8 @@ impl Path {
         }
     }
 
-    /// Returns the time at which the last of `octets` has been sent with the rate of the path;
-    /// `None` if too many octets wait before them.
+    /// Queues a packet of `octets` octets for sending at the rate of the path. Returns the time at
+    /// which its last octet has been sent; `None` if the queue is full.
     fn transmit(&mut self, now: Duration, octets: usize) -> Option<Duration> {
         let Some(rate) = self.options.rate else { return Some(now) };
         let waiting = self.busy_until.saturating_sub(now);
@@ -212,15 +214,21 @@ impl Path {
         Some(self.busy_until)
     }
 
+    /// Adds a packet to those on the way, unless they take too much memory.
     fn push(&mut self, entered: Duration, due: Duration, packet: &[u8]) {
-        let memory = packet.len() + OVERHEAD;
-        if self.memory + memory > ON_THE_WAY_MAX {
+        let memory = packet.len() + PACKET_OVERHEAD;
+        if self.memory + memory > IN_TRANSIT_OCTETS_MAX {
             self.counters.overflowed += 1;
             return;
         }
         self.memory += memory;
-        self.packets.push(Reverse(OnTheWay { due, number: self.next, entered, octets: packet.to_vec() }));
-        self.next += 1;
+        self.packets.push(Reverse(PacketInTransit {
+            due,
+            number: self.next_number,
+            entered,
+            octets: packet.to_vec(),
+        }));
+        self.next_number += 1;
     }
 
     /// Returns the next packet that has arrived by the time `now`. Call it until it returns `None`.
@@ -229,7 +237,7 @@ impl Path {
             return None;
         }
         let Reverse(packet) = self.packets.pop()?;
-        self.memory -= packet.octets.len() + OVERHEAD;
+        self.memory -= packet.octets.len() + PACKET_OVERHEAD;
         self.counters.delivered += 1;
         self.counters.transit_ns +=
             u64::try_from((packet.due - packet.entered).as_nanos()).unwrap_or(u64::MAX);

@@ -6,34 +6,34 @@ use std::collections::VecDeque;
 use nonesuch_net::BATCH;
 use nonesuch_net::client::{ReadySockets, StreamClientSocket};
 
-use super::frame::Frame;
-use super::lane::Lane;
+use super::connection::ReopenedConnection;
+use super::encoder::QueryEncoder;
 use super::pacer::Pacer;
-use super::slots::Times;
+use super::slots::QueryTimes;
 use super::{LoadError, LoadOptions};
 
 /// Octets that one receive call takes from a connection.
 const RECEIVE_SIZE: usize = 1 << 16;
 
-/// The connections of a thread.
+/// The connections of a thread, which take turns in sending.
 pub(super) struct Connections {
-    lanes: Vec<Lane>,
-    /// Index of the lane for the next batch.
+    connections: Vec<ReopenedConnection>,
+    /// Index of the connection for the next batch.
     next: usize,
     /// Maximum number of queries on a connection.
     queries_max: u64,
     ready: ReadySockets,
-    /// Indexes of the lanes in the last call of `streams`.
+    /// Indexes of the connections that the last call of `streams` returned, in this order.
     polled: Vec<usize>,
     buffer: Vec<u8>,
 }
 
 impl Connections {
-    /// Creates the lanes of thread `index`. The connections are opened when queries are due.
-    pub(super) fn new(options: &LoadOptions, index: usize) -> Self {
+    /// Creates the connections of thread `thread`. They are opened when queries are due.
+    pub(super) fn new(options: &LoadOptions, thread: usize) -> Self {
         let count = options.connections;
         Self {
-            lanes: (0..count).map(|place| Lane::new(options, index, place)).collect(),
+            connections: (0..count).map(|index| ReopenedConnection::new(options, thread, index)).collect(),
             next: 0,
             queries_max: if options.queries_per_connection == 0 {
                 u64::MAX
@@ -50,64 +50,66 @@ impl Connections {
     pub(super) fn send_due(
         &mut self,
         pacer: &mut Pacer<'_>,
-        frame: &mut Frame,
+        encoder: &mut QueryEncoder,
         now: u64,
     ) -> Result<(), LoadError> {
-        for _ in 0..self.lanes.len() {
+        for _ in 0..self.connections.len() {
             if !pacer.is_due(now) {
                 break;
             }
-            let place = self.next;
-            self.next = (place + 1) % self.lanes.len();
-            let lane = &mut self.lanes[place];
-            let count = pacer.batch_size(lane.room(self.queries_max, now));
-            if count > 0 && lane.open(pacer, now)? {
-                lane.fill(count, pacer, frame, now);
-                lane.flush(pacer, now)?;
+            let index = self.next;
+            self.next = (index + 1) % self.connections.len();
+            let connection = &mut self.connections[index];
+            let count = pacer.batch_size(connection.free_slots(self.queries_max, now));
+            if count > 0 && connection.open(pacer, now)? {
+                connection.fill(count, pacer, encoder, now);
+                connection.flush(pacer, now)?;
             }
         }
         Ok(())
     }
 
-    /// Sends queries again that were answered with TC over UDP, as far as there is room.
-    pub(super) fn send_again(
+    /// Sends waiting queries whose responses over UDP were truncated, as many as the connections
+    /// have free slots for. Removes them from `waiting`.
+    pub(super) fn send_retries(
         &mut self,
-        waiting: &mut VecDeque<(Times, Vec<u8>)>,
+        waiting: &mut VecDeque<(QueryTimes, Vec<u8>)>,
         pacer: &mut Pacer<'_>,
-        frame: &Frame,
+        encoder: &QueryEncoder,
         now: u64,
     ) -> Result<(), LoadError> {
-        for _ in 0..self.lanes.len() {
+        for _ in 0..self.connections.len() {
             if waiting.is_empty() {
                 break;
             }
-            let place = self.next;
-            self.next = (place + 1) % self.lanes.len();
-            let lane = &mut self.lanes[place];
-            let count = lane.room(self.queries_max, now).min(waiting.len()).min(BATCH);
-            if count > 0 && lane.open(pacer, now)? {
-                lane.fill_again(waiting.drain(..count), frame);
-                lane.flush(pacer, now)?;
+            let index = self.next;
+            self.next = (index + 1) % self.connections.len();
+            let connection = &mut self.connections[index];
+            let count = connection.free_slots(self.queries_max, now).min(waiting.len()).min(BATCH);
+            if count > 0 && connection.open(pacer, now)? {
+                connection.fill_with_retries(waiting.drain(..count), encoder);
+                connection.flush(pacer, now)?;
             }
         }
         Ok(())
     }
 
     /// Receives the available responses, and waits for them as
-    /// [`Datagrams::receive`](super::udp::Datagrams::receive) does. Returns the current time.
+    /// [`UdpSockets::receive`](super::udp::UdpSockets::receive) does. Returns the current time.
     pub(super) fn receive(
         &mut self,
         pacer: &mut Pacer<'_>,
-        frame: &mut Frame,
+        encoder: &mut QueryEncoder,
         now: u64,
     ) -> Result<u64, LoadError> {
-        let has_room = self.lanes.iter().any(|lane| lane.room(self.queries_max, now) > 0);
-        let wait = pacer.wait(now, has_room);
+        let has_free_slot =
+            self.connections.iter().any(|connection| connection.free_slots(self.queries_max, now) > 0);
+        let wait = pacer.wait_time(now, has_free_slot);
         let last_received = std::mem::take(&mut pacer.last_received);
         match wait {
             None if pacer.outstanding == 0 => return Ok(pacer.clock()),
             None => {}
-            Some(_) => pacer.nap(last_received),
+            Some(_) => pacer.nap_if_quiet(last_received),
         }
         let mut ready = std::mem::take(&mut self.ready);
         ready
@@ -115,7 +117,7 @@ impl Connections {
             .map_err(|source| LoadError::Exchange { server: pacer.options.server, source })?;
         let mut now = pacer.clock();
         for index in ready.indexes() {
-            now = self.receive_at(index, pacer, frame, now)?;
+            now = self.receive_at(index, pacer, encoder, now)?;
         }
         self.ready = ready;
         Ok(now)
@@ -124,36 +126,37 @@ impl Connections {
     /// Returns the open connections, and whether they have octets to send.
     pub(super) fn streams(&mut self) -> impl Iterator<Item = (&StreamClientSocket, bool)> {
         self.polled.clear();
-        let places = (0..).zip(&self.lanes).filter(|(_, lane)| lane.socket.is_some());
-        self.polled.extend(places.map(|(place, _)| place));
-        self.lanes.iter().filter_map(|lane| {
-            lane.socket.as_ref().map(|socket| (socket, lane.has_output() || socket.has_unsent()))
+        let open = (0..).zip(&self.connections).filter(|(_, connection)| connection.socket.is_some());
+        self.polled.extend(open.map(|(index, _)| index));
+        self.connections.iter().filter_map(|connection| {
+            connection.socket.as_ref().map(|socket| (socket, connection.has_output() || socket.has_unsent()))
         })
     }
 
-    /// Sends to and receives from connection `index` of the last call of
-    /// [`streams`](Self::streams). Returns the current time.
+    /// Sends to and receives from the connection that [`streams`](Self::streams) returned at
+    /// position `index`. Returns the current time.
     pub(super) fn receive_at(
         &mut self,
         index: usize,
         pacer: &mut Pacer<'_>,
-        frame: &mut Frame,
+        encoder: &mut QueryEncoder,
         now: u64,
     ) -> Result<u64, LoadError> {
-        let Some(lane) = self.polled.get(index).and_then(|place| self.lanes.get_mut(*place)) else {
+        let Some(connection) = self.polled.get(index).and_then(|index| self.connections.get_mut(*index))
+        else {
             return Ok(now);
         };
-        lane.flush(pacer, now)?;
-        let now = lane.receive(&mut self.buffer, pacer, frame)?;
-        lane.close_if_used_up(self.queries_max);
+        connection.flush(pacer, now)?;
+        let now = connection.receive(&mut self.buffer, pacer, encoder)?;
+        connection.close_if_used_up(self.queries_max);
         Ok(now)
     }
 
     /// Counts queries as lost after the timeout.
     pub(super) fn expire(&mut self, pacer: &mut Pacer<'_>, now: u64) {
-        for lane in &mut self.lanes {
-            pacer.expire(&mut lane.slots, now);
-            lane.close_if_used_up(self.queries_max);
+        for connection in &mut self.connections {
+            pacer.expire(&mut connection.slots, now);
+            connection.close_if_used_up(self.queries_max);
         }
     }
 }

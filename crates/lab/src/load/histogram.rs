@@ -6,24 +6,24 @@ use hdrhistogram::Histogram;
 use super::Latency;
 
 /// Maximum duration, in ns: one hour.
-const LONGEST: u64 = 3600 * 1_000_000_000;
+const DURATION_MAX_NS: u64 = 3600 * 1_000_000_000;
 /// Significant decimal digits of a value.
-const DIGITS: u8 = 3;
+const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Histogram of durations in ns.
 #[derive(Debug, Clone)]
-pub(super) struct Durations(Histogram<u64>);
+pub(super) struct DurationHistogram(Histogram<u64>);
 
-impl Default for Durations {
+impl Default for DurationHistogram {
     fn default() -> Self {
         Self(
-            Histogram::new_with_bounds(1, LONGEST, DIGITS)
-                .expect("bounds and digits are those of the crate's range"),
+            Histogram::new_with_bounds(1, DURATION_MAX_NS, SIGNIFICANT_DIGITS)
+                .expect("bounds and digits are in the range of the crate"),
         )
     }
 }
 
-impl Durations {
+impl DurationHistogram {
     /// Records a duration. A duration above one hour counts as one hour.
     pub(super) fn record(&mut self, ns: u64) {
         self.0.saturating_record(ns);
@@ -34,7 +34,7 @@ impl Durations {
         self.0.add(&other.0).expect("both have the same bounds");
     }
 
-    /// Returns the durations without those of `earlier`, which must be among them.
+    /// Returns the durations that were recorded after the copy `earlier` was made.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let mut since = self.clone();
         since.0.subtract(&earlier.0).expect("the earlier durations are among them");
@@ -73,8 +73,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn counted(values: &[u64]) -> Durations {
-        let mut durations = Durations::default();
+    fn counted(values: &[u64]) -> DurationHistogram {
+        let mut durations = DurationHistogram::default();
         values.iter().for_each(|&value| durations.record(value));
         durations
     }
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn nothing_counted_has_no_summary() {
-        let durations = Durations::default();
+        let durations = DurationHistogram::default();
         assert_eq!((durations.summary(), durations.count(), durations.buckets()), (None, 0, Vec::new()));
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn buckets_hold_every_value_within_a_thousandth(values in proptest::collection::vec(0..LONGEST, 1..60)) {
+        fn buckets_hold_every_value_within_a_thousandth(values in proptest::collection::vec(0..DURATION_MAX_NS, 1..60)) {
             let buckets = counted(&values).buckets();
             prop_assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), values.len() as u64);
             prop_assert!(buckets.is_sorted_by(|(left, _), (right, _)| left < right));
@@ -135,8 +135,8 @@ mod tests {
         }
 
         #[test]
-        fn a_sum_counts_both(left in proptest::collection::vec(0..LONGEST, 0..50),
-                             right in proptest::collection::vec(0..LONGEST, 1..50)) {
+        fn a_sum_counts_both(left in proptest::collection::vec(0..DURATION_MAX_NS, 0..50),
+                             right in proptest::collection::vec(0..DURATION_MAX_NS, 1..50)) {
             let mut sum = counted(&left);
             sum.add(&counted(&right));
             let both = counted(&[left, right].concat());

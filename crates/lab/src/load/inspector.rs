@@ -11,19 +11,19 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use super::LoadOptions;
-use super::frame::Frame;
-use super::pacer::share;
+use super::encoder::QueryEncoder;
+use super::pacer::equal_share;
 
 /// Length of the header of a message in octets.
-const HEADER: usize = 12;
+const HEADER_SIZE: usize = 12;
 /// Maximum number of name server identifiers that are counted separately.
 const NSIDS_MAX: usize = 64;
 /// Response code for a bad or missing server cookie (RFC 7873 §5.2.2).
 const BADCOOKIE: u16 = 23;
 
-/// What the responses of a load contain, apart from their headers.
+/// Counts of the options in the responses, and sampled responses.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Findings {
+pub(super) struct InspectionResults {
     /// Number of responses for each identifier.
     pub(super) nsids: BTreeMap<Vec<u8>, u64>,
     /// Number of responses with further identifiers.
@@ -36,7 +36,7 @@ pub(super) struct Findings {
     pub(super) samples: Vec<Vec<u8>>,
 }
 
-impl Findings {
+impl InspectionResults {
     pub(super) fn add(&mut self, other: &Self) {
         other.nsids.iter().for_each(|(nsid, count)| self.count_nsid(nsid, *count));
         self.other_nsids += other.other_nsids;
@@ -59,88 +59,97 @@ impl Findings {
 /// Reads the OPT records of responses.
 #[derive(Debug)]
 pub(super) struct Inspector {
+    /// Buffers for the owner and the RDATA of a record.
     owner: Vec<u8>,
     rdata: Vec<u8>,
     /// Whether to read the options.
     reads_options: bool,
     /// Number of responses to sample.
-    samples: usize,
-    /// Number of responses from which the samples are selected.
+    sample_count: usize,
+    /// Number of responses so far, from which the samples are selected.
     responses: u64,
     random: ChaCha8Rng,
-    pub(super) findings: Findings,
+    pub(super) results: InspectionResults,
 }
 
 impl Inspector {
-    /// Returns the inspector of thread `index`, if the options require one.
-    pub(super) fn new(options: &LoadOptions, index: usize) -> Option<Box<Self>> {
+    /// Returns the inspector of thread `thread`; `None` if the options require only the headers.
+    pub(super) fn new(options: &LoadOptions, thread: usize) -> Option<Box<Self>> {
         let reads_options = options.nsid || options.cookies;
         let mut random = ChaCha8Rng::seed_from_u64(options.seed);
-        // Other streams than those of schedules, random labels and Zipf's law.
-        random.set_stream(u64::MAX / 4 + index as u64);
+        // Schedules, random labels and Zipf's law use other streams.
+        random.set_stream(u64::MAX / 4 + thread as u64);
         (reads_options || options.samples > 0).then(|| {
             Box::new(Self {
                 owner: Vec::new(),
                 rdata: Vec::new(),
                 reads_options,
-                samples: share(options.samples as u64, index, options.threads) as usize,
+                sample_count: equal_share(options.samples as u64, thread, options.threads) as usize,
                 responses: 0,
                 random,
-                findings: Findings::default(),
+                results: InspectionResults::default(),
             })
         })
     }
 
-    /// Selects each response of the thread with the same probability (reservoir sampling).
+    /// Adds a response to the samples, or not, so that each response of the thread is finally a
+    /// sample with the same probability (reservoir sampling).
     fn sample(&mut self, message: &[u8]) {
         self.responses += 1;
-        let samples = &mut self.findings.samples;
-        if samples.len() < self.samples {
+        let samples = &mut self.results.samples;
+        if samples.len() < self.sample_count {
             samples.push(message.to_vec());
-        } else if self.samples > 0 {
-            let place = self.random.random_range(0..self.responses);
-            if let Some(sample) = usize::try_from(place).ok().and_then(|place| samples.get_mut(place)) {
+        } else if self.sample_count > 0 {
+            let drawn = self.random.random_range(0..self.responses);
+            if let Some(sample) = usize::try_from(drawn).ok().and_then(|drawn| samples.get_mut(drawn)) {
                 *sample = message.to_vec();
             }
         }
     }
 
-    /// Reads a response to a query of the socket `place`. `counts` is false during the warm-up.
-    pub(super) fn inspect(&mut self, place: usize, message: &[u8], counts: bool, frame: &mut Frame) {
-        if counts {
+    /// Reads a response to a query of `socket`. `is_measured` is false during the warm-up; the
+    /// response is then not counted.
+    pub(super) fn inspect(
+        &mut self,
+        socket: usize,
+        message: &[u8],
+        is_measured: bool,
+        encoder: &mut QueryEncoder,
+    ) {
+        if is_measured {
             self.sample(message);
         }
         if !self.reads_options {
             return;
         }
         // A malformed response has no options that could be counted.
-        let Ok(Some(fixed)) = self.find_opt(message) else { return };
-        let Some(opt) = Opt::from_parts(fixed.0, fixed.1, &self.rdata) else { return };
+        let Ok(Some((class, ttl))) = self.find_opt(message) else { return };
+        let Some(opt) = Opt::from_parts(class, ttl, &self.rdata) else { return };
         let cookie = opt.option(edns::COOKIE);
         if let Some(option) = cookie {
-            frame.learn_cookie(place, option);
+            encoder.store_server_cookie(socket, option);
         }
-        if !counts {
+        if !is_measured {
             return;
         }
         if let Some(nsid) = opt.option(edns::NSID) {
-            self.findings.count_nsid(nsid, 1);
+            self.results.count_nsid(nsid, 1);
         }
-        let low = message.get(3).map_or(0, |octet| octet & 0x0f);
-        let rcode = u16::from(opt.extended_rcode) << 4 | u16::from(low);
-        self.findings.bad_cookies += u64::from(rcode == BADCOOKIE);
-        let has_server_cookie = cookie.and_then(edns::CookieOption::read);
-        self.findings.server_cookies +=
-            u64::from(has_server_cookie.is_some_and(|found| !found.server.is_empty()));
+        let low_rcode = message.get(3).map_or(0, |octet| octet & 0x0f);
+        let rcode = u16::from(opt.extended_rcode) << 4 | u16::from(low_rcode);
+        self.results.bad_cookies += u64::from(rcode == BADCOOKIE);
+        let cookie = cookie.and_then(edns::CookieOption::read);
+        self.results.server_cookies += u64::from(cookie.is_some_and(|found| !found.server.is_empty()));
     }
 
-    /// Reads the OPT record into `rdata`. Returns its class and TTL.
+    /// Reads the RDATA of the OPT record into `self.rdata`. Returns its class and TTL; `None` if
+    /// there is no OPT record.
     fn find_opt(&mut self, message: &[u8]) -> Result<Option<(u16, u32)>, MessageError> {
         let Some(header) = Header::read(message) else { return Ok(None) };
         let [questions, records @ ..] = header.counts;
-        let mut at = HEADER;
+        let mut at = HEADER_SIZE;
         for _ in 0..questions {
-            match message.get(at..).and_then(question) {
+            match message.get(at..).and_then(leading_question) {
                 Some(question) => at += question.len(),
                 None => return Ok(None),
             }
@@ -159,7 +168,7 @@ impl Inspector {
 
 /// Returns the question at the start of `octets`: an uncompressed name, type and class. Returns
 /// `None` if there is none.
-pub(super) fn question(octets: &[u8]) -> Option<&[u8]> {
+pub(super) fn leading_question(octets: &[u8]) -> Option<&[u8]> {
     let mut end = 0;
     loop {
         let length = usize::from(*octets.get(end)?);
@@ -201,31 +210,31 @@ mod tests {
 
     #[test]
     fn identifiers_are_counted_up_to_a_limit() {
-        let mut frame = Frame::new(&options(), 0);
+        let mut encoder = QueryEncoder::new(&options(), 0);
         let mut inspector = Inspector::new(&options(), 0).expect("NSID is requested");
         for number in 0..70u8 {
             let message = response(0, &[(edns::NSID, &[number])]);
-            inspector.inspect(0, &message, true, &mut frame);
-            inspector.inspect(0, &message, false, &mut frame);
+            inspector.inspect(0, &message, true, &mut encoder);
+            inspector.inspect(0, &message, false, &mut encoder);
         }
-        inspector.inspect(0, &response(0, &[(edns::NSID, &[0])]), true, &mut frame);
-        inspector.inspect(0, &response(BADCOOKIE, &[]), true, &mut frame);
-        let mut findings = inspector.findings.clone();
-        assert_eq!((findings.nsids.len(), findings.nsids[&vec![0]], findings.nsids[&vec![1]]), (64, 2, 1));
-        assert_eq!((findings.other_nsids, findings.bad_cookies), (6, 1));
-        findings.add(&inspector.findings);
-        assert_eq!((findings.nsids[&vec![0]], findings.other_nsids, findings.bad_cookies), (4, 12, 2));
+        inspector.inspect(0, &response(0, &[(edns::NSID, &[0])]), true, &mut encoder);
+        inspector.inspect(0, &response(BADCOOKIE, &[]), true, &mut encoder);
+        let mut results = inspector.results.clone();
+        assert_eq!((results.nsids.len(), results.nsids[&vec![0]], results.nsids[&vec![1]]), (64, 2, 1));
+        assert_eq!((results.other_nsids, results.bad_cookies), (6, 1));
+        results.add(&inspector.results);
+        assert_eq!((results.nsids[&vec![0]], results.other_nsids, results.bad_cookies), (4, 12, 2));
     }
 
     #[test]
     fn samples_are_spread_over_the_responses() {
         let options = LoadOptions { nsid: false, samples: 100, ..options() };
-        let mut frame = Frame::new(&options, 0);
+        let mut encoder = QueryEncoder::new(&options, 0);
         let mut inspector = Inspector::new(&options, 0).expect("samples are wanted");
         for number in 0..10_000u16 {
-            inspector.inspect(0, &number.to_be_bytes(), true, &mut frame);
+            inspector.inspect(0, &number.to_be_bytes(), true, &mut encoder);
         }
-        let samples = inspector.findings.samples;
+        let samples = inspector.results.samples;
         let early = samples.iter().filter(|sample| sample[0] < 20).count();
         assert_eq!(samples.len(), 100);
         // Half of the samples, with a standard deviation of 5.
@@ -234,13 +243,13 @@ mod tests {
 
     #[test]
     fn a_question_ends_with_its_class() {
-        assert_eq!(question(b"\x01a\0\0\x01\0\x01rest"), Some(&b"\x01a\0\0\x01\0\x01"[..]));
-        assert_eq!(question(b"\0\0\x01\0\x01"), Some(&b"\0\0\x01\0\x01"[..]));
+        assert_eq!(leading_question(b"\x01a\0\0\x01\0\x01rest"), Some(&b"\x01a\0\0\x01\0\x01"[..]));
+        assert_eq!(leading_question(b"\0\0\x01\0\x01"), Some(&b"\0\0\x01\0\x01"[..]));
         for wrong in [&b""[..], b"\x01a", b"\x01a\0\0\x01\0", b"\xc0\x0c\0\x01\0\x01"] {
-            assert_eq!(question(wrong), None);
+            assert_eq!(leading_question(wrong), None);
         }
         let long = [[&[63][..], &[b'x'; 63]].concat().repeat(4), vec![0, 0, 1, 0, 1]].concat();
-        assert_eq!(question(&long), None);
+        assert_eq!(leading_question(&long), None);
     }
 
     proptest! {
@@ -249,12 +258,12 @@ mod tests {
             mut message in proptest::collection::vec(any::<u8>(), 0..80),
             cut in 0usize..60,
         ) {
-            let mut frame = Frame::new(&options(), 0);
+            let mut encoder = QueryEncoder::new(&options(), 0);
             let mut inspector = Inspector::new(&options(), 0).expect("NSID is requested");
-            inspector.inspect(0, &message, true, &mut frame);
+            inspector.inspect(0, &message, true, &mut encoder);
             message.splice(0..0, response(0, &[(edns::NSID, b"x")]).into_iter().take(cut));
-            inspector.inspect(0, &message, true, &mut frame);
-            prop_assert!(inspector.findings.nsids.values().sum::<u64>() <= 2);
+            inspector.inspect(0, &message, true, &mut encoder);
+            prop_assert!(inspector.results.nsids.values().sum::<u64>() <= 2);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nonesuch_net::Transport;
 use nonesuch_net::tls::ClientTls;
 
-use super::{Arrivals, LoadError, OUTSTANDING_MAX, QueryList, RATE_MAX, Sources, frame};
+use super::{Arrivals, LoadError, OUTSTANDING_MAX, QueryList, RATE_MAX, SourcePrefix, encoder};
 
 /// Maximum number of sampled responses. With the maximum size of a response, they take 650 MB.
 const SAMPLES_MAX: usize = 10_000;
@@ -55,7 +55,7 @@ pub struct LoadOptions {
     pub follow_truncated: bool,
     /// Source addresses of the sockets: the sockets are distributed evenly over this prefix. By
     /// default the system selects the address.
-    pub sources: Option<Sources>,
+    pub sources: Option<SourcePrefix>,
     /// Whether to set the DO flag (DNSSEC OK, RFC 3225).
     pub dnssec_ok: bool,
     /// Whether to set the CO flag (Compact Answers OK, RFC 9824 §5.1).
@@ -93,7 +93,7 @@ pub struct LoadOptions {
     /// Whether a thread of an open loop may poll instead of sleeping: if the next query is due
     /// within 120 µs, or while it waits for responses. A sleeping thread wakes up late, and then
     /// sends or receives late.
-    pub spin: bool,
+    pub may_poll: bool,
     /// Time after sending until a query counts as lost.
     pub timeout: Duration,
     /// Maximum number of queries after the warm-up; the load ends earlier if its duration is over.
@@ -143,7 +143,7 @@ impl LoadOptions {
             rate: None,
             arrivals: Arrivals::Even,
             seed: 1,
-            spin: true,
+            may_poll: true,
             timeout: Duration::from_secs(1),
             limit: None,
             server_pid: None,
@@ -164,11 +164,11 @@ impl LoadOptions {
         let hour = Duration::from_secs(3600);
         let per_thread = self.sockets_per_thread();
         let sockets = self.threads.saturating_mul(per_thread);
-        // The first socket of the first thread gets the largest share.
-        let share = self.outstanding.div_ceil(self.threads.max(1)).div_ceil(per_thread.max(1));
-        let is_full = self.outstanding >= sockets && share <= OUTSTANDING_MAX;
+        // The first socket of the first thread may have the most outstanding queries.
+        let largest = self.outstanding.div_ceil(self.threads.max(1)).div_ceil(per_thread.max(1));
+        let is_outstanding_valid = self.outstanding >= sockets && largest <= OUTSTANDING_MAX;
         let has_tls = self.transport != Transport::Tls || self.tls.is_some();
-        let options: usize = self.edns_options.iter().map(|(_, value)| 4 + value.len()).sum();
+        let edns_octets: usize = self.edns_options.iter().map(|(_, value)| 4 + value.len()).sum();
         let has_edns = self.edns_size > 0;
         // Whether the value is valid, the option of `nonesuch load`, and the permitted values.
         let rules = [
@@ -177,9 +177,13 @@ impl LoadOptions {
             ((1..=4096).contains(&self.sockets), "--sockets", "1 to 4096"),
             ((1..=4096).contains(&self.connections), "--connections", "1 to 4096"),
             (has_tls, "--tls", "given with TLS settings"),
-            (is_full, "--outstanding", "1 to 16384 for each socket or connection of each thread"),
             (
-                self.sources.is_none_or(|sources| sources.fits(self.server.ip())),
+                is_outstanding_valid,
+                "--outstanding",
+                "1 to 16384 for each socket or connection of each thread",
+            ),
+            (
+                self.sources.is_none_or(|sources| sources.has_family_of(self.server.ip())),
                 "--source",
                 "of the same family as the server's address",
             ),
@@ -207,13 +211,13 @@ impl LoadOptions {
                 "used with UDP only",
             ),
             (
-                options == 0 || (has_edns && options <= EDNS_OPTIONS_MAX),
+                edns_octets == 0 || (has_edns && edns_octets <= EDNS_OPTIONS_MAX),
                 "--edns-option",
                 "at most 512 octets in total, and empty without EDNS",
             ),
             (
                 !(self.random_prefix || self.random_label)
-                    || self.queries.longest_name() + frame::PREFIX <= 255,
+                    || self.queries.longest_name() + encoder::RANDOM_LABEL_MAX <= 255,
                 if self.random_label { "--random-label" } else { "--random-prefix" },
                 "off, unless all names of the query list have at most 242 octets",
             ),

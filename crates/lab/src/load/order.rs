@@ -7,16 +7,19 @@ use super::{LoadOptions, QueryList};
 
 /// Number of queries in each group that a closed loop sorts by length.
 const SORT_GROUP: usize = 1024;
-/// Minimum and maximum number of queries that are drawn; then the load repeats them.
-const DRAWS: (usize, usize) = (1 << 20, 1 << 24);
+/// Minimum and maximum number of queries that are drawn with Zipf's law. The load then repeats
+/// them.
+const DRAWS_MIN: usize = 1 << 20;
+const DRAWS_MAX: usize = 1 << 24;
 
-/// Returns the order as indices into the list, or `None` for the order of the list.
+/// Returns the order in which the queries are sent, as indices into the list; `None` for the order
+/// of the list.
 ///
 /// With a Zipf exponent, the queries are drawn at random. A closed loop sorts each group of
 /// [`SORT_GROUP`] queries by length. The kernel can send neighbouring queries of the same length
 /// together (`UDP_SEGMENT`). A closed loop sends in bursts, and the order within a burst does not
 /// matter. An open loop keeps the order, because each query has its own send time.
-pub(super) fn order(options: &LoadOptions) -> Option<Vec<u32>> {
+pub(super) fn send_order(options: &LoadOptions) -> Option<Vec<u32>> {
     let count = u32::try_from(options.queries.len()).ok()?;
     let mut order = match options.zipf {
         Some(exponent) => draw_zipf(count, exponent, options.seed),
@@ -48,10 +51,10 @@ fn draw_zipf(count: u32, exponent: f64, seed: u64) -> Vec<u32> {
     let draw = |_| {
         let point = random.random::<f64>() * total;
         let index = sums.partition_point(|sum| *sum <= point) as u32;
-        // Rounding may place the point at the end.
+        // Rounding may place the point after the last sum.
         index.min(count.saturating_sub(1))
     };
-    (0..sums.len().saturating_mul(4).clamp(DRAWS.0, DRAWS.1)).map(draw).collect()
+    (0..sums.len().saturating_mul(4).clamp(DRAWS_MIN, DRAWS_MAX)).map(draw).collect()
 }
 
 #[cfg(test)]
@@ -75,6 +78,6 @@ mod tests {
         }
         assert_eq!(draw_zipf(50, 1.0, 7), draw_zipf(50, 1.0, 7));
         assert_ne!(draw_zipf(50, 1.0, 7), draw_zipf(50, 1.0, 8));
-        assert_eq!(draw_zipf(1, 1.0, 7), vec![0; DRAWS.0]);
+        assert_eq!(draw_zipf(1, 1.0, 7), vec![0; DRAWS_MIN]);
     }
 }

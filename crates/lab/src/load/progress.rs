@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Latency;
-use super::histogram::Durations;
-use super::pacer::ns;
+use super::histogram::DurationHistogram;
+use super::pacer::to_ns;
 use super::tally::Tally;
 
 /// Results of one interval of a load.
@@ -28,17 +28,18 @@ pub struct Progress {
     pub latency_us: Option<Latency>,
 }
 
-/// Counts of one thread or of all threads.
+/// Counts of one thread or of all threads: since the start, or for one interval.
 #[derive(Debug, Clone, Default)]
 struct Counts {
     sent: u64,
-    /// Number of queries lost so far, including those that were answered late.
+    /// Number of queries lost, including those that were answered late. So this count never
+    /// decreases.
     lost: u64,
-    latencies: Durations,
+    latencies: DurationHistogram,
 }
 
 impl Counts {
-    fn of(tally: &Tally) -> Self {
+    fn from_tally(tally: &Tally) -> Self {
         Self { sent: tally.sent, lost: tally.lost + tally.late, latencies: tally.latencies.clone() }
     }
 
@@ -68,28 +69,29 @@ pub(super) struct IntervalCounts {
 
 /// Sends the counts of each interval of a thread.
 #[derive(Debug)]
-pub(super) struct Reporter {
+pub(super) struct IntervalReporter {
     sender: Sender<IntervalCounts>,
     /// Length of an interval in ns.
     interval: u64,
     /// Number of the current interval.
     number: u64,
-    /// Counts at its start.
-    earlier: Counts,
+    /// Counts at the start of the current interval.
+    at_start: Counts,
 }
 
-impl Reporter {
+impl IntervalReporter {
     pub(super) fn new(sender: Sender<IntervalCounts>, interval: Duration) -> Self {
-        Self { sender, interval: ns(interval).max(1), number: 0, earlier: Counts::default() }
+        Self { sender, interval: to_ns(interval).max(1), number: 0, at_start: Counts::default() }
     }
 
     /// Sends the counts of the intervals that have ended `elapsed` ns after the end of the warm-up.
-    /// If the thread was suspended, the first of these intervals has all counts.
+    /// If several intervals have ended since the last call, because the thread was suspended, the
+    /// first of them has all counts.
     pub(super) fn report(&mut self, elapsed: u64, tally: &Tally) {
         while elapsed >= (self.number + 1) * self.interval {
-            let counts = Counts::of(tally);
-            let since = counts.since(&self.earlier);
-            self.earlier = counts;
+            let counts = Counts::from_tally(tally);
+            let since = counts.since(&self.at_start);
+            self.at_start = counts;
             // The receiver lives as long as the threads.
             let _ = self.sender.send(IntervalCounts { number: self.number, counts: since });
             self.number += 1;
@@ -108,11 +110,11 @@ pub(super) fn receive(
     // Sums of the intervals from number `first` on, and the number of threads in each sum.
     let (mut first, mut sums): (u64, VecDeque<(Counts, usize)>) = (0, VecDeque::new());
     for IntervalCounts { number, counts } in receiver {
-        let place = (number - first) as usize;
-        while sums.len() <= place {
+        let index = (number - first) as usize;
+        while sums.len() <= index {
             sums.push_back((Counts::default(), 0));
         }
-        if let Some((sum, count)) = sums.get_mut(place) {
+        if let Some((sum, count)) = sums.get_mut(index) {
             sum.add(&counts);
             *count += 1;
         }
@@ -138,7 +140,7 @@ fn progress(counts: &Counts, intervals: u64, interval: Duration) -> Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::super::slots::Times;
+    use super::super::slots::QueryTimes;
     use super::super::{LoadError, LoadOptions, run_with_progress};
     use super::*;
     use std::sync::mpsc::channel;
@@ -146,7 +148,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn count(tally: &mut Tally, sent: u64, answered: u64, latency: u64) {
-        let times = Times { due: 0, sent: 0 };
+        let times = QueryTimes { due: 0, sent: 0 };
         (0..sent).for_each(|_| tally.count_sent(times, false));
         (0..answered).for_each(|_| tally.count_answer(times, latency, &[0; 12]));
     }
@@ -155,12 +157,12 @@ mod tests {
     fn intervals_of_all_threads_are_summed_up() {
         let (sender, receiver) = channel();
         let interval = Duration::from_secs(2);
-        let mut threads = [(); 2].map(|()| (Reporter::new(sender.clone(), interval), Tally::new(0)));
+        let mut threads = [(); 2].map(|()| (IntervalReporter::new(sender.clone(), interval), Tally::new(0)));
         drop(sender);
         for (reporter, tally) in &mut threads {
             count(tally, 10, 8, 1000);
             reporter.report(SECOND, tally);
-            tally.count_lost(Times { due: 0, sent: 0 });
+            tally.count_lost(QueryTimes { due: 0, sent: 0 });
             reporter.report(2 * SECOND, tally);
         }
         // One thread is suspended for two intervals. The other one ends after the second.

@@ -9,17 +9,17 @@ use super::{LoadError, LoadOptions, LoadReport, RATE_MAX, run};
 const PRECISION: f64 = 1.05;
 /// Minimum rate in queries per second.
 const RATE_MIN: f64 = 1.0;
-/// Minimum share of the rate at which responses arrive. Below it, the server or the generator does
-/// not keep up, even if all queries are answered in the end.
-const ON_TIME: f64 = 0.98;
+/// Minimum ratio of the rate of responses to the rate of queries. Below it, the server or the
+/// generator is too slow, even if all queries are answered before their timeout.
+const RESPONSE_RATIO_MIN: f64 = 0.98;
 
 /// Options of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RampOptions {
-    /// Rate of the first step, in queries per second.
-    pub start: f64,
-    /// Maximum share of lost queries of a step that passes, from 0 up to, not including, 1.
-    pub loss: f64,
+    /// Rate of the first step, in queries per second, from 1 to 10,000,000.
+    pub start_rate: f64,
+    /// Maximum share of lost queries of a step that passes: at least 0 and less than 1.
+    pub max_loss: f64,
     /// Duration of each step after its warm-up, in seconds.
     pub step_seconds: f64,
 }
@@ -53,8 +53,9 @@ pub struct Ramp {
     pub steps: Vec<RampStep>,
 }
 
-/// Searches for the highest rate with at most `ramp.loss` lost queries, to 5 %. `options.rate` and
-/// `options.seconds` are not used. Calls `report` after each step.
+/// Searches for the highest rate with a share of at most `ramp.max_loss` lost queries. The result
+/// is at most 5 % below the exact limit. `options.rate` and `options.seconds` are not used. Calls
+/// `report` after each step.
 ///
 /// # Errors
 /// [`LoadError::Misconfigured`] if an option is invalid, and the errors of [`run`].
@@ -65,9 +66,9 @@ pub fn ramp(
 ) -> Result<Ramp, LoadError> {
     ramp.check()?;
     let mut steps = Vec::new();
-    let rate = search(ramp.start, |rate| {
+    let rate = search(ramp.start_rate, |rate| {
         let step = LoadOptions { rate: Some(rate), seconds: ramp.step_seconds, ..options.clone() };
-        let step = RampStep::new(rate, &run(&step)?, ramp.loss);
+        let step = RampStep::new(rate, &run(&step)?, ramp.max_loss);
         report(&step);
         let passed = step.passed;
         steps.push(step);
@@ -79,8 +80,8 @@ pub fn ramp(
 impl RampOptions {
     fn check(&self) -> Result<(), LoadError> {
         let rules = [
-            ((RATE_MIN..=RATE_MAX).contains(&self.start), "--rate", "1 to 10000000 with --ramp"),
-            ((0.0..1.0).contains(&self.loss), "--ramp-loss", "at least 0 and less than 100 %"),
+            ((RATE_MIN..=RATE_MAX).contains(&self.start_rate), "--rate", "1 to 10000000 with --ramp"),
+            ((0.0..1.0).contains(&self.max_loss), "--ramp-loss", "at least 0 and less than 100 %"),
         ];
         match rules.into_iter().find(|(holds, ..)| !holds) {
             Some((_, option, wanted)) => Err(LoadError::Misconfigured { option, wanted }),
@@ -90,7 +91,7 @@ impl RampOptions {
 }
 
 impl RampStep {
-    fn new(rate: f64, report: &LoadReport, loss: f64) -> Self {
+    fn new(rate: f64, report: &LoadReport, max_loss: f64) -> Self {
         let due = report.sent + report.unsent;
         let lost_share = if due == 0 { 1.0 } else { (due - report.received) as f64 / due as f64 };
         Self {
@@ -100,7 +101,7 @@ impl RampStep {
             latency_p50_us: report.latency_us.map(|latency| latency.p50),
             latency_p99_us: report.latency_us.map(|latency| latency.p99),
             client_cpu_us_per_query: report.client_cpu_us_per_query,
-            passed: lost_share <= loss && report.qps >= ON_TIME * rate * (1.0 - loss),
+            passed: lost_share <= max_loss && report.qps >= RESPONSE_RATIO_MIN * rate * (1.0 - max_loss),
         }
     }
 }
@@ -160,7 +161,7 @@ mod tests {
         let (server, address) = start_limited(10);
         let mut options = options(address, "example A", 1);
         (options.limit, options.timeout) = (None, Duration::from_millis(50));
-        let settings = RampOptions { start: 16.0, loss: 0.001, step_seconds: 0.2 };
+        let settings = RampOptions { start_rate: 16.0, max_loss: 0.001, step_seconds: 0.2 };
         let mut rates = Vec::new();
         let ramp = ramp(&options, &settings, |step| rates.push(step.rate)).expect("ran");
         server.stop().expect("stopped");
@@ -175,10 +176,10 @@ mod tests {
     #[test]
     fn senseless_options_are_refused() {
         let options = options(([127, 0, 0, 1], 53).into(), "example A", 1);
-        let good = RampOptions { start: 1000.0, loss: 0.001, step_seconds: 1.0 };
+        let good = RampOptions { start_rate: 1000.0, max_loss: 0.001, step_seconds: 1.0 };
         for (bad, name) in [
-            (RampOptions { start: 0.5, ..good }, "--rate"),
-            (RampOptions { loss: 1.0, ..good }, "--ramp-loss"),
+            (RampOptions { start_rate: 0.5, ..good }, "--rate"),
+            (RampOptions { max_loss: 1.0, ..good }, "--ramp-loss"),
             (RampOptions { step_seconds: 0.0, ..good }, "--seconds"),
         ] {
             let error = ramp(&options, &bad, |_| ()).expect_err("refused");

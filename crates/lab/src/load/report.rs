@@ -32,8 +32,8 @@ pub struct Latency {
     pub max: f64,
 }
 
-/// Results of a load. `sent` is the sum of `received`, `late` and `lost`. Queries that are due during the
-/// warm-up are not counted, except in `client_cpu_us_per_query`.
+/// Results of a load. `sent` is the sum of `received`, `late` and `lost`. Queries that are due
+/// during the warm-up are not counted, except in `client_cpu_us_per_query`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct LoadReport {
     /// Requested rate of an open loop, in queries per second; `None` for a closed loop.
@@ -52,8 +52,8 @@ pub struct LoadReport {
     /// Number of queries of an open loop that were due but not sent, because the maximum number of
     /// queries was outstanding. `sent` does not include them.
     pub unsent: u64,
-    /// Number of datagrams that answer neither an outstanding query nor a lost query: duplicates and
-    /// other messages. No other field includes them.
+    /// Number of datagrams that answer neither an outstanding query nor a lost query: duplicates
+    /// and other messages. No other field includes them.
     pub unexpected: u64,
     /// Number of errors when sending or receiving, after the first response: the system rejected a
     /// query, or reported that no process listens on the server's port.
@@ -158,7 +158,7 @@ fn nsid_text(nsid: &[u8]) -> String {
 }
 
 /// Creates the report. `is_scheduled` is true if each query had a time at which it was due.
-pub(super) fn report(
+pub(super) fn build_report(
     options: &LoadOptions,
     tally: &Tally,
     use_of_cpu: &CpuUse,
@@ -175,7 +175,7 @@ pub(super) fn report(
     let cpu = |part: fn(process::CpuTime) -> u64| {
         use_of_cpu.server.filter(|_| answers > 0).map(|spent| part(spent) as f64 / answers as f64)
     };
-    let own = tally.own_cpu.as_secs_f64() * 1e6;
+    let generator_us = tally.thread_cpu.as_secs_f64() * 1e6;
     let memory = options.server_pid.and_then(process::memory);
     LoadReport {
         rate: options.rate,
@@ -195,20 +195,21 @@ pub(super) fn report(
         rcodes: tally.rcodes(),
         truncated: tally.truncated,
         followed: options.follow_truncated.then_some(tally.followed),
-        truncated_octets_mean: mean(tally.to_follow_octets, tally.to_follow),
+        truncated_octets_mean: mean(tally.truncated_udp_octets, tally.truncated_udp),
         followed_octets_mean: mean(tally.followed_octets, tally.followed),
-        nsids: tally.findings.nsids.iter().map(|(nsid, count)| (nsid_text(nsid), *count)).collect(),
-        nsids_other: tally.findings.other_nsids,
-        server_cookies: tally.findings.server_cookies,
-        bad_cookies: tally.findings.bad_cookies,
-        samples: tally.findings.samples.clone(),
+        nsids: tally.inspection.nsids.iter().map(|(nsid, count)| (nsid_text(nsid), *count)).collect(),
+        nsids_other: tally.inspection.other_nsids,
+        server_cookies: tally.inspection.server_cookies,
+        bad_cookies: tally.inspection.bad_cookies,
+        samples: tally.inspection.samples.clone(),
         validation: None,
         response_octets_mean: per_answer(tally.octets as f64),
         response_octets_max: tally.octets_max,
         latency_us: tally.latencies.summary(),
         lateness_us: tally.lateness.summary(),
         latency_histogram_ns: tally.latencies.buckets(),
-        client_cpu_us_per_query: (tally.all_sent > 0).then(|| own / tally.all_sent as f64),
+        client_cpu_us_per_query: (tally.sent_with_warm_up > 0)
+            .then(|| generator_us / tally.sent_with_warm_up as f64),
         server_cpu_us_per_query: cpu(|time| time.user_us + time.system_us),
         server_user_us_per_query: cpu(|time| time.user_us),
         server_system_us_per_query: cpu(|time| time.system_us),
@@ -224,14 +225,14 @@ fn limit(options: &LoadOptions, tally: &Tally, use_of_cpu: &CpuUse, is_scheduled
     let seconds = tally.duration().as_secs_f64();
     let server = use_of_cpu.busiest_thread_us.filter(|_| seconds > 0.0).map(|us| us as f64 / 1e6 / seconds);
     let generator = || {
-        let cpu = tally.own_cpu.as_secs_f64() / options.threads as f64;
+        let cpu = tally.thread_cpu.as_secs_f64() / options.threads as f64;
         Some(cpu / (options.warm_up.as_secs_f64() + seconds)).filter(|share| share.is_finite())
     };
     if !is_scheduled {
         Limit::of_load(server, generator(), Limit::Other)
     } else if tally.unsent > 0 {
         Limit::of_load(server, Some(1.0), Limit::LoadGenerator)
-    } else if options.spin {
+    } else if options.may_poll {
         // A generator that polls is always busy.
         Limit::of_load(server, None, Limit::Rate)
     } else {

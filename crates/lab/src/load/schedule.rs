@@ -49,8 +49,8 @@ pub struct ArrivalsError;
 
 /// Index of a thread, and number of threads that share a rate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub(super) index: usize,
+pub(super) struct ThreadShare {
+    pub(super) thread: usize,
     pub(super) threads: usize,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Part {
 #[derive(Debug)]
 pub(super) struct Schedule {
     /// Mean interval between the queries of this thread, in ns.
-    gap: f64,
+    interval_ns: f64,
     /// Due time of the next query, in ns since the start.
     due: f64,
     /// Number of the next query, starting at 0.
@@ -70,22 +70,23 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Creates one thread's part of a schedule of `rate` queries per second.
-    pub(super) fn new(arrivals: Arrivals, rate: f64, part: Part, seed: u64) -> Self {
-        let Part { index, threads } = part;
-        let gap = NS_PER_SECOND * threads as f64 / rate;
+    /// Creates one thread's part of a schedule of `rate` queries per second of all threads
+    /// together.
+    pub(super) fn new(arrivals: Arrivals, rate: f64, share: ThreadShare, seed: u64) -> Self {
+        let ThreadShare { thread, threads } = share;
+        let interval_ns = NS_PER_SECOND * threads as f64 / rate;
         let random = (arrivals == Arrivals::Poisson).then(|| {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             // Each thread uses its own random stream. The sum of independent Poisson processes is a
             // Poisson process.
-            random.set_stream(index as u64);
+            random.set_stream(thread as u64);
             random
         });
         // With equal intervals, the queries of the threads alternate.
-        let phase = index as f64 / threads as f64;
-        let mut schedule = Self { gap, due: phase * gap, number: 0, phase, random };
+        let phase = thread as f64 / threads as f64;
+        let mut schedule = Self { interval_ns, due: phase * interval_ns, number: 0, phase, random };
         if schedule.random.is_some() {
-            schedule.due = schedule.draw();
+            schedule.due = schedule.draw_interval();
         }
         schedule
     }
@@ -95,23 +96,23 @@ impl Schedule {
         self.due as u64
     }
 
-    /// Advances to the following query.
+    /// Advances to the next query.
     pub(super) fn advance(&mut self) {
         self.number += 1;
         if self.random.is_some() {
-            self.due += self.draw();
+            self.due += self.draw_interval();
         } else {
             // A multiplication for each query: a sum of 10^8 intervals would accumulate rounding
             // errors.
-            self.due = (self.number as f64 + self.phase) * self.gap;
+            self.due = (self.number as f64 + self.phase) * self.interval_ns;
         }
     }
 
     /// Returns a random, exponentially distributed interval.
-    fn draw(&mut self) -> f64 {
+    fn draw_interval(&mut self) -> f64 {
         let uniform: f64 = self.random.as_mut().map_or(0.0, |random| random.random());
         // `uniform` is less than 1.
-        -self.gap * (-uniform).ln_1p()
+        -self.interval_ns * (-uniform).ln_1p()
     }
 }
 
@@ -132,7 +133,10 @@ mod tests {
     fn even_queries_of_all_threads_interlock() {
         let mut all: Vec<u64> = (0..4)
             .flat_map(|index| {
-                times(&mut Schedule::new(Arrivals::Even, 1000.0, Part { index, threads: 4 }, 1), 250)
+                times(
+                    &mut Schedule::new(Arrivals::Even, 1000.0, ThreadShare { thread: index, threads: 4 }, 1),
+                    250,
+                )
             })
             .collect();
         all.sort_unstable();
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn even_queries_do_not_drift() {
         // The interval at this rate has no exact floating-point representation.
-        let mut schedule = Schedule::new(Arrivals::Even, 300_000.0, Part { index: 0, threads: 1 }, 1);
+        let mut schedule = Schedule::new(Arrivals::Even, 300_000.0, ThreadShare { thread: 0, threads: 1 }, 1);
         times(&mut schedule, 3_000_000);
         assert_eq!(schedule.due(), 10_000_000_000);
     }
@@ -151,7 +155,10 @@ mod tests {
     #[test]
     fn random_queries_keep_the_rate_and_spread_as_they_should() {
         let count = 200_000;
-        let due = times(&mut Schedule::new(Arrivals::Poisson, 1e6, Part { index: 0, threads: 1 }, 7), count);
+        let due = times(
+            &mut Schedule::new(Arrivals::Poisson, 1e6, ThreadShare { thread: 0, threads: 1 }, 7),
+            count,
+        );
         assert!(due.is_sorted());
         let mean = *due.last().expect("some") as f64 / count as f64;
         assert!((mean - 1000.0).abs() < 10.0, "{mean}");
@@ -166,7 +173,10 @@ mod tests {
     #[test]
     fn a_seed_fixes_the_schedule_and_threads_differ() {
         let of = |index, seed| {
-            times(&mut Schedule::new(Arrivals::Poisson, 1e3, Part { index, threads: 2 }, seed), 50)
+            times(
+                &mut Schedule::new(Arrivals::Poisson, 1e3, ThreadShare { thread: index, threads: 2 }, seed),
+                50,
+            )
         };
         assert_eq!(of(0, 5), of(0, 5));
         assert_ne!(of(0, 5), of(1, 5));

@@ -11,17 +11,18 @@ pub(super) const SLOTS_MAX: usize = 1 << 14;
 
 /// Due time and send time of a query, in ns since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Times {
+pub(super) struct QueryTimes {
     /// Due time, from which the latency is measured.
     pub(super) due: u64,
     /// Send time, from which the timeout is measured.
     pub(super) sent: u64,
 }
 
+/// Place for one outstanding query.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    times: Times,
-    taken: bool,
+    times: QueryTimes,
+    in_use: bool,
     generation: u16,
     /// The last lost query in this slot, or `None` if it has lost no query. The slot skips the
     /// generation of this query until it loses another query. Thus even a very late response to the
@@ -33,11 +34,12 @@ struct Slot {
 #[derive(Debug, Clone, Copy)]
 struct LostQuery {
     generation: u16,
-    times: Times,
+    times: QueryTimes,
     /// Whether a response has arrived after the timeout.
     is_answered: bool,
 }
 
+/// The slots of one socket or connection.
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
@@ -70,7 +72,7 @@ impl Slots {
     }
 
     /// Allocates a slot for a query and returns the message ID, or `None` if all slots are in use.
-    pub(super) fn take(&mut self, times: Times) -> Option<u16> {
+    pub(super) fn allocate(&mut self, times: QueryTimes) -> Option<u16> {
         let index = self.free.pop_front()?;
         let mask = u16::MAX >> self.index_bits;
         let slot = &mut self.slots[usize::from(index)];
@@ -79,33 +81,33 @@ impl Slots {
         if slot.lost.is_some_and(|lost| lost.generation == slot.generation) {
             slot.generation = next(slot.generation);
         }
-        (slot.times, slot.taken) = (times, true);
+        (slot.times, slot.in_use) = (times, true);
         Some(slot.generation << self.index_bits | index)
     }
 
-    /// Splits a message ID into the index and the generation of its slot.
-    const fn split(&self, id: u16) -> (u16, u16) {
+    /// Splits a message ID into the index of its slot and the generation.
+    const fn split_id(&self, id: u16) -> (u16, u16) {
         (id & !(u16::MAX << self.index_bits), id >> self.index_bits)
     }
 
     /// Frees the slot of the query with this ID and returns the times of the query. Returns `None`
     /// if no outstanding query has this ID.
-    pub(super) fn release(&mut self, id: u16) -> Option<Times> {
-        let (index, generation) = self.split(id);
+    pub(super) fn release(&mut self, id: u16) -> Option<QueryTimes> {
+        let (index, generation) = self.split_id(id);
         let slot = self.slots.get_mut(usize::from(index))?;
-        if slot.generation != generation || !slot.taken {
+        if slot.generation != generation || !slot.in_use {
             return None;
         }
-        slot.taken = false;
+        slot.in_use = false;
         self.free.push_back(index);
         Some(slot.times)
     }
 
-    /// Returns the times of the lost query with this ID at its first late response. Returns `None` if
-    /// no query with this ID was lost, if its slot has lost another query since then, or at further
-    /// responses.
-    pub(super) fn take_late(&mut self, id: u16) -> Option<Times> {
-        let (index, generation) = self.split(id);
+    /// Returns the times of the lost query with this ID at its first late response. Returns `None`
+    /// if no query with this ID was lost, if its slot has lost another query since then, or at
+    /// further responses.
+    pub(super) fn match_late(&mut self, id: u16) -> Option<QueryTimes> {
+        let (index, generation) = self.split_id(id);
         let lost = self.slots.get_mut(usize::from(index))?.lost.as_mut()?;
         if lost.generation != generation || lost.is_answered {
             return None;
@@ -114,15 +116,15 @@ impl Slots {
         Some(lost.times)
     }
 
-    /// Frees the slots of all queries sent before `limit`, in ns since the start of the run, and
-    /// calls `lost` for each of these queries.
-    pub(super) fn give_up_before(&mut self, limit: u64, mut lost: impl FnMut(Times)) {
+    /// Frees the slots of all queries sent before `limit`, in ns since the start of the run: they
+    /// are lost. Calls `lost` for each of these queries.
+    pub(super) fn release_sent_before(&mut self, limit: u64, mut lost: impl FnMut(QueryTimes)) {
         if self.outstanding() == 0 {
             return;
         }
         for (index, slot) in self.slots.iter_mut().enumerate() {
-            if slot.taken && slot.times.sent < limit {
-                slot.taken = false;
+            if slot.in_use && slot.times.sent < limit {
+                slot.in_use = false;
                 slot.lost =
                     Some(LostQuery { generation: slot.generation, times: slot.times, is_answered: false });
                 self.free.push_back(index as u16);
@@ -138,13 +140,13 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    fn at(sent: u64) -> Times {
-        Times { due: sent / 2, sent }
+    fn at(sent: u64) -> QueryTimes {
+        QueryTimes { due: sent / 2, sent }
     }
 
     fn give_up(slots: &mut Slots, limit: u64) -> u64 {
         let mut count = 0;
-        slots.give_up_before(limit, |times| {
+        slots.release_sent_before(limit, |times| {
             assert!(times.sent < limit && times == at(times.sent));
             count += 1;
         });
@@ -155,10 +157,10 @@ mod tests {
     fn a_late_answer_finds_no_query_whatever_comes_between() {
         for count in [1, 2, 100, SLOTS_MAX] {
             let mut slots = Slots::new(count);
-            let late = slots.take(at(1)).expect("free");
+            let late = slots.allocate(at(1)).expect("free");
             assert_eq!(give_up(&mut slots, 2), 1);
             for _ in 0..(3 * (1 << 16)) {
-                let id = slots.take(at(3)).expect("free");
+                let id = slots.allocate(at(3)).expect("free");
                 assert_ne!(id, late);
                 assert_eq!(slots.release(late), None);
                 assert_eq!(slots.release(id), Some(at(3)));
@@ -170,13 +172,13 @@ mod tests {
     fn a_late_answer_is_that_of_its_query_once() {
         for count in [1, 2, SLOTS_MAX] {
             let mut slots = Slots::new(count);
-            let (late, other) = (slots.take(at(1)).expect("free"), !0);
-            assert_eq!((slots.take_late(late), slots.take_late(other)), (None, None));
+            let (late, other) = (slots.allocate(at(1)).expect("free"), !0);
+            assert_eq!((slots.match_late(late), slots.match_late(other)), (None, None));
             assert_eq!(give_up(&mut slots, 2), 1);
             // The slot may be in use again.
-            let next: Vec<u16> = (0..count).map(|_| slots.take(at(3)).expect("free")).collect();
-            assert_eq!((slots.take_late(late), slots.take_late(late)), (Some(at(1)), None));
-            assert!(next.iter().all(|id| slots.take_late(*id).is_none()));
+            let next: Vec<u16> = (0..count).map(|_| slots.allocate(at(3)).expect("free")).collect();
+            assert_eq!((slots.match_late(late), slots.match_late(late)), (Some(at(1)), None));
+            assert!(next.iter().all(|id| slots.match_late(*id).is_none()));
             assert_eq!(slots.outstanding(), count);
         }
     }
@@ -184,17 +186,17 @@ mod tests {
     #[test]
     fn a_doubled_answer_counts_once() {
         let mut slots = Slots::new(1);
-        let id = slots.take(at(5)).expect("free");
+        let id = slots.allocate(at(5)).expect("free");
         assert_eq!(slots.release(id), Some(at(5)));
         assert_eq!(slots.release(id), None);
-        assert_eq!(slots.take(at(6)).map(|next| next == id), Some(false));
+        assert_eq!(slots.allocate(at(6)).map(|next| next == id), Some(false));
     }
 
     #[test]
     fn there_are_as_many_slots_as_asked_for() {
         for count in [1, 3, 64, SLOTS_MAX] {
             let mut slots = Slots::new(count);
-            let mut ids: Vec<u16> = std::iter::from_fn(|| slots.take(at(0))).collect();
+            let mut ids: Vec<u16> = std::iter::from_fn(|| slots.allocate(at(0))).collect();
             assert_eq!(slots.outstanding(), count);
             ids.sort_unstable();
             ids.dedup();
@@ -210,7 +212,7 @@ mod tests {
             for (now, (step, id)) in steps.into_iter().enumerate() {
                 let now = now as u64;
                 match step {
-                    0 => match slots.take(at(now)) {
+                    0 => match slots.allocate(at(now)) {
                         Some(id) => prop_assert!(model.insert(id, now).is_none()),
                         None => prop_assert_eq!(model.len(), count),
                     },

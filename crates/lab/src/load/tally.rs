@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use nonesuch_proto::message::Rcode;
 
-use super::histogram::Durations;
-use super::inspector::Findings;
-use super::slots::Times;
+use super::histogram::DurationHistogram;
+use super::inspector::InspectionResults;
+use super::slots::QueryTimes;
 
-/// TC in octet 2 of the header (RFC 1035 §4.1.1).
+/// The TC flag in octet 2 of the header (RFC 1035 §4.1.1).
 pub(super) const TC: u8 = 0x02;
 
 /// Counters of one thread or of all threads. Queries that are due during the warm-up are only
-/// counted in `all_sent`.
+/// counted in `sent_with_warm_up`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     /// End of the warm-up, in ns since the start of the run.
@@ -36,31 +36,31 @@ pub(super) struct Tally {
     /// before the first response, including the warm-up.
     pub(super) connections_failed: u64,
     /// Number of truncated responses over UDP whose queries are repeated over TCP.
-    pub(super) to_follow: u64,
-    /// Total size of these responses.
-    pub(super) to_follow_octets: u64,
-    /// Number of responses to queries that are repeated over TCP.
+    pub(super) truncated_udp: u64,
+    /// Total size of these responses in octets.
+    pub(super) truncated_udp_octets: u64,
+    /// Number of responses over TCP to these queries.
     pub(super) followed: u64,
-    /// Total size of these responses.
+    /// Total size of these responses in octets.
     pub(super) followed_octets: u64,
-    /// Contents of the responses apart from their headers.
-    pub(super) findings: Findings,
+    /// Options and samples of the responses.
+    pub(super) inspection: InspectionResults,
     /// Number of responses with TC set.
     pub(super) truncated: u64,
-    /// Total size of the responses.
+    /// Total size of the responses in octets.
     pub(super) octets: u64,
-    /// Size of the longest response.
+    /// Size of the longest response in octets.
     pub(super) octets_max: u64,
     /// CPU time of the thread, including the warm-up.
-    pub(super) own_cpu: Duration,
+    pub(super) thread_cpu: Duration,
     /// Number of queries sent, including the warm-up.
-    pub(super) all_sent: u64,
+    pub(super) sent_with_warm_up: u64,
     /// Number of responses by the response code in the header.
     by_rcode: [u64; 16],
     /// Times from the due time of a query to its response.
-    pub(super) latencies: Durations,
+    pub(super) latencies: DurationHistogram,
     /// Delays of the queries of an open loop: send time minus due time.
-    pub(super) lateness: Durations,
+    pub(super) lateness: DurationHistogram,
     /// Time of the first query sent, in ns since the start of the run.
     first_send: Option<u64>,
     /// Time of the last response received, in ns since the start of the run.
@@ -83,16 +83,16 @@ impl Tally {
         self.refused += other.refused;
         self.connections += other.connections;
         self.connections_failed += other.connections_failed;
-        self.to_follow += other.to_follow;
-        self.to_follow_octets += other.to_follow_octets;
+        self.truncated_udp += other.truncated_udp;
+        self.truncated_udp_octets += other.truncated_udp_octets;
         self.followed += other.followed;
         self.followed_octets += other.followed_octets;
-        self.findings.add(&other.findings);
+        self.inspection.add(&other.inspection);
         self.truncated += other.truncated;
         self.octets += other.octets;
         self.octets_max = self.octets_max.max(other.octets_max);
-        self.own_cpu += other.own_cpu;
-        self.all_sent += other.all_sent;
+        self.thread_cpu += other.thread_cpu;
+        self.sent_with_warm_up += other.sent_with_warm_up;
         self.by_rcode.iter_mut().zip(other.by_rcode).for_each(|(mine, theirs)| *mine += theirs);
         self.latencies.add(&other.latencies);
         self.lateness.add(&other.lateness);
@@ -116,15 +116,15 @@ impl Tally {
     }
 
     /// Whether a query with this due time counts: it is due after the warm-up.
-    pub(super) const fn counts(&self, due: u64) -> bool {
+    pub(super) const fn is_measured(&self, due: u64) -> bool {
         due >= self.measured_from
     }
 
     /// Counts a query that was sent. `scheduled` is true in an open loop; then the delay is
     /// recorded.
-    pub(super) fn count_sent(&mut self, times: Times, scheduled: bool) {
-        self.all_sent += 1;
-        if self.counts(times.due) {
+    pub(super) fn count_sent(&mut self, times: QueryTimes, scheduled: bool) {
+        self.sent_with_warm_up += 1;
+        if self.is_measured(times.due) {
             self.sent += 1;
             self.first_send.get_or_insert(times.sent);
             if scheduled {
@@ -135,16 +135,16 @@ impl Tally {
 
     /// Counts a query that was due but not sent before the end.
     pub(super) fn count_unsent(&mut self, due: u64) {
-        self.unsent += u64::from(self.counts(due));
+        self.unsent += u64::from(self.is_measured(due));
     }
 
-    pub(super) fn count_lost(&mut self, times: Times) {
-        self.lost += u64::from(self.counts(times.due));
+    pub(super) fn count_lost(&mut self, times: QueryTimes) {
+        self.lost += u64::from(self.is_measured(times.due));
     }
 
     /// Counts a response after the timeout, to a query that is counted as lost until then.
-    pub(super) fn count_late(&mut self, times: Times) {
-        if self.counts(times.due) {
+    pub(super) fn count_late(&mut self, times: QueryTimes) {
+        if self.is_measured(times.due) {
             self.lost -= 1;
             self.late += 1;
         }
@@ -152,31 +152,31 @@ impl Tally {
 
     /// Counts a datagram that answers neither an outstanding query nor a lost query.
     pub(super) fn count_unexpected(&mut self, now: u64) {
-        self.unexpected += u64::from(self.counts(now));
+        self.unexpected += u64::from(self.is_measured(now));
     }
 
     /// Counts a truncated response over UDP whose query is repeated over TCP.
-    pub(super) fn count_truncated(&mut self, times: Times, message: &[u8]) {
-        if self.counts(times.due) {
+    pub(super) fn count_truncated(&mut self, times: QueryTimes, message: &[u8]) {
+        if self.is_measured(times.due) {
             self.truncated += 1;
-            self.to_follow += 1;
-            self.to_follow_octets += message.len() as u64;
+            self.truncated_udp += 1;
+            self.truncated_udp_octets += message.len() as u64;
         }
     }
 
     /// Counts the response over TCP to a query that is repeated, in addition to
     /// [`count_answer`](Self::count_answer).
-    pub(super) fn count_followed(&mut self, times: Times, message: &[u8]) {
-        if self.counts(times.due) {
+    pub(super) fn count_followed(&mut self, times: QueryTimes, message: &[u8]) {
+        if self.is_measured(times.due) {
             self.followed += 1;
             self.followed_octets += message.len() as u64;
         }
     }
 
     /// Counts a response that was received at `now`.
-    pub(super) fn count_answer(&mut self, times: Times, now: u64, message: &[u8]) {
+    pub(super) fn count_answer(&mut self, times: QueryTimes, now: u64, message: &[u8]) {
         let [_, _, high, low, ..] = *message else { return };
-        if !self.counts(times.due) {
+        if !self.is_measured(times.due) {
             return;
         }
         let octets = message.len() as u64;
@@ -193,8 +193,8 @@ impl Tally {
 mod tests {
     use super::*;
 
-    const EARLY: Times = Times { due: 99, sent: 150 };
-    const TIMELY: Times = Times { due: 100, sent: 130 };
+    const DUE_IN_WARM_UP: QueryTimes = QueryTimes { due: 99, sent: 150 };
+    const DUE_AFTER_WARM_UP: QueryTimes = QueryTimes { due: 100, sent: 130 };
 
     fn message(high: u8, low: u8, octets: usize) -> Vec<u8> {
         let mut message = vec![0; octets];
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn the_warm_up_counts_nowhere() {
         let mut tally = Tally::new(100);
-        for times in [EARLY, TIMELY] {
+        for times in [DUE_IN_WARM_UP, DUE_AFTER_WARM_UP] {
             tally.count_sent(times, true);
             tally.count_answer(times, 200, &message(0x82, 3, 70));
             tally.count_lost(times);
@@ -214,7 +214,7 @@ mod tests {
             tally.count_unsent(times.due);
             tally.count_unexpected(times.due);
         }
-        assert_eq!((tally.sent, tally.received(), tally.all_sent), (1, 1, 2));
+        assert_eq!((tally.sent, tally.received(), tally.sent_with_warm_up), (1, 1, 2));
         assert_eq!((tally.lost, tally.late), (1, 1));
         assert_eq!((tally.unsent, tally.unexpected, tally.truncated, tally.octets), (1, 1, 1, 70));
         assert_eq!(tally.rcodes(), BTreeMap::from([("NXDOMAIN".to_owned(), 1)]));
@@ -229,13 +229,13 @@ mod tests {
         let mut total = Tally::new(0);
         for (sent, now) in [(50, 90), (20, 60)] {
             let mut tally = Tally::new(0);
-            tally.own_cpu = Duration::from_micros(3);
-            tally.count_sent(Times { due: sent, sent }, false);
-            tally.count_answer(Times { due: sent, sent }, now, &message(0x80, 0, now as usize));
+            tally.thread_cpu = Duration::from_micros(3);
+            tally.count_sent(QueryTimes { due: sent, sent }, false);
+            tally.count_answer(QueryTimes { due: sent, sent }, now, &message(0x80, 0, now as usize));
             total.add(&tally);
         }
         assert_eq!((total.sent, total.octets, total.octets_max), (2, 150, 90));
         assert_eq!((total.duration(), total.lateness.count()), (Duration::from_nanos(70), 0));
-        assert_eq!(total.own_cpu, Duration::from_micros(6));
+        assert_eq!(total.thread_cpu, Duration::from_micros(6));
     }
 }

@@ -338,7 +338,7 @@ fn a_closed_loop_sends_each_thousand_by_length_and_an_open_one_as_they_are() {
         assert_eq!(found, [expected, expected].concat());
     }
     let many: String = (0..1500).rev().map(|number| format!("{} A\n", "x".repeat(1 + number % 50))).collect();
-    let order = order::order(&options(([127, 0, 0, 1], 53).into(), &many, 1)).expect("a closed loop");
+    let order = order::send_order(&options(([127, 0, 0, 1], 53).into(), &many, 1)).expect("a closed loop");
     let mut sorted = order.clone();
     sorted.sort_unstable();
     assert_eq!(sorted, (0..1500).collect::<Vec<_>>());

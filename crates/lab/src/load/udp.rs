@@ -6,18 +6,18 @@ use std::time::Duration;
 use nonesuch_net::client::{ReadySockets, UdpClientSocket};
 use nonesuch_net::{BATCH, NetError, ReceiveBatch, SendBatch};
 
-use super::follow::Follow;
-use super::frame::Frame;
-use super::pacer::{MAX_WAIT, Pacer, share};
-use super::slots::{Slots, Times};
+use super::encoder::QueryEncoder;
+use super::pacer::{MAX_WAIT, Pacer, equal_share};
+use super::slots::{QueryTimes, Slots};
+use super::tcp_retry::TcpRetry;
 use super::{LoadError, LoadOptions};
 
-/// Minimum octets of a receive buffer. Responses that are longer than the buffer are cut, but their
-/// header is complete.
-const RESPONSE_SIZE: usize = 4096;
+/// Minimum octets of a receive buffer. The system cuts longer responses; the generator needs only
+/// their header.
+const RECEIVE_SIZE_MIN: usize = 4096;
 
-/// Sockets, and their outstanding queries.
-pub(super) struct Datagrams {
+/// The UDP sockets of a thread, and their outstanding queries.
+pub(super) struct UdpSockets {
     sockets: Vec<UdpClientSocket>,
     /// Outstanding queries of each socket.
     slots: Vec<Slots>,
@@ -27,33 +27,33 @@ pub(super) struct Datagrams {
     outgoing: SendBatch,
     incoming: ReceiveBatch,
     /// Message ID and times of each query in the outgoing batch.
-    batch: Vec<(u16, Times)>,
-    /// Repeats queries over TCP; `None` if truncated responses are not followed.
-    follow: Option<Follow>,
+    batch: Vec<(u16, QueryTimes)>,
+    /// Repeats queries over TCP after truncated responses; `None` without `follow_truncated`.
+    tcp_retry: Option<TcpRetry>,
 }
 
-impl Datagrams {
-    /// Opens the sockets of thread `index`, for queries of at most `query_size` octets.
-    pub(super) fn new(options: &LoadOptions, index: usize, query_size: usize) -> Result<Self, NetError> {
+impl UdpSockets {
+    /// Opens the sockets of thread `thread`, for queries of at most `query_size` octets.
+    pub(super) fn new(options: &LoadOptions, thread: usize, query_size: usize) -> Result<Self, NetError> {
         let count = options.sockets;
         let connect = |socket| match options.sources {
             None => UdpClientSocket::connect(options.server, MAX_WAIT),
             Some(sources) => {
-                let source = sources.address(index * count + socket, options.threads * count);
+                let source = sources.address(thread * count + socket, options.threads * count);
                 UdpClientSocket::connect_from(source, options.server, MAX_WAIT)
             }
         };
         let sockets = (0..count).map(connect).collect::<Result<Vec<_>, _>>()?;
-        let window = share(options.outstanding as u64, index, options.threads);
+        let window = equal_share(options.outstanding as u64, thread, options.threads);
         Ok(Self {
             sockets,
-            slots: (0..count).map(|socket| Slots::new(share(window, socket, count) as usize)).collect(),
+            slots: (0..count).map(|socket| Slots::new(equal_share(window, socket, count) as usize)).collect(),
             next_socket: 0,
             ready: ReadySockets::default(),
             outgoing: SendBatch::new(BATCH, query_size),
-            incoming: ReceiveBatch::new(BATCH, RESPONSE_SIZE.max(options.edns_size.into())),
+            incoming: ReceiveBatch::new(BATCH, RECEIVE_SIZE_MIN.max(options.edns_size.into())),
             batch: Vec::with_capacity(BATCH),
-            follow: Follow::new(options, index),
+            tcp_retry: TcpRetry::new(options, thread),
         })
     }
 
@@ -62,44 +62,45 @@ impl Datagrams {
     pub(super) fn send_due(
         &mut self,
         pacer: &mut Pacer<'_>,
-        frame: &mut Frame,
+        encoder: &mut QueryEncoder,
         now: u64,
     ) -> Result<(), LoadError> {
         for _ in 0..self.sockets.len() {
             if !pacer.is_due(now) {
                 break;
             }
-            let place = self.next_socket;
-            self.next_socket = (place + 1) % self.sockets.len();
-            self.fill_batch(place, pacer, frame, now);
+            let socket = self.next_socket;
+            self.next_socket = (socket + 1) % self.sockets.len();
+            self.fill_batch(socket, pacer, encoder, now);
             if !self.batch.is_empty() {
                 pacer.last_event = now;
-                self.send(place, pacer)?;
+                self.send(socket, pacer)?;
             }
         }
         Ok(())
     }
 
     /// Fills the batch for a socket with the queries that are due.
-    fn fill_batch(&mut self, place: usize, pacer: &mut Pacer<'_>, frame: &mut Frame, now: u64) {
+    fn fill_batch(&mut self, socket: usize, pacer: &mut Pacer<'_>, encoder: &mut QueryEncoder, now: u64) {
         self.batch.clear();
-        let slots = &mut self.slots[place];
-        let room = self.follow.as_ref().map_or(usize::MAX, |follow| follow.room(pacer));
-        for _ in 0..pacer.batch_size(slots.free_count().min(room)) {
+        let slots = &mut self.slots[socket];
+        let free_window =
+            self.tcp_retry.as_ref().map_or(usize::MAX, |tcp_retry| tcp_retry.free_window(pacer));
+        for _ in 0..pacer.batch_size(slots.free_count().min(free_window)) {
             let Some((question, times)) = pacer.next_due(now) else { break };
-            let Some(id) = slots.take(times) else { break };
+            let Some(id) = slots.allocate(times) else { break };
             self.batch.push((id, times));
-            self.outgoing.push_with(|slot| frame.write(id, question, place, slot));
+            self.outgoing.push_with(|slot| encoder.encode(id, question, socket, slot));
         }
         pacer.outstanding += self.batch.len();
     }
 
     /// Sends the batch. If the system rejects a query, its slot is freed.
-    fn send(&mut self, place: usize, pacer: &mut Pacer<'_>) -> Result<(), LoadError> {
+    fn send(&mut self, socket: usize, pacer: &mut Pacer<'_>) -> Result<(), LoadError> {
         let scheduled = pacer.is_open_loop();
         while self.outgoing.pending() > 0 {
             let first = self.batch.len() - self.outgoing.pending();
-            match self.sockets[place].send(&mut self.outgoing) {
+            match self.sockets[socket].send(&mut self.outgoing) {
                 Ok(sent) => {
                     for (_, times) in &self.batch[first..first + sent] {
                         pacer.tally.count_sent(*times, scheduled);
@@ -108,7 +109,7 @@ impl Datagrams {
                 Err(error) => {
                     if pacer.handle_io_error(error)? {
                         pacer.outstanding -=
-                            usize::from(self.slots[place].release(self.batch[first].0).is_some());
+                            usize::from(self.slots[socket].release(self.batch[first].0).is_some());
                         self.outgoing.skip_first();
                     }
                 }
@@ -117,35 +118,36 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Receives the available responses. Waits for responses if no query can be sent in the
-    /// meantime. Returns the current time.
+    /// Receives the available responses. Waits for responses as long as no query is due or can be
+    /// sent. Returns the current time.
     pub(super) fn receive(
         &mut self,
         pacer: &mut Pacer<'_>,
-        frame: &mut Frame,
+        encoder: &mut QueryEncoder,
         now: u64,
     ) -> Result<u64, LoadError> {
-        let is_allowed = self.follow.as_ref().is_none_or(|follow| follow.room(pacer) > 0);
-        let has_room = is_allowed && self.slots.iter().any(|slots| slots.free_count() > 0);
-        let wait = pacer.wait(now, has_room);
+        let has_free_window =
+            self.tcp_retry.as_ref().is_none_or(|tcp_retry| tcp_retry.free_window(pacer) > 0);
+        let has_free_slot = has_free_window && self.slots.iter().any(|slots| slots.free_count() > 0);
+        let wait = pacer.wait_time(now, has_free_slot);
         let last_received = std::mem::take(&mut pacer.last_received);
         match wait {
             None if pacer.outstanding == 0 => return Ok(pacer.clock()),
             None => {}
-            Some(_) => pacer.nap(last_received),
+            Some(_) => pacer.nap_if_quiet(last_received),
         }
-        if self.sockets.len() > 1 || self.follow.is_some() {
-            return self.receive_ready(pacer, frame, wait.unwrap_or_default());
+        if self.sockets.len() > 1 || self.tcp_retry.is_some() {
+            return self.receive_ready(pacer, encoder, wait.unwrap_or_default());
         }
         let result = match wait {
             None => self.sockets[0].receive_now(&mut self.incoming),
             // In a closed loop, wait in the receive call itself, which saves a system call.
             Some(_) if !pacer.is_open_loop() => self.sockets[0].receive(&mut self.incoming),
             Some(limit) => {
-                self.wait_all(limit).and_then(|()| self.sockets[0].receive_now(&mut self.incoming))
+                self.wait_for_responses(limit).and_then(|()| self.sockets[0].receive_now(&mut self.incoming))
             }
         };
-        self.count_received(0, pacer, frame, result)
+        self.count_received(0, pacer, encoder, result)
     }
 
     /// Waits at most `limit`, and receives from the sockets and connections that are ready. Returns
@@ -153,40 +155,40 @@ impl Datagrams {
     fn receive_ready(
         &mut self,
         pacer: &mut Pacer<'_>,
-        frame: &mut Frame,
+        encoder: &mut QueryEncoder,
         limit: Duration,
     ) -> Result<u64, LoadError> {
-        self.wait_all(limit)
+        self.wait_for_responses(limit)
             .map_err(|source| LoadError::Exchange { server: pacer.options.server, source })?;
         let mut now = pacer.clock();
         let ready = std::mem::take(&mut self.ready);
-        for place in ready.indexes() {
-            if let Some(socket) = self.sockets.get(place) {
+        for index in ready.indexes() {
+            if let Some(socket) = self.sockets.get(index) {
                 let result = socket.receive_now(&mut self.incoming);
-                now = self.count_received(place, pacer, frame, result)?;
-            } else if let Some(follow) = &mut self.follow {
-                now = follow.connections.receive_at(place - self.sockets.len(), pacer, frame, now)?;
+                now = self.count_received(index, pacer, encoder, result)?;
+            } else if let Some(tcp_retry) = &mut self.tcp_retry {
+                now = tcp_retry.connections.receive_at(index - self.sockets.len(), pacer, encoder, now)?;
             }
         }
         self.ready = ready;
-        if let Some(follow) = &mut self.follow {
-            follow.send(pacer, frame, now)?;
+        if let Some(tcp_retry) = &mut self.tcp_retry {
+            tcp_retry.send_waiting(pacer, encoder, now)?;
         }
         Ok(now)
     }
 
-    /// Waits until a socket has a response, at most `limit`.
-    fn wait_all(&mut self, limit: Duration) -> io::Result<()> {
-        let streams = self.follow.iter_mut().flat_map(|follow| follow.connections.streams());
+    /// Waits until a socket or connection has a response, or `limit` is over.
+    fn wait_for_responses(&mut self, limit: Duration) -> io::Result<()> {
+        let streams = self.tcp_retry.iter_mut().flat_map(|tcp_retry| tcp_retry.connections.streams());
         self.ready.wait(&self.sockets, streams, limit)
     }
 
     /// Counts the responses of a receive call on a socket. Returns the current time.
     fn count_received(
         &mut self,
-        place: usize,
+        socket: usize,
         pacer: &mut Pacer<'_>,
-        frame: &mut Frame,
+        encoder: &mut QueryEncoder,
         result: io::Result<usize>,
     ) -> Result<u64, LoadError> {
         let now = pacer.clock();
@@ -195,7 +197,7 @@ impl Datagrams {
                 pacer.is_drained &= found < BATCH;
                 pacer.last_received += found;
                 pacer.last_event = now;
-                self.count_answers(place, pacer, frame, now);
+                self.count_answers(socket, pacer, encoder, now);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
@@ -208,14 +210,16 @@ impl Datagrams {
     }
 
     /// Counts the received datagrams of a socket.
-    fn count_answers(&mut self, place: usize, pacer: &mut Pacer<'_>, frame: &mut Frame, now: u64) {
-        let slots = &mut self.slots[place];
+    fn count_answers(&mut self, socket: usize, pacer: &mut Pacer<'_>, encoder: &mut QueryEncoder, now: u64) {
+        let slots = &mut self.slots[socket];
         for message in self.incoming.messages() {
             let Some(times) = pacer.match_response(slots, message, now) else { continue };
-            let is_followed =
-                self.follow.as_mut().is_some_and(|follow| follow.take(pacer, times, now, message));
-            if !is_followed {
-                pacer.count_answer(place, times, now, message, frame);
+            let is_queued = self
+                .tcp_retry
+                .as_mut()
+                .is_some_and(|tcp_retry| tcp_retry.queue_if_truncated(pacer, times, now, message));
+            if !is_queued {
+                pacer.count_answer(socket, times, now, message, encoder);
             }
         }
     }
@@ -225,8 +229,8 @@ impl Datagrams {
         for slots in &mut self.slots {
             pacer.expire(slots, now);
         }
-        if let Some(follow) = &mut self.follow {
-            follow.expire(pacer, now);
+        if let Some(tcp_retry) = &mut self.tcp_retry {
+            tcp_retry.expire(pacer, now);
         }
     }
 }

@@ -17,11 +17,11 @@ use nonesuch_proto::message::{Header, Message, Section, push_query};
 use nonesuch_proto::{Class, Name, Rtype};
 use serde::Serialize;
 
-use super::framing::{self, Framing};
+use super::length_prefix::{self, MessageSplitter};
 use super::{LoadError, LoadOptions};
 
-/// Octets of a receive buffer.
-const BUFFER: usize = 1 << 14;
+/// Octets that one receive call takes from the connection.
+const RECEIVE_SIZE: usize = 1 << 14;
 
 /// Options of a validation.
 #[derive(Debug, Clone)]
@@ -62,9 +62,9 @@ pub fn validate_samples<'s>(
 ) -> Result<ValidationCounts, LoadError> {
     let keys = fetch_keys(options, validation)?;
     let mut counts = ValidationCounts::default();
-    let mut unproved = None;
+    let mut first_indeterminate = None;
     for sample in samples {
-        let status = status_of(sample, &keys, validation.now);
+        let status = validate_sample(sample, &keys, validation.now);
         match &status {
             SecurityStatus::Secure => counts.secure += 1,
             SecurityStatus::Insecure(_) => counts.insecure += 1,
@@ -74,18 +74,18 @@ pub fn validate_samples<'s>(
             }
             SecurityStatus::Indeterminate(reason) => {
                 counts.indeterminate += 1;
-                unproved.get_or_insert_with(|| describe(sample, reason));
+                first_indeterminate.get_or_insert_with(|| describe(sample, reason));
             }
         }
     }
-    counts.first_reason = counts.first_reason.or(unproved);
+    counts.first_reason = counts.first_reason.or(first_indeterminate);
     Ok(counts)
 }
 
-fn status_of(sample: &[u8], keys: &TrustedKeys, now: u32) -> SecurityStatus {
+fn validate_sample(sample: &[u8], keys: &TrustedKeys, now: u32) -> SecurityStatus {
     let root = Name::root();
     let asked = Message::parse(sample).ok().and_then(|message| message.questions.into_iter().next());
-    // Without a question, the message is not a response to this question.
+    // For a sample without a question, any question gives the status Indeterminate.
     let question = match &asked {
         Some(asked) => Question { name: asked.name.view(), rtype: asked.rtype },
         None => Question { name: root.view(), rtype: Rtype::SOA },
@@ -99,21 +99,22 @@ fn describe(sample: &[u8], reason: &impl std::fmt::Display) -> String {
     asked.map_or_else(|| reason.to_string(), |asked| format!("{} {}: {reason}", asked.name, asked.rtype))
 }
 
-/// Fetches the keys of the zone, and checks them against the anchors.
+/// Fetches the DNSKEY and NSEC5KEY RRsets of the zone, and validates the DNSKEY RRset with the keys
+/// that match an anchor.
 fn fetch_keys(options: &LoadOptions, validation: &ValidationOptions) -> Result<TrustedKeys, LoadError> {
     let zone = &validation.zone;
     let limits = ValidationLimits::default();
     let mut budget = Budget::new(limits);
-    let response = ask(options, zone, Rtype::DNSKEY)?;
+    let response = query_over_stream(options, zone, Rtype::DNSKEY)?;
     let dnskeys: Vec<&[u8]> = response
         .section(Section::Answer)
         .filter(|record| (record.rtype, record.class) == (Rtype::DNSKEY, Class::IN) && record.owner == *zone)
         .map(|record| record.rdata.as_slice())
         .collect();
     let trusted = dnskeys.iter().copied().filter(|rdata| is_trusted(zone, rdata, &validation.anchors));
-    let entry = TrustedKeys::new(zone, trusted, &limits);
+    let anchored_keys = TrustedKeys::new(zone, trusted, &limits);
     let question = Question { name: zone.view(), rtype: Rtype::DNSKEY };
-    let status = validate(question, &response, &entry, validation.now, &mut budget).status;
+    let status = validate(question, &response, &anchored_keys, validation.now, &mut budget).status;
     if status != SecurityStatus::Secure {
         let reason = match &status {
             SecurityStatus::Bogus(reason) => reason.to_string(),
@@ -124,7 +125,7 @@ fn fetch_keys(options: &LoadOptions, validation: &ValidationOptions) -> Result<T
         return Err(LoadError::Untrusted { zone: zone.clone(), server: options.server, reason });
     }
     let mut keys = TrustedKeys::new(zone, dnskeys, &limits);
-    let response = ask(options, zone, Rtype::NSEC5KEY)?;
+    let response = query_over_stream(options, zone, Rtype::NSEC5KEY)?;
     // A zone without NSEC5 has no such keys.
     let _ = keys.learn_nsec5_keys(&response, validation.now, &mut budget);
     Ok(keys)
@@ -142,7 +143,7 @@ fn is_trusted(zone: &Name, dnskey: &[u8], anchors: &[Anchor]) -> bool {
 }
 
 /// Sends one query over TCP or TLS, and waits for its response.
-fn ask(options: &LoadOptions, name: &Name, rtype: Rtype) -> Result<Message, LoadError> {
+fn query_over_stream(options: &LoadOptions, name: &Name, rtype: Rtype) -> Result<Message, LoadError> {
     let transport = if options.transport == Transport::Tls { Transport::Tls } else { Transport::Tcp };
     let fail = |error| ClientError::from_io(options.server, transport, ClientPhase::Receive, error);
     let tls = options.tls.as_ref().filter(|_| transport == Transport::Tls);
@@ -152,7 +153,7 @@ fn ask(options: &LoadOptions, name: &Name, rtype: Rtype) -> Result<Message, Load
     // ARCOUNT: the OPT record.
     query[11] = 1;
     let mut stream = Vec::new();
-    framing::push(&mut stream, query.len(), |slot| {
+    length_prefix::push_message(&mut stream, query.len(), |slot| {
         slot.copy_from_slice(&query);
         query.len()
     });
@@ -162,24 +163,24 @@ fn ask(options: &LoadOptions, name: &Name, rtype: Rtype) -> Result<Message, Load
     Ok(Message::parse(&octets).map_err(malformed)?)
 }
 
-/// Sends `stream` and receives one message, until the timeout of the load.
+/// Sends the octets `stream` and receives one message. Fails after the timeout of the load.
 fn exchange(mut socket: StreamClientSocket, stream: &[u8], options: &LoadOptions) -> io::Result<Vec<u8>> {
     let end = Instant::now() + options.timeout;
-    let (mut sent, mut framing, mut buffer) = (0, Framing::default(), vec![0; BUFFER]);
+    let (mut sent, mut splitter, mut buffer) = (0, MessageSplitter::default(), vec![0; RECEIVE_SIZE]);
     let (mut ready, mut message) = (ReadySockets::default(), None);
     while message.is_none() {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let until_end = end.saturating_duration_since(Instant::now());
+        if until_end.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        ready.wait([], [(&socket, sent < stream.len() || socket.has_unsent())], left)?;
+        ready.wait([], [(&socket, sent < stream.len() || socket.has_unsent())], until_end)?;
         if sent < stream.len() {
-            sent += available(socket.send(&stream[sent..]))?.unwrap_or(0);
+            sent += would_block_to_none(socket.send(&stream[sent..]))?.unwrap_or(0);
         }
         socket.flush()?;
-        match available(socket.receive(&mut buffer))? {
+        match would_block_to_none(socket.receive(&mut buffer))? {
             Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Some(octets) => framing.split(&buffer[..octets], |found| message = Some(found.to_vec())),
+            Some(octets) => splitter.split(&buffer[..octets], |found| message = Some(found.to_vec())),
             None => {}
         }
     }
@@ -187,8 +188,8 @@ fn exchange(mut socket: StreamClientSocket, stream: &[u8], options: &LoadOptions
     message.filter(|found| Header::read(found).is_some()).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Returns `None` instead of `WouldBlock`.
-fn available(result: io::Result<usize>) -> io::Result<Option<usize>> {
+/// Converts `WouldBlock`, which means that nothing can be sent or received now, to `None`.
+fn would_block_to_none(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
         result => result.map(Some),

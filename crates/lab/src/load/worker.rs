@@ -9,18 +9,18 @@ use std::time::Instant;
 use nonesuch_net::{NetError, Transport, pin_current_thread};
 
 use super::connections::Connections;
-use super::frame::Frame;
+use super::encoder::QueryEncoder;
 use super::pacer::Pacer;
-use super::progress::Reporter;
+use super::progress::IntervalReporter;
 use super::tally::Tally;
-use super::udp::Datagrams;
+use super::udp::UdpSockets;
 use super::{LoadError, LoadOptions};
 use crate::process;
 
-/// The transport of a thread.
+/// The sockets of a thread.
 #[expect(clippy::large_enum_variant, reason = "there is one value for each thread")]
-enum Link {
-    Udp(Datagrams),
+enum TransportSockets {
+    Udp(UdpSockets),
     Stream(Connections),
 }
 
@@ -29,31 +29,34 @@ pub(super) struct Worker<'a> {
     /// CPU to which the thread is bound; `None` if it is not bound.
     cpu: Option<usize>,
     pacer: Pacer<'a>,
-    frame: Frame,
-    link: Link,
+    encoder: QueryEncoder,
+    sockets: TransportSockets,
     /// Reports the counts of each interval; `None` without intervals.
-    pub(super) reporter: Option<Reporter>,
+    pub(super) reporter: Option<IntervalReporter>,
 }
 
 impl<'a> Worker<'a> {
-    /// Creates the worker of thread `index` and opens its sockets.
+    /// Creates the worker of thread `thread`, and opens its UDP sockets. `origin` is the start of
+    /// the run.
     pub(super) fn new(
         options: &'a LoadOptions,
         order: Option<&'a [u32]>,
-        index: usize,
+        thread: usize,
         origin: Instant,
     ) -> Result<Self, NetError> {
-        let frame = Frame::new(options, index);
-        let link = match options.transport {
-            Transport::Udp => Link::Udp(Datagrams::new(options, index, frame.size())?),
-            Transport::Tcp | Transport::Tls => Link::Stream(Connections::new(options, index)),
+        let encoder = QueryEncoder::new(options, thread);
+        let sockets = match options.transport {
+            Transport::Udp => {
+                TransportSockets::Udp(UdpSockets::new(options, thread, encoder.max_query_size())?)
+            }
+            Transport::Tcp | Transport::Tls => TransportSockets::Stream(Connections::new(options, thread)),
         };
         let cpus = options.cpus.as_ref().filter(|cpus| !cpus.is_empty());
         Ok(Self {
-            cpu: cpus.map(|cpus| cpus[index % cpus.len()]),
-            pacer: Pacer::new(options, order, index, origin),
-            frame,
-            link,
+            cpu: cpus.map(|cpus| cpus[thread % cpus.len()]),
+            pacer: Pacer::new(options, order, thread, origin),
+            encoder,
+            sockets,
             reporter: None,
         })
     }
@@ -64,7 +67,7 @@ impl<'a> Worker<'a> {
             pin_current_thread(cpu).map_err(|source| NetError::Pin { cpu, source })?;
         }
         let before = process::own_thread_cpu_time();
-        let mut now = self.pacer.begin();
+        let mut now = self.pacer.start();
         loop {
             let is_over = self.pacer.is_over(now);
             if is_over && self.pacer.outstanding == 0 {
@@ -81,17 +84,19 @@ impl<'a> Worker<'a> {
         self.pacer.count_unsent();
         let spent =
             before.zip(process::own_thread_cpu_time()).map(|(before, after)| after.saturating_sub(before));
-        self.pacer.tally.own_cpu = spent.unwrap_or_default();
-        self.pacer.tally.findings =
-            self.pacer.inspector.take().map(|inspector| inspector.findings).unwrap_or_default();
+        self.pacer.tally.thread_cpu = spent.unwrap_or_default();
+        self.pacer.tally.inspection =
+            self.pacer.inspector.take().map(|inspector| inspector.results).unwrap_or_default();
         Ok(self.pacer.tally)
     }
 
     /// Sends the queries that are due, at most one batch on each socket or connection.
     fn send_due(&mut self, now: u64) -> Result<(), LoadError> {
-        match &mut self.link {
-            Link::Udp(datagrams) => datagrams.send_due(&mut self.pacer, &mut self.frame, now),
-            Link::Stream(connections) => connections.send_due(&mut self.pacer, &mut self.frame, now),
+        match &mut self.sockets {
+            TransportSockets::Udp(sockets) => sockets.send_due(&mut self.pacer, &mut self.encoder, now),
+            TransportSockets::Stream(connections) => {
+                connections.send_due(&mut self.pacer, &mut self.encoder, now)
+            }
         }
     }
 
@@ -100,17 +105,17 @@ impl<'a> Worker<'a> {
     fn receive_and_expire(&mut self, before: u64) -> Result<u64, LoadError> {
         let pacer = &mut self.pacer;
         pacer.is_drained = true;
-        let now = match &mut self.link {
-            Link::Udp(datagrams) => datagrams.receive(pacer, &mut self.frame, before)?,
-            Link::Stream(connections) => connections.receive(pacer, &mut self.frame, before)?,
+        let now = match &mut self.sockets {
+            TransportSockets::Udp(sockets) => sockets.receive(pacer, &mut self.encoder, before)?,
+            TransportSockets::Stream(connections) => connections.receive(pacer, &mut self.encoder, before)?,
         };
         // If the thread was suspended, more responses may be queued than one receive step takes,
         // and they may have arrived in time. Therefore queries only count as lost after a step that
         // empties the sockets. The timeout is then compared with the start of this step.
-        if pacer.is_drained && pacer.is_expiry_due(before) {
-            match &mut self.link {
-                Link::Udp(datagrams) => datagrams.expire(pacer, before),
-                Link::Stream(connections) => connections.expire(pacer, before),
+        if pacer.is_drained && pacer.start_expiry_if_due(before) {
+            match &mut self.sockets {
+                TransportSockets::Udp(sockets) => sockets.expire(pacer, before),
+                TransportSockets::Stream(connections) => connections.expire(pacer, before),
             }
         }
         Ok(now)
@@ -158,7 +163,7 @@ mod tests {
             };
             let mut worker = Worker::new(&options, None, 0, Instant::now()).expect("a worker");
             let mut now = worker.pacer.clock();
-            worker.pacer.stop_sending = u64::MAX;
+            worker.pacer.stop_sending_at = u64::MAX;
             worker.pacer.tally = Tally::new(now);
             (0..3).for_each(|_| worker.send_due(now).expect("sent"));
             assert_eq!(worker.pacer.outstanding, all);

@@ -8,10 +8,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// Limits of the UDP payload size that all peers accept, in octets.
-const UDP_OCTETS: std::ops::RangeInclusive<u16> = 512..=4096;
+const UDP_SIZE_RANGE: std::ops::RangeInclusive<u16> = 512..=4096;
 
 impl Setup {
-    /// Rejects what the peer cannot have.
+    /// Checks the setup for this peer.
+    ///
+    /// # Errors
+    /// [`PeerError::Unsupported`] if the peer cannot do what the setup requires,
+    /// [`PeerError::Setup`] if a value is invalid for all peers.
     pub(super) fn check(&self, peer: Peer) -> Result<(), PeerError> {
         let info = peer.info();
         let unsupported = |what| Err(PeerError::Unsupported { peer: info.title, what });
@@ -21,7 +25,7 @@ impl Setup {
         if matches!(peer, Peer::Bind | Peer::BindResolver) && self.ip != Ipv4Addr::LOCALHOST {
             return unsupported("listen on another address than 127.0.0.1");
         }
-        if !UDP_OCTETS.contains(&self.udp_octets) {
+        if !UDP_SIZE_RANGE.contains(&self.udp_octets) {
             return invalid("UDP payload size", &self.udp_octets, "not between 512 and 4096 octets");
         }
         if self.workers == 0 {
@@ -114,8 +118,8 @@ fn check_loopback(ip: IpAddr) -> Result<(), PeerError> {
     }
 }
 
-/// Domain names in configuration files have only letters, digits, hyphens, underscores and dots,
-/// which no syntax gives another meaning.
+/// Checks a domain name in a configuration file: it may have only letters, digits, hyphens,
+/// underscores and dots, which have no special meaning in any of the syntaxes.
 fn check_name(name: &str) -> Result<(), PeerError> {
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
     if name.is_empty() || !name.bytes().all(is_plain) {
@@ -124,6 +128,8 @@ fn check_name(name: &str) -> Result<(), PeerError> {
     Ok(())
 }
 
+/// Checks a word in a configuration file. The error does not contain the word, because it can be a
+/// secret.
 fn check_word(what: &'static str, word: &str) -> Result<(), PeerError> {
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-.+/=".contains(&octet);
     if word.is_empty() || !word.bytes().all(is_plain) {
@@ -132,7 +138,8 @@ fn check_word(what: &'static str, word: &str) -> Result<(), PeerError> {
     Ok(())
 }
 
-/// Paths in configuration files have no characters that one of the syntaxes gives a meaning.
+/// Checks a path in a configuration file: it must not have characters with a special meaning in one
+/// of the syntaxes.
 pub(super) fn check_path(path: &Path) -> Result<(), PeerError> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=@:~".contains(letter);
     match path.to_str() {

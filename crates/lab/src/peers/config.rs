@@ -22,25 +22,28 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Time limit for a program that prepares the data of a peer.
-const STEP: Duration = Duration::from_secs(60);
+const PREPARATION_LIMIT: Duration = Duration::from_secs(60);
 
 /// Directory and addresses of a peer.
-pub(super) struct Place {
+pub(super) struct PeerLocation {
     /// Absolute path, which [`check_path`](super::check::check_path) accepts.
     pub(super) folder: PathBuf,
+    /// Address for UDP and TCP.
     pub(super) address: SocketAddr,
+    /// Address for DNS over TLS; `None` without a certificate.
     pub(super) tls: Option<SocketAddr>,
 }
 
-impl Place {
+impl PeerLocation {
+    /// Chooses free ports for the addresses that `setup` does not determine.
     pub(super) fn choose(setup: &Setup, folder: &Path) -> Result<Self, PeerError> {
         let ip = setup.ip;
-        let free = || free_address(ip).map_err(|source| PeerError::Port { ip, source });
-        let address = setup.port.map_or_else(free, |port| Ok((ip, port).into()))?;
+        let free_port = || free_address(ip).map_err(|source| PeerError::Port { ip, source });
+        let address = setup.port.map_or_else(free_port, |port| Ok((ip, port).into()))?;
         let mut tls = None;
         // The first address is not bound yet, so the second could be the same.
         while setup.tls.is_some() && (tls.is_none() || tls == Some(address)) {
-            tls = Some(free()?);
+            tls = Some(free_port()?);
         }
         Ok(Self { folder: folder.to_owned(), address, tls })
     }
@@ -54,16 +57,16 @@ impl Place {
 
     /// Writes the root servers as a hints file.
     fn write_hints(&self, servers: &[RootServer]) -> Result<PathBuf, PeerError> {
-        self.write("root.hints", &hints(servers))
+        self.write("root.hints", &hints_file_text(servers))
     }
 
     /// Runs a program that prepares data of the peer, to its end.
-    fn run_step(&self, command: &mut Command) -> Result<(), PeerError> {
+    fn run_preparation(&self, command: &mut Command) -> Result<(), PeerError> {
         let path = self.folder.join("step.log");
         let output = File::create(&path).and_then(|log| Ok((log.try_clone()?, log)));
         let (log, same_log) = output.map_err(|source| PeerError::Write { path: path.clone(), source })?;
         command.current_dir(&self.folder).stdin(Stdio::null()).stdout(log).stderr(same_log);
-        let status = spawn(command)?.end_within(STEP);
+        let status = spawn(command)?.end_within(PREPARATION_LIMIT);
         if status.is_some_and(|status| status.success()) {
             return Ok(());
         }
@@ -71,18 +74,19 @@ impl Place {
     }
 }
 
-/// Writes the configuration of a peer, and returns the command that starts it in the foreground.
-pub(super) fn prepare(peer: Peer, setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+/// Writes the configuration of a peer, prepares its data, and returns the command that starts it in
+/// the foreground.
+pub(super) fn prepare(peer: Peer, setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
     match peer {
-        Peer::Bind => bind::prepare(setup, place),
-        Peer::Knot => knot::prepare(setup, place),
-        Peer::Nsd => nsd::prepare(setup, place),
-        Peer::PowerDns => powerdns::prepare(setup, place),
-        Peer::CoreDns => coredns::prepare(setup, place),
-        Peer::Unbound => unbound::prepare(setup, place),
-        Peer::BindResolver => bind::prepare_resolver(setup, place),
-        Peer::KnotResolver => knot_resolver::prepare(setup, place),
-        Peer::PowerDnsRecursor => powerdns_recursor::prepare(setup, place),
+        Peer::Bind => bind::prepare(setup, location),
+        Peer::Knot => knot::prepare(setup, location),
+        Peer::Nsd => nsd::prepare(setup, location),
+        Peer::PowerDns => powerdns::prepare(setup, location),
+        Peer::CoreDns => coredns::prepare(setup, location),
+        Peer::Unbound => unbound::prepare(setup, location),
+        Peer::BindResolver => bind::prepare_resolver(setup, location),
+        Peer::KnotResolver => knot_resolver::prepare(setup, location),
+        Peer::PowerDnsRecursor => powerdns_recursor::prepare(setup, location),
     }
 }
 
@@ -95,7 +99,7 @@ pub(super) fn spawn(command: &mut Command) -> Result<KillOnDrop, PeerError> {
 }
 
 /// The command of a program, restricted to the CPUs of the setup.
-fn program(name: &str, setup: &Setup) -> Command {
+fn program_command(name: &str, setup: &Setup) -> Command {
     let path = find_program(name).unwrap_or_else(|| name.into());
     if setup.cpus.is_empty() {
         return Command::new(path);
@@ -106,15 +110,15 @@ fn program(name: &str, setup: &Setup) -> Command {
     command
 }
 
-/// A hints file: NS and A records of the root servers (RFC 8109).
-fn hints(servers: &[RootServer]) -> String {
+/// The text of a hints file: NS and A records of the root servers (RFC 8109).
+fn hints_file_text(servers: &[RootServer]) -> String {
     servers.iter().fold(String::new(), |mut text, RootServer { name, address }| {
         let _ = writeln!(text, ". 3600000 IN NS {name}\n{name} 3600000 IN A {address}");
         text
     })
 }
 
-/// DS records in a zone file.
+/// The trust anchors as DS records in the format of a zone file.
 fn anchor_records(anchors: &[TrustAnchor]) -> String {
     anchors.iter().fold(String::new(), |text, anchor| text + &anchor.record() + "\n")
 }

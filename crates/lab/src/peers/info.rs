@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Time limit for a program to print its version.
+/// Time limit within which a program must print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum octets of the output that are searched for the version.
 const VERSION_OUTPUT_MAX: u64 = 4096;
@@ -85,7 +85,7 @@ pub struct PeerInfo {
     /// How to get it: a Debian package, or a sentence.
     pub package: &'static str,
     /// Option that makes the server print its version.
-    version: &'static str,
+    version_option: &'static str,
     /// Denial of the zones that it signs online; empty if it does not sign online.
     pub online: &'static [OnlineDenial],
     /// Whether it is configured as a secondary, transfers zones with a TSIG key and sends NOTIFY.
@@ -96,7 +96,7 @@ pub struct PeerInfo {
     pub iterates_on_any_port: bool,
 }
 
-/// A row with the values that most peers share.
+/// Default values of the rows of authoritative servers.
 const AUTHORITATIVE: PeerInfo = PeerInfo {
     peer: Peer::Bind,
     name: "",
@@ -104,12 +104,13 @@ const AUTHORITATIVE: PeerInfo = PeerInfo {
     role: PeerRole::Authoritative,
     programs: &[],
     package: "",
-    version: "-V",
+    version_option: "-V",
     online: &[],
     transfers: false,
     tls: false,
     iterates_on_any_port: false,
 };
+/// Default values of the rows of resolvers.
 const RESOLVER: PeerInfo = PeerInfo { role: PeerRole::Resolver, ..AUTHORITATIVE };
 
 /// One row for each peer, in the order of [`Peer`].
@@ -140,7 +141,7 @@ static PEERS: [PeerInfo; 9] = [
         title: "NSD",
         programs: &["nsd"],
         package: "nsd",
-        version: "-v",
+        version_option: "-v",
         transfers: true,
         tls: true,
         ..AUTHORITATIVE
@@ -151,7 +152,7 @@ static PEERS: [PeerInfo; 9] = [
         title: "PowerDNS Authoritative Server",
         programs: &["pdns_server", "pdnsutil"],
         package: "pdns-server pdns-backend-bind",
-        version: "--version",
+        version_option: "--version",
         online: &[OnlineDenial::Nsec, OnlineDenial::Nsec3, OnlineDenial::WhiteLies],
         ..AUTHORITATIVE
     },
@@ -161,7 +162,7 @@ static PEERS: [PeerInfo; 9] = [
         title: "CoreDNS",
         programs: &["coredns"],
         package: "not in Debian: `just coredns` builds it with Go",
-        version: "-version",
+        version_option: "-version",
         online: &[OnlineDenial::Compact],
         ..AUTHORITATIVE
     },
@@ -199,7 +200,7 @@ static PEERS: [PeerInfo; 9] = [
         title: "PowerDNS Recursor",
         programs: &["pdns_recursor"],
         package: "pdns-recursor",
-        version: "--version",
+        version_option: "--version",
         ..RESOLVER
     },
 ];
@@ -218,7 +219,7 @@ impl Peer {
 
     /// Returns the required programs that are not installed.
     #[must_use]
-    pub fn missing(self) -> Vec<&'static str> {
+    pub fn missing_programs(self) -> Vec<&'static str> {
         self.info().programs.iter().copied().filter(|program| find_program(program).is_none()).collect()
     }
 
@@ -228,12 +229,12 @@ impl Peer {
     pub fn version(self) -> Option<String> {
         let info = self.info();
         let program = find_program(info.programs.first()?)?;
-        version_in(&output_of(Command::new(program).arg(info.version))?)
+        version_in(&output_of(Command::new(program).arg(info.version_option))?)
     }
 
     /// Checks that all programs are installed.
-    pub(super) fn require(self) -> Result<(), PeerError> {
-        let missing = self.missing();
+    pub(super) fn require_programs(self) -> Result<(), PeerError> {
+        let missing = self.missing_programs();
         if missing.is_empty() {
             return Ok(());
         }
@@ -264,8 +265,9 @@ fn output_of(command: &mut Command) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Returns the first word that is a version: it starts with a digit, after `CoreDNS-` or the like,
-/// and has a dot between digits. A time such as `12:30:00` has no dot.
+/// Returns the first version in `output`: the part of a word from its first digit on, which skips a
+/// prefix such as `CoreDNS-`, if it begins with digits, a dot and a digit. A time such as
+/// `12:30:00` has no dot.
 fn version_in(output: &str) -> Option<String> {
     let words = output.split(|letter: char| letter.is_whitespace() || letter == ',');
     let from_digit =
@@ -284,8 +286,8 @@ mod tests {
 
     #[test]
     fn rows_are_in_the_order_of_the_peers() {
-        for (place, peer) in Peer::all().enumerate() {
-            assert_eq!((peer as usize, peer.info().peer), (place, peer));
+        for (index, peer) in Peer::all().enumerate() {
+            assert_eq!((peer as usize, peer.info().peer), (index, peer));
             assert!(!peer.info().name.is_empty() && !peer.info().programs.is_empty(), "{peer:?}");
         }
     }

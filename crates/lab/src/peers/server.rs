@@ -1,7 +1,7 @@
 //! A running peer: start, readiness, measurement, stop.
 
 use super::check::check_path;
-use super::config::{self, Place};
+use super::config::{self, PeerLocation};
 use super::error::PeerError;
 use super::info::{Peer, PeerRole};
 use super::setup::{Serving, Setup};
@@ -19,16 +19,17 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of starts on different ports, because another process may take the chosen port.
-const ATTEMPTS: usize = 5;
-/// Time limit for an orderly end.
-const STOP: Duration = Duration::from_secs(5);
+/// Maximum number of starts, each on another port, because another process may take the chosen
+/// port.
+const START_ATTEMPTS: usize = 5;
+/// Time after SIGTERM until the processes are killed.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// Time between two checks whether a process has ended.
-const STOP_POLL: Duration = Duration::from_millis(1);
-/// Time between two queries while the peer starts.
-const POLL: Duration = Duration::from_millis(20);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Time limit for a response while the peer starts, and time between two queries.
+const QUERY_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum octets of the log that [`PeerServer::log`] returns.
-const LOG_MAX: u64 = 1 << 20;
+const LOG_OCTETS_MAX: u64 = 1 << 20;
 /// File in the directory of the peer with both outputs of its program.
 const LOG_FILE: &str = "log";
 
@@ -55,11 +56,11 @@ impl PeerServer {
     /// if it does not answer within the time limit. The last two errors have the end of its log.
     pub fn start(peer: Peer, setup: &Setup) -> Result<Self, PeerError> {
         setup.check(peer)?;
-        peer.require()?;
+        peer.require_programs()?;
         let mut attempt = 1;
         loop {
             match Self::start_once(peer, setup) {
-                Err(error) if attempt < ATTEMPTS && setup.port.is_none() && error.is_port_taken() => {
+                Err(error) if attempt < START_ATTEMPTS && setup.port.is_none() && error.is_port_taken() => {
                     attempt += 1
                 }
                 result => return result,
@@ -68,16 +69,16 @@ impl PeerServer {
     }
 
     fn start_once(peer: Peer, setup: &Setup) -> Result<Self, PeerError> {
-        let folder = empty_folder(peer, setup)?;
-        let place = Place::choose(setup, &folder)?;
-        let mut command = config::prepare(peer, setup, &place)?;
+        let folder = create_empty_folder(peer, setup)?;
+        let location = PeerLocation::choose(setup, &folder)?;
+        let mut command = config::prepare(peer, setup, &location)?;
         let path = folder.join(LOG_FILE);
         let output = File::create(&path).and_then(|log| Ok((log.try_clone()?, log)));
         let (log, same_log) = output.map_err(|source| PeerError::Write { path, source })?;
         command.current_dir(&folder).stdin(Stdio::null()).stdout(log).stderr(same_log);
         let started = Instant::now();
         let child = config::spawn(&mut command)?;
-        let Place { address, tls: tls_address, .. } = place;
+        let PeerLocation { address, tls: tls_address, .. } = location;
         let mut server = Self { peer, address, tls_address, folder, child };
         server.wait_until_ready(setup, started + setup.limit)?;
         Ok(server)
@@ -112,7 +113,7 @@ impl PeerServer {
     pub fn log(&self) -> String {
         let mut text = Vec::new();
         let log = File::open(self.folder.join(LOG_FILE));
-        let _ = log.and_then(|log| log.take(LOG_MAX).read_to_end(&mut text));
+        let _ = log.and_then(|log| log.take(LOG_OCTETS_MAX).read_to_end(&mut text));
         String::from_utf8_lossy(&text).into_owned()
     }
 
@@ -154,7 +155,7 @@ impl PeerServer {
         let (peer, folder) = (self.peer.info().title, self.folder.clone());
         let log = self.folder.join(LOG_FILE);
         while Instant::now() < end {
-            if query(self.address, name).is_some_and(|header| is_ready(&header)) {
+            if query_soa(self.address, name).is_some_and(|header| is_ready(&header)) {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.child.0.try_wait() {
@@ -172,21 +173,22 @@ impl Drop for PeerServer {
         // Each call fails only if the process has already ended.
         if !matches!(self.child.0.try_wait(), Ok(Some(_))) {
             let _ = signal_process(self.pid(), ProcessSignal::Terminate);
-            let _ = self.child.end_within(STOP);
+            let _ = self.child.end_within(STOP_LIMIT);
         }
-        let end = Instant::now() + STOP;
+        let end = Instant::now() + STOP_LIMIT;
         for pid in processes.into_iter().skip(1) {
             while process::is_running(pid) && Instant::now() < end {
                 let _ = signal_process(pid, ProcessSignal::Kill);
-                thread::sleep(STOP_POLL);
+                thread::sleep(STOP_POLL_INTERVAL);
             }
         }
         // The drop of `child` kills the program itself, if it still runs.
     }
 }
 
-/// Creates the directory of the peer. Journals and caches of an earlier start are removed.
-fn empty_folder(peer: Peer, setup: &Setup) -> Result<PathBuf, PeerError> {
+/// Creates the directory of the peer, and removes the files of an earlier start, such as journals
+/// and caches. Returns its absolute path.
+fn create_empty_folder(peer: Peer, setup: &Setup) -> Result<PathBuf, PeerError> {
     let path = setup.folder.join(peer.info().name);
     let removed = match fs::remove_dir_all(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -199,14 +201,14 @@ fn empty_folder(peer: Peer, setup: &Setup) -> Result<PathBuf, PeerError> {
 }
 
 /// Sends one query for an SOA record, and returns the header of the response. Returns `None` after
-/// [`POLL`] without a response.
-fn query(server: SocketAddr, name: &str) -> Option<Header> {
+/// [`QUERY_INTERVAL`] without a response.
+fn query_soa(server: SocketAddr, name: &str) -> Option<Header> {
     const ID: u16 = 0x4e53;
-    let begun = Instant::now();
-    let ask = || {
+    let started = Instant::now();
+    let exchange = || {
         let socket = UdpSocket::bind((server.ip(), 0)).ok()?;
         socket.connect(server).ok()?;
-        socket.set_read_timeout(Some(POLL)).ok()?;
+        socket.set_read_timeout(Some(QUERY_INTERVAL)).ok()?;
         let mut message = Vec::new();
         push_query(&name.parse::<Name>().ok()?, Rtype::SOA, ID, flags::RD, &mut message);
         socket.send(&message).ok()?;
@@ -214,10 +216,10 @@ fn query(server: SocketAddr, name: &str) -> Option<Header> {
         let length = socket.recv(&mut response).ok()?;
         Header::read(&response[..length]).filter(|header| header.id == ID)
     };
-    let answer = ask();
-    if answer.is_none() {
-        // A closed port is reported immediately.
-        thread::sleep(POLL.saturating_sub(begun.elapsed()));
+    let header = exchange();
+    if header.is_none() {
+        // The system reports a closed port immediately. The pause avoids a busy loop.
+        thread::sleep(QUERY_INTERVAL.saturating_sub(started.elapsed()));
     }
-    answer
+    header
 }

@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Ports for servers. They are below the ports that Linux gives to clients (32768 and above), so
-/// that no client takes one between the choice and the start of the server.
-const PORTS: std::ops::Range<u16> = 10_000..32_000;
+/// Ports for servers. They are below the ports that Linux assigns to clients (32768 and above), so
+/// that no client takes a port between the choice and the start of the server.
+const SERVER_PORTS: std::ops::Range<u16> = 10_000..32_000;
 
 /// The configuration of a peer.
 #[derive(Clone, Debug)]
@@ -166,8 +166,8 @@ pub struct ResolverSetup {
     pub anchors: Vec<TrustAnchor>,
     /// Size of the cache in MiB, at least 10.
     pub cache_mib: u32,
-    /// Whether the resolver answers from cached NSEC and NSEC3 records (RFC 8198). Knot Resolver
-    /// always does.
+    /// Whether the resolver answers from cached NSEC and NSEC3 records (aggressive use, RFC 8198).
+    /// Knot Resolver ignores the value and always does so.
     pub aggressive: bool,
 }
 
@@ -229,17 +229,18 @@ impl TrustAnchor {
     }
 }
 
-/// Returns an address with this IP address and a port that is free for UDP and TCP.
+/// Returns an address with this IP address and a port from 10,000 to 31,999 that is free for UDP
+/// and TCP. The port is not reserved: another process can take it.
 ///
 /// # Errors
 /// Fails if the system has no such address, or if no port is free.
 pub fn free_address(ip: Ipv4Addr) -> io::Result<SocketAddr> {
-    let count = PORTS.end - PORTS.start;
+    let count = SERVER_PORTS.end - SERVER_PORTS.start;
     // Each call of each process starts at another port.
     let first = (RandomState::new().hash_one(0) % u64::from(count)) as u16;
     let mut failure = io::ErrorKind::AddrInUse.into();
     for step in 0..count {
-        let address = SocketAddr::from((ip, PORTS.start + (first + step) % count));
+        let address = SocketAddr::from((ip, SERVER_PORTS.start + (first + step) % count));
         match (TcpListener::bind(address), UdpSocket::bind(address)) {
             (Ok(_), Ok(_)) => return Ok(address),
             (Err(error), _) | (_, Err(error)) if error.kind() != io::ErrorKind::AddrInUse => {

@@ -1,7 +1,7 @@
 //! Groups the rows of the data into lines, and computes statistics of each group.
 
 use super::{Evaluator, LinesForm, Presentation, PresentationError, RowsForm, Scope};
-use crate::data::{DataColumn, DataTable, Kind};
+use crate::data::{ColumnType, DataColumn, DataTable};
 use crate::statistics::Statistics;
 use minijinja::value::{Serde, Value};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) fn lines(
 /// Returns a row as a map from column name to value. A missing text becomes an empty text.
 fn record(data: &DataTable, row: &[serde_json::Value]) -> Scope {
     let value = |column: &DataColumn, cell: &serde_json::Value| match column.kind {
-        Kind::Text => cell.as_str().unwrap_or_default().into(),
+        ColumnType::Text => cell.as_str().unwrap_or_default().into(),
         _ => Value::from(Serde(cell)),
     };
     let cells = data.columns().iter().zip(row);

@@ -239,5 +239,5 @@ fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {
 fn share_axis<'c>(charts: impl Iterator<Item = &'c mut Chart>) {
     let charts: Vec<&mut Chart> = charts.collect();
     let end = charts.iter().map(|chart| chart.scale().end()).fold(0.0, f64::max);
-    charts.into_iter().for_each(|chart| chart.at_least = end);
+    charts.into_iter().for_each(|chart| chart.axis_end_min = end);
 }

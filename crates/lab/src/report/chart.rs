@@ -17,8 +17,9 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
     /// A reference value, shown as a line across all bars.
     pub(crate) reference: Option<Reference>,
-    /// Minimum of the axis' end. Charts for comparison use the same value.
-    pub(crate) at_least: f64,
+    /// Minimum value at the end of the axis. Charts with the same value here can be compared,
+    /// because their axes end alike.
+    pub(crate) axis_end_min: f64,
     pub(crate) axis: Axis,
 }
 
@@ -56,60 +57,62 @@ pub(crate) struct Reference {
 }
 
 /// Width of a chart in SVG units; one unit is a pixel if the page is wide enough.
-const WIDTH: f64 = 560.0;
-/// Height of a bar, and distance between the tops of adjacent bars.
-const BAR: f64 = 13.0;
-const PITCH: f64 = 15.0;
+const CHART_WIDTH: f64 = 560.0;
+/// Height of a bar.
+const BAR_HEIGHT: f64 = 13.0;
+/// Distance between the tops of adjacent bars.
+const BAR_PITCH: f64 = 15.0;
 /// Space between groups.
 const GROUP_GAP: f64 = 12.0;
 /// Space above the first group, for the label of the reference line.
-const TOP: f64 = 22.0;
+const TOP_MARGIN: f64 = 22.0;
 /// Space below the last group, for tick labels.
-const BOTTOM: f64 = 24.0;
+const BOTTOM_MARGIN: f64 = 24.0;
 /// Space to the right of the axis' end, for the value of the longest bar.
-const RIGHT: f64 = 58.0;
+const RIGHT_MARGIN: f64 = 58.0;
 /// Space between the end of a bar or line and a value.
-const GAP: f64 = 4.0;
+const LABEL_GAP: f64 = 4.0;
 /// Upper estimate of the width of a character in labels.
-const LETTER: f64 = 8.2;
+const LETTER_WIDTH: f64 = 8.2;
 /// Number of colours for series in the style sheet.
-const COLOURS: usize = 8;
+const COLOUR_COUNT: usize = 8;
 
 impl Chart {
     /// Returns the axis. It contains all values, the reference and the ends of spreads.
     pub(crate) fn scale(&self) -> Scale {
         let bars = self.series.iter().flat_map(|series| series.bars.iter().flatten());
-        let ends = bars.flat_map(|bar| [bar.value, bar.spread.map_or(0.0, |(_, most)| most)]);
+        let ends = bars.flat_map(|bar| [bar.value, bar.spread.map_or(0.0, |(_, maximum)| maximum)]);
         let reference = self.reference.iter().map(|reference| reference.value);
         if self.axis == Axis::Logarithmic {
-            return Scale::logarithmic(ends.chain(reference).chain([self.at_least]));
+            return Scale::logarithmic(ends.chain(reference).chain([self.axis_end_min]));
         }
-        let most = ends.chain(reference).filter(|value| value.is_finite()).fold(self.at_least, f64::max);
-        Scale::up_to(most)
+        let maximum =
+            ends.chain(reference).filter(|value| value.is_finite()).fold(self.axis_end_min, f64::max);
+        Scale::linear(maximum)
     }
 
-    /// Returns the variables of the page template: texts and their positions.
-    pub(super) fn drawing(&self) -> Value {
-        let letters = self.groups.iter().map(|group| group.chars().count()).max().unwrap_or(0);
-        let left = (letters as f64 * LETTER + 10.0).min(WIDTH / 2.0);
-        let plot = Plot { scale: self.scale(), left, width: WIDTH - left - RIGHT };
+    /// Returns the chart as variables of the page template: texts and their positions.
+    pub(super) fn template_variables(&self) -> Value {
+        let longest_label = self.groups.iter().map(|group| group.chars().count()).max().unwrap_or(0);
+        let left = (longest_label as f64 * LETTER_WIDTH + 10.0).min(CHART_WIDTH / 2.0);
+        let plot = Plot { scale: self.scale(), left, width: CHART_WIDTH - left - RIGHT_MARGIN };
         let ticks = plot.scale.ticks().map(|tick| context! { x => plot.x(tick), label => tick_label(tick) });
         let groups = self.groups.iter().enumerate().map(|(place, name)| {
-            context! { name, middle => TOP + (place as f64 + 0.5) * self.group_height() }
+            context! { name, middle => TOP_MARGIN + (place as f64 + 0.5) * self.group_height() }
         });
-        let bottom = TOP + self.groups.len() as f64 * self.group_height();
+        let bottom = TOP_MARGIN + self.groups.len() as f64 * self.group_height();
         context! {
             title => &self.title,
             unit => &self.unit,
-            width => WIDTH as u32,
-            height => (bottom + BOTTOM) as u32,
-            top => TOP as u32,
+            width => CHART_WIDTH as u32,
+            height => (bottom + BOTTOM_MARGIN) as u32,
+            top => TOP_MARGIN as u32,
             bottom,
             left,
             ticks => ticks.collect::<Vec<_>>(),
             groups => groups.collect::<Vec<_>>(),
             series => self.series.iter().map(|series| series.name.clone()).collect::<Vec<_>>(),
-            colours => COLOURS,
+            colours => COLOUR_COUNT,
             bars => self.bars(&plot),
             reference => self.reference.as_ref().map(|reference| plot.reference(reference)),
         }
@@ -117,7 +120,7 @@ impl Chart {
 
     /// Returns the distance between the tops of adjacent groups.
     fn group_height(&self) -> f64 {
-        self.series.len() as f64 * PITCH + GROUP_GAP
+        self.series.len() as f64 * BAR_PITCH + GROUP_GAP
     }
 
     /// Returns the existing bars, by group.
@@ -127,13 +130,16 @@ impl Chart {
         for (group, label) in self.groups.iter().enumerate() {
             for (place, series) in self.series.iter().enumerate() {
                 let Some(bar) = series.bars.get(group).copied().flatten() else { continue };
-                let top = TOP + group as f64 * self.group_height() + GROUP_GAP / 2.0 + place as f64 * PITCH;
+                let top = TOP_MARGIN
+                    + group as f64 * self.group_height()
+                    + GROUP_GAP / 2.0
+                    + place as f64 * BAR_PITCH;
                 bars.push(context! {
                     group => label,
                     series => &series.name,
                     place,
                     top,
-                    middle => top + BAR / 2.0,
+                    middle => top + BAR_HEIGHT / 2.0,
                     ..plot.bar(bar, line)
                 });
             }
@@ -150,26 +156,27 @@ struct Plot {
 }
 
 impl Plot {
+    /// Returns the horizontal position of a value.
     fn x(&self, value: f64) -> f64 {
         self.left + self.scale.position(value) * self.width
     }
 
-    /// Returns a bar with its value to the right of the bar and its spread. If the reference line
-    /// at `line` would cross the value, the value is to the right of the line.
+    /// Returns a bar. Its value is to the right of the bar and of its spread or, if the reference
+    /// line at `line` would cross the value there, to the right of this line.
     fn bar(&self, bar: Bar, line: Option<f64>) -> Value {
         let (value, end) = (figure(bar.value), self.x(bar.value));
         // Show the spread only if it is wide enough to be visible.
-        let spread = bar.spread.map(|(least, most)| (self.x(least), self.x(most)));
+        let spread = bar.spread.map(|(minimum, maximum)| (self.x(minimum), self.x(maximum)));
         let spread = spread.filter(|(from, to)| to - from >= 1.0);
-        let behind = spread.map_or(f64::MIN, |(_, to)| to).max(end);
-        let reach = behind + 2.0 * GAP + value.chars().count() as f64 * LETTER;
+        let right_end = spread.map_or(f64::MIN, |(_, to)| to).max(end);
+        let label_end = right_end + 2.0 * LABEL_GAP + value.chars().count() as f64 * LETTER_WIDTH;
         context! {
             // The minimum width keeps very small values visible.
             width => (end - self.left).max(1.0),
-            height => BAR as u32,
+            height => BAR_HEIGHT as u32,
             spread,
-            range => bar.spread.map(|(least, most)| (figure(least), figure(most))),
-            value_at => line.filter(|line| (behind..reach).contains(line)).unwrap_or(behind) + GAP,
+            range => bar.spread.map(|(minimum, maximum)| (figure(minimum), figure(maximum))),
+            value_at => line.filter(|line| (right_end..label_end).contains(line)).unwrap_or(right_end) + LABEL_GAP,
             value,
         }
     }
@@ -177,8 +184,8 @@ impl Plot {
     fn reference(&self, reference: &Reference) -> Value {
         let (name, value, x) = (&reference.name, figure(reference.value), self.x(reference.value));
         // Keep the label within the chart.
-        let half = (value.chars().count() + name.chars().count() + 1) as f64 * LETTER / 2.0;
-        context! { name, value, x, label => x.clamp(half.min(WIDTH / 2.0), (WIDTH - half).max(WIDTH / 2.0)) }
+        let half = (value.chars().count() + name.chars().count() + 1) as f64 * LETTER_WIDTH / 2.0;
+        context! { name, value, x, label => x.clamp(half.min(CHART_WIDTH / 2.0), (CHART_WIDTH - half).max(CHART_WIDTH / 2.0)) }
     }
 }
 
@@ -207,7 +214,7 @@ mod tests {
             groups: (0..values.len()).map(|index| format!("group {index}")).collect(),
             series: vec![Series { name: "a & b".to_owned(), bars: bars.collect() }],
             reference: Some(Reference { name: "without".to_owned(), value: 3.0 }),
-            at_least: 0.0,
+            axis_end_min: 0.0,
             axis: Axis::Linear,
         }
     }
@@ -256,7 +263,7 @@ mod tests {
         let starts = svg.split("class=\"value\"").skip(1).map(|value| numbers(value, "x")[0]);
         for (place, (end, start)) in ends.zip(starts).enumerate() {
             let expected = if [2, 3, 4].contains(&place) { line } else { end };
-            assert!((start - expected - GAP).abs() < 0.11, "{place}: {end} {start} {line}");
+            assert!((start - expected - LABEL_GAP).abs() < 0.11, "{place}: {end} {start} {line}");
         }
         assert_eq!(svg.matches("class=\"value\"").count(), 6);
     }
@@ -272,7 +279,7 @@ mod tests {
     #[test]
     fn charts_that_share_an_axis_end_alike() {
         let (small, large) = (chart(&[1.0]), chart(&[900.0]));
-        let shared = Chart { at_least: 990.0, ..small };
+        let shared = Chart { axis_end_min: 990.0, ..small };
         assert_eq!(shared.scale(), large.scale());
     }
 
@@ -293,7 +300,7 @@ mod tests {
             let svg = drawn(chart(&values));
             for attribute in ["x", "x1", "x2", "width"] {
                 for number in numbers(&svg, attribute) {
-                    prop_assert!((0.0..=WIDTH).contains(&number), "{attribute} {number}");
+                    prop_assert!((0.0..=CHART_WIDTH).contains(&number), "{attribute} {number}");
                 }
             }
             for number in numbers(&svg, "y") {

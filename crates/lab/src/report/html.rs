@@ -8,17 +8,17 @@ use minijinja::{Environment, Error, context};
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 
-/// Renders the page. Its Content Security Policy forbids the browser to load anything, so that a
-/// fault in this module cannot do so either.
-pub(super) fn page(page: &Page) -> Result<String, Error> {
+/// Renders the page. Its Content Security Policy forbids the browser to load anything. So even a
+/// fault in this module, for example in the escaping, cannot make the browser load anything.
+pub(super) fn render_page(page: &Page) -> Result<String, Error> {
     let mut environment = Environment::new();
-    let lines = SyntaxConfig::builder().trim_blocks(true).keep_trailing_newline(true).build()?;
-    environment.set_syntax(lines);
+    let syntax = SyntaxConfig::builder().trim_blocks(true).keep_trailing_newline(true).build()?;
+    environment.set_syntax(syntax);
     environment.set_formatter(|out, _, value| {
         let text = value.to_string();
         Ok(out.write_str(&if value.is_safe() { text } else { escape(&text) })?)
     });
-    environment.add_filter("at", |place: f64| format!("{place:.1}"));
+    environment.add_filter("at", |position: f64| format!("{position:.1}"));
     let Page { title, lead, facts, sections } = page;
     let sections: Vec<Value> = sections.iter().map(section).collect();
     environment.render_str(TEMPLATE, context! { title, lead, facts, sections, style => STYLE })
@@ -33,8 +33,10 @@ fn block(block: &Block) -> Value {
         Block::Paragraph(text) => context! { text },
         Block::Notes(notes) => context! { notes },
         Block::Terms(terms) => context! { terms },
-        Block::Charts(charts) => context! { charts => charts.iter().map(Chart::drawing).collect::<Vec<_>>() },
-        Block::Table(table) => context! { table => table.drawing() },
+        Block::Charts(charts) => {
+            context! { charts => charts.iter().map(Chart::template_variables).collect::<Vec<_>>() }
+        }
+        Block::Table(table) => context! { table => table.template_variables() },
     }
 }
 

@@ -1,7 +1,7 @@
 //! Axes with round ticks: linear from zero, or logarithmic from a power of ten.
 
 /// Maximum number of intervals between the ticks of a linear axis; rounding can add one.
-const MAX_INTERVALS: f64 = 5.0;
+const INTERVALS_MAX: f64 = 5.0;
 
 /// An axis that ends at a round number, which is at least the maximum shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,22 +19,22 @@ enum Kind {
 }
 
 impl Scale {
-    /// Returns a linear axis for values up to `max`. If `max` is not a positive finite number, the
-    /// axis ends at one.
-    pub(crate) fn up_to(max: f64) -> Self {
+    /// Returns a linear axis from 0 for values up to `maximum`. If `maximum` is not a positive
+    /// finite number, the axis ends at one.
+    pub(crate) fn linear(maximum: f64) -> Self {
         // The limits keep steps and positions finite and normal.
-        let max = if max.is_finite() && max > 0.0 { max.clamp(1e-200, 1e200) } else { 1.0 };
-        let min_step = max / MAX_INTERVALS;
+        let is_valid = maximum.is_finite() && maximum > 0.0;
+        let maximum = if is_valid { maximum.clamp(1e-200, 1e200) } else { 1.0 };
+        let min_step = maximum / INTERVALS_MAX;
         let power = 10f64.powf(min_step.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]
             .into_iter()
             .map(|factor| factor * power)
             .find(|step| *step >= min_step)
-            // `log10` is rounded, so `power` can be too small by a factor of ten.
             .unwrap_or(20.0 * power);
-        let intervals = ((max / step).ceil() as u32).max(1);
+        let intervals = ((maximum / step).ceil() as u32).max(1);
         // Because of rounding, the end can be slightly below the largest value.
-        let intervals = if step * f64::from(intervals) < max { intervals + 1 } else { intervals };
+        let intervals = if step * f64::from(intervals) < maximum { intervals + 1 } else { intervals };
         Self { kind: Kind::Linear { step }, intervals }
     }
 
@@ -44,13 +44,16 @@ impl Scale {
     pub(crate) fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let powers = positive.map(|value| value.clamp(1e-200, 1e200).log10());
-        let (min, max) = powers
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), power| (min.min(power), max.max(power)));
-        if min > max {
+        let (minimum, maximum) = powers
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(minimum, maximum), power| {
+                (minimum.min(power), maximum.max(power))
+            });
+        // There is no positive number.
+        if minimum > maximum {
             return Self { kind: Kind::Logarithmic { first: 0 }, intervals: 1 };
         }
-        let first = (min - MIN_BAR_DECADES).floor() as i32;
-        let last = (max - 1e-9).ceil() as i32;
+        let first = (minimum - BAR_LENGTH_MIN).floor() as i32;
+        let last = (maximum - 1e-9).ceil() as i32;
         Self { kind: Kind::Logarithmic { first }, intervals: last.saturating_sub(first).max(1) as u32 }
     }
 
@@ -84,7 +87,7 @@ impl Scale {
 }
 
 /// Minimum length of the bar of the smallest value on a logarithmic axis, in decades.
-const MIN_BAR_DECADES: f64 = 0.15;
+const BAR_LENGTH_MIN: f64 = 0.15;
 
 #[cfg(test)]
 mod tests {
@@ -92,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ticks(most: f64) -> Vec<f64> {
-        Scale::up_to(most).ticks().collect()
+        Scale::linear(most).ticks().collect()
     }
 
     #[test]
@@ -106,7 +109,7 @@ mod tests {
     #[test]
     fn odd_values_have_an_axis_too() {
         for odd in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, f64::MAX] {
-            let scale = Scale::up_to(odd);
+            let scale = Scale::linear(odd);
             assert!(scale.end() > 0.0 && scale.end().is_finite());
             for value in [odd, 0.0, f64::NAN, f64::INFINITY] {
                 assert!((0.0..=1.0).contains(&scale.position(value)));
@@ -145,7 +148,7 @@ mod tests {
 
         #[test]
         fn the_axis_holds_all_and_wastes_little(most in 1e-9f64..1e15) {
-            let scale = Scale::up_to(most);
+            let scale = Scale::linear(most);
             let ticks: Vec<f64> = scale.ticks().collect();
             prop_assert!(scale.end() >= most);
             prop_assert!(scale.end() <= most * 2.0 * (1.0 + 1e-9));
@@ -157,7 +160,7 @@ mod tests {
 
         #[test]
         fn positions_keep_the_order(most in 1e-9f64..1e15, a in 0.0f64..1.0, b in 0.0f64..1.0) {
-            let scale = Scale::up_to(most);
+            let scale = Scale::linear(most);
             let (low, high) = (most * a.min(b), most * a.max(b));
             prop_assert!(scale.position(low) <= scale.position(high));
             prop_assert!((0.0..=1.0).contains(&scale.position(high)));

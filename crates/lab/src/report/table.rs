@@ -49,8 +49,10 @@ pub struct Table {
     pub legend: Vec<String>,
 }
 
-/// Space between columns of one group, and between groups.
-const GAP: [&str; 2] = [" ", "  "];
+/// Space between columns of one group.
+const COLUMN_GAP: &str = " ";
+/// Space between groups.
+const GROUP_GAP: &str = "  ";
 
 impl Table {
     /// Returns the groups of adjacent columns with the number of columns. A column without a group
@@ -67,7 +69,7 @@ impl Table {
     }
 
     /// Returns the variables of the page template.
-    pub(super) fn drawing(&self) -> Value {
+    pub(super) fn template_variables(&self) -> Value {
         let column = |column: &Column| {
             context! { title => &column.title, is_figure => column.align == Align::Right }
         };
@@ -92,15 +94,15 @@ impl Table {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut widths = self.widths();
-        self.make_room_for_groups(&mut widths);
+        self.widen_for_groups(&mut widths);
         let mut text = String::new();
         if self.has_groups() {
             self.push_groups(&widths, &mut text);
         }
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
         self.push_row(&titles, &widths, &mut text);
-        let line: usize = widths.iter().sum::<usize>() + self.gaps().map(str::len).sum::<usize>();
-        text.push_str(&"─".repeat(line));
+        let line_width: usize = widths.iter().sum::<usize>() + self.gaps().map(str::len).sum::<usize>();
+        text.push_str(&"─".repeat(line_width));
         text.push('\n');
         for row in &self.rows {
             self.push_row(row, &widths, &mut text);
@@ -111,6 +113,7 @@ impl Table {
         text
     }
 
+    /// Returns the width of each column in characters, without the headings of groups.
     fn widths(&self) -> Vec<usize> {
         let cells =
             |column: usize| self.rows.iter().map(move |row| Self::cell(row, column).chars().count()).max();
@@ -126,17 +129,18 @@ impl Table {
         self.columns.iter().enumerate().map(|(index, column)| match index.checked_sub(1) {
             None => "",
             Some(before) => {
-                let same = !column.group.is_empty() && self.columns[before].group == column.group;
-                GAP[usize::from(!same)]
+                let is_same_group = !column.group.is_empty() && self.columns[before].group == column.group;
+                if is_same_group { COLUMN_GAP } else { GROUP_GAP }
             }
         })
     }
 
-    fn make_room_for_groups(&self, widths: &mut [usize]) {
+    /// Widens the first column of each group whose heading is wider than its columns.
+    fn widen_for_groups(&self, widths: &mut [usize]) {
         let mut first = 0;
         for (group, count) in self.groups() {
-            let room = widths[first..first + count].iter().sum::<usize>() + (count - 1) * GAP[0].len();
-            widths[first] += group.chars().count().saturating_sub(room);
+            let width = widths[first..first + count].iter().sum::<usize>() + (count - 1) * COLUMN_GAP.len();
+            widths[first] += group.chars().count().saturating_sub(width);
             first += count;
         }
     }
@@ -145,9 +149,9 @@ impl Table {
         let mut line = String::new();
         let mut first = 0;
         for (group, count) in self.groups() {
-            let room = widths[first..first + count].iter().sum::<usize>() + (count - 1) * GAP[0].len();
-            let gap = if first == 0 { "" } else { GAP[1] };
-            let _ = write!(line, "{gap}{:>room$}", printable(group));
+            let width = widths[first..first + count].iter().sum::<usize>() + (count - 1) * COLUMN_GAP.len();
+            let gap = if first == 0 { "" } else { GROUP_GAP };
+            let _ = write!(line, "{gap}{:>width$}", printable(group));
             first += count;
         }
         text.push_str(line.trim_end());

@@ -14,7 +14,7 @@ fn hostile() -> Page {
         groups: vec![text()],
         series: vec![Series { name: text(), bars: vec![bar] }, Series { name: text(), bars: vec![bar] }],
         reference: Some(Reference { name: text(), value: 1.0 }),
-        at_least: 0.0,
+        axis_end_min: 0.0,
         axis: Axis::Logarithmic,
     };
     let table = Table {

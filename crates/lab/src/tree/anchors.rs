@@ -54,13 +54,14 @@ impl Tree {
         roots.flat_map(|root| root.entry_points.iter().filter_map(|key| ds(root, key))).collect()
     }
 
-    /// The trust anchor of the root; empty records if the root is not signed.
+    /// The trust anchor of the root as a text in this form. Without records if the root is not
+    /// signed.
     #[must_use]
     pub fn anchors(&self, form: AnchorForm) -> String {
         let is_key = matches!(form, AnchorForm::Dnskey | AnchorForm::BindKey);
         let keys = || self.root().map(|root| root.entry_points.clone()).unwrap_or_default();
         let records = if is_key { keys() } else { self.anchor_ds() };
-        let lines = records.iter().map(|rdata| line(form, rdata) + "\n").collect::<String>();
+        let lines = records.iter().map(|rdata| anchor_line(form, rdata) + "\n").collect::<String>();
         match form {
             AnchorForm::Bind | AnchorForm::BindKey => format!("trust-anchors {{\n{lines}}};\n"),
             AnchorForm::Unbound => format!("server:\n{lines}"),
@@ -81,8 +82,8 @@ impl Tree {
     }
 }
 
-/// One record of a trust anchor.
-fn line(form: AnchorForm, rdata: &[u8]) -> String {
+/// The line for one record of a trust anchor, from its DS or DNSKEY RDATA.
+fn anchor_line(form: AnchorForm, rdata: &[u8]) -> String {
     // DS and DNSKEY RDATA begin with two octets and two numbers of one octet.
     let (number, first, second) = (u16::from_be_bytes([rdata[0], rdata[1]]), rdata[2], rdata[3]);
     let hex = HEXUPPER.encode(&rdata[4..]);

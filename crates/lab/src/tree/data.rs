@@ -17,25 +17,28 @@ const TTL: u32 = 3600;
 /// Number of DS records of [`Fault::CollidingDs`].
 const COLLIDING_DS: u8 = 32;
 /// Number of records of [`Fault::LargeRrset`].
-const LARGE: u32 = 150;
-/// An algorithm number and digest type that no validator knows.
-const UNKNOWN: u8 = 200;
-const SAMPLES: &str = "\
+const LARGE_RRSET_RECORDS: u32 = 150;
+/// Algorithm number, and digest type, that no validator knows.
+const UNKNOWN_NUMBER: u8 = 200;
+/// The sample names of a zone with [`ZoneDescription::samples`].
+const SAMPLE_RECORDS: &str = "\
 www A 192.0.2.10\nwww AAAA 2001:db8::10\nwww TXT \"sample\"\nmail MX 10 www\nalias CNAME www\n\
 *.wild A 192.0.2.11\ndeep.ent A 192.0.2.12\n";
 
 /// A zone before signing.
-pub(super) struct Plan<'d> {
+pub(super) struct ZonePlan<'d> {
+    /// The apex.
     pub(super) origin: Name,
     pub(super) zone: &'d ZoneDescription,
     /// The closest enclosing zone, by index; `None` for the root.
     pub(super) parent: Option<usize>,
+    /// Address of the server.
     pub(super) address: Ipv4Addr,
     /// Keys of a signed zone, and of an unsigned zone for which the parent has DS records.
     pub(super) keys: Option<KeySet>,
 }
 
-impl Plan<'_> {
+impl ZonePlan<'_> {
     /// The name of the nameserver, in the zone.
     pub(super) fn nameserver(&self) -> Name {
         let label = if self.origin.view().is_root() { "a.root-server" } else { "ns1" };
@@ -43,8 +46,9 @@ impl Plan<'_> {
         Name::from_text(label.as_bytes(), Some(self.origin.view())).unwrap_or_else(|_| self.origin.clone())
     }
 
-    /// The DNSKEY RDATA that the zone publishes for the RDATA of a key.
-    pub(super) fn published(&self, dnskey: &[u8]) -> Vec<u8> {
+    /// The DNSKEY RDATA that the zone publishes for the sound DNSKEY RDATA of a key: its fields
+    /// have the faults of the zone.
+    pub(super) fn published_rdata(&self, dnskey: &[u8]) -> Vec<u8> {
         let mut rdata = dnskey.to_vec();
         if let [high, low, protocol, ..] = rdata.as_mut_slice() {
             if self.zone.has(Fault::NoZoneKeyFlag) {
@@ -63,10 +67,10 @@ impl Plan<'_> {
     /// RDATA of the DNSKEY records that are secure entry points, as published.
     pub(super) fn entry_points(&self) -> Vec<Vec<u8>> {
         let keys = self.keys.iter().flat_map(KeySet::secure_entry_points);
-        keys.map(KeyPair::dnskey_rdata).map(|rdata| self.published(&rdata)).collect()
+        keys.map(KeyPair::dnskey_rdata).map(|rdata| self.published_rdata(&rdata)).collect()
     }
 
-    /// RDATA of the DS records in the parent.
+    /// RDATA of the DS records in the parent, with the faults of the zone.
     pub(super) fn ds(&self) -> Vec<Vec<u8>> {
         if !self.zone.ds {
             return Vec::new();
@@ -77,15 +81,16 @@ impl Plan<'_> {
             }
             ds_rdata(self.origin.view(), &dnskey, DigestType::SHA256)
         };
-        let sound = self.entry_points().into_iter().filter_map(ds);
-        sound.flat_map(|rdata| self.faulty_ds(rdata)).collect()
+        let records = self.entry_points().into_iter().filter_map(ds);
+        records.flat_map(|rdata| self.faulty_ds(rdata)).collect()
     }
 
+    /// Replaces a DS record by the records that the zone's fault of the DS records requires.
     fn faulty_ds(&self, mut rdata: Vec<u8>) -> Vec<Vec<u8>> {
         let planted = self.zone.faults.iter().find(|planted| planted.fault.scope() == FaultScope::Ds);
         match planted.map(|planted| planted.fault) {
-            Some(Fault::UnknownDsAlgorithm) => rdata[2] = UNKNOWN,
-            Some(Fault::UnknownDsDigest) => rdata[3] = UNKNOWN,
+            Some(Fault::UnknownDsAlgorithm) => rdata[2] = UNKNOWN_NUMBER,
+            Some(Fault::UnknownDsDigest) => rdata[3] = UNKNOWN_NUMBER,
             Some(Fault::WrongDsDigest) => rdata.last_mut().into_iter().for_each(|octet| *octet ^= 1),
             Some(Fault::CollidingDs) => {
                 let wrong = |number: u8| {
@@ -101,13 +106,13 @@ impl Plan<'_> {
         vec![rdata]
     }
 
-    /// Lines of the parent zone for this zone: NS, glue and DS. `parent` is the address of the
-    /// parent's server.
-    fn push_delegation(&self, parent: Ipv4Addr, text: &mut String) {
+    /// Appends the lines of the parent zone for this zone: NS, glue and DS. `parent_server` is the
+    /// address of the parent's server.
+    fn push_delegation(&self, parent_server: Ipv4Addr, text: &mut String) {
         let (origin, nameserver) = (&self.origin, self.nameserver());
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{origin} NS {nameserver}");
-        let address = if self.zone.has(Fault::LameDelegation) { parent } else { self.address };
+        let address = if self.zone.has(Fault::LameDelegation) { parent_server } else { self.address };
         if !self.zone.has(Fault::MissingGlue) {
             let _ = writeln!(text, "{nameserver} A {address}");
         }
@@ -124,9 +129,10 @@ pub(super) fn rdata_text(rtype: Rtype, octets: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The unsigned contents of the zone at `index`. `colliding` are additional DNSKEY records.
-pub(super) fn contents(
-    plans: &[Plan<'_>],
+/// The unsigned records of the zone at `index` in `plans`. `colliding` is the RDATA of additional
+/// DNSKEY records.
+pub(super) fn unsigned_contents(
+    plans: &[ZonePlan<'_>],
     index: usize,
     colliding: &[Vec<u8>],
 ) -> Result<Contents, TreeError> {
@@ -142,7 +148,7 @@ pub(super) fn contents(
         let _ = writeln!(text, "host{number} A 198.51.100.{}", number % 254 + 1);
     }
     if zone.samples.unwrap_or_else(|| !plan.origin.view().is_root()) {
-        text.push_str(SAMPLES);
+        text.push_str(SAMPLE_RECORDS);
     }
     push_faulty_data(zone, &mut text);
     for child in plans.iter().filter(|child| child.parent == Some(index)) {
@@ -159,12 +165,13 @@ pub(super) fn contents(
         .map_err(|source| TreeError::Records { zone: plan.origin.clone(), source: Box::new(source) })
 }
 
+/// Appends the records of the faults with [`FaultScope::Data`].
 fn push_faulty_data(zone: &ZoneDescription, text: &mut String) {
     if zone.has(Fault::CnameLoop) {
         text.push_str("loop CNAME pool\npool CNAME loop\n");
     }
     if zone.has(Fault::LargeRrset) {
-        for number in 0..LARGE {
+        for number in 0..LARGE_RRSET_RECORDS {
             let _ = writeln!(text, "large TXT \"record {number}\"");
         }
     }
@@ -173,10 +180,11 @@ fn push_faulty_data(zone: &ZoneDescription, text: &mut String) {
 /// Sets the flags of a DNSKEY record so that it has the key tag `tag`: validators ignore reserved
 /// flags (RFC 4034 §2.1.1), so flags are free except Zone Key (set), REVOKE and SEP (clear).
 /// `None` if no such flags exist.
-pub(super) fn with_tag(mut dnskey: Vec<u8>, tag: u16) -> Option<Vec<u8>> {
+pub(super) fn with_key_tag(mut dnskey: Vec<u8>, tag: u16) -> Option<Vec<u8>> {
     dnskey.get_mut(..2)?.fill(0);
     let wanted = tag.wrapping_sub(key_tag(&dnskey));
-    // The tag is a sum with end-around carry, which can change the flags by one.
+    // The key tag is a sum of 16-bit words with end-around carry (RFC 4034 appendix B). Because of
+    // the carry, the flags can be one more or one less than the difference.
     for flags in [wanted, wanted.wrapping_sub(1), wanted.wrapping_add(1)] {
         dnskey[..2].copy_from_slice(&flags.to_be_bytes());
         if flags & 0x0181 == 0x0100 && key_tag(&dnskey) == tag {

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// Maximum size of a description, in octets.
-const FILE_MAX: u64 = 4 << 20;
+const FILE_SIZE_MAX: u64 = 4 << 20;
 /// Maximum number of zones of a tree.
 const MAX_ZONES: u32 = 100_000;
 /// Maximum number of generated names of a zone.
@@ -27,10 +27,10 @@ const MAX_NAMES: u32 = 1_000_000;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Description {
     /// Address of the first server; the others follow it. Default 127.53.0.1.
-    #[serde(default = "first_address")]
+    #[serde(default = "default_first_address")]
     pub first_address: Ipv4Addr,
     /// Port of all servers. Default 53.
-    #[serde(default = "port")]
+    #[serde(default = "default_port")]
     pub port: u16,
     /// The zones, in any order.
     #[serde(rename = "zone")]
@@ -47,10 +47,10 @@ pub struct ZoneDescription {
     #[serde(default)]
     pub count: Option<u32>,
     /// Whether the zone is signed. Default true.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub signed: bool,
     /// Algorithm; with NSEC5, its alias number is used. Default ECDSAP256SHA256.
-    #[serde(default = "algorithm", deserialize_with = "parsed")]
+    #[serde(default = "default_algorithm", deserialize_with = "from_string")]
     pub algorithm: Algorithm,
     /// Length of RSA keys in bits; `None` selects the default of the algorithm.
     #[serde(default)]
@@ -59,20 +59,20 @@ pub struct ZoneDescription {
     #[serde(default)]
     pub csk: bool,
     /// Denial mechanism. Default NSEC.
-    #[serde(default = "mechanism", deserialize_with = "parsed")]
+    #[serde(default = "default_mechanism", deserialize_with = "from_string")]
     pub denial: Mechanism,
     /// NSEC3 iterations. Default 0.
     #[serde(default)]
     pub iterations: u16,
-    /// NSEC3 salt in hexadecimal. Default: none.
+    /// NSEC3 salt in hexadecimal, two digits for each octet. Default: no salt.
     #[serde(default)]
     pub salt: String,
     /// VRF of NSEC5: `p256` (default), `ed25519-tai` or `ed25519`.
-    #[serde(default = "vrf", deserialize_with = "vrf_algorithm")]
+    #[serde(default = "default_vrf", deserialize_with = "vrf_from_string")]
     pub vrf: VrfAlgorithm,
     /// Whether the parent has DS records for this zone. Default true. A signed zone without them is
     /// an island of security (RFC 4033 §2).
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub ds: bool,
     /// Number of generated names `host0`, `host1` and so on, each with an address. Default 0.
     #[serde(default)]
@@ -99,7 +99,7 @@ pub struct ZoneDescription {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PlantedFault {
     /// The fault.
-    #[serde(deserialize_with = "parsed")]
+    #[serde(deserialize_with = "from_string")]
     pub fault: Fault,
     /// Owner of the affected RRsets, relative to the origin (`@` is the origin). Faults of
     /// signatures affect all owners by default. The lying bit map is by default at `@`.
@@ -107,7 +107,7 @@ pub struct PlantedFault {
     pub at: Option<String>,
     /// Type of the affected RRsets. Faults of signatures affect all types by default. The lying bit
     /// map has by default the type TYPE65400.
-    #[serde(default, rename = "type", deserialize_with = "parsed_option")]
+    #[serde(default, rename = "type", deserialize_with = "option_from_string")]
     pub rtype: Option<Rtype>,
 }
 
@@ -121,7 +121,7 @@ impl PlantedFault {
 
 impl Default for Description {
     fn default() -> Self {
-        Self { first_address: first_address(), port: port(), zones: Vec::new() }
+        Self { first_address: default_first_address(), port: default_port(), zones: Vec::new() }
     }
 }
 
@@ -133,13 +133,13 @@ impl ZoneDescription {
             origin: origin.to_owned(),
             count: None,
             signed: true,
-            algorithm: algorithm(),
+            algorithm: default_algorithm(),
             bits: None,
             csk: false,
-            denial: mechanism(),
+            denial: default_mechanism(),
             iterations: 0,
             salt: String::new(),
-            vrf: vrf(),
+            vrf: default_vrf(),
             ds: true,
             names: 0,
             samples: None,
@@ -160,13 +160,14 @@ impl Description {
     /// Reads a TOML file.
     ///
     /// # Errors
-    /// If the file cannot be read or is malformed.
+    /// [`TreeError::Read`] if the file cannot be read, [`TreeError::TooLarge`] if it has more than
+    /// 4 MiB, [`TreeError::Malformed`] if its text is not a description.
     pub fn read(path: &Path) -> Result<Self, TreeError> {
         let fault = |source| TreeError::Read { path: path.to_owned(), source };
         let mut text = String::new();
         let file = File::open(path).map_err(fault)?;
-        file.take(FILE_MAX + 1).read_to_string(&mut text).map_err(fault)?;
-        if text.len() as u64 > FILE_MAX {
+        file.take(FILE_SIZE_MAX + 1).read_to_string(&mut text).map_err(fault)?;
+        if text.len() as u64 > FILE_SIZE_MAX {
             return Err(TreeError::TooLarge { path: path.to_owned() });
         }
         Self::parse(&text, &path.display().to_string())
@@ -175,7 +176,7 @@ impl Description {
     /// Parses the text of a description. Errors contain `file`.
     ///
     /// # Errors
-    /// If the text is not a description, with line and column.
+    /// [`TreeError::Malformed`], with line and column, if the text is not a description.
     pub fn parse(text: &str, file: &str) -> Result<Self, TreeError> {
         toml::from_str(text).map_err(|error| {
             let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or(text);
@@ -186,7 +187,11 @@ impl Description {
         })
     }
 
-    /// The zones one by one, with their names: each description with `count` becomes that many.
+    /// Returns each zone with its apex. A description with `count` becomes `count` zones.
+    ///
+    /// # Errors
+    /// [`TreeError::TooManyZones`], [`TreeError::TooManyNames`], or [`TreeError::Origin`] if an
+    /// origin is not a domain name.
     pub(super) fn expand(&self) -> Result<Vec<(Name, &ZoneDescription)>, TreeError> {
         let total: u64 = self.zones.iter().map(|zone| u64::from(zone.count.unwrap_or(1))).sum();
         if total > u64::from(MAX_ZONES) {
@@ -211,43 +216,43 @@ impl Description {
     }
 }
 
-const fn yes() -> bool {
+const fn default_true() -> bool {
     true
 }
 
-const fn port() -> u16 {
+const fn default_port() -> u16 {
     53
 }
 
-const fn first_address() -> Ipv4Addr {
+const fn default_first_address() -> Ipv4Addr {
     Ipv4Addr::new(127, 53, 0, 1)
 }
 
-const fn algorithm() -> Algorithm {
+const fn default_algorithm() -> Algorithm {
     Algorithm::ECDSAP256SHA256
 }
 
-const fn mechanism() -> Mechanism {
+const fn default_mechanism() -> Mechanism {
     Mechanism::Nsec
 }
 
-const fn vrf() -> VrfAlgorithm {
+const fn default_vrf() -> VrfAlgorithm {
     VrfAlgorithm::P256_SHA256_TAI
 }
 
-/// Reads a string that [`FromStr`] parses.
-fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<T, D::Error> {
+/// Deserializes a value from a string with [`FromStr`].
+fn from_string<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(de::Error::custom)
 }
 
-fn parsed_option<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+fn option_from_string<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
-    parsed(from).map(Some)
+    from_string(from).map(Some)
 }
 
-/// Reads the name of a VRF whose keys can be derived from a seed.
-fn vrf_algorithm<'de, D: Deserializer<'de>>(from: D) -> Result<VrfAlgorithm, D::Error> {
+/// Deserializes a VRF from its name. VRFs whose keys cannot be derived from a seed are an error.
+fn vrf_from_string<'de, D: Deserializer<'de>>(from: D) -> Result<VrfAlgorithm, D::Error> {
     let text = String::deserialize(from)?;
     let found = VrfAlgorithm::from_name(&text).filter(|found| *found != VrfAlgorithm::RSA_FDH_SHA256);
     found.ok_or_else(|| {

@@ -33,7 +33,7 @@ pub enum TreeError {
     #[error("the tree has no root: add a zone with origin = \".\"")]
     NoRoot,
     #[error("zone {zone}: described twice: remove one of the descriptions")]
-    Twice { zone: Name },
+    DuplicateZone { zone: Name },
     #[error("zone {zone}: the server address {address} is not a loopback address: choose one in 127.0.0.0/8")]
     NotLoopback { zone: Name, address: Ipv4Addr },
     #[error("zone {zone}: the salt is not hexadecimal, or longer than 255 octets: correct `salt`")]

@@ -1,6 +1,6 @@
 //! The keys of a tree, derived from a seed: equal seeds give equal keys on every machine.
 //!
-//! The private keys are no secrets: whoever knows the description and the seed has them.
+//! The private keys are no secrets, because they follow from the description and the seed.
 
 use super::description::ZoneDescription;
 use super::error::TreeError;
@@ -21,7 +21,7 @@ use rand_chacha::ChaCha20Rng;
 const ATTEMPTS: u32 = 64;
 
 /// Random octets that depend only on the seed, the zone and the purpose.
-pub(super) fn stream(seed: u64, zone: NameRef<'_>, purpose: &str) -> ChaCha20Rng {
+pub(super) fn random_stream(seed: u64, zone: NameRef<'_>, purpose: &str) -> ChaCha20Rng {
     let mut canonical = Vec::new();
     zone.push_canonical(&mut canonical);
     let parts = [b"nonesuch tree".as_slice(), &seed.to_be_bytes(), &canonical, purpose.as_bytes()];
@@ -31,8 +31,8 @@ pub(super) fn stream(seed: u64, zone: NameRef<'_>, purpose: &str) -> ChaCha20Rng
     ChaCha20Rng::from_seed(state)
 }
 
-/// The algorithm number of the keys: with NSEC5 the alias number.
-pub(super) fn number(zone: &ZoneDescription) -> Algorithm {
+/// The algorithm number of the keys of a zone: with NSEC5 the alias number.
+pub(super) fn key_algorithm(zone: &ZoneDescription) -> Algorithm {
     match zone.denial.name_hash() {
         NameHash::Vrf => zone.algorithm.nsec5_alias().unwrap_or(zone.algorithm),
         NameHash::Unhashed | NameHash::Sha1 => zone.algorithm,
@@ -46,7 +46,7 @@ pub(super) fn key_set(apex: &Name, zone: &ZoneDescription, seed: u64) -> Result<
     let mut attempt = 0;
     loop {
         let pairs = kinds.iter().map(|(flags, purpose)| {
-            let mut random = stream(seed, apex.view(), &format!("{purpose} {attempt}"));
+            let mut random = random_stream(seed, apex.view(), &format!("{purpose} {attempt}"));
             key_pair(apex, *flags, zone, &mut random)
         });
         match KeySet::new(apex, pairs.collect::<Result<_, _>>()?) {
@@ -64,7 +64,7 @@ pub(super) fn key_pair(
     zone: &ZoneDescription,
     random: &mut ChaCha20Rng,
 ) -> Result<KeyPair, TreeError> {
-    let algorithm = number(zone);
+    let algorithm = key_algorithm(zone);
     let fault = |source| TreeError::Key { zone: apex.clone(), source };
     check_bits(algorithm, zone.bits).map_err(fault)?;
     let mut attempt = 0;
@@ -94,13 +94,15 @@ fn private_text(algorithm: Algorithm, bits: Option<u16>, random: &mut ChaCha20Rn
     let (dialect, fields) = match algorithm.without_alias() {
         Algorithm::RSASHA256 | Algorithm::RSASHA512 => {
             let default = algorithm.entry()?.scheme.key_lengths.as_ref()?.default;
-            (None, rsa::fields(bits.unwrap_or(default), random)?)
+            (None, rsa::private_key_fields(bits.unwrap_or(default), random)?)
         }
-        Algorithm::ECDSAP256SHA256 | Algorithm::ED25519 | Algorithm::MLDSA44 => (None, secret(32, random)),
-        Algorithm::ECDSAP384SHA384 => (None, secret(48, random)),
-        Algorithm::ED448 => (None, secret(57, random)),
-        Algorithm::MAYO2 => (Some("mayo2-round2"), secret(24, random)),
-        Algorithm::FALCON512 => (Some("falcon-round3-padded"), falcon(random)),
+        Algorithm::ECDSAP256SHA256 | Algorithm::ED25519 | Algorithm::MLDSA44 => {
+            (None, secret_field(32, random))
+        }
+        Algorithm::ECDSAP384SHA384 => (None, secret_field(48, random)),
+        Algorithm::ED448 => (None, secret_field(57, random)),
+        Algorithm::MAYO2 => (Some("mayo2-round2"), secret_field(24, random)),
+        Algorithm::FALCON512 => (Some("falcon-round3-padded"), falcon_field(random)),
         _ => return None,
     };
     let mut text = format!("Private-key-format: v1.3\nAlgorithm: {} ({algorithm})\n", algorithm.0);
@@ -109,13 +111,14 @@ fn private_text(algorithm: Algorithm, bits: Option<u16>, random: &mut ChaCha20Rn
     Some(text)
 }
 
-fn secret(octets: usize, random: &mut ChaCha20Rng) -> Vec<(&'static str, Vec<u8>)> {
+/// The field of a private key that consists of random octets.
+fn secret_field(octets: usize, random: &mut ChaCha20Rng) -> Vec<(&'static str, Vec<u8>)> {
     let mut secret = vec![0; octets];
     random.fill_bytes(&mut secret);
     vec![("PrivateKey", secret)]
 }
 
-fn falcon(random: &mut ChaCha20Rng) -> Vec<(&'static str, Vec<u8>)> {
+fn falcon_field(random: &mut ChaCha20Rng) -> Vec<(&'static str, Vec<u8>)> {
     let mut private = vec![0; sign_key_size(FN_DSA_LOGN_512)];
     let mut public = vec![0; vrfy_key_size(FN_DSA_LOGN_512)];
     let mut random = FalconRandom(random);
@@ -123,7 +126,7 @@ fn falcon(random: &mut ChaCha20Rng) -> Vec<(&'static str, Vec<u8>)> {
     vec![("PrivateKey", private)]
 }
 
-/// The trait of `fn-dsa` over the stream, which is of another version of `rand_core`.
+/// Implements the random number trait of `fn-dsa`, which comes from another version of `rand_core`.
 struct FalconRandom<'r>(&'r mut ChaCha20Rng);
 
 impl fn_dsa_kgen::RngCore for FalconRandom<'_> {
@@ -149,7 +152,7 @@ impl CryptoRng for FalconRandom<'_> {}
 
 /// Derives the VRF key of a zone with NSEC5.
 pub(super) fn vrf_key(apex: &Name, zone: &ZoneDescription, seed: u64) -> Result<VrfPrivateKey, TreeError> {
-    let mut random = stream(seed, apex.view(), "vrf");
+    let mut random = random_stream(seed, apex.view(), "vrf");
     let mut attempt = 0;
     loop {
         let mut secret = [0; 32];
@@ -184,7 +187,7 @@ mod tests {
             assert_ne!(keys, public(&zone, &"example.net.".parse().unwrap(), 1), "{}", entry.mnemonic);
             assert_ne!(keys[0][4..], keys[1][4..], "{}", entry.mnemonic);
             zone.denial = Mechanism::Nsec5;
-            assert_eq!(Some(number(&zone)), entry.algorithm.nsec5_alias());
+            assert_eq!(Some(key_algorithm(&zone)), entry.algorithm.nsec5_alias());
         }
     }
 

@@ -1,10 +1,10 @@
 //! Plants faults into signed zones, and makes the records that faults need before signing.
 
-use super::data::{Plan, with_tag};
+use super::data::{ZonePlan, with_key_tag};
 use super::description::{PlantedFault, ZoneDescription};
 use super::error::TreeError;
 use super::fault::{Fault, FaultScope};
-use super::keys::{key_pair, stream};
+use super::keys::{key_pair, random_stream};
 use super::records::Records;
 use data_encoding::BASE32HEX_NOPAD;
 use nonesuch_crypto::{key_tag, nsec3_hash};
@@ -14,34 +14,43 @@ use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_dnssec::{KeySet, Nsec3Params};
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 
-/// More than the skew of clocks that validators tolerate (Unbound: up to a day).
+/// Distance of wrong times from the time of the tree, in seconds: more than the skew of clocks that
+/// validators tolerate (Unbound: up to a day).
 const WEEK: u32 = 7 * 86_400;
+/// In seconds.
 const MONTH: u32 = 30 * 86_400;
-/// Numbers of DNSKEY and RRSIG records of [`Fault::CollidingKeyTags`], and the size in octets
-/// beyond which the records of large algorithms are fewer.
+/// Maximum number of DNSKEY records that [`Fault::CollidingKeyTags`] adds.
 const COLLIDING_KEYS: usize = 12;
+/// Maximum number of RRSIG records of [`Fault::CollidingKeyTags`].
 const COLLIDING_SIGNATURES: usize = 24;
+/// Total size of these keys, and of these signatures, above which there are fewer of them, in
+/// octets.
 const COLLIDING_OCTETS: usize = 16_384;
-/// Wrong signer and wrong next name.
-const OUTSIDE: NameRef<'static> = NameRef::from_wire_unchecked(b"\x07outside\x07invalid\x00");
+/// A name outside each zone: the wrong signer and the wrong next name.
+const OUTSIDE_NAME: NameRef<'static> = NameRef::from_wire_unchecked(b"\x07outside\x07invalid\x00");
 /// The type that a lying bit map lists by default. It is for private use.
 pub(super) const LYING_TYPE: Rtype = Rtype(65_400);
 
-/// A signed zone into which faults are planted.
-pub(super) struct Bed<'p> {
-    pub(super) plan: &'p Plan<'p>,
+/// Plants the faults of a zone into its signed records.
+pub(super) struct FaultPlanter<'p> {
+    pub(super) plan: &'p ZonePlan<'p>,
     pub(super) keys: &'p KeySet,
+    /// Parameters with which the zone is signed; used only with NSEC3.
     pub(super) nsec3: &'p Nsec3Params,
+    /// The stored proofs; `None` without NSEC5.
     pub(super) proofs: Option<&'p Proofs>,
+    /// The time of the tree.
     pub(super) now: u32,
+    /// The seed of the tree.
     pub(super) seed: u64,
 }
 
-/// Checks that the zone can have its faults.
-pub(super) fn check(plan: &Plan<'_>) -> Result<(), TreeError> {
+/// Checks that the zone is suitable for its faults: [`TreeError::Fault`] names what is missing.
+pub(super) fn check_faults(plan: &ZonePlan<'_>) -> Result<(), TreeError> {
     let zone = plan.zone;
     for planted in &zone.faults {
         let needed = match (planted.fault, planted.fault.scope()) {
+            _ if planted.has_malformed_owner(&plan.origin) => "a domain name: correct `at`",
             (Fault::DsForUnsignedZone, _) if zone.signed => "an unsigned zone",
             (Fault::DsForUnsignedZone, _) | (_, FaultScope::Data) => continue,
             (_, FaultScope::Ds | FaultScope::Servers) if plan.parent.is_none() => "a zone below the root",
@@ -82,45 +91,60 @@ pub(super) fn iterations(zone: &ZoneDescription) -> u16 {
     }
 }
 
-/// DNSKEY records with the tag of the key that signs the data, for [`Fault::CollidingKeyTags`].
-pub(super) fn colliding_keys(plan: &Plan<'_>, keys: &KeySet, seed: u64) -> Result<Vec<Vec<u8>>, TreeError> {
+/// RDATA of DNSKEY records with the tag of the key that signs the data, for
+/// [`Fault::CollidingKeyTags`]; empty without this fault.
+pub(super) fn colliding_keys(
+    plan: &ZonePlan<'_>,
+    keys: &KeySet,
+    seed: u64,
+) -> Result<Vec<Vec<u8>>, TreeError> {
     let mut colliding = Vec::new();
-    let Some(key) = data_key(keys).filter(|_| plan.zone.has(Fault::CollidingKeyTags)) else {
+    let Some(key) = data_signing_key(keys).filter(|_| plan.zone.has(Fault::CollidingKeyTags)) else {
         return Ok(colliding);
     };
-    let mut random = stream(seed, plan.origin.view(), "colliding");
+    let mut random = random_stream(seed, plan.origin.view(), "colliding");
     let count = COLLIDING_KEYS.min(COLLIDING_OCTETS / key.private().public_key().len()).max(2);
     while colliding.len() < count {
         let other = key_pair(&plan.origin, 0, plan.zone, &mut random)?;
-        colliding.extend(with_tag(other.dnskey_rdata(), key.tag()));
+        colliding.extend(with_key_tag(other.dnskey_rdata(), key.tag()));
     }
     Ok(colliding)
 }
 
-fn data_key(keys: &KeySet) -> Option<&nonesuch_dnssec::KeyPair> {
+fn data_signing_key(keys: &KeySet) -> Option<&nonesuch_dnssec::KeyPair> {
     keys.signers(Rtype::A).first().and_then(|index| keys.keys().get(*index))
 }
 
 impl PlantedFault {
+    /// Whether `at` is not a domain name.
+    fn has_malformed_owner(&self, origin: &Name) -> bool {
+        let is_malformed =
+            |at: &String| at != "@" && Name::from_text(at.as_bytes(), Some(origin.view())).is_err();
+        self.at.as_ref().is_some_and(is_malformed)
+    }
+
     /// The affected owner; `None` if the fault affects all owners.
-    pub(super) fn owner(&self, origin: &Name) -> Option<Name> {
+    pub(super) fn affected_owner(&self, origin: &Name) -> Option<Name> {
         let at = self.at.as_ref()?;
         if at == "@" {
             return Some(origin.clone());
         }
+        // `check_faults` rejects a malformed name.
         Some(Name::from_text(at.as_bytes(), Some(origin.view())).unwrap_or_else(|_| origin.clone()))
     }
 
-    /// Whether the fault, of signatures, affects an RRset.
-    pub(super) fn selects(&self, origin: &Name, owner: &Name, rtype: Rtype) -> bool {
-        self.owner(origin).is_none_or(|at| at == *owner) && self.rtype.is_none_or(|wanted| wanted == rtype)
+    /// Whether the fault affects the signatures over an RRset. The scope of the fault must be
+    /// [`FaultScope::Signatures`].
+    pub(super) fn affects_rrset(&self, origin: &Name, owner: &Name, rtype: Rtype) -> bool {
+        self.affected_owner(origin).is_none_or(|at| at == *owner)
+            && self.rtype.is_none_or(|wanted| wanted == rtype)
     }
 }
 
-impl Bed<'_> {
+impl FaultPlanter<'_> {
     /// Plants the faults of the zone that change signed records.
     pub(super) fn plant(&self, records: &mut Records) -> Result<(), TreeError> {
-        // Signatures come last, because other faults make them anew.
+        // Faults of signatures come last, because the other faults re-sign RRsets.
         let faults = self.plan.zone.faults.iter();
         let of_signatures = |planted: &&PlantedFault| planted.fault.scope() == FaultScope::Signatures;
         for planted in faults.clone().filter(|planted| !of_signatures(planted)) {
@@ -141,12 +165,12 @@ impl Bed<'_> {
         }
         let keys: Vec<Vec<u8>> = self.keys.keys().iter().map(|key| key.dnskey_rdata()).collect();
         let tags: Vec<(u16, u16)> =
-            keys.iter().map(|rdata| (key_tag(rdata), key_tag(&self.plan.published(rdata)))).collect();
-        if let Some(set) = records.set_mut(apex, Rtype::DNSKEY, false) {
-            set.rdatas.iter_mut().for_each(|rdata| *rdata = self.plan.published(rdata));
+            keys.iter().map(|rdata| (key_tag(rdata), key_tag(&self.plan.published_rdata(rdata)))).collect();
+        if let Some(set) = records.rrset_mut(apex, Rtype::DNSKEY, false) {
+            set.rdatas.iter_mut().for_each(|rdata| *rdata = self.plan.published_rdata(rdata));
         }
-        let signed = records.signed(|_, _| true);
-        records.sign_all_again(&signed, self.keys, fault, &|fields| {
+        let signed = records.signed_rrsets(|_, _| true);
+        records.re_sign_all(&signed, self.keys, fault, &|fields| {
             let found = tags.iter().find(|(tag, _)| *tag == fields.tag);
             fields.tag = found.map_or(fields.tag, |(_, published)| *published);
         })
@@ -159,39 +183,39 @@ impl Bed<'_> {
                 records.remove(rtype, |_| true);
                 return Ok(());
             }
-            Fault::LyingBitmap => return self.plant_lie(planted, records),
-            Fault::NextNameOutsideZone => records.edit(rtype, |_, octets| {
+            Fault::LyingBitmap => return self.plant_lying_bitmap(planted, records),
+            Fault::NextNameOutsideZone => records.edit_rdata(rtype, |_, octets| {
                 let next = NameRef::split_from(octets).map_or(0, |(next, _)| next.len());
-                octets.splice(..next, OUTSIDE.wire().iter().copied());
+                octets.splice(..next, OUTSIDE_NAME.wire().iter().copied());
             }),
-            Fault::UnknownNsec3Hash => records.edit(rtype, |_, octets| octets[0] = 2),
-            Fault::UnknownNsec3Flags => records.edit(rtype, |_, octets| octets[1] |= 0x80),
-            Fault::ExcessiveNsec3Iterations => records.edit(rtype, |_, octets| {
+            Fault::UnknownNsec3Hash => records.edit_rdata(rtype, |_, octets| octets[0] = 2),
+            Fault::UnknownNsec3Flags => records.edit_rdata(rtype, |_, octets| octets[1] |= 0x80),
+            Fault::ExcessiveNsec3Iterations => records.edit_rdata(rtype, |_, octets| {
                 octets[2..4].copy_from_slice(&2_500_u16.to_be_bytes());
             }),
             _ => return Ok(()),
         };
         let edited: Vec<(Name, Rtype)> = edited.into_iter().map(|owner| (owner, rtype)).collect();
-        records.sign_all_again(&edited, self.keys, planted.fault, &|_| {})
+        records.re_sign_all(&edited, self.keys, planted.fault, &|_| {})
     }
 
-    fn plant_lie(&self, planted: &PlantedFault, records: &mut Records) -> Result<(), TreeError> {
+    fn plant_lying_bitmap(&self, planted: &PlantedFault, records: &mut Records) -> Result<(), TreeError> {
         let origin = &self.plan.origin;
-        let (at, lie) = lie(planted, origin);
+        let (at, false_type) = lying_bitmap_target(planted, origin);
         let needed = |needed| TreeError::Fault { zone: origin.clone(), fault: planted.fault, needed };
-        if records.set_mut(&at, lie, false).is_some() {
+        if records.rrset_mut(&at, false_type, false).is_some() {
             return Err(needed("a type that the name does not have: change `type`"));
         }
         let (owner, rtype) = (self.chain_owner(&at), self.chain_type());
-        let set = owner.as_ref().and_then(|owner| records.set_mut(owner, rtype, false));
+        let set = owner.as_ref().and_then(|owner| records.rrset_mut(owner, rtype, false));
         let set = set.ok_or_else(|| needed("a name with a denial record: change `at`"))?;
-        set.rdatas.iter_mut().for_each(|octets| add_to_bitmap(rtype, octets, lie));
+        set.rdatas.iter_mut().for_each(|octets| add_to_bitmap(rtype, octets, false_type));
         let rrset: Vec<(Name, Rtype)> = owner.into_iter().map(|owner| (owner, rtype)).collect();
-        records.sign_all_again(&rrset, self.keys, planted.fault, &|_| {})
+        records.re_sign_all(&rrset, self.keys, planted.fault, &|_| {})
     }
 
-    const fn chain_type_of(mapping: NameHash) -> Rtype {
-        match mapping {
+    const fn chain_type_of(name_hash: NameHash) -> Rtype {
+        match name_hash {
             NameHash::Unhashed => Rtype::NSEC,
             NameHash::Sha1 => Rtype::NSEC3,
             NameHash::Vrf => Rtype::NSEC5,
@@ -223,7 +247,7 @@ impl Bed<'_> {
 
     fn plant_signatures(&self, planted: &PlantedFault, records: &mut Records) -> Result<(), TreeError> {
         let (apex, fault) = (&self.plan.origin, planted.fault);
-        let mut rrsets = records.signed(|owner, rtype| planted.selects(apex, owner, rtype));
+        let mut rrsets = records.signed_rrsets(|owner, rtype| planted.affects_rrset(apex, owner, rtype));
         if rrsets.is_empty() {
             let needed = "a signed RRset: change `at` or `type`";
             return Err(TreeError::Fault { zone: apex.clone(), fault, needed });
@@ -242,7 +266,7 @@ impl Bed<'_> {
                 let used: Vec<u16> = self.keys.keys().iter().map(nonesuch_dnssec::KeyPair::tag).collect();
                 let now = self.now;
                 let change = |fields: &mut Rrsig<'_>| change_fields(fault, fields, now, &used);
-                return records.sign_all_again(&rrsets, self.keys, fault, &change);
+                return records.re_sign_all(&rrsets, self.keys, fault, &change);
             }
         }
         Ok(())
@@ -255,16 +279,16 @@ impl Bed<'_> {
         change: impl Fn(Vec<Vec<u8>>) -> Vec<Vec<u8>>,
     ) {
         for (owner, rtype) in rrsets {
-            if let Some(set) = records.set_mut(owner, *rtype, true) {
+            if let Some(set) = records.rrset_mut(owner, *rtype, true) {
                 set.rdatas = change(std::mem::take(&mut set.rdatas));
             }
         }
     }
 
-    /// Signatures with the fields of the first one and random octets.
+    /// RDATA of signatures with the fields of the first signature in `rdatas` and random octets.
     fn wrong_signatures(&self, rdatas: &[Vec<u8>]) -> Vec<Vec<u8>> {
         use rand::RngCore as _;
-        let mut random = stream(self.seed, self.plan.origin.view(), "wrong signatures");
+        let mut random = random_stream(self.seed, self.plan.origin.view(), "wrong signatures");
         let Some(first) = rdatas.first() else { return Vec::new() };
         let Some(fields) = Rrsig::parse(first) else { return Vec::new() };
         let start = fields.fields_len();
@@ -280,13 +304,14 @@ impl Bed<'_> {
     }
 }
 
-/// Owner and type of a lying bit map.
-pub(super) fn lie(planted: &PlantedFault, origin: &Name) -> (Name, Rtype) {
-    let at = planted.owner(origin).unwrap_or_else(|| origin.clone());
+/// The name whose bit map lies, and the type that the bit map falsely lists.
+pub(super) fn lying_bitmap_target(planted: &PlantedFault, origin: &Name) -> (Name, Rtype) {
+    let at = planted.affected_owner(origin).unwrap_or_else(|| origin.clone());
     (at, planted.rtype.unwrap_or(LYING_TYPE))
 }
 
-/// Changes the fields of a signature before it is made.
+/// Changes the fields of an RRSIG record before it is signed, for a fault of signatures. `used` are
+/// the key tags of the zone.
 fn change_fields(fault: Fault, fields: &mut Rrsig<'_>, now: u32, used: &[u16]) {
     let (before, after) = (|seconds| now.wrapping_sub(seconds), |seconds| now.wrapping_add(seconds));
     match fault {
@@ -294,7 +319,7 @@ fn change_fields(fault: Fault, fields: &mut Rrsig<'_>, now: u32, used: &[u16]) {
         Fault::SignatureNotYetValid => (fields.inception, fields.expiration) = (after(WEEK), after(MONTH)),
         Fault::ReversedValidity => (fields.inception, fields.expiration) = (after(WEEK), before(WEEK)),
         Fault::WrongLabels => fields.labels += 1,
-        Fault::WrongSigner => fields.signer = OUTSIDE,
+        Fault::WrongSigner => fields.signer = OUTSIDE_NAME,
         Fault::UnknownKeyTag => {
             let mut free = (1..).map(|step| fields.tag.wrapping_add(step)).filter(|tag| !used.contains(tag));
             fields.tag = free.next().unwrap_or(fields.tag);

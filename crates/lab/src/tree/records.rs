@@ -15,23 +15,23 @@ pub(super) struct RecordSet {
     pub(super) rdatas: Vec<Vec<u8>>,
 }
 
-/// Key of an RRset at a name: the type and whether it is the set of its signatures, in the order of
-/// [`Contents`].
-type Kind = (Rtype, bool);
+/// Identifies an RRset at a name: its type, and false. For the set of its RRSIG records: the
+/// covered type, and true. The order is that of [`Contents`].
+type RrsetKey = (Rtype, bool);
 
 /// All records of a zone.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
     pub(super) apex: Name,
-    pub(super) names: BTreeMap<Name, BTreeMap<Kind, RecordSet>>,
+    pub(super) names: BTreeMap<Name, BTreeMap<RrsetKey, RecordSet>>,
 }
 
 impl Records {
     pub(super) fn new(contents: &Contents) -> Self {
         let sets = |node: nonesuch_zone::Node<'_>| {
             let set = |rrset: nonesuch_zone::Rrset<'_>| {
-                let kind = (rrset.covered(), rrset.rtype() == Rtype::RRSIG);
-                (kind, RecordSet { ttl: rrset.ttl(), rdatas: rrset.rdatas().map(<[u8]>::to_vec).collect() })
+                let key = (rrset.covered(), rrset.rtype() == Rtype::RRSIG);
+                (key, RecordSet { ttl: rrset.ttl(), rdatas: rrset.rdatas().map(<[u8]>::to_vec).collect() })
             };
             (node.name().to_name(), node.rrsets().map(set).collect())
         };
@@ -60,8 +60,8 @@ impl Records {
         Contents::from_nodes(&self.apex, nodes)
     }
 
-    /// The signed RRsets that `is_selected` selects.
-    pub(super) fn signed(&self, is_selected: impl Fn(&Name, Rtype) -> bool) -> Vec<(Name, Rtype)> {
+    /// Owner and type of the signed RRsets that `is_selected` selects.
+    pub(super) fn signed_rrsets(&self, is_selected: impl Fn(&Name, Rtype) -> bool) -> Vec<(Name, Rtype)> {
         let mut found = Vec::new();
         for (name, sets) in &self.names {
             let signatures = sets.keys().filter(|(_, is_signature)| *is_signature);
@@ -71,8 +71,8 @@ impl Records {
         found
     }
 
-    /// The RRset of `rtype`, or the set of its signatures.
-    pub(super) fn set_mut(
+    /// The RRset of `rtype`; with `is_signature`, the set of its signatures.
+    pub(super) fn rrset_mut(
         &mut self,
         owner: &Name,
         rtype: Rtype,
@@ -90,7 +90,7 @@ impl Records {
     }
 
     /// Changes the RDATA of all RRsets of `rtype`; returns the owners.
-    pub(super) fn edit(&mut self, rtype: Rtype, change: impl Fn(&Name, &mut Vec<u8>)) -> Vec<Name> {
+    pub(super) fn edit_rdata(&mut self, rtype: Rtype, change: impl Fn(&Name, &mut Vec<u8>)) -> Vec<Name> {
         let mut owners = Vec::new();
         for (name, sets) in &mut self.names {
             let Some(set) = sets.get_mut(&(rtype, false)) else { continue };
@@ -102,7 +102,7 @@ impl Records {
 
     /// Replaces each signature over an RRset by a signature of the same key. `change` changes the
     /// fields before they are signed.
-    pub(super) fn sign_again(
+    pub(super) fn re_sign(
         &mut self,
         owner: &Name,
         rtype: Rtype,
@@ -115,13 +115,13 @@ impl Records {
         for octets in &mut signatures.rdatas {
             let Some(fields) = Rrsig::parse(octets) else { continue };
             let Some(key) = keys.keys().iter().find(|key| key.tag() == fields.tag) else { continue };
-            *octets = signature(owner, &covered, fields, key, change)?;
+            *octets = sign_changed(owner, &covered, fields, key, change)?;
         }
         Ok(())
     }
 
-    /// As [`Records::sign_again`], for each of `rrsets`, with an error that names the fault.
-    pub(super) fn sign_all_again(
+    /// As [`Records::re_sign`], for each of `rrsets`, with an error that names the fault.
+    pub(super) fn re_sign_all(
         &mut self,
         rrsets: &[(Name, Rtype)],
         keys: &KeySet,
@@ -129,13 +129,12 @@ impl Records {
         change: &dyn Fn(&mut Rrsig<'_>),
     ) -> Result<(), TreeError> {
         let failed = |source| TreeError::FaultySignature { zone: keys.zone().clone(), fault, source };
-        rrsets
-            .iter()
-            .try_for_each(|(owner, rtype)| self.sign_again(owner, *rtype, keys, change).map_err(failed))
+        rrsets.iter().try_for_each(|(owner, rtype)| self.re_sign(owner, *rtype, keys, change).map_err(failed))
     }
 }
 
-fn signature(
+/// Returns the RDATA of a signature over `covered` with `fields`, after `change`.
+fn sign_changed(
     owner: &Name,
     covered: &RecordSet,
     mut fields: Rrsig<'_>,

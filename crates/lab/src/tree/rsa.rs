@@ -8,17 +8,20 @@ use rand_chacha::ChaCha20Rng;
 
 /// The public exponent.
 const EXPONENT: u32 = 65_537;
-/// Rounds of the Miller-Rabin test with random candidates of 512 bits and more.
-const ROUNDS: u32 = 8;
-/// Candidates are first divided by the primes below this number.
-const SMALL: u32 = 2_000;
-/// Lengths of keys, in bits.
-const BITS: std::ops::RangeInclusive<u16> = 1024..=4096;
+/// Rounds of the Miller-Rabin test; sufficient for random candidates of 512 bits and more.
+const MILLER_RABIN_ROUNDS: u32 = 8;
+/// Candidates are first divided by the odd primes below this number.
+const SMALL_PRIME_LIMIT: u32 = 2_000;
+/// Permitted lengths of the modulus, in bits.
+const MODULUS_BITS: std::ops::RangeInclusive<u16> = 1024..=4096;
 
-/// The fields of a private key file, for a modulus of `bits` bits; `None` if `bits` is odd or not
-/// from 1024 to 4096.
-pub(super) fn fields(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec<(&'static str, Vec<u8>)>> {
-    if !BITS.contains(&bits) || !bits.is_multiple_of(16) {
+/// The fields of a private key file, for a modulus of `bits` bits; `None` if `bits` is not
+/// a multiple of 16 from 1024 to 4096.
+pub(super) fn private_key_fields(
+    bits: u16,
+    random: &mut ChaCha20Rng,
+) -> Option<Vec<(&'static str, Vec<u8>)>> {
+    if !MODULUS_BITS.contains(&bits) || !bits.is_multiple_of(16) {
         return None;
     }
     let exponent = BigUint::from(EXPONENT);
@@ -27,8 +30,9 @@ pub(super) fn fields(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec<(&'stati
         let (p, q) = (prime(bits / 2, &small, random), prime(bits / 2, &small, random));
         let (p, q) = if p > q { (p, q) } else { (q, p) };
         let one = BigUint::from(1_u32);
-        let (p_less, q_less) = (&p - &one, &q - &one);
-        let (Some(private), Some(coefficient)) = (exponent.modinv(&(&p_less * &q_less)), q.modinv(&p)) else {
+        let (p_minus_1, q_minus_1) = (&p - &one, &q - &one);
+        let (Some(private), Some(coefficient)) = (exponent.modinv(&(&p_minus_1 * &q_minus_1)), q.modinv(&p))
+        else {
             continue;
         };
         let numbers = [
@@ -37,8 +41,8 @@ pub(super) fn fields(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec<(&'stati
             ("PrivateExponent", private.clone()),
             ("Prime1", p),
             ("Prime2", q),
-            ("Exponent1", &private % &p_less),
-            ("Exponent2", &private % &q_less),
+            ("Exponent1", &private % &p_minus_1),
+            ("Exponent2", &private % &q_minus_1),
             ("Coefficient", coefficient),
         ];
         return Some(numbers.map(|(name, number)| (name, number.to_bytes_be())).to_vec());
@@ -47,7 +51,7 @@ pub(super) fn fields(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec<(&'stati
 
 fn small_primes() -> Vec<u32> {
     let is_prime = |number: &u32| (2..).take_while(|d| d * d <= *number).all(|d| !number.is_multiple_of(d));
-    (3..SMALL).filter(is_prime).collect()
+    (3..SMALL_PRIME_LIMIT).filter(is_prime).collect()
 }
 
 /// A prime of `bits` bits whose two highest bits are set, so that the product of two has twice as
@@ -70,18 +74,18 @@ fn prime(bits: u16, small: &[u32], random: &mut ChaCha20Rng) -> BigUint {
 /// The Miller-Rabin test of an odd number (FIPS 186-5, appendix B.3.1).
 fn is_prime(number: &BigUint, random: &mut ChaCha20Rng) -> bool {
     let one = BigUint::from(1_u32);
-    let less = number - &one;
-    let twos = less.trailing_zeros().unwrap_or_default();
-    let odd = &less >> twos;
-    (0..ROUNDS).all(|_| {
+    let number_minus_1 = number - &one;
+    let twos = number_minus_1.trailing_zeros().unwrap_or_default();
+    let odd = &number_minus_1 >> twos;
+    (0..MILLER_RABIN_ROUNDS).all(|_| {
         let base = BigUint::from(random.next_u64() | 2);
         let mut power = base.modpow(&odd, number);
-        if power == one || power == less {
+        if power == one || power == number_minus_1 {
             return true;
         }
         (1..twos).any(|_| {
             power = &power * &power % number;
-            power == less
+            power == number_minus_1
         })
     })
 }
@@ -107,9 +111,9 @@ mod tests {
     fn lengths_out_of_range_have_no_key() {
         let mut random = ChaCha20Rng::seed_from_u64(1);
         for bits in [0, 512, 1025, 4112, u16::MAX] {
-            assert!(fields(bits, &mut random).is_none(), "{bits}");
+            assert!(private_key_fields(bits, &mut random).is_none(), "{bits}");
         }
-        let modulus = &fields(1280, &mut random).unwrap()[0].1;
+        let modulus = &private_key_fields(1280, &mut random).unwrap()[0].1;
         assert_eq!((modulus.len(), modulus[0] >> 7), (160, 1));
     }
 }

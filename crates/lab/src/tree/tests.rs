@@ -143,7 +143,7 @@ fn unsuitable_descriptions_are_errors() {
     let build = |zones| Tree::build(&Description { zones, ..Description::default() }, 1, NOW).map(drop);
     let root = || ZoneDescription::new(".");
     assert!(matches!(build(vec![]), Err(TreeError::NoRoot)));
-    assert!(matches!(build(vec![root(), root()]), Err(TreeError::Twice { .. })));
+    assert!(matches!(build(vec![root(), root()]), Err(TreeError::DuplicateZone { .. })));
     let with = |change: fn(&mut ZoneDescription)| {
         let mut zone = zone_with(Fault::LyingBitmap);
         change(&mut zone);
@@ -158,6 +158,7 @@ fn unsuitable_descriptions_are_errors() {
     assert!(matches!(with(|zone| zone.signed = false), Err(TreeError::Fault { .. })));
     assert!(matches!(with(|zone| zone.denial = Mechanism::Compact), Err(TreeError::Fault { .. })));
     assert!(matches!(with(|zone| zone.faults[0].at = Some("none".into())), Err(TreeError::Fault { .. })));
+    assert!(matches!(with(|zone| zone.faults[0].at = Some("a..b".into())), Err(TreeError::Fault { .. })));
     assert!(matches!(with(|zone| zone.faults[0].rtype = Some(Rtype::SOA)), Err(TreeError::Fault { .. })));
     assert!(matches!(with(|zone| zone.bits = Some(99)), Err(TreeError::Key { .. })));
     assert!(matches!(with(|zone| zone.algorithm = Algorithm(5)), Err(TreeError::Algorithm { .. })));

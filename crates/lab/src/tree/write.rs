@@ -40,7 +40,8 @@ impl Tree {
     /// | `expected.csv` | the questions with the expected results |
     ///
     /// # Errors
-    /// If the directory has files, or a file cannot be written.
+    /// [`TreeError::Exists`] if the directory has files, [`TreeError::Write`] if a file or
+    /// directory cannot be written.
     pub fn write(&self, out: &Path) -> Result<(), TreeError> {
         if fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(TreeError::Exists { path: out.to_owned() });

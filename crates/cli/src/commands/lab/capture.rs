@@ -13,10 +13,10 @@ use nonesuch_lab::capture::{
 use std::path::Path;
 
 /// Mode of the output: queries are confidential, so other users must not read the file.
-const MODE: u32 = 0o640;
+const OUTPUT_MODE: u32 = 0o640;
 
 pub(super) fn run(arguments: &LabCaptureArguments) -> Result<CommandOutcome, Failure> {
-    let output = format(arguments)?;
+    let output = output_format(arguments)?;
     let mut options = CaptureOptions::default();
     if !arguments.port.is_empty() {
         options.ports.clone_from(&arguments.port);
@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &LabCaptureArguments) -> Result<CommandOutcome, Fai
     check_output(&arguments.output, &arguments.input)?;
     let anonymizer = anonymizer(arguments)?;
     let mut counts = CopyCounts::default();
-    write_output(&arguments.output, MODE, |out| {
+    write_output(&arguments.output, OUTPUT_MODE, |out| {
         counts = copy_messages(reader, anonymizer.as_ref(), output, out).map_err(|error| match error {
             CopyError::Write(source) if is_standard_stream(&arguments.output) => {
                 FileError::output(source).into()
@@ -37,12 +37,12 @@ pub(super) fn run(arguments: &LabCaptureArguments) -> Result<CommandOutcome, Fai
         Ok::<_, Failure>(())
     })?;
     if !is_standard_stream(&arguments.output) {
-        print(arguments, output, &counts)?;
+        print_counts(arguments, output, &counts)?;
     }
     Ok(CommandOutcome::Done)
 }
 
-fn format(arguments: &LabCaptureArguments) -> Result<CaptureOutput, CaptureFormatError> {
+fn output_format(arguments: &LabCaptureArguments) -> Result<CaptureOutput, CaptureFormatError> {
     if arguments.queries {
         return Ok(CaptureOutput::Questions);
     }
@@ -59,7 +59,7 @@ fn anonymizer(arguments: &LabCaptureArguments) -> Result<Option<Anonymizer>, Fai
     Ok(Some(Anonymizer::new(&key, options)?))
 }
 
-fn print(
+fn print_counts(
     arguments: &LabCaptureArguments,
     output: CaptureOutput,
     counts: &CopyCounts,

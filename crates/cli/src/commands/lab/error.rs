@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     Results(#[from] StoreError),
     Merge(#[from] MergeError),
     Report(#[from] PresentationError),
-    Orders(#[from] FollowError),
+    Follow(#[from] FollowError),
     Examine(#[from] ExamineError),
     Echo(#[from] EchoError),
     Measurement(#[from] CountError),

@@ -15,15 +15,17 @@ pub(super) fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failu
     let full = built_in(ParameterOverrides { full: true, set: &[] })?;
     let experiments = || short.iter().zip(&full);
     if arguments.json {
-        let experiments: Vec<Value> = experiments().map(|(short, full)| experiment(short, full)).collect();
-        let peers: Vec<Value> = Peer::all().map(peer).collect();
+        let experiments: Vec<Value> =
+            experiments().map(|(short, full)| experiment_json(short, full)).collect();
+        let peers: Vec<Value> = Peer::all().map(peer_json).collect();
         print_line(&json!({ "experiments": experiments, "peers": peers }).to_string())?;
         return Ok(CommandOutcome::Done);
     }
     for (short, full) in experiments() {
-        let (usual, long) = (duration_text(short.method.duration()), duration_text(full.method.duration()));
+        let (default_duration, full_duration) =
+            (duration_text(short.method.duration()), duration_text(full.method.duration()));
         print_line(&format!(
-            "{}\n    {}\n    about {usual}; {long} with --full",
+            "{}\n    {}\n    about {default_duration}; {full_duration} with --full",
             short.name, short.question
         ))?;
     }
@@ -34,7 +36,7 @@ pub(super) fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failu
     Ok(CommandOutcome::Done)
 }
 
-fn experiment(short: &Definition, full: &Definition) -> Value {
+fn experiment_json(short: &Definition, full: &Definition) -> Value {
     json!({
         "name": short.name,
         "title": short.title,
@@ -45,14 +47,14 @@ fn experiment(short: &Definition, full: &Definition) -> Value {
     })
 }
 
-fn peer(peer: Peer) -> Value {
+fn peer_json(peer: Peer) -> Value {
     let info = peer.info();
     json!({
         "name": info.name,
         "title": info.title,
         "role": info.role.name(),
         "programs": info.programs,
-        "missing": peer.missing(),
+        "missing": peer.missing_programs(),
         "package": info.package,
         "version": peer.version(),
     })
@@ -60,7 +62,7 @@ fn peer(peer: Peer) -> Value {
 
 /// The name, the role, and the version, or the missing programs.
 fn peer_text(peer: Peer) -> String {
-    let (info, missing) = (peer.info(), peer.missing());
+    let (info, missing) = (peer.info(), peer.missing_programs());
     let state = if missing.is_empty() {
         peer.version().unwrap_or_else(|| "unknown version".to_owned())
     } else {

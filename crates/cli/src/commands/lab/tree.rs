@@ -9,37 +9,37 @@ use nonesuch_lab::tree::{Description, Tree, TreeZone};
 use std::path::Path;
 
 /// Maximum number of zones that the summary lists.
-const LISTED: usize = 50;
+const LISTED_ZONES_MAX: usize = 50;
 
 pub(super) fn run(arguments: &LabTreeArguments) -> Result<CommandOutcome, Failure> {
     let description = Description::read(&arguments.description)?;
     let tree = Tree::build(&description, arguments.seed, zones::time_or_now(arguments.now))
         .map_err(|source| Failure::Description { path: arguments.description.clone(), source })?;
     tree.write(&arguments.out)?;
-    let text = if arguments.json { json(&tree) } else { summary(&tree, &arguments.out) };
+    let text = if arguments.json { tree_json(&tree) } else { summary(&tree, &arguments.out) };
     print_line(&text)?;
     Ok(CommandOutcome::Done)
 }
 
-fn faults(zone: &TreeZone) -> Vec<String> {
+fn fault_names(zone: &TreeZone) -> Vec<String> {
     zone.description.faults.iter().map(|planted| planted.fault.to_string()).collect()
 }
 
 /// Algorithm and denial mechanism of a signed zone.
-fn signing(zone: &TreeZone) -> Option<[String; 2]> {
+fn algorithm_and_denial(zone: &TreeZone) -> Option<[String; 2]> {
     zone.algorithm().map(|algorithm| [algorithm.to_string(), zone.description.denial.to_string()])
 }
 
-fn json(tree: &Tree) -> String {
+fn tree_json(tree: &Tree) -> String {
     let zone = |zone: &TreeZone| {
-        let [algorithm, denial] = signing(zone).map_or([None, None], |both| both.map(Some));
+        let [algorithm, denial] = algorithm_and_denial(zone).map_or([None, None], |both| both.map(Some));
         serde_json::json!({
             "origin": zone.origin.to_string(),
             "server": zone.server.to_string(),
             "nameserver": zone.nameserver.to_string(),
             "algorithm": algorithm,
             "denial": denial,
-            "faults": faults(zone),
+            "faults": fault_names(zone),
         })
     };
     let zones: Vec<_> = tree.zones.iter().map(zone).collect();
@@ -49,16 +49,16 @@ fn json(tree: &Tree) -> String {
 fn summary(tree: &Tree, out: &Path) -> String {
     let (zones, servers) = (count_text(tree.zones.len(), "zone"), count_text(tree.servers().len(), "server"));
     let mut lines = vec![format!("{zones} on {servers}, port {}, in {}:", tree.port, out.display())];
-    for zone in tree.zones.iter().take(LISTED) {
-        let signing = signing(zone).map_or_else(|| "unsigned".to_owned(), |both| both.join(" "));
-        let faults = faults(zone).join(", ");
+    for zone in tree.zones.iter().take(LISTED_ZONES_MAX) {
+        let signing = algorithm_and_denial(zone).map_or_else(|| "unsigned".to_owned(), |both| both.join(" "));
+        let faults = fault_names(zone).join(", ");
         lines.push(
             format!("    {:<24} {:<15} {signing:<32} {faults}", zone.origin, zone.server)
                 .trim_end()
                 .to_owned(),
         );
     }
-    if let Some(more) = tree.zones.len().checked_sub(LISTED).filter(|more| *more > 0) {
+    if let Some(more) = tree.zones.len().checked_sub(LISTED_ZONES_MAX).filter(|more| *more > 0) {
         lines.push(format!("    and {} more (--json lists all)", count_text(more, "zone")));
     }
     let out = out.display();

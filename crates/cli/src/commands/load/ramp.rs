@@ -8,7 +8,7 @@ use nonesuch_lab::load::{LoadOptions, RampOptions, RampStep, ramp};
 use nonesuch_lab::record::RunRecord;
 
 /// Default rate of the first step, in queries per second.
-const START: f64 = 1000.0;
+const DEFAULT_START_RATE: f64 = 1000.0;
 
 /// Prints each step when it ends, and then the highest rate without loss.
 pub(super) fn run(
@@ -17,8 +17,8 @@ pub(super) fn run(
     options: &LoadOptions,
 ) -> Result<CommandOutcome, Failure> {
     let settings = RampOptions {
-        start: arguments.rate.unwrap_or(START),
-        loss: arguments.ramp_loss / 100.0,
+        start_rate: arguments.rate.unwrap_or(DEFAULT_START_RATE),
+        max_loss: arguments.ramp_loss / 100.0,
         step_seconds: arguments.ramp_seconds,
     };
     let mut printed = Ok(());
@@ -28,7 +28,7 @@ pub(super) fn run(
         }
     };
     print("   queries/s    answers/s    lost %    p50 µs    p99 µs");
-    let found = ramp(options, &settings, |step| print(&describe(step)))?;
+    let found = ramp(options, &settings, |step| print(&step_line(step)))?;
     printed?;
     let text = match found.rate {
         _ if arguments.json => to_json(record, &found),
@@ -39,7 +39,7 @@ pub(super) fn run(
     Ok(if found.rate.is_some() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
-fn describe(step: &RampStep) -> String {
+fn step_line(step: &RampStep) -> String {
     let latency = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| format!("{us:.0}"));
     format!(
         "{:12.0} {:12.0} {:9.3} {:>9} {:>9}  {}",

@@ -1,6 +1,6 @@
 //! `nonesuch load --replay`.
 
-use super::{CLOSED_LOOP_QUERIES, Failure, OPEN_LOOP_QUERIES};
+use super::{DEFAULT_OUTSTANDING_CLOSED_LOOP, DEFAULT_OUTSTANDING_PER_SOCKET, Failure};
 use crate::arguments::LoadArguments;
 use nonesuch_lab::capture::{CaptureOptions, CaptureReader};
 use nonesuch_lab::load::{
@@ -17,21 +17,23 @@ pub(super) fn run(arguments: &LoadArguments, path: &Path) -> Result<LoadReport, 
     for (reason, count) in queries.skipped().iter() {
         tracing::warn!(name: "capture-skipped", "{}: skipped: {} {count}", path.display(), reason.name());
     }
-    Ok(replay(&options(arguments, &queries), &queries, arguments.replay.speed)?)
+    Ok(replay(&replay_options(arguments, &queries), &queries, arguments.replay.speed)?)
 }
 
-fn options(arguments: &LoadArguments, queries: &ReplayQueries) -> LoadOptions {
+fn replay_options(arguments: &LoadArguments, queries: &ReplayQueries) -> LoadOptions {
     let sockets = arguments.replay.clients;
     let outstanding = match arguments.replay.speed {
-        ReplaySpeed::Max => CLOSED_LOOP_QUERIES,
-        ReplaySpeed::Scaled(_) => sockets.min(queries.clients().len()).saturating_mul(OPEN_LOOP_QUERIES),
+        ReplaySpeed::Max => DEFAULT_OUTSTANDING_CLOSED_LOOP,
+        ReplaySpeed::Scaled(_) => {
+            sockets.min(queries.clients().len()).saturating_mul(DEFAULT_OUTSTANDING_PER_SOCKET)
+        }
     };
     LoadOptions {
         sockets,
         outstanding: arguments.outstanding.unwrap_or(outstanding),
         sources: arguments.source,
         limit: arguments.limit,
-        spin: !arguments.sleep,
+        may_poll: !arguments.sleep,
         timeout: Duration::try_from_secs_f64(arguments.timeout).unwrap_or(Duration::MAX),
         server_pid: arguments.server_pid,
         cpus: (!arguments.cpus.is_empty()).then(|| arguments.cpus.clone()),

@@ -59,7 +59,7 @@ fn addresses_alone_leave_names_and_change_the_client_subnet() {
     let subnet = original.octets.len() - 3;
     assert_eq!(message.octets[..subnet], original.octets[..subnet]);
     let expected = CryptoPan::new(&CaptureKey::from_octets(&[7; 32]))
-        .map(|pan| pan.address([192, 0, 2, 0].into()).expect("replaced"))
+        .map(|pan| pan.replace_address([192, 0, 2, 0].into()).expect("replaced"))
         .expect("a key");
     let [.., a, b, c] = message.octets[..] else { panic!("three octets") };
     assert_eq!(

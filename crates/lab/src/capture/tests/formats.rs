@@ -22,59 +22,59 @@ fn ethernet(ether_type: u16, packet: &[u8]) -> Vec<u8> {
 
 /// Byte order and unit of time of a pcap file.
 #[derive(Clone, Copy)]
-struct Kind {
+struct FileFormat {
     big_endian: bool,
     nanoseconds: bool,
 }
 
-const LITTLE: Kind = Kind { big_endian: false, nanoseconds: true };
+const LITTLE_ENDIAN: FileFormat = FileFormat { big_endian: false, nanoseconds: true };
 
-fn words(kind: Kind, words: &[u32]) -> Vec<u8> {
-    let octets = |word: &u32| if kind.big_endian { word.to_be_bytes() } else { word.to_le_bytes() };
+fn encode_u32s(format: FileFormat, words: &[u32]) -> Vec<u8> {
+    let octets = |word: &u32| if format.big_endian { word.to_be_bytes() } else { word.to_le_bytes() };
     words.iter().flat_map(octets).collect()
 }
 
-fn pcap(kind: Kind, link_type: u32, packets: &[Vec<u8>]) -> Vec<u8> {
-    let magic = if kind.nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
-    let version = if kind.big_endian { 2 << 16 | 4 } else { 4 << 16 | 2 };
-    let mut file = words(kind, &[magic, version, 0, 0, 65_535, link_type]);
-    let fraction = if kind.nanoseconds { 123_456_789 } else { 123_456 };
+fn pcap(format: FileFormat, link_type: u32, packets: &[Vec<u8>]) -> Vec<u8> {
+    let magic = if format.nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
+    let version = if format.big_endian { 2 << 16 | 4 } else { 4 << 16 | 2 };
+    let mut file = encode_u32s(format, &[magic, version, 0, 0, 65_535, link_type]);
+    let fraction = if format.nanoseconds { 123_456_789 } else { 123_456 };
     for packet in packets {
         let length = packet.len() as u32;
-        file.extend(words(kind, &[1_700_000_000, fraction, length, length]));
+        file.extend(encode_u32s(format, &[1_700_000_000, fraction, length, length]));
         file.extend_from_slice(packet);
     }
     file
 }
 
 /// A block of a pcapng file.
-fn block(kind: Kind, number: u32, body: &[u8]) -> Vec<u8> {
+fn pcapng_block(format: FileFormat, number: u32, body: &[u8]) -> Vec<u8> {
     let padded = [body, &vec![0; body.len().next_multiple_of(4) - body.len()]].concat();
     let length = 12 + padded.len() as u32;
-    [words(kind, &[number, length]), padded, words(kind, &[length])].concat()
+    [encode_u32s(format, &[number, length]), padded, encode_u32s(format, &[length])].concat()
 }
 
-fn pcapng(kind: Kind, resolution: u8, offset: i64, time: u64) -> Vec<u8> {
-    let short = |word: u16| if kind.big_endian { word.to_be_bytes() } else { word.to_le_bytes() };
+fn pcapng(format: FileFormat, resolution: u8, offset: i64, time: u64) -> Vec<u8> {
+    let short = |word: u16| if format.big_endian { word.to_be_bytes() } else { word.to_le_bytes() };
     let version: Vec<u8> = [short(1), short(0)].concat();
-    let section = [words(kind, &[0x1a2b_3c4d]), version, vec![0xff; 8]].concat();
-    let offset = if kind.big_endian { offset.to_be_bytes() } else { offset.to_le_bytes() };
+    let section = [encode_u32s(format, &[0x1a2b_3c4d]), version, vec![0xff; 8]].concat();
+    let offset = if format.big_endian { offset.to_be_bytes() } else { offset.to_le_bytes() };
     let mut interface = [short(ETHERNET as u16), short(0)].concat();
-    interface.extend(words(kind, &[65_535]));
+    interface.extend(encode_u32s(format, &[65_535]));
     interface.extend([&short(9)[..], &short(1), &[resolution, 0, 0, 0]].concat());
     interface.extend([&short(14)[..], &short(8), &offset, &[0; 4]].concat());
     let packet = ethernet(0x0800, &ip_packet());
     let length = packet.len() as u32;
-    let mut enhanced = words(kind, &[0, (time >> 32) as u32, time as u32, length, length]);
+    let mut enhanced = encode_u32s(format, &[0, (time >> 32) as u32, time as u32, length, length]);
     enhanced.extend_from_slice(&packet);
-    let simple = [words(kind, &[length]), packet].concat();
-    let unknown = block(kind, 0x0bad, b"anything");
+    let simple = [encode_u32s(format, &[length]), packet].concat();
+    let unknown = pcapng_block(format, 0x0bad, b"anything");
     [
-        block(kind, 0x0a0d_0d0a, &section),
-        block(kind, 1, &interface),
+        pcapng_block(format, 0x0a0d_0d0a, &section),
+        pcapng_block(format, 1, &interface),
         unknown,
-        block(kind, 6, &enhanced),
-        block(kind, 3, &simple),
+        pcapng_block(format, 6, &enhanced),
+        pcapng_block(format, 3, &simple),
     ]
     .concat()
 }
@@ -83,7 +83,7 @@ fn pcapng(kind: Kind, resolution: u8, offset: i64, time: u64) -> Vec<u8> {
 fn both_byte_orders_and_units_of_time_are_read() {
     for big_endian in [false, true] {
         for nanoseconds in [false, true] {
-            let file = pcap(Kind { big_endian, nanoseconds }, RAW, &[ip_packet(), ip_packet()]);
+            let file = pcap(FileFormat { big_endian, nanoseconds }, RAW, &[ip_packet(), ip_packet()]);
             let time_ns = if nanoseconds { TIME } else { TIME - 789 };
             let expected = CapturedMessage { time_ns, ..query() };
             assert_eq!(read(&file), (vec![expected.clone(), expected], SkipCounts::default()));
@@ -94,7 +94,7 @@ fn both_byte_orders_and_units_of_time_are_read() {
 #[test]
 fn pcapng_is_read_in_both_byte_orders_and_all_units_of_time() {
     for big_endian in [false, true] {
-        let kind = Kind { big_endian, nanoseconds: true };
+        let format = FileFormat { big_endian, nanoseconds: true };
         // Powers of 10, powers of 2, and an offset in seconds.
         for (resolution, offset, time, time_ns) in [
             (9, 0, TIME, TIME),
@@ -103,7 +103,7 @@ fn pcapng_is_read_in_both_byte_orders_and_all_units_of_time() {
             (0x80 | 1, -1, 3_400_000_003, 1_700_000_000_500_000_000),
             (9, -5, 0, 0),
         ] {
-            let (messages, skipped) = read(&pcapng(kind, resolution, offset, time));
+            let (messages, skipped) = read(&pcapng(format, resolution, offset, time));
             assert_eq!(messages, [CapturedMessage { time_ns, ..query() }]);
             // The simple packet.
             assert_eq!((skipped.get(SkipReason::NoTime), skipped.total()), (1, 1));
@@ -133,7 +133,7 @@ fn all_link_types_are_read() {
         (0, [&[2, 0, 0, 0][..], &packet].concat()),
         (108, [&[0, 0, 0, 2][..], &packet].concat()),
     ] {
-        let (messages, skipped) = read(&pcap(LITTLE, link_type, &[packet]));
+        let (messages, skipped) = read(&pcap(LITTLE_ENDIAN, link_type, &[packet]));
         assert_eq!((messages, skipped.total()), (vec![query()], 0), "link type {link_type}");
     }
 }
@@ -166,7 +166,7 @@ fn other_packets_are_counted_by_their_reason() {
             packet
         }),
     ] {
-        let (messages, skipped) = read(&pcap(LITTLE, link_type, &[packet, ip_packet()]));
+        let (messages, skipped) = read(&pcap(LITTLE_ENDIAN, link_type, &[packet, ip_packet()]));
         // The second packet has no link header.
         let good = u64::from(link_type == RAW);
         assert_eq!((messages.len() as u64, skipped.total()), (good, 2 - good), "{reason:?}");
@@ -186,15 +186,15 @@ fn an_incomplete_file_ends_with_the_last_complete_message() {
 
 #[test]
 fn errors_name_the_octet() {
-    let mut file = pcapng(LITTLE, 9, 0, TIME);
+    let mut file = pcapng(LITTLE_ENDIAN, 9, 0, TIME);
     let good = file.len() as u64;
-    file.extend(words(LITTLE, &[6, 13, 0]));
+    file.extend(encode_u32s(LITTLE_ENDIAN, &[6, 13, 0]));
     let error = open(&file).expect("a capture").find_map(Result::err).expect("damaged");
     assert!(matches!(error, CaptureError::Malformed { offset, .. } if offset == good), "{error}");
 
-    let mut file = pcap(LITTLE, RAW, &[ip_packet()]);
+    let mut file = pcap(LITTLE_ENDIAN, RAW, &[ip_packet()]);
     let good = file.len() as u64;
-    file.extend(words(LITTLE, &[0, 0, 1 << 30, 1 << 30]));
+    file.extend(encode_u32s(LITTLE_ENDIAN, &[0, 0, 1 << 30, 1 << 30]));
     let error = open(&file).expect("a capture").find_map(Result::err).expect("damaged");
     assert!(matches!(error, CaptureError::TooLarge { offset, .. } if offset == good), "{error}");
 

@@ -206,7 +206,7 @@ pub(super) struct ValueRange {
 impl ValueRange {
     /// Returns the median, minimum and maximum of `values`, or `None` if there are no values.
     pub(super) fn median(values: &[f64]) -> Option<Self> {
-        let Statistics { median: value, least, most, .. } = Statistics::of(values)?;
+        let Statistics { median: value, minimum: least, maximum: most, .. } = Statistics::of(values)?;
         Some(Self { value, least, most })
     }
 

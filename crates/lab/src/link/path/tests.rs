@@ -167,9 +167,9 @@ fn memory_on_the_way_has_a_limit() {
     for _ in 0..2000 {
         path.send(Duration::ZERO, &packet);
     }
-    let fitting = ON_THE_WAY_MAX / (60_000 + OVERHEAD);
+    let fitting = IN_TRANSIT_OCTETS_MAX / (60_000 + PACKET_OVERHEAD);
     assert_eq!((path.packets.len(), path.counters().overflowed), (fitting, (2000 - fitting) as u64));
-    assert!(path.memory <= ON_THE_WAY_MAX);
+    assert!(path.memory <= IN_TRANSIT_OCTETS_MAX);
     arrivals(&mut path);
     assert_eq!(path.memory, 0);
 }

@@ -3,7 +3,7 @@
 use super::queries::ReplayQueries;
 use super::spread::loopback_addresses;
 use super::{LoadError, LoadOptions, ReplaySpeed};
-use crate::load::slots::{SLOTS_MAX, Slots, Times};
+use crate::load::slots::{QueryTimes, SLOTS_MAX, Slots};
 use crate::load::tally::Tally;
 use crate::process;
 use nonesuch_net::client::{ReadySockets, UdpClientSocket};
@@ -14,20 +14,22 @@ use std::net::IpAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Octets of a receive buffer. Longer responses are truncated, but their header is complete.
-const RESPONSE_SIZE: usize = 4096;
+/// Octets of a receive buffer. The system cuts longer responses; the replay needs only their
+/// header.
+const RECEIVE_SIZE: usize = 4096;
 /// Maximum time to wait for a response before the loop checks the clock.
 const MAX_WAIT: Duration = Duration::from_millis(5);
 /// Time before a due query during which the loop polls, because the system wakes a sleeping thread
 /// late.
 const POLL_BEFORE_DUE: Duration = Duration::from_micros(120);
-/// Number of slots of all sockets together, and minimum for each socket.
+/// Number of slots of all sockets together.
 const SLOTS_TOTAL: usize = 1 << 19;
+/// Minimum number of slots of a socket.
 const SLOTS_MIN: usize = 128;
 /// Interval between searches for lost queries.
-const EXPIRE_INTERVAL: Duration = Duration::from_millis(5);
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(5);
 
-const fn ns(duration: Duration) -> u64 {
+const fn to_ns(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
@@ -38,27 +40,31 @@ pub(super) struct Driver<'a> {
     speed: ReplaySpeed,
     /// Number of queries to send.
     total: usize,
-    /// Index of the next query.
-    next: usize,
+    /// Index of the next query to send.
+    next_query: usize,
     sockets: Vec<UdpClientSocket>,
     /// Outstanding queries of each socket.
     slots: Vec<Slots>,
+    /// Number of outstanding queries of all sockets.
     outstanding: usize,
     outgoing: SendBatch,
     /// Message ID and times of each query in the outgoing batch.
-    batch: Vec<(u16, Times)>,
+    batch: Vec<(u16, QueryTimes)>,
     incoming: ReceiveBatch,
     ready: ReadySockets,
+    /// Start of the replay.
     origin: Instant,
+    /// Time of the last search for lost queries, in ns since `origin`.
     last_expiry: u64,
-    may_spin: bool,
+    /// Whether the loop may poll: the options permit it, and there is more than one CPU.
+    may_poll: bool,
     /// Whether any response has arrived.
-    answered: bool,
+    has_response: bool,
     tally: Tally,
 }
 
 impl<'a> Driver<'a> {
-    /// Opens the sockets.
+    /// Opens the sockets. The order of `queries` is the order of sending.
     pub(super) fn new(
         options: &'a LoadOptions,
         queries: &'a ReplayQueries,
@@ -72,18 +78,18 @@ impl<'a> Driver<'a> {
             queries,
             speed,
             total: queries.len().min(limit),
-            next: 0,
+            next_query: 0,
             slots: sockets.iter().map(|_| Slots::new(slots)).collect(),
             sockets,
             outstanding: 0,
-            outgoing: SendBatch::new(BATCH, queries.longest()),
+            outgoing: SendBatch::new(BATCH, queries.longest_query()),
             batch: Vec::with_capacity(BATCH),
-            incoming: ReceiveBatch::new(BATCH, RESPONSE_SIZE),
+            incoming: ReceiveBatch::new(BATCH, RECEIVE_SIZE),
             ready: ReadySockets::default(),
             origin: Instant::now(),
             last_expiry: 0,
-            may_spin: options.spin && thread::available_parallelism().is_ok_and(|count| count.get() > 1),
-            answered: false,
+            may_poll: options.may_poll && thread::available_parallelism().is_ok_and(|count| count.get() > 1),
+            has_response: false,
             tally: Tally::new(0),
         })
     }
@@ -95,7 +101,7 @@ impl<'a> Driver<'a> {
         }
         let before = process::own_thread_cpu_time();
         self.origin = Instant::now();
-        while self.next < self.total || self.outstanding > 0 {
+        while self.next_query < self.total || self.outstanding > 0 {
             let now = self.clock();
             self.send_due(now)?;
             let is_drained = self.receive()?;
@@ -105,34 +111,36 @@ impl<'a> Driver<'a> {
             }
         }
         let spent = before.zip(process::own_thread_cpu_time());
-        self.tally.own_cpu = spent.map(|(before, after)| after.saturating_sub(before)).unwrap_or_default();
+        self.tally.thread_cpu = spent.map(|(before, after)| after.saturating_sub(before)).unwrap_or_default();
         Ok(self.tally)
     }
 
-    /// Returns the time since the begin, in ns.
+    /// Returns the current time, in ns since `origin`.
     fn clock(&self) -> u64 {
-        ns(self.origin.elapsed())
+        to_ns(self.origin.elapsed())
     }
 
-    /// Returns the due time of the next query, `None` after the last one. In a closed loop, it is due
-    /// now.
-    fn next_due(&self, now: u64) -> Option<u64> {
-        let query = self.queries.query(self.next).filter(|_| self.next < self.total)?;
+    /// Returns the due time of the next query, in ns since `origin`; `None` after the last one. In
+    /// a closed loop, it is due at `now`.
+    fn next_due_time(&self, now: u64) -> Option<u64> {
+        let query = self.queries.query(self.next_query).filter(|_| self.next_query < self.total)?;
         Some(match self.speed {
             ReplaySpeed::Scaled(factor) => (query.after_ns as f64 / factor) as u64,
             ReplaySpeed::Max => now,
         })
     }
 
-    /// Index of the socket of a client.
-    const fn place(&self, client: usize) -> usize {
+    /// Returns the index of the socket of a client.
+    const fn socket_of(&self, client: usize) -> usize {
         client % self.sockets.len()
     }
 
-    /// Whether the next query has room: it waits for a slot of its socket.
-    fn has_room(&self) -> bool {
-        let Some(query) = self.queries.query(self.next) else { return false };
-        self.outstanding < self.options.outstanding && self.slots[self.place(query.client)].free_count() > 0
+    /// Whether the next query can be sent: the limit of outstanding queries is not reached, and its
+    /// socket has a free slot. False after the last query.
+    fn has_free_slot(&self) -> bool {
+        let Some(query) = self.queries.query(self.next_query) else { return false };
+        self.outstanding < self.options.outstanding
+            && self.slots[self.socket_of(query.client)].free_count() > 0
     }
 
     /// Sends the queries that are due, in order, at most one batch. Successive queries from one
@@ -140,45 +148,45 @@ impl<'a> Driver<'a> {
     fn send_due(&mut self, now: u64) -> Result<(), LoadError> {
         let mut sent = 0;
         while sent < BATCH {
-            let Some(place) = self.fill_batch(now, BATCH - sent) else { break };
+            let Some(socket) = self.fill_batch(now, BATCH - sent) else { break };
             sent += self.batch.len();
-            self.send(place)?;
+            self.send(socket)?;
         }
         Ok(())
     }
 
-    /// Fills the batch with due queries of one socket. Returns the index of the socket, `None` if no
-    /// query is due or has room.
+    /// Fills the batch with at most `maximum` due queries of one socket. Returns the index of the
+    /// socket; `None` if no query is due or the next one has no free slot.
     fn fill_batch(&mut self, now: u64, maximum: usize) -> Option<usize> {
         self.batch.clear();
         let mut socket = None;
-        while self.batch.len() < maximum && self.has_room() {
-            let Some(due) = self.next_due(now).filter(|due| *due <= now) else { break };
-            let Some(query) = self.queries.query(self.next) else { break };
-            let place = self.place(query.client);
-            if *socket.get_or_insert(place) != place {
+        while self.batch.len() < maximum && self.has_free_slot() {
+            let Some(due) = self.next_due_time(now).filter(|due| *due <= now) else { break };
+            let Some(query) = self.queries.query(self.next_query) else { break };
+            let own_socket = self.socket_of(query.client);
+            if *socket.get_or_insert(own_socket) != own_socket {
                 break;
             }
-            let times = Times { due, sent: now };
-            let Some(id) = self.slots[place].take(times) else { break };
+            let times = QueryTimes { due, sent: now };
+            let Some(id) = self.slots[own_socket].allocate(times) else { break };
             self.outgoing.push_with(|slot| {
                 slot[..query.octets.len()].copy_from_slice(query.octets);
                 slot[..2].copy_from_slice(&id.to_be_bytes());
                 query.octets.len()
             });
             self.batch.push((id, times));
-            self.next += 1;
+            self.next_query += 1;
         }
         self.outstanding += self.batch.len();
         socket
     }
 
     /// Sends the batch. If the system rejects a query, its slot is freed.
-    fn send(&mut self, place: usize) -> Result<(), LoadError> {
+    fn send(&mut self, socket: usize) -> Result<(), LoadError> {
         let is_scheduled = matches!(self.speed, ReplaySpeed::Scaled(_));
         while self.outgoing.pending() > 0 {
             let first = self.batch.len() - self.outgoing.pending();
-            match self.sockets[place].send(&mut self.outgoing) {
+            match self.sockets[socket].send(&mut self.outgoing) {
                 Ok(sent) => {
                     for (_, times) in &self.batch[first..first + sent] {
                         self.tally.count_sent(*times, is_scheduled);
@@ -186,7 +194,7 @@ impl<'a> Driver<'a> {
                 }
                 Err(error) => {
                     if self.handle_io_error(error)? {
-                        let freed = self.slots[place].release(self.batch[first].0);
+                        let freed = self.slots[socket].release(self.batch[first].0);
                         self.outstanding -= usize::from(freed.is_some());
                         self.outgoing.skip_first();
                     }
@@ -196,47 +204,49 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Handles an error of sending or receiving. An error before the first response ends the replay;
-    /// later errors are counted. Returns whether the error concerns the current message.
+    /// Handles an error of sending or receiving. An error before the first response ends the
+    /// replay; later errors are counted. Returns true if the system rejected the current message,
+    /// which the caller then skips.
     fn handle_io_error(&mut self, source: io::Error) -> Result<bool, LoadError> {
         let (server, kind) = (self.options.server, source.kind());
         match kind {
             io::ErrorKind::Interrupted => return Ok(false),
-            io::ErrorKind::ConnectionRefused if !self.answered => {
+            io::ErrorKind::ConnectionRefused if !self.has_response => {
                 return Err(LoadError::NotListening { server, transport: nonesuch_net::Transport::Udp });
             }
-            _ if !self.answered => return Err(LoadError::Exchange { server, source }),
+            _ if !self.has_response => return Err(LoadError::Exchange { server, source }),
             _ => self.tally.refused += 1,
         }
         Ok(kind != io::ErrorKind::ConnectionRefused)
     }
 
-    /// Returns how long to wait for responses: until shortly before the next query is due.
-    fn wait(&self) -> Duration {
+    /// Returns how long to wait for responses: until shortly before the next query is due. If the
+    /// next query has no free slot, or there is none, it is [`MAX_WAIT`].
+    fn wait_time(&self) -> Duration {
         let now = self.clock();
-        let Some(due) = self.next_due(now).filter(|_| self.has_room()) else { return MAX_WAIT };
-        let until = Duration::from_nanos(due.saturating_sub(now));
-        if !self.may_spin {
-            return until.min(MAX_WAIT);
+        let Some(due) = self.next_due_time(now).filter(|_| self.has_free_slot()) else { return MAX_WAIT };
+        let until_due = Duration::from_nanos(due.saturating_sub(now));
+        if !self.may_poll {
+            return until_due.min(MAX_WAIT);
         }
-        until.saturating_sub(POLL_BEFORE_DUE).min(MAX_WAIT)
+        until_due.saturating_sub(POLL_BEFORE_DUE).min(MAX_WAIT)
     }
 
-    /// Receives the available responses, one batch from each socket. Returns whether no more
-    /// responses are available.
+    /// Receives the available responses, at most one batch from each socket. Returns true if the
+    /// sockets are then empty.
     fn receive(&mut self) -> Result<bool, LoadError> {
         let server = self.options.server;
-        let wait = self.wait();
+        let wait = self.wait_time();
         let waited = self.ready.wait(&self.sockets, [], wait);
         waited.map_err(|source| LoadError::Exchange { server, source })?;
         let now = self.clock();
         let ready = std::mem::take(&mut self.ready);
         let mut is_drained = true;
-        for place in ready.indexes() {
-            match self.sockets[place].receive_now(&mut self.incoming) {
+        for socket in ready.indexes() {
+            match self.sockets[socket].receive_now(&mut self.incoming) {
                 Ok(found) => {
                     is_drained &= found < BATCH;
-                    self.count_answers(place, now);
+                    self.count_answers(socket, now);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => {
@@ -249,19 +259,19 @@ impl<'a> Driver<'a> {
         Ok(is_drained)
     }
 
-    fn count_answers(&mut self, place: usize, now: u64) {
+    fn count_answers(&mut self, socket: usize, now: u64) {
         for message in self.incoming.messages() {
             let header = Header::read(message).filter(|header| header.flags & flags::QR != 0);
             let Some(header) = header else {
                 self.tally.count_unexpected(now);
                 continue;
             };
-            if let Some(times) = self.slots[place].release(header.id) {
-                self.answered = true;
+            if let Some(times) = self.slots[socket].release(header.id) {
+                self.has_response = true;
                 self.outstanding -= 1;
                 self.tally.count_answer(times, now, message);
-            } else if let Some(times) = self.slots[place].take_late(header.id) {
-                self.answered = true;
+            } else if let Some(times) = self.slots[socket].match_late(header.id) {
+                self.has_response = true;
                 self.tally.count_late(times);
             } else {
                 self.tally.count_unexpected(now);
@@ -271,20 +281,21 @@ impl<'a> Driver<'a> {
 
     /// Counts queries as lost after the timeout.
     fn expire(&mut self, now: u64) {
-        if now.saturating_sub(self.last_expiry) < ns(EXPIRE_INTERVAL) {
+        if now.saturating_sub(self.last_expiry) < to_ns(EXPIRY_INTERVAL) {
             return;
         }
         self.last_expiry = now;
-        let limit = now.saturating_sub(ns(self.options.timeout));
+        let limit = now.saturating_sub(to_ns(self.options.timeout));
         for slots in self.slots.iter_mut().filter(|slots| slots.outstanding() > 0) {
             let before = slots.outstanding();
-            slots.give_up_before(limit, |times| self.tally.count_lost(times));
+            slots.release_sent_before(limit, |times| self.tally.count_lost(times));
             self.outstanding -= before - slots.outstanding();
         }
     }
 }
 
-/// Opens a socket for each client, up to the maximum number.
+/// Opens a socket for each client, up to the maximum number `options.sockets`. The documentation of
+/// [`replay`](super) describes the source addresses.
 fn open_sockets(options: &LoadOptions, queries: &ReplayQueries) -> Result<Vec<UdpClientSocket>, NetError> {
     let count = queries.clients().len().min(options.sockets);
     let connect = |source: IpAddr| UdpClientSocket::connect_from(source, options.server, MAX_WAIT);

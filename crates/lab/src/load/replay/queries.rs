@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Maximum octets of all queries together.
-const OCTETS_MAX: usize = 1 << 30;
-/// Maximum octets of a query in a UDP datagram over IPv4.
-const QUERY_MAX: usize = 65_507;
+const TOTAL_OCTETS_MAX: usize = 1 << 30;
+/// Maximum octets of a query in a UDP datagram over IPv4. Longer queries are skipped.
+const QUERY_OCTETS_MAX: usize = 65_507;
 
 /// Why a capture cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +38,9 @@ fn skipped_text(skipped: &SkipCounts) -> String {
 struct Entry {
     /// Time in ns since 1970.
     time_ns: u64,
-    /// Index of the client.
+    /// Index of the client in [`ReplayQueries::clients`].
     client: u32,
+    /// Range of the query in the octets of all queries.
     start: usize,
     end: usize,
 }
@@ -49,7 +50,7 @@ struct Entry {
 pub(super) struct ReplayQuery<'a> {
     /// Time after the first query, in ns.
     pub(super) after_ns: u64,
-    /// Index of the client.
+    /// Index of the client in [`ReplayQueries::clients`].
     pub(super) client: usize,
     pub(super) octets: &'a [u8],
 }
@@ -57,6 +58,7 @@ pub(super) struct ReplayQuery<'a> {
 /// The queries of a capture in the order of their times.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayQueries {
+    /// The octets of all queries.
     octets: Vec<u8>,
     entries: Vec<Entry>,
     /// The clients in the order of their first queries in the file.
@@ -68,7 +70,8 @@ impl ReplayQueries {
     /// Reads the queries of a capture. Errors name `path`.
     ///
     /// # Errors
-    /// Fails if the capture is damaged, has no query, or its queries have more than 1 GiB.
+    /// [`ReplayError::Capture`] if the capture cannot be read or is damaged, [`ReplayError::Empty`]
+    /// if it has no query, [`ReplayError::TooLong`] if its queries have more than 1 GiB.
     pub fn read(path: &Path, mut reader: CaptureReader) -> Result<Self, ReplayError> {
         let mut queries = Self::default();
         let mut known: HashMap<IpAddr, u32> = HashMap::new();
@@ -77,17 +80,17 @@ impl ReplayQueries {
             if message.is_response {
                 continue;
             }
-            if message.octets.len() > QUERY_MAX {
+            if message.octets.len() > QUERY_OCTETS_MAX {
                 queries.skipped.count(SkipReason::Unwritable);
                 continue;
             }
             let start = queries.octets.len();
-            if start + message.octets.len() > OCTETS_MAX {
-                return Err(ReplayError::TooLong { path: path.to_path_buf(), limit: OCTETS_MAX });
+            if start + message.octets.len() > TOTAL_OCTETS_MAX {
+                return Err(ReplayError::TooLong { path: path.to_path_buf(), limit: TOTAL_OCTETS_MAX });
             }
             queries.octets.extend_from_slice(&message.octets);
             let address = message.client.ip();
-            // There are fewer clients than octets.
+            // The number of clients is less than the number of octets, so that it fits 32 bits.
             let client = *known.entry(address).or_insert(queries.clients.len() as u32);
             if client as usize == queries.clients.len() {
                 queries.clients.push(address);
@@ -122,14 +125,14 @@ impl ReplayQueries {
         &self.clients
     }
 
-    /// What was skipped when the capture was read.
+    /// The number of skipped packets, frames and messages of the capture, by reason.
     #[must_use]
     pub const fn skipped(&self) -> &SkipCounts {
         &self.skipped
     }
 
-    /// Octets of the longest query.
-    pub(super) fn longest(&self) -> usize {
+    /// Length of the longest query in octets.
+    pub(super) fn longest_query(&self) -> usize {
         self.entries.iter().map(|entry| entry.end - entry.start).max().unwrap_or(0)
     }
 

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// First network, as the upper 24 bits of its addresses: 127.1.0.0/24.
-const FIRST: u32 = 127 << 16 | 1 << 8;
+const FIRST_NETWORK: u32 = 127 << 16 | 1 << 8;
 /// Number of networks: up to 127.254.255.0/24.
-const NETWORKS: u32 = 254 << 8;
-/// Bits of an IPv6 address after the prefix by which servers limit rates.
+const NETWORK_COUNT: u32 = 254 << 8;
+/// Number of bits of an IPv6 address after the /56 prefix by which servers limit rates.
 const IPV6_HOST_BITS: u32 = 128 - 56;
 
 /// Returns an address in 127.0.0.0/8 for each client. Clients of one network, IPv4 /24 or IPv6 /56,
-/// have addresses in one /24 network. IPv4 clients keep their last octet.
+/// have addresses in one /24 network. IPv4 clients keep their last octet. With more than 65,024
+/// networks, some networks share a /24 network.
 pub(super) fn loopback_addresses(clients: &[IpAddr]) -> Vec<IpAddr> {
     // The index of a network, and the number of its clients so far.
     let mut networks: HashMap<(bool, u128), (u32, u32)> = HashMap::new();
@@ -20,14 +21,14 @@ pub(super) fn loopback_addresses(clients: &[IpAddr]) -> Vec<IpAddr> {
             IpAddr::V4(address) => (true, u128::from(address.to_bits() >> 8)),
             IpAddr::V6(address) => (false, address.to_bits() >> IPV6_HOST_BITS),
         };
-        let next = networks.len() as u32 % NETWORKS;
+        let next = networks.len() as u32 % NETWORK_COUNT;
         let (network, count) = networks.entry(key).or_insert((next, 0));
         *count += 1;
         let host = match client {
             IpAddr::V4(address) => address.to_bits() & 0xff,
             IpAddr::V6(_) => 1 + (*count - 1) % 254,
         };
-        Ipv4Addr::from_bits((FIRST + *network) << 8 | host).into()
+        Ipv4Addr::from_bits((FIRST_NETWORK + *network) << 8 | host).into()
     };
     clients.iter().map(address).collect()
 }
@@ -57,11 +58,11 @@ mod tests {
         let mut found = loopback_addresses(&clients);
         assert!(found.iter().all(IpAddr::is_loopback));
         assert_eq!(
-            (found[NETWORKS as usize - 1], found[NETWORKS as usize]),
+            (found[NETWORK_COUNT as usize - 1], found[NETWORK_COUNT as usize]),
             ([127, 254, 255, 5].into(), found[0])
         );
         found.sort_unstable();
         found.dedup();
-        assert_eq!(found.len(), NETWORKS as usize);
+        assert_eq!(found.len(), NETWORK_COUNT as usize);
     }
 }

@@ -57,7 +57,7 @@ fn reflector() -> (UdpServer, SocketAddr, Receiver<(SocketAddr, Vec<u8>)>) {
 
 fn options(server: SocketAddr) -> LoadOptions {
     LoadOptions {
-        sockets: REPLAY_SOCKETS,
+        sockets: REPLAY_SOCKETS_DEFAULT,
         timeout: Duration::from_secs(20),
         ..LoadOptions::new(server, Arc::new(QueryList::default()))
     }

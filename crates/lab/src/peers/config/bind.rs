@@ -1,6 +1,6 @@
 //! BIND, as authoritative server and as resolver.
 
-use super::{Place, hints, program, yes_or_no};
+use super::{PeerLocation, hints_file_text, program_command, yes_or_no};
 use crate::peers::error::PeerError;
 use crate::peers::setup::{PeerZone, ResolverSetup, RootServer, Serving, Setup, TlsIdentity, Upstream};
 use std::fmt::Write as _;
@@ -8,31 +8,33 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 
-/// Port to which the resolver sends what no stub zone covers: nothing listens there.
+/// Port to which the resolver sends queries for names outside the stub zones. Nothing listens
+/// there.
 const CLOSED_PORT: u16 = 1;
 
-pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
-    start(setup, place, &authoritative(setup, place))
+pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
+    start_command(setup, location, &authoritative_configuration(setup, location))
 }
 
-pub(super) fn prepare_resolver(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
-    let none = [RootServer { name: "none.invalid.".to_owned(), address: Ipv4Addr::LOCALHOST }];
+pub(super) fn prepare_resolver(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
+    let unreachable_root = [RootServer { name: "none.invalid.".to_owned(), address: Ipv4Addr::LOCALHOST }];
     let servers = match &setup.resolver.upstream {
         Upstream::Roots { servers, .. } => servers,
-        Upstream::Stubs(_) => &none[..],
+        Upstream::Stubs(_) => &unreachable_root[..],
     };
-    let hints = place.write("root.hints", &hints(servers))?;
-    start(setup, place, &resolver(setup, place, &hints))
+    let hints = location.write("root.hints", &hints_file_text(servers))?;
+    start_command(setup, location, &resolver_configuration(setup, location, &hints))
 }
 
-fn start(setup: &Setup, place: &Place, text: &str) -> Result<Command, PeerError> {
-    let config = place.write("named.conf", text)?;
-    let mut command = program("named", setup);
+/// Writes the configuration and returns the command that starts BIND with it.
+fn start_command(setup: &Setup, location: &PeerLocation, text: &str) -> Result<Command, PeerError> {
+    let config = location.write("named.conf", text)?;
+    let mut command = program_command("named", setup);
     command.args(["-g", "-n", &setup.workers.to_string(), "-c"]).arg(config);
     Ok(command)
 }
 
-fn authoritative(setup: &Setup, place: &Place) -> String {
+fn authoritative_configuration(setup: &Setup, location: &PeerLocation) -> String {
     let mut text = String::new();
     let mut access = "127.0.0.0/8;".to_owned();
     if let Some(key) = &setup.transfer_key {
@@ -40,7 +42,7 @@ fn authoritative(setup: &Setup, place: &Place) -> String {
         let _ = writeln!(text, "key \"{name}\" {{ algorithm {algorithm}; secret \"{secret}\"; }};");
         access = format!("key \"{name}\";");
     }
-    text += &options(setup, place);
+    text += &common_options(setup, location);
     let _ = write!(
         text,
         "  recursion no;\n  dnssec-validation no;\n  minimal-any no;\n  check-integrity no;\n  notify explicit;\n  \
@@ -51,12 +53,13 @@ fn authoritative(setup: &Setup, place: &Place) -> String {
     setup.zones.iter().fold(text, |text, zone| text + &zone_section(zone, setup))
 }
 
-/// The first options of both roles, without the closing brace.
-fn options(setup: &Setup, place: &Place) -> String {
-    let (ip, port, octets) = (place.address.ip(), place.address.port(), setup.udp_octets);
+/// The section `options` with the options of both roles, without the closing brace, and the
+/// sections before it.
+fn common_options(setup: &Setup, location: &PeerLocation) -> String {
+    let (ip, port, octets) = (location.address.ip(), location.address.port(), setup.udp_octets);
     let mut text = String::new();
     let mut listen = format!("  listen-on port {port} {{ {ip}; }};\n");
-    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, place.tls) {
+    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, location.tls) {
         let (certificate, key) = (certificate.display(), key.display());
         let _ = writeln!(text, "tls identity {{ cert-file \"{certificate}\"; key-file \"{key}\"; }};");
         let _ = writeln!(listen, "  listen-on port {} tls identity {{ {}; }};", tls.port(), tls.ip());
@@ -65,7 +68,7 @@ fn options(setup: &Setup, place: &Place) -> String {
         "options {{\n  directory \"{}\";\n{listen}  listen-on-v6 {{ none; }};\n  pid-file none;\n  session-keyfile none;\n  \
          empty-zones-enable no;\n  minimal-responses yes;\n  edns-udp-size {octets};\n  \
          max-udp-size {octets};\n",
-        place.folder.display()
+        location.folder.display()
     )
 }
 
@@ -87,7 +90,7 @@ fn zone_section(zone: &PeerZone, setup: &Setup) -> String {
     format!("zone \"{origin}\" {{\n  {kind}\n  file \"{file}\";\n{notify}{lines}}};\n")
 }
 
-fn resolver(setup: &Setup, place: &Place, hints: &Path) -> String {
+fn resolver_configuration(setup: &Setup, location: &PeerLocation, hints: &Path) -> String {
     let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
     let validation = yes_or_no(!anchors.is_empty());
     // The option `port` is the port of all servers that an NS record or a hint names.
@@ -95,7 +98,7 @@ fn resolver(setup: &Setup, place: &Place, hints: &Path) -> String {
         Upstream::Roots { port, .. } => *port,
         Upstream::Stubs(_) => CLOSED_PORT,
     };
-    let mut text = options(setup, place);
+    let mut text = common_options(setup, location);
     let _ = write!(
         text,
         "  port {port};\n  query-source address 127.0.0.1;\n  recursion yes;\n  allow-recursion {{ 127.0.0.0/8; }};\n  \

@@ -1,22 +1,22 @@
 //! CoreDNS with its plugins `file` and `dnssec`.
 
-use super::{Place, program};
+use super::{PeerLocation, program_command};
 use crate::peers::error::PeerError;
 use crate::peers::setup::{Serving, Setup};
 use std::fmt::Write as _;
 use std::process::Command;
 
-pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
-    let config = place.write("Corefile", &text(setup, place))?;
-    let mut command = program("coredns", setup);
+pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
+    let config = location.write("Corefile", &configuration_text(setup, location))?;
+    let mut command = program_command("coredns", setup);
     // CoreDNS has no option for the number of workers.
     command.env("GOMAXPROCS", setup.workers.to_string()).arg("-conf").arg(config);
     Ok(command)
 }
 
 /// A server block for each zone, all at the same address.
-fn text(setup: &Setup, place: &Place) -> String {
-    let (ip, port) = (place.address.ip(), place.address.port());
+fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
+    let (ip, port) = (location.address.ip(), location.address.port());
     let mut text = setup.complete_lines();
     for zone in &setup.zones {
         let (origin, file) = (&zone.origin, zone.file.display());
@@ -36,7 +36,7 @@ fn text(setup: &Setup, place: &Place) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Place;
+    use super::super::PeerLocation;
     use super::*;
     use crate::peers::{OnlineDenial, PeerZone};
     use std::path::Path;
@@ -50,10 +50,11 @@ mod tests {
             PeerZone::new("b.example.", Path::new("/z/b"), online),
         ];
         let setup = Setup { zones, ..Setup::new(Path::new("/p")) };
-        let place = Place { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
+        let location =
+            PeerLocation { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
         let expected = "a.example.:5300 {\n  bind 127.0.0.1\n  file /z/a\n}\n\
                         b.example.:5300 {\n  bind 127.0.0.1\n  file /z/b\n  dnssec {\n    \
                         key file /k/Kb.example.+013+00001 /k/Kb.example.+013+00002\n    cache_capacity 10000\n  }\n}\n";
-        assert_eq!(text(&setup, &place), expected);
+        assert_eq!(configuration_text(&setup, &location), expected);
     }
 }

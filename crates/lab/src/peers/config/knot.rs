@@ -1,24 +1,24 @@
 //! Knot DNS. Zones are signed online by its module `onlinesign`.
 
-use super::{Place, program};
+use super::{PeerLocation, program_command};
 use crate::peers::error::PeerError;
 use crate::peers::setup::{PeerZone, Serving, Setup};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
-    let config = place.write("knot.conf", &text(setup, place))?;
+pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
+    let config = location.write("knot.conf", &configuration_text(setup, location))?;
     for zone in &setup.zones {
         if let Serving::Online { keys, .. } = &zone.serving {
             for key in keys {
-                let mut command = program("keymgr", setup);
+                let mut command = program_command("keymgr", setup);
                 command.arg("-c").arg(&config).args([&zone.origin, "import-bind"]);
-                place.run_step(command.arg(private_file(key)))?;
+                location.run_preparation(command.arg(private_file(key)))?;
             }
         }
     }
-    let mut command = program("knotd", setup);
+    let mut command = program_command("knotd", setup);
     command.arg("-c").arg(config);
     Ok(command)
 }
@@ -27,15 +27,15 @@ fn private_file(key: &Path) -> PathBuf {
     format!("{}.private", key.display()).into()
 }
 
-fn text(setup: &Setup, place: &Place) -> String {
-    let (dir, workers, octets) = (place.folder.display(), setup.workers, setup.udp_octets);
+fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
+    let (dir, workers, octets) = (location.folder.display(), setup.workers, setup.udp_octets);
     let mut text = format!(
         "server:\n  rundir: \"{dir}\"\n  listen: {}@{}\n  udp-workers: {workers}\n  tcp-workers: {workers}\n  \
          background-workers: 1\n  udp-max-payload: {octets}\n  \
          tcp-remote-io-timeout: 60000\n{}database:\n  storage: \"{dir}\"\nlog:\n  - target: stderr\n    \
          any: info\n",
-        place.address.ip(),
-        place.address.port(),
+        location.address.ip(),
+        location.address.port(),
         setup.complete_lines()
     );
     if let Some(key) = &setup.transfer_key {
@@ -43,7 +43,7 @@ fn text(setup: &Setup, place: &Place) -> String {
         let _ = write!(text, "key:\n  - id: {name}\n    algorithm: {algorithm}\n    secret: {secret}\n");
     }
     text += &remotes(setup);
-    text += &online(setup);
+    text += &online_signing(setup);
     text += "template:\n  - id: default\n    semantic-checks: off\n    zonefile-sync: -1\n    acl: [keyed, notify]\nzone:\n";
     setup.zones.iter().enumerate().fold(text, |text, (number, zone)| text + &zone_section(number, zone))
 }
@@ -67,7 +67,7 @@ fn remotes(setup: &Setup) -> String {
     if !text.is_empty() {
         text.insert_str(0, "remote:\n");
     }
-    // A rule without a key matches no signed message.
+    // A rule without a key does not match messages with TSIG, so both rules are necessary.
     text + &format!(
         "acl:\n  - id: keyed\n    address: 127.0.0.0/8\n{key}    action: [transfer, notify]\n  - id: notify\n    \
          address: 127.0.0.0/8\n    action: notify\n"
@@ -75,7 +75,7 @@ fn remotes(setup: &Setup) -> String {
 }
 
 /// The policies of online signing: with generated keys, and with imported keys.
-fn online(setup: &Setup) -> String {
+fn online_signing(setup: &Setup) -> String {
     if !setup.zones.iter().any(|zone| matches!(zone.serving, Serving::Online { .. })) {
         return String::new();
     }

@@ -1,36 +1,36 @@
 //! Knot Resolver: `kresd` with a Lua configuration, which the versions 5 and 6 read.
 
-use super::{Place, program};
+use super::{PeerLocation, program_command};
 use crate::peers::error::PeerError;
 use crate::peers::info::Peer;
 use crate::peers::setup::{ResolverSetup, Setup, TlsIdentity, Upstream};
 use std::fmt::Write as _;
 use std::process::Command;
 
-pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
     if setup.workers != 1 {
         let peer = Peer::KnotResolver.info().title;
         return Err(PeerError::Unsupported { peer, what: "run more than one worker in one process" });
     }
     if let Upstream::Roots { servers, .. } = &setup.resolver.upstream {
-        place.write_hints(servers)?;
+        location.write_hints(servers)?;
     }
-    let config = place.write("kresd.conf", &text(setup, place))?;
-    let mut command = program("kresd", setup);
-    command.args(["-n", "-q", "-c"]).arg(config).arg(&place.folder);
+    let config = location.write("kresd.conf", &configuration_text(setup, location))?;
+    let mut command = program_command("kresd", setup);
+    command.args(["-n", "-q", "-c"]).arg(config).arg(&location.folder);
     Ok(command)
 }
 
-fn text(setup: &Setup, place: &Place) -> String {
+fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
     let ResolverSetup { upstream, anchors, cache_mib, .. } = &setup.resolver;
-    let (ip, port, octets) = (place.address.ip(), place.address.port(), setup.udp_octets);
+    let (ip, port, octets) = (location.address.ip(), location.address.port(), setup.udp_octets);
     let mut text = format!(
         "net.ipv6 = false\nnet.listen('{ip}', {port}, {{ kind = 'dns' }})\nnet.outgoing_v4('127.0.0.1')\n\
          net.bufsize({octets})\ncache.size = {cache_mib} * MB\nmodules.unload('ta_signal_query')\n\
          modules.unload('priming')\nmodules.unload('detect_time_skew')\nmodules.unload('detect_time_jump')\n\
          modules.unload('ta_update')\ntrust_anchors.remove('.')\n"
     );
-    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, place.tls) {
+    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, location.tls) {
         let (ip, port, certificate, key) = (tls.ip(), tls.port(), certificate.display(), key.display());
         let _ = write!(
             text,
@@ -46,7 +46,7 @@ fn text(setup: &Setup, place: &Place) -> String {
             let _ = writeln!(
                 text,
                 "modules.load('hints > iterate')\nhints.root_file('{}/root.hints')",
-                place.folder.display()
+                location.folder.display()
             );
         }
         Upstream::Stubs(zones) => {

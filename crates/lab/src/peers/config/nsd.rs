@@ -1,20 +1,20 @@
 //! NSD.
 
-use super::{Place, program};
+use super::{PeerLocation, program_command};
 use crate::peers::error::PeerError;
 use crate::peers::setup::{PeerZone, Serving, Setup, TlsIdentity};
 use std::fmt::Write as _;
 use std::process::Command;
 
-pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
-    let config = place.write("nsd.conf", &text(setup, place))?;
-    let mut command = program("nsd", setup);
+pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
+    let config = location.write("nsd.conf", &configuration_text(setup, location))?;
+    let mut command = program_command("nsd", setup);
     command.arg("-d").arg("-c").arg(config);
     Ok(command)
 }
 
-fn text(setup: &Setup, place: &Place) -> String {
-    let (dir, address) = (place.folder.display(), place.address);
+fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
+    let (dir, address) = (location.folder.display(), location.address);
     let mut text = format!(
         "server:\n  ip-address: {}@{}\n  server-count: {}\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  \
          database: \"\"\n  pidfile: \"{dir}/nsd.pid\"\n  xfrdfile: \"{dir}/xfrd.state\"\n  xfrdir: \"{dir}\"\n  \
@@ -25,7 +25,7 @@ fn text(setup: &Setup, place: &Place) -> String {
         setup.workers,
         setup.udp_octets
     );
-    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, place.tls) {
+    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, location.tls) {
         let (ip, port, certificate, key) = (tls.ip(), tls.port(), certificate.display(), key.display());
         let _ = write!(
             text,

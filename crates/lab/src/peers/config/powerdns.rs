@@ -1,6 +1,6 @@
 //! PowerDNS Authoritative Server with its BIND backend, which reads zone files.
 
-use super::{Place, program};
+use super::{PeerLocation, program_command};
 use crate::peers::error::PeerError;
 use crate::peers::info::OnlineDenial;
 use crate::peers::setup::{PeerZone, Serving, Setup};
@@ -10,75 +10,75 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
-    place.write("named.conf", &zones(setup))?;
-    place.write("pdns.conf", &text(setup, place))?;
-    let config = format!("--config-dir={}", place.folder.display());
-    let utility = |arguments: &[&str]| {
-        let mut command = program("pdnsutil", setup);
-        place.run_step(command.arg(&config).args(arguments))
+pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
+    location.write("named.conf", &zones_file_text(setup))?;
+    location.write("pdns.conf", &configuration_text(setup, location))?;
+    let config = format!("--config-dir={}", location.folder.display());
+    let run_pdnsutil = |arguments: &[&str]| {
+        let mut command = program_command("pdnsutil", setup);
+        location.run_preparation(command.arg(&config).args(arguments))
     };
-    let database = place.folder.join("dnssec.sqlite");
-    utility(&["create-bind-db", &database.display().to_string()])?;
+    let database = location.folder.join("dnssec.sqlite");
+    run_pdnsutil(&["create-bind-db", &database.display().to_string()])?;
     for zone in &setup.zones {
-        for arguments in steps(zone)? {
-            utility(&arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        for arguments in pdnsutil_calls(zone)? {
+            run_pdnsutil(&arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
     }
-    let mut command = program("pdns_server", setup);
+    let mut command = program_command("pdns_server", setup);
     command.arg(config).args(["--daemon=no", "--guardian=no", "--disable-syslog", "--write-pid=no"]);
     Ok(command)
 }
 
 /// The zones, in the syntax of `named.conf`.
-fn zones(setup: &Setup) -> String {
+fn zones_file_text(setup: &Setup) -> String {
     setup.zones.iter().fold(String::new(), |mut text, zone| {
-        let (name, file) = (name(zone), zone.file.display());
+        let (name, file) = (pdnsutil_name(zone), zone.file.display());
         let _ = writeln!(text, "zone \"{name}\" {{ type native; file \"{file}\"; }};");
         text
     })
 }
 
-fn text(setup: &Setup, place: &Place) -> String {
-    let (dir, workers, octets) = (place.folder.display(), setup.workers, setup.udp_octets);
+fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
+    let (dir, workers, octets) = (location.folder.display(), setup.workers, setup.udp_octets);
     format!(
         "launch=bind\nbind-config={dir}/named.conf\nbind-dnssec-db={dir}/dnssec.sqlite\nlocal-address={}\nlocal-port={}\n\
          socket-dir={dir}\nsetuid=\nsetgid=\nsecurity-poll-suffix=\nreceiver-threads={workers}\ndistributor-threads={workers}\n\
          udp-truncation-threshold={octets}\ndname-processing=yes\n8bit-dns=yes\nallow-axfr-ips=127.0.0.0/8\n{}",
-        place.address.ip(),
-        place.address.port(),
+        location.address.ip(),
+        location.address.port(),
         setup.complete_lines()
     )
 }
 
-/// Calls of `pdnsutil` that prepare a zone.
-fn steps(zone: &PeerZone) -> Result<Vec<Vec<String>>, PeerError> {
-    let name = name(zone);
+/// The arguments of each call of `pdnsutil` that prepares a zone.
+fn pdnsutil_calls(zone: &PeerZone) -> Result<Vec<Vec<String>>, PeerError> {
+    let name = pdnsutil_name(zone);
     let call = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (denial, keys) = match &zone.serving {
         Serving::Presigned => return Ok(vec![call(&["set-presigned", name])]),
         Serving::Online { denial, keys } => (*denial, keys),
         Serving::Unsigned | Serving::Secondary { .. } => return Ok(Vec::new()),
     };
-    let mut steps = Vec::new();
+    let mut calls = Vec::new();
     for key in keys {
         let role = if is_ksk(key)? { "ksk" } else { "zsk" };
         let private = format!("{}.private", key.display());
-        steps.push(call(&["import-zone-key", name, &private, "active", role]));
+        calls.push(call(&["import-zone-key", name, &private, "active", role]));
     }
     if keys.is_empty() {
-        steps.extend(["ksk", "zsk"].map(|role| call(&["add-zone-key", name, role, "active", "ecdsa256"])));
+        calls.extend(["ksk", "zsk"].map(|role| call(&["add-zone-key", name, role, "active", "ecdsa256"])));
     }
     match denial {
-        OnlineDenial::Nsec3 => steps.push(call(&["set-nsec3", name, "1 0 0 -"])),
-        OnlineDenial::WhiteLies => steps.push(call(&["set-nsec3", name, "1 0 0 -", "narrow"])),
+        OnlineDenial::Nsec3 => calls.push(call(&["set-nsec3", name, "1 0 0 -"])),
+        OnlineDenial::WhiteLies => calls.push(call(&["set-nsec3", name, "1 0 0 -", "narrow"])),
         OnlineDenial::Nsec | OnlineDenial::Compact => {}
     }
-    Ok(steps)
+    Ok(calls)
 }
 
-/// `pdnsutil` expects names without the last dot, except the root.
-fn name(zone: &PeerZone) -> &str {
+/// The name of a zone as `pdnsutil` expects it: without the final dot, except the root.
+fn pdnsutil_name(zone: &PeerZone) -> &str {
     match zone.origin.strip_suffix('.') {
         Some("") | None => &zone.origin,
         Some(name) => name,

@@ -1,6 +1,6 @@
 //! PowerDNS Recursor with its older configuration format, which all versions read.
 
-use super::{Place, hints, program};
+use super::{PeerLocation, hints_file_text, program_command};
 use crate::peers::error::PeerError;
 use crate::peers::info::Peer;
 use crate::peers::setup::{ResolverSetup, RootServer, Setup, StubZone, TrustAnchor, Upstream};
@@ -8,20 +8,21 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-/// Entries of the record cache for each MiB of the cache: an entry has about 256 octets.
+/// Number of entries of the record cache for each MiB: an entry has about 256 bytes.
 const ENTRIES_PER_MIB: u32 = 4096;
 
-pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
-    let nowhere = RootServer { name: "none.invalid.".to_owned(), address: Ipv4Addr::new(127, 255, 255, 254) };
-    let text_of_hints = match &setup.resolver.upstream {
-        Upstream::Roots { servers, .. } => hints(servers),
-        Upstream::Stubs(_) => hints(&[nowhere]),
+pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
+    let unreachable_root =
+        RootServer { name: "none.invalid.".to_owned(), address: Ipv4Addr::new(127, 255, 255, 254) };
+    let hints = match &setup.resolver.upstream {
+        Upstream::Roots { servers, .. } => hints_file_text(servers),
+        Upstream::Stubs(_) => hints_file_text(&[unreachable_root]),
     };
-    place.write("root.hints", &text_of_hints)?;
-    place.write("anchors.lua", &anchors(&setup.resolver.anchors))?;
-    place.write("recursor.conf", &text(setup, place))?;
-    let mut command = program("pdns_recursor", setup);
-    command.arg(format!("--config-dir={}", place.folder.display()));
+    location.write("root.hints", &hints)?;
+    location.write("anchors.lua", &anchors_file_text(&setup.resolver.anchors))?;
+    location.write("recursor.conf", &configuration_text(setup, location))?;
+    let mut command = program_command("pdns_recursor", setup);
+    command.arg(format!("--config-dir={}", location.folder.display()));
     if Peer::PowerDnsRecursor.version().is_some_and(|version| needs_option_for_old_settings(&version)) {
         command.arg("--enable-old-settings");
     }
@@ -34,10 +35,10 @@ fn needs_option_for_old_settings(version: &str) -> bool {
     (numbers.next(), numbers.next()) >= (Some(5), Some(2))
 }
 
-fn text(setup: &Setup, place: &Place) -> String {
+fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
     let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
     let (dir, ip, port, octets) =
-        (place.folder.display(), place.address.ip(), place.address.port(), setup.udp_octets);
+        (location.folder.display(), location.address.ip(), location.address.port(), setup.udp_octets);
     let validation = if anchors.is_empty() { "off" } else { "validate" };
     let aggressive = if *aggressive { 100_000 } else { 0 };
     let mut text = format!(
@@ -57,8 +58,8 @@ fn text(setup: &Setup, place: &Place) -> String {
     text + &setup.complete_lines()
 }
 
-/// Replaces the trust anchor of the public root zone.
-fn anchors(anchors: &[TrustAnchor]) -> String {
+/// The Lua file that replaces the trust anchor of the public root zone by `anchors`.
+fn anchors_file_text(anchors: &[TrustAnchor]) -> String {
     anchors.iter().fold("clearTA()\n".to_owned(), |mut text, TrustAnchor { zone, ds }| {
         let _ = writeln!(text, "addTA('{zone}', \"{ds}\")");
         text
@@ -67,15 +68,16 @@ fn anchors(anchors: &[TrustAnchor]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Place;
+    use super::super::PeerLocation;
     use super::*;
     use std::path::Path;
 
     fn configuration(upstream: Upstream, anchors: Vec<TrustAnchor>) -> String {
         let resolver = ResolverSetup { upstream, anchors, cache_mib: 10, ..ResolverSetup::default() };
         let setup = Setup { resolver, ..Setup::new(Path::new("/p")) };
-        let place = Place { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
-        text(&setup, &place)
+        let location =
+            PeerLocation { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
+        configuration_text(&setup, &location)
     }
 
     #[test]
@@ -98,7 +100,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
         }
-        assert_eq!(anchors(&[anchor]), "clearTA()\naddTA('example.', \"1 13 2 AB\")\n");
+        assert_eq!(anchors_file_text(&[anchor]), "clearTA()\naddTA('example.', \"1 13 2 AB\")\n");
     }
 
     #[test]

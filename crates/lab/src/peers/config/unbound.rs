@@ -1,42 +1,42 @@
 //! Unbound.
 
-use super::{Place, anchor_records, program, yes_or_no};
+use super::{PeerLocation, anchor_records, program_command, yes_or_no};
 use crate::peers::error::PeerError;
 use crate::peers::setup::{ResolverSetup, Setup, StubZone, TlsIdentity, Upstream};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 
-/// Server of all names without a stub zone: nothing listens there.
-const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+/// Server for all names without a stub zone. Nothing listens there.
+const CLOSED_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
-pub(super) fn prepare(setup: &Setup, place: &Place) -> Result<Command, PeerError> {
+pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
     let ResolverSetup { upstream, anchors, .. } = &setup.resolver;
-    place.write("anchors", &anchor_records(anchors))?;
+    location.write("anchors", &anchor_records(anchors))?;
     if let Upstream::Roots { servers, .. } = upstream {
-        place.write_hints(servers)?;
+        location.write_hints(servers)?;
     }
-    let config = place.write("unbound.conf", &text(setup, place))?;
-    let mut command = program("unbound", setup);
+    let config = location.write("unbound.conf", &configuration_text(setup, location))?;
+    let mut command = program_command("unbound", setup);
     command.arg("-d").arg("-c").arg(config);
     Ok(command)
 }
 
-fn text(setup: &Setup, place: &Place) -> String {
+fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
     let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
-    let (dir, address, octets) = (place.folder.display(), place.address, setup.udp_octets);
+    let (dir, address, octets) = (location.folder.display(), location.address, setup.udp_octets);
     // Unbound recommends an RRset cache of twice the size of the message cache.
-    let messages = cache_mib / 3;
+    let message_cache = cache_mib / 3;
     let mut text = format!(
         "server:\n  interface: {}@{}\n  num-threads: {}\n  do-daemonize: no\n  use-syslog: no\n  logfile: \"\"\n  \
          username: \"\"\n  chroot: \"\"\n  directory: \"{dir}\"\n  pidfile: \"{dir}/unbound.pid\"\n  do-ip6: no\n  \
          access-control: 127.0.0.0/8 allow\n  do-not-query-localhost: no\n  outgoing-interface: 127.0.0.1\n  \
-         edns-buffer-size: {octets}\n  max-udp-size: {octets}\n  msg-cache-size: {messages}m\n  rrset-cache-size: {}m\n  \
+         edns-buffer-size: {octets}\n  max-udp-size: {octets}\n  msg-cache-size: {message_cache}m\n  rrset-cache-size: {}m\n  \
          trust-anchor-signaling: no\n  aggressive-nsec: {}\n",
         address.ip(),
         address.port(),
         setup.workers,
-        cache_mib - messages,
+        cache_mib - message_cache,
         yes_or_no(*aggressive)
     );
     text += if anchors.is_empty() {
@@ -44,7 +44,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     } else {
         "  module-config: \"validator iterator\"\n  trust-anchor-file: \"anchors\"\n"
     };
-    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, place.tls) {
+    if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, location.tls) {
         let (ip, port, certificate, key) = (tls.ip(), tls.port(), certificate.display(), key.display());
         let _ = write!(
             text,
@@ -57,12 +57,13 @@ fn text(setup: &Setup, place: &Place) -> String {
     }
     text += &setup.complete_lines();
     text += "remote-control:\n  control-enable: no\n";
-    text + &stubs(upstream)
+    text + &stub_sections(upstream)
 }
 
-fn stubs(upstream: &Upstream) -> String {
+/// The sections of the stub zones.
+fn stub_sections(upstream: &Upstream) -> String {
     let Upstream::Stubs(zones) = upstream else { return String::new() };
-    let root = StubZone { zone: ".".to_owned(), server: NOWHERE };
+    let root = StubZone { zone: ".".to_owned(), server: CLOSED_ADDRESS };
     let has_root = zones.iter().any(|stub| stub.zone == ".");
     let all = zones.iter().chain((!has_root).then_some(&root));
     all.fold(String::new(), |mut text, StubZone { zone, server }| {

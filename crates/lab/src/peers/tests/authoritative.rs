@@ -90,22 +90,22 @@ fn secondaries_transfer_zones_and_follow_notify() {
     let secret = "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch".to_owned();
     let key = TransferKey { name: "transfer.key".to_owned(), algorithm: "hmac-sha256".to_owned(), secret };
     let all: Vec<Peer> = installed().filter(|peer| peer.info().transfers).collect();
-    for (place, &primary) in all.iter().enumerate() {
-        let secondary = all[(place + 1) % all.len()];
+    for (index, &primary) in all.iter().enumerate() {
+        let secondary = all[(index + 1) % all.len()];
         let to = crate::peers::free_address(Ipv4Addr::LOCALHOST).expect("a free port");
-        let file = folder.path().join(format!("file-{place}"));
+        let file = folder.path().join(format!("file-{index}"));
         fs::write(&file, format!("$ORIGIN example.\n{EXAMPLE}")).expect("written");
         let setup = |name: &str, port, zone| Setup {
             transfer_key: Some(key.clone()),
             port,
             zones: vec![zone],
-            ..Setup::new(&folder.path().join(format!("{name}-{place}")))
+            ..Setup::new(&folder.path().join(format!("{name}-{index}")))
         };
         let zone = PeerZone { notify: Some(to), ..PeerZone::new("example.", &file, Serving::Unsigned) };
         let primary = PeerServer::start(primary, &setup("primary", None, zone))
             .unwrap_or_else(|error| panic!("{error}"));
         let from = Serving::Secondary { primary: primary.address };
-        let zone = PeerZone::new("example.", &folder.path().join(format!("copy-{place}")), from);
+        let zone = PeerZone::new("example.", &folder.path().join(format!("copy-{index}")), from);
         let secondary = PeerServer::start(secondary, &setup("secondary", Some(to.port()), zone))
             .unwrap_or_else(|error| panic!("{error}"));
         wait_for_serial(&primary, &secondary, 1);

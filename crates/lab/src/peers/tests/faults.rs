@@ -31,7 +31,7 @@ fn a_bad_configuration_names_program_and_line() {
 #[test]
 fn a_missing_program_is_named_with_its_package() {
     let folder = tempfile::tempdir().expect("a directory");
-    for peer in Peer::all().filter(|peer| !peer.missing().is_empty()) {
+    for peer in Peer::all().filter(|peer| !peer.missing_programs().is_empty()) {
         let error = PeerServer::start(peer, &Setup::new(folder.path())).expect_err("not installed");
         let PeerError::Missing { programs, package, .. } = &error else { panic!("{error}") };
         assert!(programs.contains(peer.info().programs[0]) && *package == peer.info().package, "{error}");

@@ -91,7 +91,7 @@ pub(super) fn ask(server: SocketAddr, name: &str, rtype: Rtype) -> Message {
 
 /// Whether the peer is installed; otherwise records a skip.
 pub(super) fn is_installed(peer: Peer) -> bool {
-    let missing = peer.missing();
+    let missing = peer.missing_programs();
     for program in &missing {
         nonesuch_testing::record_skip(&format!("{program} is not installed"));
     }

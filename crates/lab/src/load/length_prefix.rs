@@ -1,32 +1,33 @@
 //! Messages with length prefixes in a stream of octets (RFC 1035 §4.2.2).
 
-/// Octets of a length prefix.
-const PREFIX: usize = 2;
+/// Length of the length prefix of a message in octets.
+const PREFIX_SIZE: usize = 2;
 
 /// Appends a message with its length prefix to `output`. `write` writes the message to a slice of
 /// `size` octets, and returns its length, which is less than 65,536.
-pub(super) fn push(output: &mut Vec<u8>, size: usize, write: impl FnOnce(&mut [u8]) -> usize) {
-    let start = output.len() + PREFIX;
+pub(super) fn push_message(output: &mut Vec<u8>, size: usize, write: impl FnOnce(&mut [u8]) -> usize) {
+    let start = output.len() + PREFIX_SIZE;
     output.resize(start + size, 0);
     let length = write(&mut output[start..]);
-    output[start - PREFIX..start].copy_from_slice(&(length as u16).to_be_bytes());
+    output[start - PREFIX_SIZE..start].copy_from_slice(&(length as u16).to_be_bytes());
     output.truncate(start + length);
 }
 
 /// Splits a stream into messages.
 #[derive(Debug, Default)]
-pub(super) struct Framing {
+pub(super) struct MessageSplitter {
     /// Received octets of an incomplete message: less than the prefix and 65,535 octets.
     partial: Vec<u8>,
 }
 
-impl Framing {
-    /// Takes the next octets of the stream, and calls `take` for each message that is complete.
-    pub(super) fn split(&mut self, mut octets: &[u8], mut take: impl FnMut(&[u8])) {
+impl MessageSplitter {
+    /// Takes the next octets of the stream, and calls `on_message` for each message that is
+    /// complete.
+    pub(super) fn split(&mut self, mut octets: &[u8], mut on_message: impl FnMut(&[u8])) {
         while !self.partial.is_empty() {
-            let missing = self.missing();
+            let missing = self.missing_octets();
             if missing == 0 {
-                take(&self.partial[PREFIX..]);
+                on_message(&self.partial[PREFIX_SIZE..]);
                 self.partial.clear();
                 break;
             }
@@ -37,10 +38,10 @@ impl Framing {
             self.partial.extend_from_slice(next);
             octets = rest;
         }
-        while let Some((prefix, rest)) = octets.split_first_chunk::<PREFIX>() {
+        while let Some((prefix, rest)) = octets.split_first_chunk::<PREFIX_SIZE>() {
             let length = usize::from(u16::from_be_bytes(*prefix));
             let Some((message, rest)) = rest.split_at_checked(length) else { break };
-            take(message);
+            on_message(message);
             octets = rest;
         }
         self.partial.extend_from_slice(octets);
@@ -48,10 +49,10 @@ impl Framing {
 
     /// Returns the number of octets that are missing in the partial message: in its prefix, or
     /// behind it.
-    fn missing(&self) -> usize {
-        match self.partial.split_first_chunk::<PREFIX>() {
+    fn missing_octets(&self) -> usize {
+        match self.partial.split_first_chunk::<PREFIX_SIZE>() {
             Some((prefix, rest)) => usize::from(u16::from_be_bytes(*prefix)) - rest.len(),
-            None => PREFIX - self.partial.len(),
+            None => PREFIX_SIZE - self.partial.len(),
         }
     }
 }
@@ -69,18 +70,18 @@ mod tests {
         ) {
             let mut stream = Vec::new();
             for message in &messages {
-                push(&mut stream, 25, |slot| {
+                push_message(&mut stream, 25, |slot| {
                     slot[..message.len()].copy_from_slice(message);
                     message.len()
                 });
             }
-            let (mut framing, mut found, mut rest) = (Framing::default(), Vec::new(), &stream[..]);
+            let (mut splitter, mut found, mut rest) = (MessageSplitter::default(), Vec::new(), &stream[..]);
             for size in sizes.iter().cycle() {
                 if rest.is_empty() {
                     break;
                 }
                 let (next, after) = rest.split_at((*size).min(rest.len()));
-                framing.split(next, |message| found.push(message.to_vec()));
+                splitter.split(next, |message| found.push(message.to_vec()));
                 rest = after;
             }
             prop_assert_eq!(found, messages);
@@ -90,8 +91,8 @@ mod tests {
     #[test]
     fn the_longest_message_arrives_whole() {
         let stream = [&[0xff, 0xff][..], &[7; 65_535], &[0, 1, 8]].concat();
-        let (mut framing, mut lengths) = (Framing::default(), Vec::new());
-        stream.chunks(1000).for_each(|octets| framing.split(octets, |message| lengths.push(message.len())));
-        assert_eq!((lengths, framing.partial.len()), (vec![65_535, 1], 0));
+        let (mut splitter, mut lengths) = (MessageSplitter::default(), Vec::new());
+        stream.chunks(1000).for_each(|octets| splitter.split(octets, |message| lengths.push(message.len())));
+        assert_eq!((lengths, splitter.partial.len()), (vec![65_535, 1], 0));
     }
 }

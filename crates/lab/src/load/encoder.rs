@@ -1,5 +1,5 @@
-//! Encodes queries. A frame contains the encoded parts that are the same in all queries (RFC 1035
-//! §4.1, RFC 6891 §6.1).
+//! Encodes queries (RFC 1035 §4.1, RFC 6891 §6.1). The parts that are the same in all queries are
+//! encoded once.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -10,73 +10,73 @@ use rand_chacha::ChaCha8Rng;
 use super::LoadOptions;
 
 /// Length of the header of a message in octets.
-const HEADER: usize = 12;
+const HEADER_SIZE: usize = 12;
 /// Maximum octets of a question: name, type and class.
-const QUESTION: usize = 255 + 4;
+const QUESTION_MAX: usize = 255 + 4;
 /// CD in octet 3 of the header (RFC 4035 §3.2.2).
 const CD: u8 = 0x10;
 /// Octets of a client cookie (RFC 7873 §4).
-const CLIENT_COOKIE: usize = 8;
+const CLIENT_COOKIE_SIZE: usize = 8;
 /// Maximum octets of a server cookie (RFC 7873 §4).
-const SERVER_COOKIE_MAX: usize = 32;
-/// Letters of a random label: 60 random bits. Ten million random labels are very probably all
-/// different.
-const LABEL: usize = 12;
-/// Letters of a short random label: 30 random bits.
-const SHORT_LABEL: usize = 6;
-/// Maximum octets that a random label adds to a name.
-pub(super) const PREFIX: usize = LABEL + 1;
+const SERVER_COOKIE_SIZE_MAX: usize = 32;
+/// Number of letters in a random label: 60 random bits. Ten million random labels are very probably
+/// all different.
+const LABEL_LETTERS: usize = 12;
+/// Number of letters in a short random label: 30 random bits.
+const SHORT_LABEL_LETTERS: usize = 6;
+/// Maximum octets that a random label adds to a name, with its length octet.
+pub(super) const RANDOM_LABEL_MAX: usize = LABEL_LETTERS + 1;
 /// Letters of random labels, 5 bits each. All are lower-case letters or digits, whose case no
 /// server can change.
-const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+const LABEL_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// Encodes the queries of one thread.
-pub(super) struct Frame {
+pub(super) struct QueryEncoder {
     /// Octets 2 to 11 of the header.
-    header: [u8; HEADER - 2],
+    header: [u8; HEADER_SIZE - 2],
     /// The OPT record in wire form, for each socket if it contains the cookies of the socket,
     /// otherwise for all; empty without EDNS.
-    opts: Vec<Vec<u8>>,
+    opt_records: Vec<Vec<u8>>,
     /// The client cookie of each socket (RFC 7873 §4.1); empty without cookies.
-    cookies: Vec<[u8; CLIENT_COOKIE]>,
+    cookies: Vec<[u8; CLIENT_COOKIE_SIZE]>,
     /// Length of the OPT record without the cookie option.
-    opt_size: usize,
+    fixed_opt_size: usize,
     /// Generator of the random labels; `None` without random labels.
     random: Option<ChaCha8Rng>,
-    /// Letters of the random labels.
-    letters: usize,
+    /// Number of letters in a random label.
+    label_letters: usize,
 }
 
-impl Frame {
-    /// Creates the frame for thread `index`. Each thread has different random labels.
-    pub(super) fn new(options: &LoadOptions, index: usize) -> Self {
+impl QueryEncoder {
+    /// Creates the encoder for thread `thread`. Each thread has different random labels.
+    pub(super) fn new(options: &LoadOptions, thread: usize) -> Self {
         let opt = opt_record(options);
         // RD is set, as dnsperf does; one question; the OPT record as the only additional record.
         let checking_disabled = if options.checking_disabled { CD } else { 0 };
         let header = [0x01, checking_disabled, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
         let sockets = if options.cookies { options.sockets_per_thread() } else { 0 };
-        let cookie = |place: usize| RandomState::new().hash_one((index, place)).to_be_bytes();
+        let cookie = |socket: usize| RandomState::new().hash_one((thread, socket)).to_be_bytes();
         let cookies: Vec<_> = (0..sockets).map(cookie).collect();
         let random = (options.random_prefix || options.random_label).then(|| {
-            // Each `RandomState` has other keys from the system.
-            let seed = if options.repeatable { options.seed } else { RandomState::new().hash_one(index) };
+            // The system gives each `RandomState` other keys, so the seed differs in each run.
+            let seed = if options.repeatable { options.seed } else { RandomState::new().hash_one(thread) };
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             // The schedules use the streams from 0 upwards.
-            random.set_stream(u64::MAX - index as u64);
+            random.set_stream(u64::MAX - thread as u64);
             random
         });
-        let letters = if options.random_label { SHORT_LABEL } else { LABEL };
-        let (opt_size, opts) = (opt.len(), vec![opt; sockets.max(1)]);
-        let mut frame = Self { header, opts, cookies, opt_size, random, letters };
-        (0..sockets).for_each(|place| frame.set_server_cookie(place, &[]));
-        frame
+        let label_letters = if options.random_label { SHORT_LABEL_LETTERS } else { LABEL_LETTERS };
+        let (fixed_opt_size, opt_records) = (opt.len(), vec![opt; sockets.max(1)]);
+        let mut encoder = Self { header, opt_records, cookies, fixed_opt_size, random, label_letters };
+        (0..sockets).for_each(|socket| encoder.set_server_cookie(socket, &[]));
+        encoder
     }
 
-    /// Adds the client cookie and `server`, the cookie of the server, to the queries of a socket
-    /// (RFC 7873 §5.1).
-    fn set_server_cookie(&mut self, place: usize, server: &[u8]) {
-        if let (Some(client), Some(opt)) = (self.cookies.get(place), self.opts.get_mut(place)) {
-            opt.truncate(self.opt_size);
+    /// Sets the cookie option in the queries of a socket: its client cookie, and `server`, the
+    /// server cookie, which may be empty (RFC 7873 §5.1).
+    fn set_server_cookie(&mut self, socket: usize, server: &[u8]) {
+        if let (Some(client), Some(opt)) = (self.cookies.get(socket), self.opt_records.get_mut(socket)) {
+            opt.truncate(self.fixed_opt_size);
             edns::push_option(edns::COOKIE, &[client, server], opt);
             edns::set_options_length(0, opt);
         }
@@ -84,44 +84,47 @@ impl Frame {
 
     /// Uses the server cookie of a response for the next queries of a socket, if the response
     /// contains the client cookie of this socket (RFC 7873 §5.3).
-    pub(super) fn learn_cookie(&mut self, place: usize, option: &[u8]) {
+    pub(super) fn store_server_cookie(&mut self, socket: usize, option: &[u8]) {
         let Some(cookie) = CookieOption::read(option) else { return };
-        if self.cookies.get(place) != Some(cookie.client) || cookie.server.is_empty() {
+        if self.cookies.get(socket) != Some(cookie.client) || cookie.server.is_empty() {
             return;
         }
-        if self.opts.get(place).is_none_or(|opt| !opt.ends_with(cookie.server)) {
-            self.set_server_cookie(place, cookie.server);
+        if self.opt_records.get(socket).is_none_or(|opt| !opt.ends_with(cookie.server)) {
+            self.set_server_cookie(socket, cookie.server);
         }
     }
 
     /// Returns the maximum length of a query, in octets.
-    pub(super) fn size(&self) -> usize {
-        let cookie = if self.cookies.is_empty() { 0 } else { 4 + CLIENT_COOKIE + SERVER_COOKIE_MAX };
-        HEADER + QUESTION + self.opt_size + cookie
+    pub(super) fn max_query_size(&self) -> usize {
+        let cookie =
+            if self.cookies.is_empty() { 0 } else { 4 + CLIENT_COOKIE_SIZE + SERVER_COOKIE_SIZE_MAX };
+        HEADER_SIZE + QUESTION_MAX + self.fixed_opt_size + cookie
     }
 
-    /// Writes a complete query of the socket `place` to `slot`, which must have [`Self::size`]
-    /// octets. Returns the length of the query.
-    pub(super) fn write(&mut self, id: u16, question: &[u8], place: usize, slot: &mut [u8]) -> usize {
-        let mut prefix = [0; PREFIX];
+    /// Writes a complete query of the socket `socket` to `slot`, which must have
+    /// [`Self::max_query_size`] octets. Returns the length of the query.
+    pub(super) fn encode(&mut self, id: u16, question: &[u8], socket: usize, slot: &mut [u8]) -> usize {
+        let mut prefix = [0; RANDOM_LABEL_MAX];
         let prefix = match &mut self.random {
             Some(random) => {
-                let prefix = &mut prefix[..=self.letters];
+                let prefix = &mut prefix[..=self.label_letters];
                 write_label(random.next_u64(), prefix);
                 &*prefix
             }
             None => &[],
         };
-        self.write_parts(id, prefix, question, place, slot)
+        self.encode_parts(id, prefix, question, socket, slot)
     }
 
-    /// Writes the query with the question of a response, without a random label.
-    pub(super) fn write_again(&self, id: u16, question: &[u8], slot: &mut [u8]) -> usize {
-        self.write_parts(id, &[], question, 0, slot)
+    /// Writes a query that is repeated over TCP: with the question of the truncated response, which
+    /// already contains the random label. `slot` must have [`Self::max_query_size`] octets. Returns
+    /// the length of the query.
+    pub(super) fn encode_without_label(&self, id: u16, question: &[u8], slot: &mut [u8]) -> usize {
+        self.encode_parts(id, &[], question, 0, slot)
     }
 
-    fn write_parts(&self, id: u16, prefix: &[u8], question: &[u8], place: usize, slot: &mut [u8]) -> usize {
-        let opt = &self.opts[place.min(self.opts.len() - 1)];
+    fn encode_parts(&self, id: u16, prefix: &[u8], question: &[u8], socket: usize, slot: &mut [u8]) -> usize {
+        let opt = &self.opt_records[socket.min(self.opt_records.len() - 1)];
         let parts = [&id.to_be_bytes()[..], &self.header, prefix, question, opt];
         let mut length = 0;
         for part in parts {
@@ -137,7 +140,7 @@ fn write_label(mut bits: u64, label: &mut [u8]) {
     let [length, letters @ ..] = label else { return };
     *length = letters.len() as u8;
     for letter in letters {
-        *letter = LETTERS[(bits & 31) as usize];
+        *letter = LABEL_ALPHABET[(bits & 31) as usize];
         bits >>= 5;
     }
 }
@@ -174,51 +177,52 @@ mod tests {
         LoadOptions::new(([127, 0, 0, 1], 53).into(), Arc::new(queries))
     }
 
-    fn written(frame: &mut Frame, question: &[u8]) -> Vec<u8> {
-        let mut slot = vec![0xff; frame.size()];
-        let length = frame.write(0x1234, question, 0, &mut slot);
+    fn encoded(encoder: &mut QueryEncoder, question: &[u8]) -> Vec<u8> {
+        let mut slot = vec![0xff; encoder.max_query_size()];
+        let length = encoder.encode(0x1234, question, 0, &mut slot);
         slot[..length].to_vec()
     }
 
     #[test]
     fn options_of_edns_are_written_behind_each_other() {
         let edns_options = vec![(10, vec![1, 2, 3, 4, 5, 6, 7, 8]), (65_001, Vec::new())];
-        let mut frame = Frame::new(&LoadOptions { edns_options, ..options() }, 0);
-        let query = written(&mut frame, b"\x01a\0\0\x01\0\x01");
+        let mut encoder = QueryEncoder::new(&LoadOptions { edns_options, ..options() }, 0);
+        let query = encoded(&mut encoder, b"\x01a\0\0\x01\0\x01");
         let opt = b"\0\0\x29\x04\xd0\0\0\x80\0\0\x10\0\x0a\0\x08\x01\x02\x03\x04\x05\x06\x07\x08\xfd\xe9\0\0";
         assert_eq!(query[12 + 7..], *opt);
         let plain = LoadOptions { edns_size: 0, dnssec_ok: false, ..options() };
-        assert_eq!(written(&mut Frame::new(&plain, 0), b"\0\0\x01\0\x01").len(), 12 + 5);
+        assert_eq!(encoded(&mut QueryEncoder::new(&plain, 0), b"\0\0\x01\0\x01").len(), 12 + 5);
     }
 
     #[test]
     fn cookies_belong_to_a_socket_and_its_client_cookie() {
         let options = LoadOptions { cookies: true, sockets: 2, ..options() };
-        let mut frame = Frame::new(&options, 0);
-        let mut slot = vec![0; frame.size()];
-        let mut cookie = |frame: &mut Frame, place| {
-            let length = frame.write(1, b"\0\0\x01\0\x01", place, &mut slot);
+        let mut encoder = QueryEncoder::new(&options, 0);
+        let mut slot = vec![0; encoder.max_query_size()];
+        let mut cookie = |encoder: &mut QueryEncoder, socket| {
+            let length = encoder.encode(1, b"\0\0\x01\0\x01", socket, &mut slot);
             // Header, question, and the OPT record up to the option.
             slot[12 + 5 + 11..length].to_vec()
         };
-        let (first, second) = (cookie(&mut frame, 0), cookie(&mut frame, 1));
+        let (first, second) = (cookie(&mut encoder, 0), cookie(&mut encoder, 1));
         assert_eq!((&first[..4], first.len()), (&[0, 10, 0, 8][..], 12));
         assert_ne!(first, second);
         // A response with the client cookie of another socket changes nothing.
-        frame.learn_cookie(0, &[&second[4..], &[7; 16]].concat());
-        assert_eq!(cookie(&mut frame, 0), first);
+        encoder.store_server_cookie(0, &[&second[4..], &[7; 16]].concat());
+        assert_eq!(cookie(&mut encoder, 0), first);
         for server in [&[7; 16][..], &[8; 32], &[9; 8]] {
-            frame.learn_cookie(0, &[&first[4..], server].concat());
+            encoder.store_server_cookie(0, &[&first[4..], server].concat());
             let expected = [&[0, 10, 0, 8 + server.len() as u8], &first[4..], server].concat();
-            assert_eq!(cookie(&mut frame, 0), expected);
-            assert_eq!(cookie(&mut frame, 1), second);
+            assert_eq!(cookie(&mut encoder, 0), expected);
+            assert_eq!(cookie(&mut encoder, 1), second);
         }
     }
 
     #[test]
     fn cd_and_nsid_are_written() {
-        let mut frame = Frame::new(&LoadOptions { checking_disabled: true, nsid: true, ..options() }, 0);
-        let query = written(&mut frame, b"\0\0\x01\0\x01");
+        let mut encoder =
+            QueryEncoder::new(&LoadOptions { checking_disabled: true, nsid: true, ..options() }, 0);
+        let query = encoded(&mut encoder, b"\0\0\x01\0\x01");
         assert_eq!(query[2..4], [0x01, 0x10]);
         assert_eq!(query[12 + 5..], *b"\0\0\x29\x04\xd0\0\0\x80\0\0\x04\0\x03\0\0");
     }
@@ -226,15 +230,17 @@ mod tests {
     #[test]
     fn random_labels_are_new_each_time_and_the_same_for_a_seed() {
         let labels = |index, seed| -> Vec<Vec<u8>> {
-            let mut frame =
-                Frame::new(&LoadOptions { random_prefix: true, repeatable: true, seed, ..options() }, index);
-            let query = |_| written(&mut frame, b"\x01a\0\0\x01\0\x01")[12..].to_vec();
+            let mut encoder = QueryEncoder::new(
+                &LoadOptions { random_prefix: true, repeatable: true, seed, ..options() },
+                index,
+            );
+            let query = |_| encoded(&mut encoder, b"\x01a\0\0\x01\0\x01")[12..].to_vec();
             (0..10_000).map(query).collect()
         };
         let first = labels(0, 1);
         for question in &first {
             assert_eq!((question[0], &question[13..20]), (12, &b"\x01a\0\0\x01\0\x01"[..]));
-            assert!(question[1..13].iter().all(|letter| LETTERS.contains(letter)));
+            assert!(question[1..13].iter().all(|letter| LABEL_ALPHABET.contains(letter)));
         }
         assert_eq!(first.iter().collect::<HashSet<_>>().len(), first.len());
         assert_eq!(labels(0, 1), first);
@@ -244,22 +250,22 @@ mod tests {
 
     #[test]
     fn a_short_label_has_six_letters() {
-        let mut frame = Frame::new(&LoadOptions { random_label: true, ..options() }, 0);
+        let mut encoder = QueryEncoder::new(&LoadOptions { random_label: true, ..options() }, 0);
         let labels: HashSet<Vec<u8>> = (0..1000)
             .map(|_| {
-                let query = written(&mut frame, b"\x01a\0\0\x01\0\x01");
+                let query = encoded(&mut encoder, b"\x01a\0\0\x01\0\x01");
                 assert_eq!((query[12], &query[19..26]), (6, &b"\x01a\0\0\x01\0\x01"[..]));
                 query[13..19].to_vec()
             })
             .collect();
-        assert!(labels.len() > 990 && labels.iter().flatten().all(|letter| LETTERS.contains(letter)));
+        assert!(labels.len() > 990 && labels.iter().flatten().all(|letter| LABEL_ALPHABET.contains(letter)));
     }
 
     #[test]
     fn random_labels_of_two_loads_differ_even_with_one_seed() {
         let label = |_| {
-            let mut frame = Frame::new(&LoadOptions { random_prefix: true, ..options() }, 0);
-            written(&mut frame, b"\x01a\0\0\x01\0\x01")[12..].to_vec()
+            let mut encoder = QueryEncoder::new(&LoadOptions { random_prefix: true, ..options() }, 0);
+            encoded(&mut encoder, b"\x01a\0\0\x01\0\x01")[12..].to_vec()
         };
         let labels: HashSet<Vec<u8>> = (0..100).map(label).collect();
         assert_eq!(labels.len(), 100);
