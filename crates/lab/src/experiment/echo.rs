@@ -199,9 +199,8 @@ impl Servers<'_> {
                 let command = self.zone.serving(denial.0, workers);
                 let served = self.setup.start(&subject.to_string(), command, workers, &list)?;
                 // The floor of this server is measured with responses of the same size.
-                let report = self.setup.load(&served, WARM_UP_SECONDS)?;
+                let octets = Octets::nearest(self.setup.response_octets(&served)?);
                 self.running.push((subject.clone(), served));
-                let octets = Octets::nearest(report.response_octets_mean);
                 self.start_echo(Subject { server: ECHO, ..subject }, octets, &list)?;
             }
         }

@@ -11,6 +11,10 @@ use std::time::Duration;
 
 /// Duration of the warm-up of each load, in seconds.
 pub(crate) const WARM_UP_SECONDS: f64 = 0.1;
+/// Number of queries whose responses are measured before a load.
+const SAMPLED_QUERIES: u64 = 1000;
+/// Time limit for these queries, in seconds.
+const SAMPLE_LIMIT_SECONDS: f64 = 30.0;
 /// Time limit for a server to read its zone.
 const READY_LIMIT: Duration = Duration::from_secs(600);
 /// Share of lost queries above which a load fails, because the figures are meaningless.
@@ -84,17 +88,30 @@ impl LoadSetup {
 
     /// Loads a server for `seconds` after the warm-up.
     pub(crate) fn load(&self, loaded: &LoadedServer, seconds: f64) -> Result<LoadReport, LoadedError> {
-        let wanted = LoadOptions {
-            warm_up: Duration::from_secs_f64(WARM_UP_SECONDS),
-            seconds,
+        let warm_up = Duration::from_secs_f64(WARM_UP_SECONDS);
+        self.run(loaded, &LoadOptions { warm_up, seconds, ..self.options(loaded) })
+    }
+
+    /// Returns the mean size of [`SAMPLED_QUERIES`] responses, in octets.
+    pub(crate) fn response_octets(&self, loaded: &LoadedServer) -> Result<f64, LoadedError> {
+        let limit = Some(SAMPLED_QUERIES);
+        let seconds = SAMPLE_LIMIT_SECONDS;
+        Ok(self.run(loaded, &LoadOptions { limit, seconds, ..self.options(loaded) })?.response_octets_mean)
+    }
+
+    fn options(&self, loaded: &LoadedServer) -> LoadOptions {
+        LoadOptions {
             outstanding: self.outstanding,
             sockets: self.sockets,
             server_pid: Some(loaded.server.pid()),
             cpus: self.cpus.map(|cpus| vec![cpus.load]),
             ..LoadOptions::new(loaded.server.address, Arc::clone(&loaded.queries))
-        };
+        }
+    }
+
+    fn run(&self, loaded: &LoadedServer, options: &LoadOptions) -> Result<LoadReport, LoadedError> {
         let name = loaded.name.clone();
-        let report = match load::run(&wanted) {
+        let report = match load::run(options) {
             Ok(report) => report,
             Err(source) => return Err(LoadedError::Load { name, source }),
         };

@@ -75,16 +75,17 @@ fn stub_sections(upstream: &Upstream) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Place;
+    use super::super::PeerLocation;
     use super::*;
     use std::path::Path;
 
     #[test]
     fn additional_lines_do_not_need_a_final_line_feed() {
-        let place = Place { folder: "/p".into(), address: ([127, 0, 0, 1], 5300).into(), tls: None };
+        let address = ([127, 0, 0, 1], 5300).into();
+        let location = PeerLocation { folder: "/p".into(), address, tls: None };
         for lines in ["  verbosity: 1", "  verbosity: 1\n"] {
             let setup = Setup { lines: lines.to_owned(), ..Setup::new(Path::new("/p")) };
-            let text = text(&setup, &place);
+            let text = configuration_text(&setup, &location);
             assert!(text.contains("\n  verbosity: 1\nremote-control:\n"), "{text}");
         }
     }
