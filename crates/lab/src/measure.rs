@@ -17,6 +17,7 @@ pub(crate) mod openssl;
 pub(crate) mod prepare;
 pub(crate) mod probe;
 pub(crate) mod prober;
+pub(crate) mod publication;
 pub(crate) mod server;
 pub(crate) mod subject;
 pub(crate) mod transfer;

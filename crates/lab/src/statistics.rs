@@ -33,6 +33,33 @@ impl Statistics {
     }
 }
 
+/// Summary of repeated measurements. The field with the summary states whether `value` is the
+/// median or the mean. `least` is the minimum and `most` the maximum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub(crate) struct ValueRange {
+    pub(crate) value: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl ValueRange {
+    /// Returns the median, minimum and maximum of `values`, or `None` if there are no values.
+    pub(crate) fn median(values: &[f64]) -> Option<Self> {
+        let Statistics { median: value, minimum: least, maximum: most, .. } = Statistics::of(values)?;
+        Some(Self { value, least, most })
+    }
+
+    /// Returns the range of a figure without spread.
+    pub(crate) const fn exact(value: f64) -> Self {
+        Self { value, least: value, most: value }
+    }
+
+    /// Whether the ranges have a value in common. Then the figures do not differ measurably.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.least <= other.most && other.least <= self.most
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,17 +24,12 @@ use super::run::Step;
 use crate::load::LoadError;
 use crate::machine::{self, CpuPlacement};
 use crate::measure::key_files::WriteError;
+use crate::measure::publication::PublicationError;
 use crate::measure::{ServedZone, ServerError};
 use crate::presentation::PresentationError;
 use crate::record::{Invocation, RecordError, RunRecord};
 use figures::{FORMAT, Row, ZoneInfo};
 use measure::Measurement;
-use nonesuch_crypto::KeyError;
-use nonesuch_crypto::vrf::VrfKeyError;
-use nonesuch_dnssec::denial::nsec5::Nsec5Error;
-use nonesuch_dnssec::keys::KeySetError;
-use nonesuch_dnssec::sign::SignError;
-use nonesuch_dnssec::verify::Fault;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -116,18 +111,8 @@ impl From<WriteError> for CompareError {
 #[non_exhaustive]
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum CombinationFault {
-    #[error("cannot generate keys: {0}")]
-    Keys(#[from] KeyError),
-    #[error("cannot generate a VRF key: {0}")]
-    VrfKey(#[from] VrfKeyError),
     #[error(transparent)]
-    KeySet(#[from] KeySetError),
-    #[error(transparent)]
-    Proofs(#[from] Nsec5Error),
-    #[error(transparent)]
-    Sign(#[from] SignError),
-    #[error("the signed zone has {0} faults, the first: {1}")]
-    Unsound(usize, Box<Fault>),
+    Publication(#[from] PublicationError),
     #[error("the server does not start: {0}")]
     Server(#[from] ServerError),
     #[error(transparent)]

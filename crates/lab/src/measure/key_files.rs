@@ -16,8 +16,9 @@ pub(crate) const PUBLIC: u32 = 0o644;
 const PRIVATE: u32 = 0o600;
 
 /// A file or directory cannot be written.
-#[derive(Debug)]
-pub(crate) struct WriteError {
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot be written: {source}: check the path and the permissions", path.display())]
+pub struct WriteError {
     pub(crate) path: PathBuf,
     pub(crate) source: io::Error,
 }

@@ -60,12 +60,6 @@ pub enum TreeError {
     FaultySignature { zone: Name, fault: Fault, source: nonesuch_crypto::SignError },
     #[error("{}: already exists: choose another directory, or remove this one", path.display())]
     Exists { path: PathBuf },
-    #[error("{}: cannot be written: {source}: check the path and the permissions", path.display())]
-    Write { path: PathBuf, source: io::Error },
-}
-
-impl From<WriteError> for TreeError {
-    fn from(WriteError { path, source }: WriteError) -> Self {
-        Self::Write { path, source }
-    }
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }

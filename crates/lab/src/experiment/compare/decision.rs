@@ -2,7 +2,8 @@
 //! properties that the zone owner needs, the runner-up, and why the others are excluded.
 
 use super::Combination;
-use super::figures::{LoadFigures, Row, ValueRange};
+use super::figures::{LoadFigures, Row};
+use crate::statistics::ValueRange;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::Enumeration;
 use serde::Serialize;

@@ -8,9 +8,10 @@ use super::{Combination, CompareError, ComparedZone};
 use crate::conditions::Limit;
 use crate::experiment::parameters::QueriedNames;
 use crate::measure::ZoneCounts;
+use crate::measure::publication::OperationCost;
 use crate::presentation::{Presentation, Scope};
 use crate::record::RunRecord;
-use crate::statistics::Statistics;
+use crate::statistics::ValueRange;
 use minijinja::value::{Serde, Value};
 use nonesuch_zone::write::text_octets;
 use serde::Serialize;
@@ -192,48 +193,6 @@ impl Row {
             ..Self::default()
         }
     }
-}
-
-/// Summary of repeated measurements. The field with the summary states whether `value` is the
-/// median or the mean. `least` is the minimum and `most` the maximum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct ValueRange {
-    pub(super) value: f64,
-    pub(super) least: f64,
-    pub(super) most: f64,
-}
-
-impl ValueRange {
-    /// Returns the median, minimum and maximum of `values`, or `None` if there are no values.
-    pub(super) fn median(values: &[f64]) -> Option<Self> {
-        let Statistics { median: value, minimum: least, maximum: most, .. } = Statistics::of(values)?;
-        Some(Self { value, least, most })
-    }
-
-    /// Returns the range of a figure without spread.
-    pub(super) const fn exact(value: f64) -> Self {
-        Self { value, least: value, most: value }
-    }
-
-    /// Whether the ranges have a value in common. Then the figures do not differ measurably.
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.least <= other.most && other.least <= self.most
-    }
-}
-
-/// Cost of signing or verifying the whole zone, with all CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct OperationCost {
-    /// Wall time: the median of the runs.
-    pub(super) wall_s: ValueRange,
-    /// CPU time of all threads: the mean of the runs; 0 if the system does not provide it.
-    pub(super) cpu_s: f64,
-    /// Number of runs.
-    pub(super) runs: u32,
-    /// Number of signatures that a run generates or verifies.
-    pub(super) signatures: u64,
-    /// Share of the CPU time of all CPUs that others used during all runs, from 0 to 1.
-    pub(super) others_cpu: Option<f64>,
 }
 
 /// Results of all loads with one kind of query.

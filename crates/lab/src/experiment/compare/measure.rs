@@ -1,13 +1,14 @@
 //! Measurement of one combination: a server, and its responses to queries.
 
-use super::figures::{LoadFigures, Note, NoteCause, Row, ValueRange};
-use super::prepare::Preparation;
+use super::figures::{LoadFigures, Note, NoteCause, Row};
+use super::prepare::prepare;
 use super::{Combination, CombinationFault, CompareError, CompareOptions};
 use crate::experiment::parameters::QueriedNames;
 use crate::load::{self, LoadOptions, LoadReport};
 use crate::machine::CpuPlacement;
 use crate::measure::server::Server;
 use crate::process;
+use crate::statistics::ValueRange;
 use nonesuch_dnssec::Mechanism;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -51,8 +52,7 @@ impl<'a> Measurement<'a> {
         let mut row = Row::of(combination);
         let folder = tempfile::tempdir_in(options.work_dir)
             .map_err(|source| CompareError::Write { path: options.work_dir.to_path_buf(), source })?;
-        let preparation = Preparation { options, combination, folder: folder.path(), progress };
-        let served = preparation.prepare(&mut row)?;
+        let (served, _) = prepare(options, combination, folder.path(), progress, &mut row)?;
         progress("starting the server");
         let (command, log) = ((options.server)(&served), folder.path().join("log"));
         let server = Server::start(command, cpus.map(|cpus| cpus.server), &log, READY_LIMIT)

@@ -1,8 +1,9 @@
 //! Summaries for the report: notes by cause, and sets of rows in words.
 
 use super::decision::{Exclusion, Reason};
-use super::figures::{Note, NoteCause, Row, ValueRange};
+use super::figures::{Note, NoteCause, Row};
 use crate::experiment::parameters::QueriedNames;
+use crate::statistics::ValueRange;
 use nonesuch_dnssec::Mechanism;
 use serde::Serialize;
 

@@ -1,10 +1,12 @@
 //! Complete comparisons with this test program as the server, and the presentation of the results.
 
+use super::figures::Row;
 use super::figures::tests::sample;
-use super::figures::{OperationCost, Row, ValueRange};
 use super::*;
 use crate::generate::{GenerateOptions, ZoneModel};
+use crate::measure::publication::OperationCost;
 use crate::measure::{Choice, ServerKeys};
+use crate::statistics::ValueRange;
 use std::cell::RefCell;
 use std::net::UdpSocket;
 use std::time::Duration;
