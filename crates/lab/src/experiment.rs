@@ -20,6 +20,7 @@ mod parameters;
 mod parquet_file;
 mod results;
 mod run;
+mod server_load;
 mod signing;
 pub mod store;
 mod verification;

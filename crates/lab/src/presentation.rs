@@ -253,6 +253,37 @@ impl Presentation {
         self.rows.columns.iter().map(column).collect()
     }
 
+    /// Returns this presentation followed by that which the experiments with a method have in
+    /// common. Columns and definitions of the latter are defined first.
+    pub(crate) fn before(self, common: &Self) -> Self {
+        let Self { rows: common_rows, lines: common_lines, report: common_report } = common.clone();
+        let or_common = |own: Vec<String>, common| if own.is_empty() { common } else { own };
+        let only = if self.rows.only.is_empty() { common_rows.only } else { self.rows.only };
+        let rows = RowsForm {
+            columns: [common_rows.columns, self.rows.columns].concat(),
+            computed: [common_rows.computed, self.rows.computed].concat(),
+            only,
+        };
+        let order = if self.lines.order.is_empty() { common_lines.order } else { self.lines.order };
+        let lines = LinesForm {
+            by: or_common(self.lines.by, common_lines.by),
+            first: [common_lines.first, self.lines.first].concat(),
+            means: [common_lines.means, self.lines.means].concat(),
+            statistics: [common_lines.statistics, self.lines.statistics].concat(),
+            derived: [common_lines.derived, self.lines.derived].concat(),
+            order,
+        };
+        let own = self.report;
+        let report = ReportForm {
+            define: [common_report.define, own.define].concat(),
+            facts: [own.facts, common_report.facts].concat(),
+            sections: [own.sections, common_report.sections].concat(),
+            terminal: if own.terminal.is_empty() { common_report.terminal } else { own.terminal },
+            ..own
+        };
+        Self { rows, lines, report }
+    }
+
     /// Checks that the data have all columns that the report needs.
     pub(crate) fn check(&self, data: &DataTable) -> Result<(), PresentationError> {
         let is_there = |form: &&ColumnForm| {

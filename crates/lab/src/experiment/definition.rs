@@ -24,7 +24,12 @@ const BUILT_IN: &[(&str, &str)] = &[
     ),
     ("experiments/pqc-signing.toml", include_str!("../../../../experiments/pqc-signing.toml")),
     ("experiments/echo-floor.toml", include_str!("../../../../experiments/echo-floor.toml")),
+    ("experiments/authoritative-load.toml", include_str!("../../../../experiments/authoritative-load.toml")),
 ];
+
+/// Presentations that the experiments with a method have in common: name of the method and text.
+const COMMON: &[(&str, &str)] =
+    &[("server-load", include_str!("../../../../experiments/methods/server-load.toml"))];
 
 /// Maximum size of an experiment file, in octets.
 const FILE_MAX: u64 = 1 << 20;
@@ -81,16 +86,23 @@ struct Document {
     report: ReportForm,
 }
 
-/// Presentations of the methods: those of the built-in experiments, by method name. A presentation
-/// is missing if the built-in text is invalid; a test excludes this case.
+/// Presentations of the methods, by method name: the common presentation, or that of the built-in
+/// experiment. A presentation is missing if the built-in text is invalid; a test excludes this case.
 static PRESENTATIONS: LazyLock<Vec<(String, Presentation)>> = LazyLock::new(|| {
+    let common = |(method, text): &(&str, &str)| Some(((*method).to_owned(), toml::from_str(text).ok()?));
     let read = |text: &str| -> Option<(String, Presentation)> {
         let Document { rows, lines, report, .. } = toml::from_str(text).ok()?;
         let method: Table = toml::from_str(text).ok()?;
-        Some((method.get("method")?.as_str()?.to_owned(), Presentation { rows, lines, report }))
+        let method = method.get("method")?.as_str().filter(|method| !has_common(method))?;
+        Some((method.to_owned(), Presentation { rows, lines, report }))
     };
-    BUILT_IN.iter().filter_map(|(_, text)| read(text)).collect()
+    COMMON.iter().filter_map(common).chain(BUILT_IN.iter().filter_map(|(_, text)| read(text))).collect()
 });
+
+/// Whether the experiments with a method have a presentation in common.
+fn has_common(method: &str) -> bool {
+    COMMON.iter().any(|(name, _)| *name == method)
+}
 
 fn built_in_presentation(method: &str) -> Option<&'static Presentation> {
     PRESENTATIONS.iter().find(|(name, _)| name == method).map(|(_, presentation)| presentation)
@@ -180,11 +192,15 @@ impl Definition {
             MethodName::VerificationBenchmark => Method::VerificationBenchmark(raw.parameters()?),
             MethodName::ZoneSigning => Method::ZoneSigning(raw.parameters()?),
             MethodName::EchoFloor => Method::EchoFloor(raw.parameters()?),
+            MethodName::ServerLoad => Method::ServerLoad(raw.parameters()?),
         };
         let Document { rows, lines, report, .. } = document;
-        let presentation = Presentation { rows, lines, report };
+        let mut presentation = Presentation { rows, lines, report };
         let is_own = presentation != Presentation::default()
             && built_in_presentation(method.name()) != Some(&presentation);
+        if let Some(common) = built_in_presentation(method.name()).filter(|_| has_common(method.name())) {
+            presentation = presentation.before(common);
+        }
         if is_own {
             let fault = |source| DefinitionError::Presentation { file: file.to_owned(), source };
             presentation.try_out().map_err(fault)?;
@@ -336,10 +352,11 @@ mod tests {
 
     #[test]
     fn what_is_built_in_has_a_report_of_no_rows() {
-        assert_eq!(PRESENTATIONS.len(), BUILT_IN.len());
-        for (method, presentation) in PRESENTATIONS.iter() {
-            presentation.try_out().unwrap_or_else(|error| panic!("{method}: {error}"));
-            assert!(!presentation.columns().is_empty(), "{method}");
+        assert!(COMMON.iter().all(|(method, _)| built_in_presentation(method).is_some()));
+        for definition in built_in(ParameterOverrides::default()).expect("sound") {
+            let (name, presentation) = (&definition.name, definition.presentation());
+            presentation.try_out().unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!presentation.columns().is_empty(), "{name}");
         }
     }
 

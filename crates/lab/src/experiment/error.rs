@@ -2,7 +2,9 @@
 
 use super::csv::CsvError;
 use super::parquet_file::ParquetFileError;
+use super::server_load::LoadedZoneError;
 use crate::data::RowMismatch;
+use crate::load::LoadError;
 use crate::measure::ForeignError;
 use crate::measure::level::LevelError;
 use crate::measure::loaded::LoadedError;
@@ -63,6 +65,10 @@ pub enum RunError {
     Loaded(#[from] LoadedError),
     #[error(transparent)]
     Foreign(#[from] ForeignError),
+    #[error(transparent)]
+    LoadedZone(#[from] LoadedZoneError),
+    #[error("{name}: {source}")]
+    LoadedServer { name: String, source: LoadError },
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error(transparent)]

@@ -5,7 +5,7 @@
 
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
-use super::{echo, signing, verification};
+use super::{echo, server_load, signing, verification};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub enum Method {
     ZoneSigning(signing::Parameters),
     /// Compares an echo server with `nonesuch serve`.
     EchoFloor(echo::Parameters),
+    /// Loads servers with zones of several algorithms and denial mechanisms.
+    ServerLoad(server_load::Parameters),
 }
 
 /// Names of the methods.
@@ -28,6 +30,7 @@ pub(super) enum MethodName {
     VerificationBenchmark,
     ZoneSigning,
     EchoFloor,
+    ServerLoad,
 }
 
 impl Method {
@@ -37,6 +40,7 @@ impl Method {
             Self::VerificationBenchmark(_) => "verification-benchmark",
             Self::ZoneSigning(_) => "zone-signing",
             Self::EchoFloor(_) => "echo-floor",
+            Self::ServerLoad(_) => "server-load",
         }
     }
 
@@ -46,6 +50,7 @@ impl Method {
             Self::VerificationBenchmark(parameters) => parameters.duration(),
             Self::ZoneSigning(parameters) => parameters.duration(),
             Self::EchoFloor(parameters) => parameters.duration(),
+            Self::ServerLoad(parameters) => parameters.duration(),
         }
     }
 
@@ -59,6 +64,7 @@ impl Method {
             Self::VerificationBenchmark(parameters) => verification::run(parameters, options, findings),
             Self::ZoneSigning(parameters) => signing::run(parameters, options, findings),
             Self::EchoFloor(parameters) => echo::run(parameters, options, findings),
+            Self::ServerLoad(parameters) => server_load::run(parameters, options, findings),
         }
     }
 }

@@ -19,6 +19,10 @@ pub enum ParameterError {
         "{0} cannot be measured here, because it needs a key on the server and the servers get only zone files: omit it"
     )]
     Online(Mechanism),
+    #[error(
+        "'{0}' is not a kind of query: expected existing, denied, denied:PERCENT, label, referral, no-data, wildcard or a type such as DNSKEY"
+    )]
+    QueryKind(String),
     #[error("'{0}' is not a CPU: expected a number, \"last\" or \"none\"")]
     Cpu(String),
 }

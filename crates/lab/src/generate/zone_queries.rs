@@ -1,9 +1,17 @@
 //! Queries for the names of an existing zone.
 
+use nonesuch_proto::Rtype;
 use nonesuch_zone::{Contents, name_statuses};
+use std::collections::HashSet;
+use std::io::Write;
 
 use super::{GenerateError, QuerySummary, queries_from_owners};
 use crate::measure::examine::strip;
+
+/// Number of the type HINFO (RFC 1035 §3.3.2), which few names have.
+const HINFO: u16 = 13;
+/// Maximum number of queries of lists without repetition.
+const LINES_MAX: usize = 50_000;
 
 /// The names of an existing zone for which queries are generated.
 #[derive(Clone, Debug)]
@@ -35,11 +43,101 @@ impl QueriedZone {
         denied_percent: u8,
         count: u64,
         seed: u64,
-        out: &mut impl std::io::Write,
+        out: &mut impl Write,
     ) -> Result<QuerySummary, GenerateError> {
         let owners = self.owners.iter().map(|(name, types)| (name.as_str(), types.as_slice()));
         queries_from_owners(&self.origin, owners, denied_percent, count, seed, out)
     }
+
+    /// Writes a query for each existing name below which a random label does not exist: names
+    /// without a wildcard below them (RFC 4592 §3.3.1), delegation or DNAME record.
+    ///
+    /// # Errors
+    /// [`GenerateError::NothingToDeny`] if there is no such name, [`GenerateError::Write`] if writing
+    /// to `out` fails.
+    pub fn write_parents(&self, out: &mut impl Write) -> Result<(), GenerateError> {
+        let wildcards: HashSet<&str> =
+            self.owners.iter().filter_map(|(name, _)| name.strip_prefix("*.")).collect();
+        let parents = self.owners.iter().filter(|(name, types)| {
+            let is_delegation = self.is_delegation(name, types);
+            !is_delegation
+                && !types.contains(&Rtype::DNAME.0)
+                && !name.starts_with("*.")
+                && !wildcards.contains(name.as_str())
+        });
+        let fault = GenerateError::NothingToDeny { origin: self.origin.clone() };
+        write_lines(parents.map(|(name, _)| format!("{name} A")), fault, out)
+    }
+
+    /// Writes a query for a name below each delegation.
+    ///
+    /// # Errors
+    /// [`GenerateError::NothingToAsk`] if there is no delegation, [`GenerateError::Write`] if writing
+    /// to `out` fails.
+    pub fn write_referrals(&self, out: &mut impl Write) -> Result<(), GenerateError> {
+        let delegations = self.owners.iter().filter(|(name, types)| self.is_delegation(name, types));
+        self.write_existing(delegations.map(|(name, _)| format!("www.{name} A")), out)
+    }
+
+    /// Writes a query for each existing name with a type that it does not have.
+    ///
+    /// # Errors
+    /// As [`Self::write_referrals`], without a name that is neither a delegation nor an alias.
+    pub fn write_missing_types(&self, out: &mut impl Write) -> Result<(), GenerateError> {
+        let names = self.owners.iter().filter(|(name, types)| {
+            let is_alias = types.contains(&Rtype::CNAME.0) || types.contains(&HINFO);
+            !is_alias && !self.is_delegation(name, types) && !name.starts_with("*.")
+        });
+        self.write_existing(names.map(|(name, _)| format!("{name} HINFO")), out)
+    }
+
+    /// Writes a query for each wildcard. The name is that of its parent: a label in front of it
+    /// results in a name that matches the wildcard.
+    ///
+    /// # Errors
+    /// As [`Self::write_referrals`], without a wildcard.
+    pub fn write_wildcards(&self, out: &mut impl Write) -> Result<(), GenerateError> {
+        let wildcards = self.owners.iter().filter_map(|(name, types)| {
+            let rtype =
+                types.iter().map(|number| Rtype(*number)).find(|rtype| !rtype.is_signature_or_chain())?;
+            Some(format!("{} {}", name.strip_prefix("*.")?, rtype.in_zone_text()))
+        });
+        self.write_existing(wildcards, out)
+    }
+
+    /// Writes one query for the apex.
+    ///
+    /// # Errors
+    /// [`GenerateError::Write`] if writing to `out` fails.
+    pub fn write_apex(&self, rtype: Rtype, out: &mut impl Write) -> Result<(), GenerateError> {
+        self.write_existing([format!("{} {}", self.origin, rtype.in_zone_text())].into_iter(), out)
+    }
+
+    fn write_existing(
+        &self,
+        lines: impl Iterator<Item = String>,
+        out: &mut impl Write,
+    ) -> Result<(), GenerateError> {
+        write_lines(lines, GenerateError::NothingToAsk { origin: self.origin.clone() }, out)
+    }
+
+    fn is_delegation(&self, name: &str, types: &[u16]) -> bool {
+        types.contains(&Rtype::NS.0) && name != self.origin
+    }
+}
+
+/// Writes the first [`LINES_MAX`] lines. Fails with `without` if there are none.
+fn write_lines(
+    lines: impl Iterator<Item = String>,
+    without: GenerateError,
+    out: &mut impl Write,
+) -> Result<(), GenerateError> {
+    let mut written = false;
+    for line in lines.take(LINES_MAX) {
+        writeln!(out, "{line}").map_err(GenerateError::Write)?;
+        written = true;
+    }
+    if written { Ok(()) } else { Err(without) }
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl LoadSetup {
 impl LoadedServer {
     /// Returns the mean size of a query, in octets.
     pub(crate) fn query_octets(&self) -> f64 {
-        mean_query(&self.queries)
+        mean_query_octets(&self.queries)
     }
 }
 
@@ -157,7 +157,8 @@ pub(crate) fn default_queries() -> Arc<QueryList> {
     Arc::new(list.unwrap_or_default())
 }
 
-fn mean_query(queries: &QueryList) -> f64 {
+/// Returns the mean size of the queries in a list, in octets.
+pub(crate) fn mean_query_octets(queries: &QueryList) -> f64 {
     let octets: usize = (0..queries.len()).filter_map(|index| queries.question(index)).map(<[u8]>::len).sum();
     octets as f64 / queries.len().max(1) as f64 + HEADER_AND_OPT
 }
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn queries_include_the_header_and_the_opt_record() {
-        assert_eq!(mean_query(&default_queries()), 45.0);
+        assert_eq!(mean_query_octets(&default_queries()), 45.0);
     }
 
     #[test]

@@ -1,0 +1,265 @@
+//! Parameters of experiments with loaded servers.
+
+use super::queries::QueryKind;
+use crate::experiment::parameters::{Count, Octets, Seconds, Workers, deduplicate};
+use crate::generate::ZoneModel;
+use crate::measure::Choice;
+use crate::measure::subject::{ChoiceError, by_text};
+use crate::measure::zone_choice::ZoneChoice;
+use crate::peers::{OnlineDenial, Peer, PeerRole};
+use nonesuch_crypto::Algorithm;
+use nonesuch_crypto::vrf::VrfAlgorithm;
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::denial::{DenialGeneration, NameHash, UnknownMechanism};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Name of this program in parameters and data.
+const NONESUCH: &str = "nonesuch";
+/// Name of a zone without DNSSEC in parameters.
+const UNSIGNED: &str = "unsigned";
+
+/// Parameters of the experiment. Each server serves each zone with each combination of algorithms
+/// and denial mechanism, and is loaded with each kind of query at each rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Parameters {
+    /// Number of rounds. A round loads each server once with each kind of query at each rate.
+    pub rounds: Count,
+    /// Duration of each load, in seconds.
+    pub seconds: Seconds,
+    /// Maximum number of queries of each load; 0: only the duration limits it.
+    pub query_limit: u32,
+    /// The zones.
+    pub zones: Vec<ZoneChoice>,
+    /// The servers.
+    pub servers: Vec<ServerChoice>,
+    /// Algorithms of the signatures. Several algorithms joined with `+` sign together.
+    pub algorithms: Vec<AlgorithmSet>,
+    /// Denial mechanisms, or `unsigned`.
+    pub denial: Vec<DenialChoice>,
+    /// Numbers of additional iterations of NSEC3.
+    pub iterations: Vec<u16>,
+    /// Kinds of queries.
+    pub queries: Vec<QueryKind>,
+    /// Offered rates, in queries per second; 0: a closed loop, which sends a query for each
+    /// response.
+    pub rates: Vec<u32>,
+    /// Maximum number of outstanding queries.
+    pub outstanding: Count,
+    /// Number of source sockets.
+    pub sockets: Count,
+    /// Number of workers of each server.
+    pub workers: Workers,
+    /// UDP payload size in the queries, and maximum size of UDP responses, in octets.
+    pub udp_octets: Octets,
+    /// Number of responses of each server that are validated before the load.
+    pub samples: Count,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        let p256 = Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
+        Self {
+            rounds: Count::of(3),
+            seconds: Seconds::of(0.5),
+            query_limit: 0,
+            zones: vec![ZoneChoice::Like { like: ZoneModel::Sld, names: 1000 }],
+            servers: vec![ServerChoice::Nonesuch],
+            algorithms: vec![AlgorithmSet(vec![p256])],
+            denial: vec![DenialChoice(Some(Mechanism::Nsec)), DenialChoice(Some(Mechanism::Nsec3))],
+            iterations: vec![0],
+            queries: vec![QueryKind::Existing, QueryKind::Denied],
+            rates: vec![0],
+            outstanding: Count::of(128),
+            sockets: Count::of(1),
+            workers: Workers::of(1),
+            udp_octets: Octets::of(1232),
+            samples: Count::of(32),
+        }
+    }
+}
+
+impl Parameters {
+    /// Returns the approximate duration: the loads, and the preparation of the zones.
+    pub fn duration(&self) -> Duration {
+        let subjects = self.subjects().len() as f64;
+        let loads = self.queries.len() * self.rates.len() * self.rounds.value() as usize;
+        let seconds = subjects * (loads as f64 * (self.seconds.value() + super::WARM_UP_SECONDS) + 0.7);
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// Returns the subjects that are possible, without duplicates, in the order of the parameters.
+    pub(super) fn subjects(&self) -> Vec<SubjectChoice> {
+        let mut subjects = Vec::new();
+        for (zone, server) in
+            self.zones.iter().flat_map(|zone| self.servers.iter().map(move |server| (zone, *server)))
+        {
+            for denial in &self.denial {
+                let algorithms =
+                    if denial.0.is_some() { self.algorithms.clone() } else { vec![AlgorithmSet(Vec::new())] };
+                let has_iterations = matches!(denial.0, Some(Mechanism::Nsec3 | Mechanism::Nsec3OptOut));
+                let iterations = if has_iterations { self.iterations.clone() } else { vec![0] };
+                for algorithms in algorithms.into_iter().filter(|_| server.serves(*denial)) {
+                    subjects.extend(iterations.iter().map(|iterations| SubjectChoice {
+                        zone: zone.clone(),
+                        server,
+                        algorithms: algorithms.clone(),
+                        denial: *denial,
+                        iterations: *iterations,
+                    }));
+                }
+            }
+        }
+        deduplicate(subjects)
+    }
+}
+
+/// A server and the way in which it publishes a zone.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SubjectChoice {
+    pub(super) zone: ZoneChoice,
+    pub(super) server: ServerChoice,
+    /// Empty for an unsigned zone.
+    pub(super) algorithms: AlgorithmSet,
+    pub(super) denial: DenialChoice,
+    pub(super) iterations: u16,
+}
+
+impl SubjectChoice {
+    /// Returns the VRF of an NSEC5 chain: that of the same kind as the first algorithm, as in ePrint
+    /// 2017/099 §7, otherwise that on P-256.
+    pub(super) fn vrf(&self) -> VrfAlgorithm {
+        match self.algorithms.0.first().map(|choice| choice.algorithm) {
+            Some(Algorithm::RSASHA256 | Algorithm::RSASHA512) => VrfAlgorithm::RSA_FDH_SHA256,
+            Some(Algorithm::ED25519) => VrfAlgorithm::EDWARDS25519_SHA512_TAI,
+            _ => VrfAlgorithm::P256_SHA256_TAI,
+        }
+    }
+
+    /// Describes the zone and how it is published.
+    pub(super) fn publication(&self) -> String {
+        let Self { zone, algorithms, denial, iterations, .. } = self;
+        let space = if algorithms.0.is_empty() { "" } else { " " };
+        let iterations = if *iterations > 0 { format!(", {iterations} iterations") } else { String::new() };
+        format!("{zone}, {algorithms}{space}{denial}{iterations}")
+    }
+}
+
+impl fmt::Display for SubjectChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.server, self.publication())
+    }
+}
+
+/// A server: this program, or an authoritative peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum ServerChoice {
+    /// `nonesuch serve`.
+    Nonesuch,
+    /// Another server.
+    Peer(Peer),
+}
+
+impl ServerChoice {
+    /// Whether the server can serve a zone in this way.
+    fn serves(self, denial: DenialChoice) -> bool {
+        let (Self::Peer(peer), Some(mechanism)) = (self, denial.0) else { return true };
+        if mechanism.generation() == DenialGeneration::Online {
+            return online_denial(mechanism).is_some_and(|denial| peer.info().online.contains(&denial));
+        }
+        mechanism.name_hash() != NameHash::Vrf
+    }
+}
+
+/// Returns the mechanism in the terms of peers, if a peer has it.
+pub(super) const fn online_denial(mechanism: Mechanism) -> Option<OnlineDenial> {
+    match mechanism {
+        Mechanism::Compact => Some(OnlineDenial::Compact),
+        Mechanism::WhiteLies => Some(OnlineDenial::WhiteLies),
+        _ => None,
+    }
+}
+
+/// The text is not the name of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not an authoritative server: write nonesuch or a name that `nonesuch lab list` shows")]
+pub struct ServerNameError(String);
+
+impl FromStr for ServerChoice {
+    type Err = ServerNameError;
+
+    fn from_str(text: &str) -> Result<Self, ServerNameError> {
+        let is_named = |peer: &Peer| peer.info().name == text && peer.info().role == PeerRole::Authoritative;
+        let peer = || Peer::all().find(is_named).map(Self::Peer);
+        let found = if text == NONESUCH { Some(Self::Nonesuch) } else { peer() };
+        found.ok_or_else(|| ServerNameError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ServerChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nonesuch => NONESUCH,
+            Self::Peer(peer) => peer.info().name,
+        })
+    }
+}
+
+/// Algorithms that sign a zone together, as during an algorithm rollover (RFC 6781 §4.1.4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AlgorithmSet(pub(super) Vec<Choice>);
+
+impl AlgorithmSet {
+    /// Returns the schemes for the data; `None` without algorithms.
+    pub(super) fn schemes(&self) -> Option<String> {
+        let schemes: Vec<String> = self.0.iter().map(Choice::scheme).collect();
+        Some(schemes.join(" + ")).filter(|schemes| !schemes.is_empty())
+    }
+}
+
+impl FromStr for AlgorithmSet {
+    type Err = ChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+        let choices = text.split('+').map(|part| Ok(part.trim().parse::<Choice>()?.with_length()));
+        Ok(Self(choices.collect::<Result<_, ChoiceError>>()?))
+    }
+}
+
+impl fmt::Display for AlgorithmSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(Choice::to_string).collect();
+        f.pad(&names.join("+"))
+    }
+}
+
+/// A denial mechanism; `None` for an unsigned zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DenialChoice(pub(super) Option<Mechanism>);
+
+impl FromStr for DenialChoice {
+    type Err = UnknownMechanism;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMechanism> {
+        if text == UNSIGNED { Ok(Self(None)) } else { Ok(Self(Some(text.parse()?))) }
+    }
+}
+
+impl fmt::Display for DenialChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(mechanism) => mechanism.fmt(f),
+            None => f.pad(UNSIGNED),
+        }
+    }
+}
+
+by_text!(ServerNameError: ServerChoice);
+by_text!(ChoiceError: AlgorithmSet);
+by_text!(UnknownMechanism: DenialChoice);

@@ -1,0 +1,111 @@
+//! Kinds of queries, and the lists of queries for a zone.
+
+use crate::experiment::parameters::ParameterError;
+use crate::generate::{GenerateError, QueriedZone};
+use crate::load::{LoadOptions, QueryList, QueryListError};
+use crate::measure::subject::by_text;
+use nonesuch_proto::Rtype;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Number of queries in each list. A load repeats the list.
+const QUERIES: u64 = 50_000;
+
+/// A kind of query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum QueryKind {
+    /// `existing`: names that exist, mostly with types that they have.
+    Existing,
+    /// `denied`: names that do not exist. Each query has another name.
+    Denied,
+    /// `denied:N`: N % of the queries are for names that do not exist, the others for names that
+    /// exist. The list of names is repeated.
+    Mixed(u8),
+    /// `label`: a random label of six characters below names that exist (ePrint 2017/099 §7). Each
+    /// query has another name.
+    Label,
+    /// `referral`: names below delegations.
+    Referral,
+    /// `no-data`: names that exist, with a type that they do not have.
+    NoData,
+    /// `wildcard`: names that match a wildcard. Each query has another name.
+    Wildcard,
+    /// A type, for example `DNSKEY`: the apex with this type.
+    Apex(Rtype),
+}
+
+impl FromStr for QueryKind {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
+        let unknown = || ParameterError::QueryKind(text.to_owned());
+        if let Some(percent) = text.strip_prefix("denied:") {
+            let percent: u8 = percent.parse().map_err(|_| unknown())?;
+            return if percent <= 100 { Ok(Self::Mixed(percent)) } else { Err(unknown()) };
+        }
+        Ok(match text {
+            "existing" => Self::Existing,
+            "denied" => Self::Denied,
+            "label" => Self::Label,
+            "referral" => Self::Referral,
+            "no-data" => Self::NoData,
+            "wildcard" => Self::Wildcard,
+            rtype => Self::Apex(rtype.parse().map_err(|_| unknown())?),
+        })
+    }
+}
+
+impl fmt::Display for QueryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Existing => f.pad("existing"),
+            Self::Denied => f.pad("denied"),
+            Self::Mixed(percent) => f.pad(&format!("denied:{percent}")),
+            Self::Label => f.pad("label"),
+            Self::Referral => f.pad("referral"),
+            Self::NoData => f.pad("no-data"),
+            Self::Wildcard => f.pad("wildcard"),
+            Self::Apex(rtype) => f.pad(&rtype.to_string()),
+        }
+    }
+}
+
+by_text!(ParameterError: QueryKind);
+
+/// Reasons why a zone has no list of queries of a kind.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueriesError {
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    #[error(transparent)]
+    List(#[from] QueryListError),
+}
+
+impl QueryKind {
+    /// Generates the list of queries for a zone.
+    pub(super) fn list(self, zone: &QueriedZone, seed: u64) -> Result<Arc<QueryList>, QueriesError> {
+        let mut text = Vec::new();
+        match self {
+            Self::Existing => drop(zone.write_queries(0, QUERIES, seed, &mut text)?),
+            Self::Denied => drop(zone.write_queries(100, QUERIES, seed, &mut text)?),
+            Self::Mixed(percent) => drop(zone.write_queries(percent, QUERIES, seed, &mut text)?),
+            Self::Label => zone.write_parents(&mut text)?,
+            Self::Referral => zone.write_referrals(&mut text)?,
+            Self::NoData => zone.write_missing_types(&mut text)?,
+            Self::Wildcard => zone.write_wildcards(&mut text)?,
+            Self::Apex(rtype) => zone.write_apex(rtype, &mut text)?,
+        }
+        Ok(Arc::new(QueryList::parse(Path::new("generated queries"), &text)?))
+    }
+
+    /// Returns the options with random labels, if each query of this kind has another name.
+    pub(super) fn with_labels(self, options: LoadOptions) -> LoadOptions {
+        let random_prefix = matches!(self, Self::Denied | Self::Wildcard);
+        LoadOptions { random_prefix, random_label: self == Self::Label, ..options }
+    }
+}

@@ -1,0 +1,67 @@
+//! Tests of the parameters and of the columns.
+
+use super::parameters::{AlgorithmSet, DenialChoice, Parameters, ServerChoice};
+use super::queries::QueryKind;
+use super::*;
+use nonesuch_proto::Rtype;
+
+fn subjects(settings: &str) -> Vec<String> {
+    let parameters: Parameters = toml::from_str(settings).expect("parameters");
+    parameters.subjects().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn subjects_are_the_possible_combinations() {
+    let found = subjects(
+        "zones = [\"sld:100\"]\nservers = [\"nonesuch\", \"knot\"]\nalgorithms = [\"ED25519\", \"RSASHA256\"]\n\
+         denial = [\"unsigned\", \"nsec3\", \"nsec5\", \"compact\", \"white-lies\"]\niterations = [0, 10]\n",
+    );
+    let expected = [
+        "nonesuch, sld:100, unsigned",
+        "nonesuch, sld:100, ED25519 nsec3",
+        "nonesuch, sld:100, ED25519 nsec3, 10 iterations",
+        "nonesuch, sld:100, RSASHA256/2048 nsec3",
+        "nonesuch, sld:100, RSASHA256/2048 nsec3, 10 iterations",
+        "nonesuch, sld:100, ED25519 nsec5",
+        "nonesuch, sld:100, RSASHA256/2048 nsec5",
+        "nonesuch, sld:100, ED25519 compact",
+        "nonesuch, sld:100, RSASHA256/2048 compact",
+        "nonesuch, sld:100, ED25519 white-lies",
+        "nonesuch, sld:100, RSASHA256/2048 white-lies",
+        "knot, sld:100, unsigned",
+        "knot, sld:100, ED25519 nsec3",
+        "knot, sld:100, ED25519 nsec3, 10 iterations",
+        "knot, sld:100, RSASHA256/2048 nsec3",
+        "knot, sld:100, RSASHA256/2048 nsec3, 10 iterations",
+        "knot, sld:100, ED25519 compact",
+        "knot, sld:100, RSASHA256/2048 compact",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn names_in_all_forms() {
+    for text in ["existing", "denied", "denied:8", "label", "referral", "no-data", "wildcard", "DNSKEY"] {
+        assert_eq!(text.parse::<QueryKind>().map(|kind| kind.to_string()), Ok(text.to_owned()));
+    }
+    assert_eq!("DNSKEY".parse(), Ok(QueryKind::Apex(Rtype::DNSKEY)));
+    for wrong in ["", "denied:", "denied:101", "denied:x", "no data"] {
+        assert!(wrong.parse::<QueryKind>().is_err(), "{wrong}");
+    }
+    assert!("unbound".parse::<ServerChoice>().is_err(), "a resolver");
+    assert_eq!(
+        "ED25519+8/2048".parse::<AlgorithmSet>().expect("a set").to_string(),
+        "ED25519+RSASHA256/2048"
+    );
+    assert!("ED25519+".parse::<AlgorithmSet>().is_err());
+    assert_eq!("unsigned".parse(), Ok(DenialChoice(None)));
+}
+
+#[test]
+fn the_standard_deviation_is_that_of_the_values() {
+    // 2, 4, 4, 4, 5, 5, 7, 9 µs: the sum of the squared differences is 32.
+    let histogram = [(2000, 1), (4000, 3), (5000, 2), (7000, 1), (9000, 1)];
+    let deviation = standard_deviation_us(&histogram).expect("several values");
+    assert!((deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-9);
+    assert_eq!((standard_deviation_us(&[]), standard_deviation_us(&[(5, 1)])), (None, None));
+}
