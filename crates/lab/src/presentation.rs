@@ -7,6 +7,7 @@
 //! names and filters for them.
 
 mod evaluator;
+mod line_charts;
 mod lines;
 mod render;
 
@@ -15,6 +16,7 @@ pub(crate) use lines::lines;
 
 use crate::data::{ColumnType, DataColumn, DataTable};
 use crate::report::{Page, Section};
+use line_charts::LineChartForm;
 use minijinja::Value;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -117,7 +119,7 @@ struct SectionForm {
     blocks: Vec<BlockForm>,
 }
 
-/// A block: text, notes, terms, charts and a table. Empty parts are omitted.
+/// A block: text, notes, terms, charts of bars and of lines, and a table. Empty parts are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct BlockForm {
@@ -128,6 +130,7 @@ struct BlockForm {
     notes: Vec<NoteForm>,
     terms: Vec<TermForm>,
     charts: Vec<ChartForm>,
+    line_charts: Vec<LineChartForm>,
     table: Option<TableForm>,
 }
 
@@ -190,7 +193,7 @@ struct ChartForm {
     value: String,
     least: String,
     most: String,
-    /// A reference line across the chart, if its value exists.
+    /// A reference line across the chart, if its value exists. Its name is a template.
     reference: Option<Definition>,
 }
 

@@ -10,14 +10,19 @@
 //! HTML.
 
 mod chart;
+mod chart_table;
 mod html;
+mod line_chart;
 mod number;
+mod plot;
 mod scale;
 mod table;
 
-pub(crate) use chart::{Axis, Bar, Chart, Reference, Series};
+pub(crate) use chart::{Bar, Chart, Series};
+pub(crate) use line_chart::{LineChart, LineSeries, Point, Ranges};
 pub(crate) use number::{duration, figure, grouped, ratio};
-pub(crate) use scale::Scale;
+pub(crate) use plot::Reference;
+pub(crate) use scale::{Axis, Scale};
 pub(crate) use table::Align;
 pub(crate) use table::printable;
 pub use table::{Column, Table};
@@ -48,8 +53,10 @@ pub(crate) enum Block {
     Notes(Vec<String>),
     /// Terms and their meaning.
     Terms(Vec<(String, String)>),
-    /// Charts side by side, as many as fit the width of the page.
+    /// Bar charts side by side, as many as fit the width of the page.
     Charts(Vec<Chart>),
+    /// Line charts side by side.
+    LineCharts(Vec<LineChart>),
     Table(Table),
 }
 

@@ -1,14 +1,15 @@
 //! Generates the report of a presentation (sentences, tables, charts) from the variables in a
 //! scope.
 
+use super::line_charts::share_axes;
 use super::{
     BlockForm, CellForm, ChartForm, Evaluator, NoteForm, PresentationError, Report, ReportForm, Scope,
     SectionForm, TableForm, TermForm,
 };
-use crate::report::{Align, Axis, Bar, Block, Chart, Column, Reference, Section, Series, Table, printable};
+use crate::report::{Align, Axis, Bar, Block, Chart, Column, Section, Series, Table, printable};
 use minijinja::value::Value;
 
-type RenderResult<T> = Result<T, PresentationError>;
+pub(super) type RenderResult<T> = Result<T, PresentationError>;
 
 pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope) -> RenderResult<Report> {
     for definition in &form.define {
@@ -48,7 +49,7 @@ fn summary(form: &ReportForm, evaluator: &Evaluator, scope: &Scope) -> RenderRes
 }
 
 impl Evaluator {
-    fn trimmed(&self, text: &str, scope: &Scope) -> RenderResult<String> {
+    pub(super) fn trimmed(&self, text: &str, scope: &Scope) -> RenderResult<String> {
         Ok(self.text(text, scope)?.trim().to_owned())
     }
 
@@ -78,6 +79,10 @@ impl Evaluator {
                 Block::Charts(charts) => charts.as_mut_slice(),
                 _ => &mut [],
             }));
+            share_axes(blocks.iter_mut().flat_map(|block| match block {
+                Block::LineCharts(charts) => charts.as_mut_slice(),
+                _ => &mut [],
+            }));
         }
         Ok(blocks)
     }
@@ -87,12 +92,14 @@ impl Evaluator {
         let notes = self.notes(&form.notes, scope)?;
         let terms = self.terms(&form.terms, scope)?;
         let charts = self.charts(&form.charts, scope)?;
+        let line_charts = self.line_charts(&form.line_charts, scope)?;
         let table = form.table.as_ref().map(|table| self.table(table, scope)).transpose()?;
         let blocks = [
             (!text.is_empty()).then_some(Block::Paragraph(text)),
             (!notes.is_empty()).then_some(Block::Notes(notes)),
             (!terms.is_empty()).then_some(Block::Terms(terms)),
             (!charts.is_empty()).then_some(Block::Charts(charts)),
+            (!line_charts.is_empty()).then_some(Block::LineCharts(line_charts)),
             table.filter(|table| !table.rows.is_empty()).map(Block::Table),
         ];
         Ok(blocks.into_iter().flatten().collect())
@@ -172,7 +179,7 @@ impl Evaluator {
             title: self.trimmed(&form.title, scope)?,
             unit: self.trimmed(&form.unit, scope)?,
             axis: if form.logarithmic { Axis::Logarithmic } else { Axis::Linear },
-            reference: self.reference(form, scope)?,
+            reference: self.reference(form.reference.as_ref(), scope)?,
             ..Chart::default()
         };
         for one in &series {
@@ -193,12 +200,6 @@ impl Evaluator {
             }
         }
         Ok(chart)
-    }
-
-    fn reference(&self, form: &ChartForm, scope: &Scope) -> RenderResult<Option<Reference>> {
-        let Some(reference) = &form.reference else { return Ok(None) };
-        let value = self.number(&reference.value, scope)?;
-        Ok(value.map(|value| Reference { name: reference.name.clone(), value }))
     }
 
     fn bar(&self, form: &ChartForm, scope: &Scope) -> RenderResult<Option<Bar>> {

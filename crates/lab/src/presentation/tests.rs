@@ -1,7 +1,7 @@
 //! From rows to a report, with small presentations.
 
 use super::*;
-use crate::report::Block;
+use crate::report::{Axis, Block, Reference};
 
 const FILE: &str = r#"
 [rows]
@@ -48,6 +48,25 @@ series = ["n in [1]"]
 name = "'one'"
 value = "line.double.median|over(half)"
 [[report.sections]]
+title = "Lines"
+[[report.sections.blocks]]
+[[report.sections.blocks.line-charts]]
+each = ["half in [1, 2]"]
+share-axis = true
+title = "Half {{ half }}"
+unit = "s"
+x-title = "run"
+x-logarithmic = true
+series = ["line in lines"]
+name = "line.what"
+points = ["row in every(rows, what=line.what)"]
+x = "row.run"
+value = "row.double|over(half)"
+least = "row.double|plus(-1)"
+most = "row.double|plus(1) if row.double > 2"
+reference = { name = "at {{ half }}", value = "half|times(10)" }
+diagonal = "{{ 'equal' if half == 2 }}"
+[[report.sections]]
 title = "Empty"
 text = "The blocks of this section are empty."
 [[report.sections.blocks]]
@@ -81,7 +100,7 @@ fn rows_become_lines_tables_and_charts() {
     assert_eq!((report.lead.as_str(), report.text.as_str()), ("a and b and c", "one\ntwo\n"));
     assert_eq!(report.facts, [("Names".to_owned(), "3".to_owned())]);
     let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
-    assert_eq!(titles, ["Table", "Charts"], "empty sections are omitted");
+    assert_eq!(titles, ["Table", "Charts", "Lines"], "empty sections are omitted");
     let Block::Table(table) = &report.sections[0].blocks[1] else { panic!("no table") };
     assert_eq!(table.rows, [["a", "1.0", "1.00", "0.25", "–"], ["b", "4.0", "4.00", "1.00", "–"]]);
     let Block::Charts(charts) = &report.sections[1].blocks[0] else { panic!("no charts") };
@@ -94,6 +113,23 @@ fn rows_become_lines_tables_and_charts() {
     let lines = report.summary["lines"].as_array().expect("lines");
     assert_eq!((&lines[1]["double"]["mean"], &lines[2]["double"]), (&8.0.into(), &serde_json::Value::Null));
     assert!(lines[0].get("_base").is_none(), "names with an underscore are only for the report");
+}
+
+#[test]
+fn rows_become_line_charts() {
+    let report = report(FILE, ROWS).expect("a report");
+    let Block::LineCharts(charts) = &report.sections[2].blocks[0] else { panic!("no line charts") };
+    let [first, second] = &charts[..] else { panic!("{charts:?}") };
+    let names: Vec<&str> = first.series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"], "a series without values is omitted");
+    let points: Vec<_> = first.series[1].points.iter().map(|point| (point.x, point.value)).collect();
+    assert_eq!(points, [(0.0, 6.0), (2.0, 10.0)]);
+    let spreads = [0, 1].map(|place| first.series[place].points[0].spread);
+    assert_eq!(spreads, [None, Some((5.0, 7.0))], "a spread needs both ends");
+    assert_eq!((first.x_axis, first.axis), (Axis::Logarithmic, Axis::Linear));
+    assert_eq!(first.reference, Some(Reference { name: "at 1".to_owned(), value: 10.0 }));
+    assert_eq!((first.diagonal.as_str(), second.diagonal.as_str()), ("", "equal"));
+    assert_eq!((first.x_scale(), first.y_scale()), (second.x_scale(), second.y_scale()));
 }
 
 #[test]

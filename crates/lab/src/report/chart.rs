@@ -2,7 +2,9 @@
 //! long labels and many groups fit. The module documentation of `report` explains why this module
 //! does not use a library.
 
-use super::{Scale, figure};
+use super::chart_table::{Figure, chart_table};
+use super::plot::{CHART_WIDTH, COLOUR_COUNT, LABEL_GAP, LETTER_WIDTH, Plot, Reference, TOP_MARGIN};
+use super::{Axis, Column, Scale, Table, figure};
 use minijinja::context;
 use minijinja::value::Value;
 
@@ -23,16 +25,6 @@ pub(crate) struct Chart {
     pub(crate) axis: Axis,
 }
 
-/// Scaling of values to lengths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Axis {
-    /// Proportional, from zero.
-    #[default]
-    Linear,
-    /// Logarithmic, for values of several orders of magnitude.
-    Logarithmic,
-}
-
 /// Bars of one colour, one in each group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Series {
@@ -49,33 +41,16 @@ pub(crate) struct Bar {
     pub(crate) spread: Option<(f64, f64)>,
 }
 
-/// A reference value with its name.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Reference {
-    pub(crate) name: String,
-    pub(crate) value: f64,
-}
-
-/// Width of a chart in SVG units; one unit is a pixel if the page is wide enough.
-const CHART_WIDTH: f64 = 560.0;
 /// Height of a bar.
 const BAR_HEIGHT: f64 = 13.0;
 /// Distance between the tops of adjacent bars.
 const BAR_PITCH: f64 = 15.0;
 /// Space between groups.
 const GROUP_GAP: f64 = 12.0;
-/// Space above the first group, for the label of the reference line.
-const TOP_MARGIN: f64 = 22.0;
 /// Space below the last group, for tick labels.
 const BOTTOM_MARGIN: f64 = 24.0;
 /// Space to the right of the axis' end, for the value of the longest bar.
 const RIGHT_MARGIN: f64 = 58.0;
-/// Space between the end of a bar or line and a value.
-const LABEL_GAP: f64 = 4.0;
-/// Upper estimate of the width of a character in labels.
-const LETTER_WIDTH: f64 = 8.2;
-/// Number of colours for series in the style sheet.
-const COLOUR_COUNT: usize = 8;
 
 impl Chart {
     /// Returns the axis. It contains all values, the reference and the ends of spreads.
@@ -91,12 +66,24 @@ impl Chart {
         Scale::linear(maximum)
     }
 
+    /// Returns the bars as a table.
+    pub(super) fn data_table(&self) -> Table {
+        let mut figures = Vec::new();
+        for (place, group) in self.groups.iter().enumerate() {
+            for series in &self.series {
+                let Some(bar) = series.bars.get(place).copied().flatten() else { continue };
+                let (label, series) = (group.clone(), series.name.as_str());
+                figures.push(Figure { label, series, value: bar.value, spread: bar.spread });
+            }
+        }
+        chart_table(Column::text("group"), &self.unit, &figures)
+    }
+
     /// Returns the chart as variables of the page template: texts and their positions.
     pub(super) fn template_variables(&self) -> Value {
         let longest_label = self.groups.iter().map(|group| group.chars().count()).max().unwrap_or(0);
         let left = (longest_label as f64 * LETTER_WIDTH + 10.0).min(CHART_WIDTH / 2.0);
         let plot = Plot { scale: self.scale(), left, width: CHART_WIDTH - left - RIGHT_MARGIN };
-        let ticks = plot.scale.ticks().map(|tick| context! { x => plot.x(tick), label => tick_label(tick) });
         let groups = self.groups.iter().enumerate().map(|(place, name)| {
             context! { name, middle => TOP_MARGIN + (place as f64 + 0.5) * self.group_height() }
         });
@@ -109,9 +96,9 @@ impl Chart {
             top => TOP_MARGIN as u32,
             bottom,
             left,
-            ticks => ticks.collect::<Vec<_>>(),
+            ticks => plot.ticks(),
             groups => groups.collect::<Vec<_>>(),
-            series => self.series.iter().map(|series| series.name.clone()).collect::<Vec<_>>(),
+            series => self.series.iter().map(|series| context! { name => &series.name }).collect::<Vec<_>>(),
             colours => COLOUR_COUNT,
             bars => self.bars(&plot),
             reference => self.reference.as_ref().map(|reference| plot.reference(reference)),
@@ -148,19 +135,7 @@ impl Chart {
     }
 }
 
-/// Geometry of the plot area.
-struct Plot {
-    scale: Scale,
-    left: f64,
-    width: f64,
-}
-
 impl Plot {
-    /// Returns the horizontal position of a value.
-    fn x(&self, value: f64) -> f64 {
-        self.left + self.scale.position(value) * self.width
-    }
-
     /// Returns a bar. Its value is to the right of the bar and of its spread or, if the reference
     /// line at `line` would cross the value there, to the right of this line.
     fn bar(&self, bar: Bar, line: Option<f64>) -> Value {
@@ -180,24 +155,6 @@ impl Plot {
             value,
         }
     }
-
-    fn reference(&self, reference: &Reference) -> Value {
-        let (name, value, x) = (&reference.name, figure(reference.value), self.x(reference.value));
-        // Keep the label within the chart.
-        let half = (value.chars().count() + name.chars().count() + 1) as f64 * LETTER_WIDTH / 2.0;
-        context! { name, value, x, label => x.clamp(half.min(CHART_WIDTH / 2.0), (CHART_WIDTH - half).max(CHART_WIDTH / 2.0)) }
-    }
-}
-
-/// Formats a tick, which is a round number: without trailing zeros and without rounding errors of
-/// binary fractions.
-fn tick_label(tick: f64) -> String {
-    if tick.abs() >= 1000.0 {
-        return figure(tick);
-    }
-    let text = format!("{tick:.6}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text.is_empty() { "0".to_owned() } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -281,15 +238,6 @@ mod tests {
         let (small, large) = (chart(&[1.0]), chart(&[900.0]));
         let shared = Chart { axis_end_min: 990.0, ..small };
         assert_eq!(shared.scale(), large.scale());
-    }
-
-    #[test]
-    fn ticks_are_short() {
-        assert_eq!(tick_label(0.0), "0");
-        assert_eq!(tick_label(0.1 + 0.2), "0.3");
-        assert_eq!(tick_label(2.5), "2.5");
-        assert_eq!(tick_label(100.0), "100");
-        assert_eq!(tick_label(150_000.0), "150,000");
     }
 
     proptest! {

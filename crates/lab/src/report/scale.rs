@@ -1,7 +1,19 @@
 //! Axes with round ticks: linear from zero, or logarithmic from a power of ten.
 
+use super::figure;
+
 /// Maximum number of intervals between the ticks of a linear axis; rounding can add one.
 const INTERVALS_MAX: f64 = 5.0;
+
+/// Scaling of values to lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Axis {
+    /// Proportional, from zero.
+    #[default]
+    Linear,
+    /// Logarithmic, for values of several orders of magnitude.
+    Logarithmic,
+}
 
 /// An axis that ends at a round number, which is at least the maximum shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,10 +50,24 @@ impl Scale {
         Self { kind: Kind::Linear { step }, intervals }
     }
 
+    /// Returns an axis for points with these values.
+    pub(crate) fn of_points(axis: Axis, values: impl Iterator<Item = f64>) -> Self {
+        match axis {
+            Axis::Linear => Self::linear(values.filter(|value| value.is_finite()).fold(0.0, f64::max)),
+            Axis::Logarithmic => Self::decades(values, 0.0),
+        }
+    }
+
     /// Returns a logarithmic axis for the positive numbers in `values`; without such numbers, from
     /// 1 to 10. The axis begins below the minimum, because the bar of a value at its start would
     /// have length 0.
     pub(crate) fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
+        Self::decades(values, BAR_LENGTH_MIN)
+    }
+
+    /// Returns a logarithmic axis that begins at least `margin` decades below the minimum of the
+    /// positive numbers in `values`.
+    fn decades(values: impl Iterator<Item = f64>, margin: f64) -> Self {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let powers = positive.map(|value| value.clamp(1e-200, 1e200).log10());
         let (minimum, maximum) = powers
@@ -52,9 +78,15 @@ impl Scale {
         if minimum > maximum {
             return Self { kind: Kind::Logarithmic { first: 0 }, intervals: 1 };
         }
-        let first = (minimum - BAR_LENGTH_MIN).floor() as i32;
+        // A power of ten needs no further decade.
+        let first = (minimum - margin + 1e-9).floor() as i32;
         let last = (maximum - 1e-9).ceil() as i32;
         Self { kind: Kind::Logarithmic { first }, intervals: last.saturating_sub(first).max(1) as u32 }
+    }
+
+    /// Returns the value at the start of the axis.
+    pub(crate) fn start(&self) -> f64 {
+        self.tick(0)
     }
 
     /// Returns the value at the end of the axis.
@@ -84,6 +116,17 @@ impl Scale {
         };
         if position.is_nan() { 0.0 } else { position.clamp(0.0, 1.0) }
     }
+}
+
+/// Formats a tick, which is a round number: without trailing zeros and without rounding errors of
+/// binary fractions.
+pub(super) fn tick_label(tick: f64) -> String {
+    if tick.abs() >= 1000.0 {
+        return figure(tick);
+    }
+    let text = format!("{tick:.6}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text.is_empty() { "0".to_owned() } else { text.to_owned() }
 }
 
 /// Minimum length of the bar of the smallest value on a logarithmic axis, in decades.
@@ -134,6 +177,26 @@ mod tests {
             assert_eq!(scale.position(low), 0.0);
         }
         assert_eq!(scale.position(f64::INFINITY), 1.0);
+    }
+
+    #[test]
+    fn an_axis_of_points_begins_at_the_first_power_of_ten() {
+        let ticks = |values: &[f64]| {
+            Scale::of_points(Axis::Logarithmic, values.iter().copied()).ticks().collect::<Vec<_>>()
+        };
+        assert_eq!(ticks(&[100.0, 6113.0]), [100.0, 1000.0, 10_000.0]);
+        assert_eq!(ticks(&[0.001, 0.002]), [0.001, 0.01]);
+        assert_eq!(ticks(&[10.0]), [10.0, 100.0]);
+        assert_eq!(Scale::of_points(Axis::Linear, [3.0, f64::NAN, -1.0].into_iter()), Scale::linear(3.0));
+    }
+
+    #[test]
+    fn ticks_are_short() {
+        assert_eq!(tick_label(0.0), "0");
+        assert_eq!(tick_label(0.1 + 0.2), "0.3");
+        assert_eq!(tick_label(2.5), "2.5");
+        assert_eq!(tick_label(100.0), "100");
+        assert_eq!(tick_label(150_000.0), "150,000");
     }
 
     proptest! {

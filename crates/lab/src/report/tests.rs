@@ -17,6 +17,20 @@ fn hostile() -> Page {
         axis_end_min: 0.0,
         axis: Axis::Logarithmic,
     };
+    let points = vec![Point { x: 1.0, value: 1.0, spread: Some((0.5, 2.0)) }];
+    let lines = LineChart {
+        title: text(),
+        x_title: text(),
+        x_unit: text(),
+        unit: text(),
+        series: vec![
+            LineSeries { name: text(), points: points.clone() },
+            LineSeries { name: text(), points },
+        ],
+        reference: Some(Reference { name: text(), value: 1.0 }),
+        diagonal: text(),
+        ..LineChart::default()
+    };
     let table = Table {
         columns: vec![Column::text(HOSTILE), Column::figures(HOSTILE, HOSTILE)],
         rows: vec![vec![text(), text()]],
@@ -33,6 +47,7 @@ fn hostile() -> Page {
                 Block::Notes(vec![text()]),
                 Block::Terms(vec![(text(), text())]),
                 Block::Charts(vec![chart]),
+                Block::LineCharts(vec![lines]),
                 Block::Table(table),
             ],
         }],

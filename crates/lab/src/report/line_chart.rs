@@ -1,0 +1,213 @@
+//! Charts with points that lines join, over a numeric horizontal axis.
+
+use super::chart_table::{Figure, chart_table};
+use super::plot::{CHART_WIDTH, COLOUR_COUNT, LABEL_GAP, LETTER_WIDTH, Plot, Reference, TOP_MARGIN};
+use super::scale::tick_label;
+use super::{Axis, Column, Scale, Table, figure};
+use minijinja::context;
+use minijinja::value::Value;
+
+/// A chart of lines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LineChart {
+    pub(crate) title: String,
+    /// Quantity and unit of the horizontal axis.
+    pub(crate) x_title: String,
+    pub(crate) x_unit: String,
+    /// Unit of the values, which the vertical axis shows.
+    pub(crate) unit: String,
+    pub(crate) x_axis: Axis,
+    pub(crate) axis: Axis,
+    pub(crate) series: Vec<LineSeries>,
+    /// A value of the horizontal axis, shown as a vertical line.
+    pub(crate) reference: Option<Reference>,
+    /// Name of the diagonal, the line of the values that are equal to their position on the
+    /// horizontal axis; empty: no diagonal.
+    pub(crate) diagonal: String,
+    /// Further positions and values that the axes contain. Charts with the same ranges can be
+    /// compared, because their axes are alike.
+    pub(crate) ranges: Ranges,
+}
+
+/// Start and end of the axes: horizontal and vertical.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Ranges {
+    pub(crate) x: Vec<f64>,
+    pub(crate) y: Vec<f64>,
+}
+
+/// Points of one colour, joined by lines in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LineSeries {
+    pub(crate) name: String,
+    pub(crate) points: Vec<Point>,
+}
+
+/// A point: its position on the horizontal axis, its value, and the range of repeated measurements.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) value: f64,
+    /// Minimum and maximum, if there are several measurements.
+    pub(crate) spread: Option<(f64, f64)>,
+}
+
+/// Height of the plot area.
+const PLOT_HEIGHT: f64 = 230.0;
+/// Space below the plot area, for tick labels and the title of the axis.
+const BOTTOM_MARGIN: f64 = 42.0;
+/// Space to the right of the axis' end, for half of its tick label.
+const RIGHT_MARGIN: f64 = 34.0;
+/// Number of intervals of the diagonal, which is a curve if only one axis is logarithmic.
+const DIAGONAL_INTERVALS: u32 = 32;
+/// Minimum length of a visible spread.
+const SPREAD_MIN: f64 = 1.0;
+/// Outlines of the markers around their point: circle, square, diamond, triangle. Series differ in
+/// colour and marker.
+const MARKERS: [&str; 4] = [
+    "M-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z",
+    "M-2.9-2.9h5.8v5.8h-5.8z",
+    "M0-4.1l4.1 4.1l-4.1 4.1l-4.1-4.1z",
+    "M0-3.8l3.9 6.8h-7.8z",
+];
+
+/// Returns the marker of the series with this index. Series of the same colour have other markers.
+fn marker(place: usize) -> &'static str {
+    MARKERS[(place + place / COLOUR_COUNT) % MARKERS.len()]
+}
+
+impl LineChart {
+    /// Returns the horizontal axis. It contains all points and the reference.
+    pub(crate) fn x_scale(&self) -> Scale {
+        let points = self.series.iter().flat_map(|series| &series.points).map(|point| point.x);
+        let reference = self.reference.iter().map(|reference| reference.value);
+        Scale::of_points(self.x_axis, points.chain(reference).chain(self.ranges.x.iter().copied()))
+    }
+
+    /// Returns the vertical axis. It contains all values and the ends of spreads.
+    pub(crate) fn y_scale(&self) -> Scale {
+        let points = self.series.iter().flat_map(|series| &series.points);
+        let values = points.flat_map(|point| {
+            let (minimum, maximum) = point.spread.unwrap_or((point.value, point.value));
+            [minimum, point.value, maximum]
+        });
+        Scale::of_points(self.axis, values.chain(self.ranges.y.iter().copied()))
+    }
+
+    /// Returns the points as a table.
+    pub(super) fn data_table(&self) -> Table {
+        let figures = self.series.iter().flat_map(|series| {
+            series.points.iter().map(|point| Figure {
+                label: tick_label(point.x),
+                series: &series.name,
+                value: point.value,
+                spread: point.spread,
+            })
+        });
+        let label =
+            Column::figures(&self.x_title, if self.x_unit.is_empty() { "position" } else { &self.x_unit });
+        chart_table(label, &self.unit, &figures.collect::<Vec<_>>())
+    }
+
+    /// Returns the chart as variables of the page template: texts and their positions.
+    pub(super) fn template_variables(&self) -> Value {
+        let area = self.area();
+        let bottom = TOP_MARGIN + PLOT_HEIGHT;
+        let series = self.series.iter().enumerate();
+        let keys =
+            series.clone().map(|(place, series)| context! { name => &series.name, marker => marker(place) });
+        let lines = series.map(|(place, series)| self.line(&area, place, series));
+        let y_ticks =
+            area.y_scale.ticks().map(|tick| context! { y => area.y(tick), label => tick_label(tick) });
+        context! {
+            title => &self.title,
+            unit => &self.unit,
+            x_title => &self.x_title,
+            x_unit => &self.x_unit,
+            width => CHART_WIDTH as u32,
+            height => (bottom + BOTTOM_MARGIN) as u32,
+            top => TOP_MARGIN as u32,
+            bottom,
+            left => area.plot.left,
+            right => area.plot.left + area.plot.width,
+            ticks => area.plot.ticks(),
+            y_ticks => y_ticks.collect::<Vec<_>>(),
+            series => keys.collect::<Vec<_>>(),
+            colours => COLOUR_COUNT,
+            lines => lines.collect::<Vec<_>>(),
+            reference => self.reference.as_ref().map(|reference| area.plot.reference(reference)),
+            diagonal => (!self.diagonal.is_empty()).then(|| context! { name => &self.diagonal, path => area.diagonal() }),
+        }
+    }
+
+    fn area(&self) -> Area {
+        let y_scale = self.y_scale();
+        let longest_label = y_scale.ticks().map(|tick| tick_label(tick).chars().count()).max().unwrap_or(0);
+        let left = longest_label as f64 * LETTER_WIDTH + 2.0 * LABEL_GAP;
+        let plot = Plot { scale: self.x_scale(), left, width: CHART_WIDTH - left - RIGHT_MARGIN };
+        Area { plot, y_scale }
+    }
+
+    /// Returns a series: its path, and its points with their texts. A logarithmic axis has no place
+    /// for zero and negative numbers: such points are only in the data table.
+    fn line(&self, area: &Area, place: usize, series: &LineSeries) -> Value {
+        let fits = |axis: Axis, value: f64| value.is_finite() && (axis == Axis::Linear || value > 0.0);
+        let points = series.points.iter();
+        let points: Vec<&Point> =
+            points.filter(|point| fits(self.x_axis, point.x) && fits(self.axis, point.value)).collect();
+        context! {
+            name => &series.name,
+            place,
+            marker => marker(place),
+            path => path(points.iter().map(|point| (area.plot.x(point.x), area.y(point.value)))),
+            points => points.iter().map(|point| area.point(point)).collect::<Vec<_>>(),
+        }
+    }
+}
+
+/// The plot area with both axes.
+struct Area {
+    plot: Plot,
+    y_scale: Scale,
+}
+
+impl Area {
+    /// Returns the vertical position of a value.
+    fn y(&self, value: f64) -> f64 {
+        TOP_MARGIN + (1.0 - self.y_scale.position(value)) * PLOT_HEIGHT
+    }
+
+    fn point(&self, point: &Point) -> Value {
+        let spread = point.spread.map(|(minimum, maximum)| (self.y(minimum), self.y(maximum)));
+        context! {
+            x => self.plot.x(point.x),
+            y => self.y(point.value),
+            position => tick_label(point.x),
+            value => figure(point.value),
+            spread => spread.filter(|(from, to)| from - to >= SPREAD_MIN),
+            range => point.spread.map(|(minimum, maximum)| (figure(minimum), figure(maximum))),
+        }
+    }
+
+    /// Returns the path of the values that are equal to their position, within both axes.
+    fn diagonal(&self) -> String {
+        let from = self.plot.scale.start().max(self.y_scale.start());
+        let to = self.plot.scale.end().min(self.y_scale.end());
+        if from >= to {
+            return String::new();
+        }
+        let value = |step: u32| from + (to - from) * f64::from(step) / f64::from(DIAGONAL_INTERVALS);
+        path((0..=DIAGONAL_INTERVALS).map(value).map(|value| (self.plot.x(value), self.y(value))))
+    }
+}
+
+/// Returns the SVG path through these positions.
+fn path(positions: impl Iterator<Item = (f64, f64)>) -> String {
+    let steps = positions
+        .enumerate()
+        .map(|(place, (x, y))| format!("{}{x:.1} {y:.1}", if place == 0 { 'M' } else { 'L' }));
+    steps.collect()
+}
+
+#[cfg(test)]
+mod tests;
