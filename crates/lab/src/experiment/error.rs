@@ -68,7 +68,7 @@ pub enum RunError {
     #[error(transparent)]
     LoadedZone(#[from] LoadedZoneError),
     #[error("{name}: {source}")]
-    LoadedServer { name: String, source: LoadError },
+    LoadedServer { name: String, source: Box<LoadError> },
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error(transparent)]

@@ -217,8 +217,10 @@ fn measure(
                 let rate = Some(f64::from(rate)).filter(|rate| *rate > 0.0);
                 let at_s = started.elapsed().as_secs_f64();
                 let report = conditions.load(subject, *kind, list, rate);
-                let report = report
-                    .map_err(|source| RunError::LoadedServer { name: subject.choice.to_string(), source })?;
+                let report = report.map_err(|source| RunError::LoadedServer {
+                    name: subject.choice.to_string(),
+                    source: Box::new(source),
+                })?;
                 note_error_codes(subject, *kind, &report, findings);
                 findings.push(&row(round, subject, *kind, at_s, &report, mean_query_octets(list)))?;
             }
