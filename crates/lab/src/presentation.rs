@@ -11,7 +11,7 @@ mod line_charts;
 mod lines;
 mod render;
 
-pub(crate) use evaluator::{Evaluator, Scope};
+pub(crate) use evaluator::{Evaluator, Scope, fold};
 pub(crate) use lines::lines;
 
 use crate::data::{ColumnType, DataColumn, DataTable};

@@ -97,7 +97,9 @@ pub(crate) struct LabListArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArguments {
-    /// Name of a built-in experiment (`lab list`), or TOML file with an experiment.
+    /// Name of a built-in experiment (`lab list`), TOML file with an experiment, or `all`.
+    ///
+    /// `all` runs all built-in experiments, each with the directory OUT/NAME.
     #[arg(required_unless_present = "experiment")]
     pub(crate) name: Option<String>,
     /// Read the experiment from this TOML file, even if a built-in experiment has this name.
@@ -112,6 +114,10 @@ pub(crate) struct LabRunArguments {
     #[allow(rustdoc::broken_intra_doc_links, reason = "text of --help, not a link")]
     #[arg(long)]
     pub(crate) full: bool,
+    /// Measure for the durations in the table [parameters] of the experiment. This is the default.
+    #[allow(rustdoc::broken_intra_doc_links, reason = "text of --help, not a link")]
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
     /// Use this zone file instead of the zones of the experiment.
     ///
     /// Short for --set zones=ORIGIN=FILE.
@@ -151,6 +157,9 @@ pub(crate) struct LabRunArguments {
 pub(crate) struct LabReportArguments {
     /// Output directory of `lab run` or `lab merge`.
     pub(crate) dir: PathBuf,
+    /// Print title, question, answer, command and table of each run as a section in Markdown.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
     /// Print JSON instead of the table.
     #[arg(long)]
     pub(crate) json: bool,

@@ -11,11 +11,12 @@ use crate::arguments::{
     LabCommand, LabEchoArguments, LabMeasureArguments, LabMergeArguments, LabReportArguments,
     LabRunArguments, LabZoneArguments,
 };
-use crate::files::{FileError, print_line, print_summary};
+use crate::files::{FileError, print_line, print_summary, print_to_stderr};
 use crate::outcome::{COMMIT, CommandOutcome};
 use crate::{progress, zones};
 use nonesuch_lab::experiment::{
-    Definition, ParameterOverrides, Report, RunOptions, Runs, merge, run as run_definition, store,
+    Definition, ParameterOverrides, Report, Results, RunOptions, Runs, built_in, merge,
+    run as run_definition, store,
 };
 use nonesuch_lab::measure::{EchoOptions, EchoServer};
 use nonesuch_lab::measure::{ExamineOptions, examine};
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
     match command {
         LabCommand::List(arguments) => list::list(arguments),
-        LabCommand::Run(arguments) => run_experiment(arguments),
+        LabCommand::Run(arguments) => run_experiments(arguments),
         LabCommand::Report(arguments) => report(arguments),
         LabCommand::Merge(arguments) => merge_runs(arguments),
         LabCommand::Tree(arguments) => tree::run(arguments),
@@ -36,17 +37,42 @@ pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
     }
 }
 
-fn run_experiment(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
-    let definition = read_definition(arguments)?;
-    let out = arguments.out.clone().unwrap_or_else(|| Path::new("nonesuch-lab").join(&definition.name));
-    store::check_free(&out, &definition.name, arguments.overwrite)?;
+/// Name of `lab run` for all built-in experiments.
+const ALL: &str = "all";
+/// Default directory of the results.
+const RESULTS: &str = "nonesuch-lab";
+
+fn run_experiments(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
+    if arguments.name.as_deref() != Some(ALL) {
+        let definition = read_definition(arguments)?;
+        let default = || Path::new(RESULTS).join(&definition.name);
+        run_experiment(arguments, &definition, &arguments.out.clone().unwrap_or_else(default))?;
+        return Ok(CommandOutcome::Done);
+    }
+    let parent = arguments.out.clone().unwrap_or_else(|| RESULTS.into());
+    let mut failed = Vec::new();
+    let overrides = ParameterOverrides { full: arguments.full, set: &settings(arguments) };
+    for definition in built_in(overrides)? {
+        print_summary(&format!("{}: {}", definition.name, definition.question))?;
+        let out = parent.join(&definition.name);
+        if let Err(error) = run_experiment(arguments, &definition, &out) {
+            print_to_stderr(&format!("nonesuch: error: {}: {error}", definition.name));
+            failed.push(definition.name);
+        }
+    }
+    if failed.is_empty() { Ok(CommandOutcome::Done) } else { Err(Failure::Experiments(failed.join(", "))) }
+}
+
+/// Runs an experiment, and writes its results to the directory `out`.
+fn run_experiment(arguments: &LabRunArguments, definition: &Definition, out: &Path) -> Result<(), Failure> {
+    store::check_free(out, &definition.name, arguments.overwrite)?;
     // A directory that cannot be created is reported before the measurement starts.
-    std::fs::create_dir_all(&out).map_err(|source| FileError::Write { path: out.clone(), source })?;
+    std::fs::create_dir_all(out).map_err(|source| FileError::Write { path: out.to_owned(), source })?;
     let program =
         std::env::current_exe().map_err(|source| FileError::Read { path: "nonesuch".into(), source })?;
     let bar = progress::bar(1, "");
     let results = run_definition(
-        &definition,
+        definition,
         &RunOptions {
             seed: arguments.seed,
             now: zones::time_or_now(arguments.now),
@@ -58,14 +84,25 @@ fn run_experiment(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure
         },
     )?;
     bar.finish_and_clear();
-    store::save(&out, &results)?;
+    store::save(out, &results)?;
     let Report { text, summary, .. } = results.report()?;
     let json = || serde_json::json!({ "record": results.record, "summary": summary });
-    show(&text, arguments.json.then(json), &written_to(&out))
+    show(&text, arguments.json.then(json), &written_to(out))?;
+    Ok(())
 }
 
 /// Reads the experiment and applies the options that change its parameters.
 fn read_definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
+    let settings = settings(arguments);
+    let overrides = ParameterOverrides { full: arguments.full, set: &settings };
+    Ok(match (&arguments.experiment, &arguments.name) {
+        (Some(path), _) => Definition::read(path, overrides)?,
+        (None, name) => Definition::find(name.as_deref().unwrap_or_default(), overrides)?,
+    })
+}
+
+/// Returns the parameters that the options set, and their values.
+fn settings(arguments: &LabRunArguments) -> Vec<(String, String)> {
     let mut settings = arguments.set.clone();
     if let Some(path) = &arguments.zone {
         let path = path.display();
@@ -76,17 +113,18 @@ fn read_definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
         settings.push(("zones".to_owned(), serde_json::json!([zone]).to_string()));
     }
     settings.extend(arguments.cpu.iter().map(|cpu| ("cpu".to_owned(), cpu.clone())));
-    let overrides = ParameterOverrides { full: arguments.full, set: &settings };
-    Ok(match (&arguments.experiment, &arguments.name) {
-        (Some(path), _) => Definition::read(path, overrides)?,
-        (None, name) => Definition::find(name.as_deref().unwrap_or_default(), overrides)?,
-    })
+    settings
 }
 
 fn report(arguments: &LabReportArguments) -> Result<CommandOutcome, Failure> {
     let runs = store::load_runs(&arguments.dir)?;
     store::write_page_of_runs(&arguments.dir, &runs)?;
     let page: PathBuf = arguments.dir.join(store::PAGE_FILE);
+    if arguments.markdown {
+        let sections: Result<Vec<String>, _> = runs.results().map(Results::markdown).collect();
+        print_line(sections?.join("\n").trim_end())?;
+        return Ok(CommandOutcome::Done);
+    }
     show_runs(&runs, arguments.json, &format!("{} written", page.display()))
 }
 

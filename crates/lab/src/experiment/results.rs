@@ -5,7 +5,7 @@ use super::definition::Definition;
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
 use crate::data::DataTable;
-use crate::presentation::{PresentationError, Report, Scope, lines};
+use crate::presentation::{PresentationError, Report, Scope, fold, lines};
 use crate::record::{Invocation, RunRecord};
 use minijinja::value::{Serde, Value};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 
 /// Version of the record format. Reading rejects other versions.
 pub(crate) const FORMAT: u32 = 1;
+
+/// Maximum length of a line of Markdown, in characters.
+const MARKDOWN_WIDTH: usize = 100;
 
 /// Metadata of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +71,19 @@ impl Results {
     /// Fails if the data lack a column or the presentation is invalid.
     pub fn report(&self) -> Result<Report, PresentationError> {
         self.record.experiment.presentation().report(self.scope()?)
+    }
+
+    /// Returns a section of a Markdown document: title, question, answer, command, and the table of
+    /// the terminal.
+    ///
+    /// # Errors
+    /// Fails as [`Results::report`] does.
+    pub fn markdown(&self) -> Result<String, PresentationError> {
+        let Definition { title, question, .. } = &self.record.experiment;
+        let Report { lead, text, .. } = self.report()?;
+        let answer = fold(&format!("{question} {lead}"), MARKDOWN_WIDTH, "");
+        let (command, text) = (&self.record.run.command, text.trim_end());
+        Ok(format!("## {title}\n\n{answer}\n\n    {command}\n\n```text\n{text}\n```\n"))
     }
 
     /// Returns the HTML page.

@@ -109,7 +109,7 @@ fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("mechanism", |name: String| {
         name.parse::<Mechanism>().map_or(name, |mechanism| mechanism.entry().title.to_owned())
     });
-    environment.add_filter("fold", |text: String, width: usize| fold(&text, width));
+    environment.add_filter("fold", |text: String, width: usize| fold(&text, width, "  "));
     environment.add_filter("experimental", |name: String| experimental(&name));
     environment.add_filter("marked", |name: String| published::marked(&name));
     environment.add_filter("glance", |value: Option<f64>| {
@@ -140,9 +140,9 @@ fn in_steps(total: f64, count: f64, unit_us: f64) -> String {
     format!("<{}", figure(CPU_STEP_US as f64 / count / unit_us))
 }
 
-/// Wraps `text` between words, in lines of at most `width` characters. Lines after the first are
-/// indented.
-fn fold(text: &str, width: usize) -> String {
+/// Wraps `text` between words, in lines of at most `width` characters. Lines after the first begin
+/// with `indent`.
+pub(crate) fn fold(text: &str, width: usize, indent: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -150,7 +150,7 @@ fn fold(text: &str, width: usize) -> String {
                 line.push(' ');
                 line.push_str(word);
             }
-            Some(_) => lines.push(format!("  {word}")),
+            Some(_) => lines.push(format!("{indent}{word}")),
             None => lines.push(word.to_owned()),
         }
     }

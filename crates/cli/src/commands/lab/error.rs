@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     File(#[from] FileError),
     Definition(#[from] DefinitionError),
     Experiment(#[from] RunError),
+    #[error("these experiments failed: {0}")]
+    Experiments(String),
     Results(#[from] StoreError),
     Merge(#[from] MergeError),
     Report(#[from] PresentationError),
