@@ -22,10 +22,6 @@ ci:
 compare *ARGUMENTS:
     cargo run --release -- compare {{ARGUMENTS}}
 
-# Compare signing and verifying with the installed peers, with ratios
-bench-sign *ARGUMENTS:
-    cargo bench -p nonesuch-cli --bench sign -- {{ARGUMENTS}}
-
 # Measure signing after a change, from scratch and incrementally
 bench-resign *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench resign -- {{ARGUMENTS}}

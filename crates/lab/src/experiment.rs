@@ -24,6 +24,7 @@ mod server_load;
 mod signing;
 pub mod store;
 mod verification;
+mod zone_programs;
 
 pub use crate::presentation::{PresentationError, Report};
 pub use definition::{Definition, ParameterOverrides, built_in};

@@ -21,6 +21,7 @@ mod setup;
 mod tests;
 
 pub use error::PeerError;
+pub(crate) use info::version_of;
 pub use info::{OnlineDenial, Peer, PeerInfo, PeerRole, find_program};
 pub use server::PeerServer;
 pub use setup::{

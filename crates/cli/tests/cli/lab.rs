@@ -297,3 +297,20 @@ fn a_followed_probe_ends_with_its_orders() {
     let ended = run(&mut nonesuch(["lab", "measure", "--follow"]));
     assert_eq!((ended.status, ended.text()), (0, String::new()));
 }
+
+#[test]
+fn programs_that_sign_and_verify_are_compared() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    let out = out.to_str().expect("a path of UTF-8");
+    let sizes =
+        ["--set", "names=50", "--set", "rounds=1", "--set", "denial=nsec3", "--set", "algorithms=ED25519"];
+    done([&["lab", "run", "zone-programs", "--out", out][..], &sizes].concat());
+    let csv = fs::read_to_string(Path::new(out).join("results.csv")).expect("a table");
+    for program in ["nonesuch zone sign", "nonesuch zone verify"] {
+        assert_eq!(csv.matches(&format!(",{program},Ed25519,nsec3,")).count(), 1, "{csv}");
+    }
+    let markdown = done(["lab", "report", out, "--markdown"]).stdout;
+    assert!(markdown.starts_with("## Programs that sign and verify zones\n"), "{markdown}");
+    assert!(markdown.contains("lab run zone-programs") && markdown.contains("```text\n"), "{markdown}");
+}

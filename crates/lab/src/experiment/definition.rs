@@ -23,6 +23,7 @@ const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../../../../experiments/verification-benchmark.toml"),
     ),
     ("experiments/pqc-signing.toml", include_str!("../../../../experiments/pqc-signing.toml")),
+    ("experiments/zone-programs.toml", include_str!("../../../../experiments/zone-programs.toml")),
     ("experiments/echo-floor.toml", include_str!("../../../../experiments/echo-floor.toml")),
     ("experiments/authoritative-load.toml", include_str!("../../../../experiments/authoritative-load.toml")),
 ];
@@ -193,6 +194,7 @@ impl Definition {
             MethodName::ZoneSigning => Method::ZoneSigning(raw.parameters()?),
             MethodName::EchoFloor => Method::EchoFloor(raw.parameters()?),
             MethodName::ServerLoad => Method::ServerLoad(raw.parameters()?),
+            MethodName::ZonePrograms => Method::ZonePrograms(raw.parameters()?),
         };
         let Document { rows, lines, report, .. } = document;
         let mut presentation = Presentation { rows, lines, report };

@@ -10,6 +10,7 @@ use crate::measure::level::LevelError;
 use crate::measure::loaded::LoadedError;
 use crate::measure::prepare::PrepareZoneError;
 use crate::measure::prober::ProberError;
+use crate::measure::publication::PublicationError;
 use crate::measure::zone_files::ZoneFilesError;
 use crate::presentation::PresentationError;
 use crate::record::RecordError;
@@ -67,6 +68,8 @@ pub enum RunError {
     Foreign(#[from] ForeignError),
     #[error(transparent)]
     LoadedZone(#[from] LoadedZoneError),
+    #[error(transparent)]
+    Publication(#[from] PublicationError),
     #[error("{name}: {source}")]
     LoadedServer { name: String, source: Box<LoadError> },
     #[error(transparent)]

@@ -5,7 +5,7 @@
 
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
-use super::{echo, server_load, signing, verification};
+use super::{echo, server_load, signing, verification, zone_programs};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub enum Method {
     EchoFloor(echo::Parameters),
     /// Loads servers with zones of several algorithms and denial mechanisms.
     ServerLoad(server_load::Parameters),
+    /// Runs programs that sign and verify zones.
+    ZonePrograms(zone_programs::Parameters),
 }
 
 /// Names of the methods.
@@ -31,6 +33,7 @@ pub(super) enum MethodName {
     ZoneSigning,
     EchoFloor,
     ServerLoad,
+    ZonePrograms,
 }
 
 impl Method {
@@ -41,6 +44,7 @@ impl Method {
             Self::ZoneSigning(_) => "zone-signing",
             Self::EchoFloor(_) => "echo-floor",
             Self::ServerLoad(_) => "server-load",
+            Self::ZonePrograms(_) => "zone-programs",
         }
     }
 
@@ -51,6 +55,7 @@ impl Method {
             Self::ZoneSigning(parameters) => parameters.duration(),
             Self::EchoFloor(parameters) => parameters.duration(),
             Self::ServerLoad(parameters) => parameters.duration(),
+            Self::ZonePrograms(parameters) => parameters.duration(),
         }
     }
 
@@ -65,6 +70,7 @@ impl Method {
             Self::ZoneSigning(parameters) => signing::run(parameters, options, findings),
             Self::EchoFloor(parameters) => echo::run(parameters, options, findings),
             Self::ServerLoad(parameters) => server_load::run(parameters, options, findings),
+            Self::ZonePrograms(parameters) => zone_programs::run(parameters, options, findings),
         }
     }
 }

@@ -35,13 +35,16 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), WriteError> {
 }
 
 /// Writes both files of each key into `directory`, which is created if it is missing.
-pub(crate) fn write_signing_keys(directory: &Path, keys: &KeySet) -> Result<(), WriteError> {
+pub(crate) fn write_signing_keys(
+    directory: &Path,
+    keys: &KeySet,
+    times: &KeyTimes,
+) -> Result<(), WriteError> {
     create_directory(directory)?;
-    let times = KeyTimes::default();
     for key in keys.keys() {
         let path = |suffix: &str| directory.join(key.base_name() + suffix);
-        write_new_file(&path(".key"), PUBLIC, key.key_file_text(&times).as_bytes())?;
-        write_new_file(&path(".private"), PRIVATE, key.private_file_text(&times).as_bytes())?;
+        write_new_file(&path(".key"), PUBLIC, key.key_file_text(times).as_bytes())?;
+        write_new_file(&path(".private"), PRIVATE, key.private_file_text(times).as_bytes())?;
     }
     Ok(())
 }

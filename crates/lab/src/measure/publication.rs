@@ -12,10 +12,11 @@ use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey};
 use nonesuch_crypto::{KeyError, PrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Nsec5Error, Proofs, ProveOptions, prove_chain};
 use nonesuch_dnssec::denial::{DenialGeneration, NameHash, Nsec3Params};
-use nonesuch_dnssec::keys::{KeySetError, SEP, ZONE_KEY};
+use nonesuch_dnssec::keys::{KeySetError, KeyTimes, SEP, ZONE_KEY};
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_dnssec::verify::{Anchor, Fault};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, Signed, VerifyOptions, sign, verify};
+use nonesuch_proto::Name;
 use nonesuch_zone::Contents;
 use nonesuch_zone::write::text_octets;
 use serde::Serialize;
@@ -113,13 +114,13 @@ impl Publication<'_> {
         }
         (self.progress)("generating keys");
         let is_nsec5 = self.mechanism.name_hash() == NameHash::Vrf;
-        let keys = self.generate_keys(is_nsec5)?;
+        let keys = generate_keys(self.zone.apex(), self.algorithms, is_nsec5)?;
         let anchors: Vec<Anchor> =
             keys.secure_entry_points().map(|key| Anchor::Dnskey(key.dnskey_rdata())).collect();
         if self.mechanism.generation() == DenialGeneration::Online {
             let mut published = self.write(self.zone, &anchors)?;
             let directory = self.folder.join("keys");
-            write_signing_keys(&directory, &keys)?;
+            write_signing_keys(&directory, &keys, &KeyTimes::default())?;
             published.key_files = keys.keys().iter().map(|key| directory.join(key.base_name())).collect();
             published.served.keys = ServerKeys::Online { mechanism: self.mechanism, directory };
             return Ok(published);
@@ -136,31 +137,6 @@ impl Publication<'_> {
             published.served.keys = ServerKeys::Nsec5 { directory };
         }
         Ok(Published { signing: Some(signing), verification: Some(verification), ..published })
-    }
-
-    /// Generates a KSK and a ZSK of each algorithm, including weak keys, because their cost is part
-    /// of the measurement.
-    fn generate_keys(&self, is_nsec5: bool) -> Result<KeySet, PublicationError> {
-        let apex = self.zone.apex();
-        let mut keys: Vec<KeyPair> = Vec::new();
-        for choice in self.algorithms {
-            let alias = choice.algorithm.nsec5_alias().filter(|_| is_nsec5);
-            let algorithm = alias.unwrap_or(choice.algorithm);
-            for flags in [ZONE_KEY | SEP, ZONE_KEY] {
-                let make = || {
-                    let key = PrivateKey::generate_forced(algorithm, choice.bits)?;
-                    Ok::<_, KeyError>(KeyPair::new(apex.clone(), flags, key))
-                };
-                let mut key = make()?;
-                // Two keys have the same tag with a probability of 1 in 65,536. Such keys would make
-                // the verification slower, because the tag would not select the key.
-                while keys.iter().any(|other| other.tag() == key.tag()) {
-                    key = make()?;
-                }
-                keys.push(key);
-            }
-        }
-        Ok(KeySet::new(apex, keys)?)
     }
 
     fn sign(
@@ -219,6 +195,34 @@ impl Publication<'_> {
             verification: None,
         })
     }
+}
+
+/// Generates a KSK and a ZSK of each algorithm, including weak keys, because their cost is part of the
+/// measurement. For NSEC5, they have the number that marks zones with NSEC5.
+pub(crate) fn generate_keys(
+    apex: &Name,
+    choices: &[Choice],
+    is_nsec5: bool,
+) -> Result<KeySet, PublicationError> {
+    let mut keys: Vec<KeyPair> = Vec::new();
+    for choice in choices {
+        let alias = choice.algorithm.nsec5_alias().filter(|_| is_nsec5);
+        let algorithm = alias.unwrap_or(choice.algorithm);
+        for flags in [ZONE_KEY | SEP, ZONE_KEY] {
+            let make = || {
+                let key = PrivateKey::generate_forced(algorithm, choice.bits)?;
+                Ok::<_, KeyError>(KeyPair::new(apex.clone(), flags, key))
+            };
+            let mut key = make()?;
+            // Two keys have the same tag with a probability of 1 in 65,536. Such keys would make the
+            // verification slower, because the tag would not select the key.
+            while keys.iter().any(|other| other.tag() == key.tag()) {
+                key = make()?;
+            }
+            keys.push(key);
+        }
+    }
+    Ok(KeySet::new(apex, keys)?)
 }
 
 /// Runs `work` until it has taken [`REPEAT_LIMIT`] in total or has run `runs_max` times. Returns the

@@ -34,7 +34,8 @@ pub enum Selection {
 
 /// A signature algorithm and, for RSA, a key length. `bits` is `None` if the algorithm has only one
 /// key length. In a selection for measurement, `None` selects all key lengths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Choice {
     /// The algorithm; never an alias.
     pub algorithm: Algorithm,
@@ -403,6 +404,7 @@ macro_rules! by_text {
 pub(crate) use by_text;
 
 by_text!(SubjectError: Selection, Subject);
+by_text!(ChoiceError: Choice);
 
 #[cfg(test)]
 mod tests {

@@ -228,8 +228,7 @@ impl Peer {
     #[must_use]
     pub fn version(self) -> Option<String> {
         let info = self.info();
-        let program = find_program(info.programs.first()?)?;
-        version_in(&output_of(Command::new(program).arg(info.version_option))?)
+        version_of(info.programs.first()?, info.version_option)
     }
 
     /// Checks that all programs are installed.
@@ -241,6 +240,11 @@ impl Peer {
         let info = self.info();
         Err(PeerError::Missing { peer: info.title, programs: missing.join(", "), package: info.package })
     }
+}
+
+/// Returns the version that a program prints with this option, or `None` as [`Peer::version`] does.
+pub(crate) fn version_of(program: &str, option: &str) -> Option<String> {
+    version_in(&output_of(Command::new(find_program(program)?).arg(option))?)
 }
 
 /// Returns the path of a program in `PATH`, in a directory of system programs, or in the directory

@@ -4,6 +4,7 @@ use super::{AnchorForm, Tree, TreeError, TreeZone};
 use crate::measure::key_files::{
     PUBLIC, create_directory, write_new_file, write_nsec5_files, write_signing_keys,
 };
+use nonesuch_dnssec::keys::KeyTimes;
 use nonesuch_proto::Name;
 use std::fmt::Write as _;
 use std::fs;
@@ -106,7 +107,7 @@ impl TreeZone {
         let file = file_name(&self.origin);
         if let Some(keys) = &self.keys {
             let directory = out.join("keys").join(&file);
-            write_signing_keys(&directory, keys)?;
+            write_signing_keys(&directory, keys, &KeyTimes::default())?;
         }
         if let Some((key, proofs)) = &self.nsec5 {
             let directory = out.join("nsec5").join(&file);
