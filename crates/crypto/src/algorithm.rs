@@ -20,7 +20,8 @@
 //! `docs/algorithms.md` and the kinds of keys in the interoperability tests with the table.
 //!
 //! The numbers are those of the IANA registry "DNS Security Algorithm Numbers" (RFC 4034, appendix
-//! A.1). 249 and 251 are the numbers in SIDN's testbed for post-quantum algorithms.
+//! A.1). 249 and 251 are the numbers in SIDN's testbed for post-quantum algorithms, which has no
+//! number for SLH-DSA.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +36,7 @@ use crate::hash::sha256;
 use crate::implementation::{Implementation, Operation};
 use crate::key::{SignerResult, VerifierResult};
 use crate::vrf::VRF_ALGORITHMS;
-use crate::{ecdsa, ed448, ed25519, falcon, mayo, mldsa, rsa};
+use crate::{ecdsa, ed448, ed25519, falcon, mayo, mldsa, rsa, slhdsa};
 
 /// A DNSSEC algorithm number, as in wire form. Any number is allowed; [`Algorithm::entry`] returns
 /// whether it is known.
@@ -57,6 +58,8 @@ impl Algorithm {
     pub const ED448: Self = Self(16);
     /// ML-DSA-44 (draft-westerbaan-dnssec-mldsa).
     pub const MLDSA44: Self = Self(18);
+    /// SLH-DSA-SHA2-128s (FIPS 205), with a number for private use.
+    pub const SLHDSA128S: Self = Self(248);
     /// MAYO-2 of round 2, with a number for private use.
     pub const MAYO2: Self = Self(249);
     /// Falcon-512 of round 3, padded, with a number for private use.
@@ -139,6 +142,9 @@ pub struct Scheme {
     /// Operations that are faster in batches ([`sign_batch`](crate::sign_batch),
     /// [`verify_batch`](crate::verify_batch)) than one at a time.
     pub batched: &'static [Operation],
+    /// Whether a signature takes more than 10 ms, so that signing a large zone takes hours. `compare
+    /// --all` omits such schemes, and tests sign less with them.
+    pub signs_slowly: bool,
     /// Lengths of keys, or `None` if all keys have the same length. Only RSA has several lengths.
     pub key_lengths: Option<KeyLengths>,
     /// The reason for a warning to users of this scheme, if there is one.
@@ -217,9 +223,14 @@ const MAYO_WARNING: &str = "MAYO-2 of round 2 is known to be weaker than claimed
 const FALCON_WARNING: &str =
     "Falcon-512 of round 3 will differ from the future standard FN-DSA; its number is for private use";
 
+/// SLH-DSA is experimental because no specification defines its use in DNSSEC.
+const SLHDSA_WARNING: &str = "no specification defines SLH-DSA for DNSSEC, its signatures have 7856 octets and take a fifth \
+     of a second or more each; its number is for private use";
+
 /// PKCS#1 v1.5 with SHA-256 (RFC 5702).
 static RSA_SHA256: Scheme = Scheme {
     batched: &[],
+    signs_slowly: false,
     key_lengths: RSA_LENGTHS,
     experimental: None,
     public_key_octets: None,
@@ -234,6 +245,7 @@ static RSA_SHA256: Scheme = Scheme {
 /// PKCS#1 v1.5 with SHA-512 (RFC 5702).
 static RSA_SHA512: Scheme = Scheme {
     batched: &[],
+    signs_slowly: false,
     key_lengths: RSA_LENGTHS,
     experimental: None,
     public_key_octets: None,
@@ -248,6 +260,7 @@ static RSA_SHA512: Scheme = Scheme {
 /// ECDSA on P-256 with SHA-256 (RFC 6605).
 static ECDSA_P256: Scheme = Scheme {
     batched: &[Operation::Generate, Operation::Verify],
+    signs_slowly: false,
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(64),
@@ -262,6 +275,7 @@ static ECDSA_P256: Scheme = Scheme {
 /// ECDSA on P-384 with SHA-384 (RFC 6605).
 static ECDSA_P384: Scheme = Scheme {
     batched: &[],
+    signs_slowly: false,
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(96),
@@ -276,6 +290,7 @@ static ECDSA_P384: Scheme = Scheme {
 /// Ed25519 (RFC 8080).
 static ED25519: Scheme = Scheme {
     batched: &[Operation::Verify],
+    signs_slowly: false,
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(32),
@@ -290,6 +305,7 @@ static ED25519: Scheme = Scheme {
 /// Ed448 (RFC 8080).
 static ED448: Scheme = Scheme {
     batched: &[],
+    signs_slowly: false,
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(57),
@@ -304,6 +320,7 @@ static ED448: Scheme = Scheme {
 /// ML-DSA-44, pure, with an empty context (draft-westerbaan-dnssec-mldsa-03, FIPS 204).
 static MLDSA44: Scheme = Scheme {
     batched: &[],
+    signs_slowly: false,
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(1312),
@@ -315,9 +332,25 @@ static MLDSA44: Scheme = Scheme {
     parse_public: mldsa::parse_public,
 };
 
+/// SLH-DSA-SHA2-128s, pure, with an empty context (FIPS 205).
+static SLHDSA128S: Scheme = Scheme {
+    batched: &[],
+    signs_slowly: true,
+    key_lengths: None,
+    experimental: Some(SLHDSA_WARNING),
+    public_key_octets: Some(32),
+    signature_octets: Some(7856),
+    dialect: None,
+    implementation: |_, _| slhdsa::implementation(),
+    generate: slhdsa::generate,
+    read_private: slhdsa::read_private,
+    parse_public: slhdsa::parse_public,
+};
+
 /// MAYO-2 of round 2 of the NIST call for additional signatures.
 static MAYO2: Scheme = Scheme {
     batched: &[],
+    signs_slowly: false,
     key_lengths: None,
     experimental: Some(MAYO_WARNING),
     public_key_octets: Some(4912),
@@ -332,6 +365,7 @@ static MAYO2: Scheme = Scheme {
 /// Falcon-512 of round 3 of the NIST competition, with signatures padded to constant length.
 static FALCON512: Scheme = Scheme {
     batched: &[],
+    signs_slowly: false,
     key_lengths: None,
     experimental: Some(FALCON_WARNING),
     public_key_octets: Some(897),
@@ -345,7 +379,7 @@ static FALCON512: Scheme = Scheme {
 
 /// All supported algorithms, in ascending order of their numbers.
 ///
-/// The numbers from 228 to 236 are aliases for zones with NSEC5. They are unregistered and for
+/// The numbers from 228 to 237 are aliases for zones with NSEC5. They are unregistered and for
 /// experiments. A resolver that does not know NSEC5 does not know these numbers either, and treats
 /// such a zone as insecure, not as bogus.
 pub static ALGORITHMS: &[AlgorithmEntry] = &[
@@ -365,6 +399,8 @@ pub static ALGORITHMS: &[AlgorithmEntry] = &[
     alias_row(234, "NSEC5-FALCON512", Algorithm::FALCON512, &FALCON512),
     alias_row(235, "NSEC5-MAYO2", Algorithm::MAYO2, &MAYO2),
     alias_row(236, "NSEC5-RSASHA512", Algorithm::RSASHA512, &RSA_SHA512),
+    alias_row(237, "NSEC5-SLHDSA128S", Algorithm::SLHDSA128S, &SLHDSA128S),
+    row(248, "SLHDSA128S", &SLHDSA128S),
     row(249, "MAYO2", &MAYO2),
     row(251, "FALCON512", &FALCON512),
 ];

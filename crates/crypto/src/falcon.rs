@@ -14,12 +14,8 @@ mod basis;
 
 use std::sync::{Mutex, PoisonError};
 
-use aws_lc_rs::rand;
 use fn_dsa_kgen::{KeyPairGenerator, KeyPairGenerator512};
-use fn_dsa_sign::{
-    CryptoRng, DOMAIN_NONE, FN_DSA_LOGN_512, HASH_ID_ORIGINAL_FALCON, RngCore, RngError, SigningKey,
-    SigningKey512,
-};
+use fn_dsa_sign::{DOMAIN_NONE, FN_DSA_LOGN_512, HASH_ID_ORIGINAL_FALCON, SigningKey, SigningKey512};
 use fn_dsa_vrfy::{VerifyingKey, VerifyingKey512};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -27,6 +23,7 @@ use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
+use crate::system_random::SystemRandom;
 use crate::wipe::wiping_stack;
 
 const PRIVATE_OCTETS: usize = fn_dsa_sign::sign_key_size(FN_DSA_LOGN_512);
@@ -40,53 +37,6 @@ const DECODE_STACK_BYTES: usize = 256 * 1024;
 /// Stack size for signing, in bytes: states of hash functions and a few numbers. The large buffers
 /// are in the decoded key.
 const SIGN_STACK_BYTES: usize = 16 * 1024;
-
-/// Random numbers of aws-lc, through the trait that the library requires.
-///
-/// The methods of the trait cannot fail. If aws-lc fails, they return a counter that differs for
-/// each call, so that loops that wait for suitable octets end. The caller checks `failed` and
-/// discards the result.
-#[derive(Default)]
-struct SystemRandom {
-    failed: bool,
-    calls: u64,
-}
-
-impl RngCore for SystemRandom {
-    fn next_u32(&mut self) -> u32 {
-        random_number(self, u32::from_le_bytes)
-    }
-
-    fn next_u64(&mut self) -> u64 {
-        random_number(self, u64::from_le_bytes)
-    }
-
-    fn fill_bytes(&mut self, octets: &mut [u8]) {
-        if rand::fill(octets).is_err() {
-            self.failed = true;
-            self.calls += 1;
-            let counter = self.calls.to_le_bytes().into_iter().cycle();
-            octets.iter_mut().zip(counter).for_each(|(octet, value)| *octet = value);
-        }
-    }
-
-    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), RngError> {
-        self.fill_bytes(octets);
-        Ok(())
-    }
-}
-
-impl CryptoRng for SystemRandom {}
-
-/// Returns a random number that `decode_octets` reads from `OCTETS` random octets.
-fn random_number<const OCTETS: usize, T>(
-    random: &mut SystemRandom,
-    decode_octets: fn([u8; OCTETS]) -> T,
-) -> T {
-    let mut octets = [0; OCTETS];
-    random.fill_bytes(&mut octets);
-    decode_octets(octets)
-}
 
 /// A private key. Signing needs exclusive access to a decoded key with its buffers. The number of
 /// decoded keys is the maximum number of simultaneous signing operations so far.

@@ -64,6 +64,16 @@ impl Implementation {
         Self { library, kernel: "vectors", instruction_set }
     }
 
+    /// A library of hash functions with code for the SHA instructions, which it selects if the
+    /// processor has them and the feature `no_avx512` does not omit the code.
+    pub(crate) fn sha_if_available(library: &'static str) -> Self {
+        #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+        if is_x86_feature_detected!("sha") && is_x86_feature_detected!("sse4.1") {
+            return Self::vectors(library, "SHA");
+        }
+        Self::portable(library)
+    }
+
     /// A library with a kernel for AVX2, which it selects if the processor has AVX2 and the feature
     /// `portable` does not omit the kernel.
     pub(crate) fn avx2_if_available(library: &'static str) -> Self {

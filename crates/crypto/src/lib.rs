@@ -15,8 +15,9 @@
 //!   names of NSEC3.
 //!
 //! The crate implements RFC 3110 and 5702 (RSA), 6605 (ECDSA), 8080 (Ed25519, Ed448), 4034 (key
-//! tags), 4509 and 6605 (DS digests), 5155 (NSEC3), 9381 (VRFs), FIPS 204 (ML-DSA), Falcon of round
-//! 3 of the NIST competition, and MAYO of round 2 of the call for additional signatures.
+//! tags), 4509 and 6605 (DS digests), 5155 (NSEC3), 9381 (VRFs), FIPS 204 (ML-DSA), FIPS 205
+//! (SLH-DSA), Falcon of round 3 of the NIST competition, and MAYO of round 2 of the call for
+//! additional signatures.
 
 #![deny(unsafe_code)]
 
@@ -52,6 +53,8 @@ mod rsa;
 // Calls aws-lc functions that the Rust interface does not offer.
 #[allow(unsafe_code)]
 mod rsa_ffi;
+mod slhdsa;
+mod system_random;
 pub mod vrf;
 mod wipe;
 

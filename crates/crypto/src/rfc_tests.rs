@@ -309,6 +309,25 @@ fn draft_westerbaan_dnssec_mldsa_section_6() {
     .check();
 }
 
+/// A key of the ACVP samples of NIST (`SLH-DSA-keyGen-FIPS205`), and the deterministic signature
+/// that the crate `slh-dsa` 0.2.0-rc.5 generates over the RRset of RFC 8080 with this key.
+#[test]
+fn another_implementation_of_slh_dsa_generates_the_same_signature() {
+    Example {
+        private: "Private-key-format: v1.3
+            Algorithm: 248 (SLHDSA128S)
+            PrivateKey: Fz0EyTjBw2vyicPAItBLFGOuI8QapUbaWJd0rCC3RcQNeUd3kUyZdmgn8PCcqXK+AWLBAhnUIq26E1nmqmUpnA==",
+        public: "DXlHd5FMmXZoJ/DwnKlyvgFiwQIZ1CKtuhNZ5qplKZw=",
+        flags: 257,
+        tag: 54286,
+        ds: Some((DigestType::SHA256, "5e493a9b1b4099309fb88488f8238cfb4e541824452b025f872a739cd88e7145")),
+        signed: rfc8080_rrset(),
+        signature: include_str!("vectors/slhdsa128s-signature.b64"),
+        deterministic: true,
+    }
+    .check();
+}
+
 /// Returns the directory with the keys of the public test data.
 fn test_keys() -> Option<PathBuf> {
     nonesuch_testing::public_data("rfc-zones/test-data")
