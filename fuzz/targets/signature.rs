@@ -37,6 +37,10 @@ fn private(algorithm: Algorithm) -> PrivateKey {
         Algorithm::ECDSAP256SHA256 | Algorithm::ED25519 | Algorithm::MLDSA44 => {
             "PrivateKey: BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n"
         }
+        // A key of the ACVP samples of NIST: a part of it is computed from the rest.
+        Algorithm::SLHDSA128S => {
+            "PrivateKey: Fz0EyTjBw2vyicPAItBLFGOuI8QapUbaWJd0rCC3RcQNeUd3kUyZdmgn8PCcqXK+AWLBAhnUIq26E1nmqmUpnA==\n"
+        }
         _ => "",
     };
     let text = format!("Private-key-format: v1.3\nAlgorithm: {number}\n{field}");

@@ -212,8 +212,8 @@ impl PrivateKey {
         &*self.signer
     }
 
-    /// Uses fresh randomness for every later signature, if the scheme allows it: ML-DSA ("hedged")
-    /// and MAYO. This protects against faults that are induced while signing. Without it, a message
+    /// Uses fresh randomness for every later signature, if the scheme allows it: ML-DSA ("hedged"),
+    /// SLH-DSA and MAYO. This protects against faults that are induced while signing. Without it, a message
     /// always has the same signature.
     pub fn hedge(&mut self) {
         self.signer.hedge();

@@ -27,6 +27,9 @@ pub(crate) struct CompareArguments {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Compare all algorithms, key lengths and mechanisms instead of the default subset.
+    ///
+    /// Except algorithms whose signatures take more than 10 ms each (SLHDSA128S), with which a
+    /// comparison takes hours: name these with --algorithms, and set a small number of --names.
     #[arg(long)]
     pub(crate) all: bool,
     /// Compare only these algorithms, for example ed25519,rsasha256/1280.

@@ -456,7 +456,8 @@ fn nsec5_aliases_live_in_the_key_file() {
         let (zone, signed) = (folder.path().join("zone"), folder.path().join("signed"));
         let sign =
             ["zone", "sign", text(&zone), "-o", ORIGIN, "--keys", text(&keys), "--cds", "-f", text(&signed)];
-        for mechanism in common::MECHANISMS {
+        let count = if entry.scheme.signs_slowly { 1 } else { usize::MAX };
+        for mechanism in common::MECHANISMS.into_iter().take(count) {
             done([&sign[..], &["--denial", mechanism]].concat());
             let ds = done(["key", "ds", ORIGIN, "--dir", text(&keys)]).stdout;
             let anchor = folder.path().join("anchor");

@@ -58,6 +58,10 @@ fn a_key_with_two_algorithm_numbers_is_an_error() {
 fn zones_signed_with_aliases_have_the_alias_number_and_no_faults() {
     let contents = zone("www A 192.0.2.1\nsecure NS ns\nsecure DS 1 13 2 00\ninsecure NS ns\n*.w TXT \"x\"");
     for algorithm in aliases() {
+        // The tests of the command `zone sign` include algorithms that sign slowly.
+        if algorithm.entry().is_some_and(|entry| entry.scheme.signs_slowly) {
+            continue;
+        }
         let keys = KeySet::new(&name("example."), pair(algorithm)).unwrap();
         for mechanism in NSEC_AND_NSEC3 {
             let wanted = crate::SignOptions { publish_cds: true, ..options(mechanism) };

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 /// Number of messages that a loop uses in turn. With a single message, the branch predictor of the
 /// processor would learn its branches.
 const MESSAGES: usize = 16;
+/// Number of messages for algorithms that sign slowly. Each is signed before the measurement.
+const SLOW_MESSAGES: usize = 4;
 /// Approximate interval between two readings of the clock. It is short enough for short iterations
 /// and long enough not to affect the figures.
 const CLOCK_PERIOD: Duration = Duration::from_micros(500);
@@ -132,7 +134,9 @@ impl Bench {
 impl SignatureBench {
     fn new(subject: Subject, private: PrivateKey, seed: u64) -> Result<Self, PrepareError> {
         let public = PublicKey::parse(private.algorithm(), private.public_key())?;
-        let count = subject.batch.map_or(MESSAGES, usize::from);
+        let is_slow = subject.choice().is_some_and(|choice| choice.signs_slowly());
+        let single = if is_slow { SLOW_MESSAGES } else { MESSAGES };
+        let count = subject.batch.map_or(single, usize::from);
         let messages = messages(private.algorithm(), seed, count)?;
         let mut signatures = Vec::with_capacity(count);
         for message in &messages {

@@ -22,6 +22,7 @@ const SIGNATURE_US: &[(Algorithm, Option<u16>, [f64; 2])] = &[
     (Algorithm::MLDSA44, None, [380.0, 90.0]),
     (Algorithm::FALCON512, None, [260.0, 40.0]),
     (Algorithm::MAYO2, None, [60.0, 15.0]),
+    (Algorithm::SLHDSA128S, None, [2_600_000.0, 2000.0]),
 ];
 /// Estimate for all other algorithms: CPU time of a signature and of its verification, in µs.
 const UNKNOWN_SIGNATURE_US: [f64; 2] = [1000.0, 1000.0];

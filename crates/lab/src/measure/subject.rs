@@ -152,6 +152,7 @@ impl Choice {
             (Algorithm::MLDSA44, _) => "ML-DSA-44".to_owned(),
             (Algorithm::FALCON512, _) => "Falcon-512".to_owned(),
             (Algorithm::MAYO2, _) => "MAYO-2".to_owned(),
+            (Algorithm::SLHDSA128S, _) => "SLH-DSA-128s".to_owned(),
             (_, Some(bits)) => format!("RSA-{bits}"),
             (algorithm, None) => algorithm.to_string(),
         }
@@ -160,7 +161,17 @@ impl Choice {
     /// Whether the scheme is considered secure against quantum computers.
     #[must_use]
     pub const fn is_post_quantum(&self) -> bool {
-        matches!(self.algorithm, Algorithm::MLDSA44 | Algorithm::FALCON512 | Algorithm::MAYO2)
+        matches!(
+            self.algorithm,
+            Algorithm::MLDSA44 | Algorithm::FALCON512 | Algorithm::MAYO2 | Algorithm::SLHDSA128S
+        )
+    }
+
+    /// Whether a signature takes so long that signing a large zone takes hours
+    /// ([`Scheme::signs_slowly`](nonesuch_crypto::Scheme::signs_slowly)).
+    #[must_use]
+    pub fn signs_slowly(&self) -> bool {
+        self.algorithm.entry().is_some_and(|entry| entry.scheme.signs_slowly)
     }
 }
 
@@ -414,9 +425,9 @@ mod tests {
     #[test]
     fn all_subjects_are_the_tables_without_aliases() {
         let subjects = Subject::list(&[], 64, 32);
-        // Two algorithms with five RSA key lengths each, seven with one key length, and two batches;
+        // Two algorithms with five RSA key lengths each, eight with one key length, and two batches;
         // four VRFs, three of them with a batch.
-        assert_eq!(subjects.len(), 2 * 5 + 7 + 2 + 4 + 3);
+        assert_eq!(subjects.len(), 2 * 5 + 8 + 2 + 4 + 3);
         assert_eq!(subjects.iter().collect::<HashSet<_>>().len(), subjects.len());
         for entry in ALGORITHMS {
             let is_it = |choice: Choice| choice.algorithm == entry.algorithm;

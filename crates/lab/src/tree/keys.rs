@@ -6,6 +6,8 @@ use super::description::ZoneDescription;
 use super::error::TreeError;
 use super::rsa;
 use data_encoding::BASE64;
+use fips205::slh_dsa_sha2_128s;
+use fips205::traits::{KeyGen as _, SerDes as _};
 use fn_dsa_kgen::{CryptoRng, FN_DSA_LOGN_512, KeyPairGenerator as _, KeyPairGenerator512, RngError};
 use fn_dsa_kgen::{sign_key_size, vrfy_key_size};
 use nonesuch_crypto::vrf::VrfPrivateKey;
@@ -103,6 +105,7 @@ fn private_text(algorithm: Algorithm, bits: Option<u16>, random: &mut ChaCha20Rn
         Algorithm::ED448 => (None, secret_field(57, random)),
         Algorithm::MAYO2 => (Some("mayo2-round2"), secret_field(24, random)),
         Algorithm::FALCON512 => (Some("falcon-round3-padded"), falcon_field(random)),
+        Algorithm::SLHDSA128S => (None, slhdsa_field(random)),
         _ => return None,
     };
     let mut text = format!("Private-key-format: v1.3\nAlgorithm: {} ({algorithm})\n", algorithm.0);
@@ -116,6 +119,14 @@ fn secret_field(octets: usize, random: &mut ChaCha20Rng) -> Vec<(&'static str, V
     let mut secret = vec![0; octets];
     random.fill_bytes(&mut secret);
     vec![("PrivateKey", secret)]
+}
+
+fn slhdsa_field(random: &mut ChaCha20Rng) -> Vec<(&'static str, Vec<u8>)> {
+    let mut seeds = [[0; 16]; 3];
+    seeds.iter_mut().for_each(|seed| random.fill_bytes(seed));
+    let [sk_seed, sk_prf, pk_seed] = &seeds;
+    let (_, private) = slh_dsa_sha2_128s::KG::keygen_from_seed(sk_seed, sk_prf, pk_seed);
+    vec![("PrivateKey", private.into_bytes().to_vec())]
 }
 
 fn falcon_field(random: &mut ChaCha20Rng) -> Vec<(&'static str, Vec<u8>)> {

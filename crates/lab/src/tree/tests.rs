@@ -65,7 +65,8 @@ fn judge_sound(algorithm: Algorithm, mechanism: Mechanism) {
 #[test]
 fn sound_trees_of_every_algorithm_and_mechanism_are_secure() {
     for entry in ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()) {
-        offline().for_each(|mechanism| judge_sound(entry.algorithm, mechanism));
+        let count = if entry.scheme.signs_slowly { 1 } else { usize::MAX };
+        offline().take(count).for_each(|mechanism| judge_sound(entry.algorithm, mechanism));
     }
 }
 

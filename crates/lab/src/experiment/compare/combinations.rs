@@ -86,8 +86,8 @@ mod tests {
     fn all_combinations_are_every_row_of_both_tables_once() {
         let all = combinations(&Choice::all(), &[]);
         assert_eq!(all[0], Combination::Unsigned);
-        // Two algorithms with five RSA key lengths each, and seven with one key length.
-        assert_eq!(all.len(), 1 + (2 * 5 + 7) * MECHANISMS.len());
+        // Two algorithms with five RSA key lengths each, and eight with one key length.
+        assert_eq!(all.len(), 1 + (2 * 5 + 8) * MECHANISMS.len());
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
         for entry in ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()) {
             for denial in MECHANISMS {
