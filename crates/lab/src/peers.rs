@@ -25,6 +25,6 @@ pub(crate) use info::version_of;
 pub use info::{OnlineDenial, Peer, PeerInfo, PeerRole, find_program};
 pub use server::PeerServer;
 pub use setup::{
-    PeerZone, ResolverSetup, RootServer, Serving, Setup, StubZone, TlsIdentity, TransferKey, TrustAnchor,
-    Upstream, free_address,
+    PeerZone, PrimaryTls, ResolverSetup, RootServer, Serving, Setup, StubZone, TlsIdentity, TransferKey,
+    TrustAnchor, Upstream, free_address,
 };

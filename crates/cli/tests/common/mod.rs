@@ -16,7 +16,7 @@ pub mod watched;
 pub use nonesuch_testing::{is_installed, public_data};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -40,10 +40,6 @@ pub const PEER_ALGORITHMS: [&str; 6] =
 
 /// Time limit for one program.
 const RUN: Duration = Duration::from_secs(60);
-/// Time limit for a server to answer.
-const START: Duration = Duration::from_secs(15);
-/// Another process may take a free port before the peer binds it.
-const ATTEMPTS: usize = 5;
 
 /// Exit status and output of a program.
 #[derive(Debug)]
@@ -289,39 +285,9 @@ pub fn serve_at(file: &Path, listen: &str, more: &[&str]) -> Running {
     Running { child, address }
 }
 
-/// Starts the peer that `command` returns for an address, and waits until it answers a query for
-/// `localhost.` with any response code. Resolvers answer this query without other servers (RFC 6761
-/// §6.3).
-pub fn start_peer(log: &Path, command: impl Fn(SocketAddr) -> Command) -> Running {
-    for _ in 0..ATTEMPTS {
-        let address = free_address();
-        let output = File::create(log).expect("a file");
-        let child = command(address)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().expect("a handle"))
-            .stderr(output)
-            .spawn()
-            .expect("the peer starts");
-        let mut running = Running { child, address };
-        let end = Instant::now() + START;
-        while Instant::now() < end && matches!(running.child.try_wait(), Ok(None)) {
-            if ask(address, "localhost.", 1, Duration::from_millis(100)).is_some() {
-                return running;
-            }
-        }
-    }
-    panic!("the peer does not answer: {}", fs::read_to_string(log).unwrap_or_default());
-}
-
 /// An address that is currently unused for UDP and TCP.
 pub fn free_address() -> SocketAddr {
-    loop {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
-        let address = socket.local_addr().expect("an address");
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
+    nonesuch_lab::peers::free_address(Ipv4Addr::LOCALHOST).expect("a free port")
 }
 
 /// The header of a response.

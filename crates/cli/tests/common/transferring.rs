@@ -4,13 +4,12 @@
 
 use super::configured::{Configured, plain_zone, write_beside};
 pub use super::transfer::{transferred, try_transferred, zone_text};
-use super::{Running, done, sign, text};
-use nonesuch_lab::peers::{Serving, Setup, TransferKey};
+use super::{done, free_address, sign, text};
+use nonesuch_lab::peers::{PeerZone, PrimaryTls, Serving, Setup, TransferKey};
 use nonesuch_zone::load;
 use std::fs;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub const SECRET: &str = "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch";
@@ -20,13 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A port that is currently unused for both transports.
 pub fn free_port() -> u16 {
-    loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").expect("a listener");
-        let address = tcp.local_addr().expect("bound");
-        if UdpSocket::bind(address).is_ok() {
-            return address.port();
-        }
-    }
+    free_address().port()
 }
 
 /// Starts a server at this port; `zones` is the rest of its configuration.
@@ -102,32 +95,34 @@ pub fn sign_next(dir: &Path, serial: u32) {
     fs::rename(&next, &zone).expect("renamed");
 }
 
-pub fn hang_up(peer: &Running) {
-    let status = Command::new("kill").args(["-HUP", &peer.id().to_string()]).status();
-    assert!(status.expect("kill").success());
-}
-
 /// A peer that serves [`ZONE`] from the file `zone` in `dir`, permits transfers with the TSIG key,
 /// and sends NOTIFY to a port.
 pub fn primary_setup(dir: &Path, notified: u16) -> Setup {
-    let mut setup = super::peers::zone(dir, ZONE, &dir.join("zone"), Serving::Presigned);
-    setup.zones[0].notify = Some(([127, 0, 0, 1], notified).into());
-    let (name, algorithm) = ("transfer.key".to_owned(), "hmac-sha256".to_owned());
-    setup.transfer_key = Some(TransferKey { name, algorithm, secret: SECRET.to_owned() });
-    setup
+    primary_setup_of(dir, [(ZONE, "zone")], notified)
 }
 
-pub fn bind_with(dir: &Path, port: u16, notified: u16, zones: &str) -> Command {
-    let dir = text(dir);
-    let configuration = format!(
-        "key \"transfer.key\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n\
-         options {{ directory \"{dir}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; recursion no;\n\
-         pid-file \"pid\"; session-keyfile \"session\"; ixfr-from-differences yes; notify explicit; notify-delay 0; notify-rate 1000;\n\
-         startup-notify-rate 1000; dnssec-validation no; check-integrity no; allow-transfer {{ key transfer.key; }};\n\
-         also-notify {{ 127.0.0.1 port {notified} key transfer.key; }}; }};\ncontrols {{ }};\n{zones}"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("named");
-    command.args(["-g", "-n", "1", "-c", &format!("{dir}/peer.conf")]);
-    command
+/// Like [`primary_setup`], with these zones, each with the name of its file.
+pub fn primary_setup_of<'a>(
+    dir: &Path,
+    zones: impl IntoIterator<Item = (&'a str, &'a str)>,
+    notified: u16,
+) -> Setup {
+    let zones = zones.into_iter().map(|(origin, file)| {
+        let zone = PeerZone::new(origin, &dir.join(file), Serving::Presigned);
+        PeerZone { notify: Some(([127, 0, 0, 1], notified).into()), ..zone }
+    });
+    Setup { zones: zones.collect(), ..peer_setup(dir) }
+}
+
+/// A peer that transfers [`ZONE`] from `primary` with the TSIG key.
+pub fn secondary_setup(dir: &Path, primary: SocketAddr, tls: Option<PrimaryTls>) -> Setup {
+    let zone = PeerZone::new(ZONE, &dir.join("copy"), Serving::Secondary { primary, tls });
+    Setup { zones: vec![zone], ..peer_setup(dir) }
+}
+
+/// A peer with the TSIG key and without zones.
+pub fn peer_setup(dir: &Path) -> Setup {
+    let (name, algorithm) = ("transfer.key".to_owned(), "hmac-sha256".to_owned());
+    let transfer_key = TransferKey { name, algorithm, secret: SECRET.to_owned() };
+    Setup { udp_octets: 4096, transfer_key: Some(transfer_key), ..Setup::new(dir) }
 }

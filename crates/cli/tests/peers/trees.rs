@@ -2,7 +2,8 @@
 //! expected result of each question.
 
 use crate::common;
-use common::{Running, ask, done, folder, nonesuch, start_peer, text};
+use common::{Running, ask, done, folder, nonesuch, peers, text};
+use nonesuch_lab::peers::{Peer, PeerServer, ResolverSetup, Setup, StubZone, Upstream};
 use nonesuch_lab::tree::{FAULTS, Fault, FaultScope};
 use nonesuch_proto::Rtype;
 use nonesuch_testing::require_peer;
@@ -12,7 +13,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -79,34 +80,26 @@ fn start_server(configuration: &Path) -> Running {
 }
 
 /// Starts Unbound, which asks the server of each zone directly.
-fn start_unbound(folder: &Path, anchor: &Path, zones: &BTreeMap<String, SocketAddr>) -> Running {
-    let stubs: String = zones
-        .iter()
-        .map(|(zone, server)| {
-            let (address, port) = (server.ip(), server.port());
-            format!("stub-zone:\n name: {zone}\n stub-addr: {address}@{port}\n stub-prime: no\n")
-        })
-        .collect();
-    start_peer(&folder.join("unbound.log"), |address| {
-        let (at, port) = (folder.display(), address.port());
-        let configuration = format!(
-            "server:\n interface: 127.0.0.1\n port: {port}\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n \
-             directory: \"{at}\"\n pidfile: \"{at}/pid\"\n use-syslog: no\n logfile: \"\"\n num-threads: 1\n \
-             do-ip6: no\n do-not-query-localhost: no\n module-config: \"validator iterator\"\n \
-             trust-anchor-file: \"{}\"\n trust-anchor-signaling: no\n aggressive-nsec: no\n \
-             qname-minimisation: no\n access-control: 127.0.0.0/8 allow\nremote-control:\n control-enable: no\n{stubs}",
-            anchor.display()
-        );
-        let file = folder.join("unbound.conf");
-        fs::write(&file, configuration).expect("written");
-        let mut command = Command::new("unbound");
-        command.arg("-d").arg("-c").arg(file);
-        command
-    })
+fn start_unbound(
+    folder: &Path,
+    anchor: &Path,
+    zones: impl Iterator<Item = (String, SocketAddr)>,
+) -> PeerServer {
+    let stubs = zones.map(|(zone, server)| StubZone { zone, server }).collect();
+    let anchors = fs::read_to_string(anchor).expect("a trust anchor");
+    let resolver = ResolverSetup {
+        upstream: Upstream::Stubs(stubs),
+        anchors: anchors.lines().map(peers::anchor).collect(),
+        ..ResolverSetup::default()
+    };
+    peers::start(
+        Peer::Unbound,
+        &Setup { resolver, lines: "  qname-minimisation: no\n".to_owned(), ..Setup::new(folder) },
+    )
 }
 
 /// Unbound's result in the words of `expected.csv`; `failure` is a form of `bogus`.
-fn result_of(unbound: &Running, name: &str, rtype: Rtype) -> &'static str {
+fn result_of(unbound: &PeerServer, name: &str, rtype: Rtype) -> &'static str {
     let header =
         ask(unbound.address, name, rtype.0, WAIT).unwrap_or_else(|| panic!("{name} {rtype}: no response"));
     match (header.rcode, header.authenticated) {
@@ -135,7 +128,7 @@ fn unbound_finds_the_expected_results_of_a_tree() {
         let text = |key: &str| zone[key].as_str().expect("text").to_owned();
         (text("origin"), server_of(&text("server")))
     });
-    let unbound = start_unbound(folder.path(), &out.join("anchor.ds"), &zones.collect());
+    let unbound = start_unbound(folder.path(), &out.join("anchor.ds"), zones);
     let expected = fs::read_to_string(out.join("expected.csv")).expect("expected results");
     let (mut asked, mut differ): (BTreeMap<String, usize>, Vec<String>) = Default::default();
     for line in expected.lines().skip(1) {

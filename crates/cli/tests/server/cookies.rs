@@ -2,7 +2,9 @@
 //! cookies (RFC 9018), and their clients accept cookies of this server.
 
 use crate::common;
-use common::{KEYS_ORIGIN, Running, is_installed, prepared, run, start_peer};
+use common::configured::{Configured, configure};
+use common::{KEYS_ORIGIN, is_installed, peers, prepared, run};
+use nonesuch_lab::peers::{Peer, PeerServer, Serving};
 use nonesuch_proto::edns::{self, DO, Opt};
 use nonesuch_proto::message::{HEADER, Message, Rcode, push_query};
 use nonesuch_proto::{Name, Rtype};
@@ -11,13 +13,11 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const CLIENT_COOKIE: [u8; 8] = [0x24, 0x64, 0xc4, 0xab, 0xcf, 0x10, 0xc9, 0x57];
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// Time limit for a server to load its zone.
-const LOAD: Duration = Duration::from_secs(15);
 
 fn cookies() -> Cookies {
     Cookies::parse_secrets(SECRET).ok().and_then(Cookies::with_secrets).expect("a secret")
@@ -50,51 +50,21 @@ fn ask(server: SocketAddr, cookie: Option<&[u8]>) -> Option<(Rcode, Option<Vec<u
     Some((message.rcode(), cookie.map(<[u8]>::to_vec)))
 }
 
-/// Starts a server with the configuration for a port, and waits for the zone.
-fn start(folder: &Path, program: &str, options: &[&str], configuration: impl Fn(u16) -> String) -> Running {
-    let running = start_peer(&folder.join("log"), |address| {
-        let file = folder.join("configuration");
-        fs::write(&file, configuration(address.port())).expect("written");
-        let mut command = Command::new(program);
-        command.args(options).arg(file);
-        command
-    });
-    let end = Instant::now() + LOAD;
-    // With a cookie, because a rate-limited response without one is empty and does not show whether
-    // the zone is loaded.
-    let made = cookies().check(Some(&CLIENT_COOKIE), CLIENT, now()).reply.expect("a cookie");
-    while ask(running.address, Some(&made)).is_none_or(|(rcode, _)| rcode != Rcode::NOERROR) {
-        let said = || fs::read_to_string(folder.join("log")).unwrap_or_default();
-        assert!(Instant::now() < end, "{program} does not load the zone: {}", said());
-    }
-    running
-}
-
 /// BIND, which responds with BADCOOKIE to a client with a client cookie and no valid server cookie.
-fn start_bind(folder: &Path) -> Running {
-    start(folder, "named", &["-g", "-n", "1", "-c"], |port| {
-        format!(
-            "options {{\n directory \"{at}\";\n listen-on port {port} {{ 127.0.0.1; }};\n listen-on-v6 {{ none; }};\n pid-file none;\n \
-             session-keyfile none;\n recursion no;\n dnssec-validation no;\n cookie-algorithm siphash24;\n \
-             cookie-secret \"{SECRET}\";\n answer-cookie yes;\n require-server-cookie yes;\n}};\ncontrols {{ }};\n\
-             zone \"{KEYS_ORIGIN}\" {{ type primary; file \"{at}/zone\"; check-integrity no; }};\n",
-            at = folder.display()
-        )
-    })
+fn start_bind(folder: &Path) -> PeerServer {
+    let mut setup = peers::zone(folder, KEYS_ORIGIN, &folder.join("zone"), Serving::Presigned);
+    setup.lines = format!(
+        "cookie-algorithm siphash24; cookie-secret \"{SECRET}\"; answer-cookie yes; require-server-cookie yes;"
+    );
+    peers::start(Peer::Bind, &setup)
 }
 
 /// Knot DNS with the same behaviour.
-fn start_knot(folder: &Path) -> Running {
-    start(folder, "knotd", &["-c"], |port| {
-        format!(
-            "server:\n  listen: 127.0.0.1@{port}\n  rundir: \"{at}\"\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
-             database:\n  storage: \"{at}\"\nmod-cookies:\n  - id: c\n    secret: 0x{SECRET}\n    badcookie-slip: 1\n\
-             template:\n  - id: default\n    storage: \"{at}\"\n    semantic-checks: off\n    global-module: mod-cookies/c\n    \
-             zonefile-sync: -1\n    zonefile-load: whole\n    journal-content: none\n\
-             zone:\n  - domain: {KEYS_ORIGIN}\n    file: \"{at}/zone\"\n",
-            at = folder.display()
-        )
-    })
+fn start_knot(folder: &Path) -> PeerServer {
+    let mut setup = peers::zone(folder, KEYS_ORIGIN, &folder.join("zone"), Serving::Presigned);
+    setup.sections = format!("mod-cookies:\n  - id: c\n    secret: 0x{SECRET}\n    badcookie-slip: 1\n");
+    setup.zones[0].lines = "    module: mod-cookies/c\n".to_owned();
+    peers::start(Peer::Knot, &setup)
 }
 
 /// A server with the same secret accepts cookies of this library, and this library accepts cookies
@@ -134,14 +104,18 @@ fn knot_with_our_secret_takes_our_cookies_and_we_take_its() {
 
 /// This project's server with the same secret, and one response per second to clients without a
 /// cookie.
-fn start_ours(folder: &Path) -> Running {
+fn start_ours(folder: &Path) -> Configured {
     fs::write(folder.join("secret"), format!("{SECRET}\n")).expect("written");
-    start(folder, env!("CARGO_BIN_EXE_nonesuch"), &["serve", "--config"], |port| {
-        format!(
-            "version = 1\nlisten = [\"127.0.0.1:{port}\"]\nworkers = 1\n\n[limits]\nexempt = []\nresponses-per-second = 1\nslip = 1\n\n\
-             [cookies]\nsecret-file = \"secret\"\n\n[zone.\"{KEYS_ORIGIN}\"]\nfile = \"zone\"\n"
-        )
-    })
+    let zones = format!(
+        "[limits]\nexempt = []\nresponses-per-second = 1\nslip = 1\n\n\
+         [cookies]\nsecret-file = \"secret\"\n\n[zone.\"{KEYS_ORIGIN}\"]\nfile = \"zone\"\n"
+    );
+    let server = Configured::start(&configure(folder, &zones));
+    // A rate-limited response without a cookie is empty and does not show whether the zone is loaded.
+    let made = cookies().check(Some(&CLIENT_COOKIE), CLIENT, now()).reply.expect("a cookie");
+    let is_loaded = || ask(server.address, Some(&made)).is_some_and(|(rcode, _)| rcode == Rcode::NOERROR);
+    server.wait_until("its zone", is_loaded);
+    server
 }
 
 #[test]

@@ -9,7 +9,7 @@ use nonesuch_proto::message::{Rcode, push_query};
 use nonesuch_server::tsig::{TsigKey, sign_request};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -171,11 +171,6 @@ fn what_needs_a_new_start_is_told_until_it_is_as_it_was() {
     }
 }
 
-/// A port without a listener.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
-}
-
 fn scrape(port: u16) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
@@ -190,7 +185,7 @@ fn metrics_tell_of_refused_versions_and_configurations() {
     let home = folder();
     let dir = home.path();
     write_zone(dir, "a.example.", 1);
-    let port = free_port();
+    let port = common::free_address().port();
     let top = format!("metrics-listen = \"127.0.0.1:{port}\"\n");
     let path = configure(dir, &format!("{top}{ONE}"));
     let server = Configured::start(&path);
@@ -376,7 +371,7 @@ fn records_are_told_of_a_zone_that_was_not_read() {
 #[test]
 fn errors_of_primaries_are_shown_until_they_answer() {
     let (home, theirs) = (folder(), folder());
-    let port = free_port();
+    let port = common::free_address().port();
     write_zone(theirs.path(), "a.example.", 20);
     let path = configure(theirs.path(), "[zone.\"a.example.\"]\nfile = \"a\"\ntransfer = [\"127.0.0.1\"]\n");
     let written = std::fs::read_to_string(&path).expect("a configuration");

@@ -6,16 +6,16 @@
 use crate::common;
 use crate::common::transferring;
 use common::configured::{Configured, plain_zone, write_beside};
-use common::{Running, folder, is_installed, start_peer, text};
+use common::{folder, peers};
+use nonesuch_lab::peers::{Peer, PeerServer, PeerZone, Serving, Setup};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Section};
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
-use transferring::{SECRET, bind_with, free_port, hang_up, start_at, try_transferred};
+use transferring::{free_port, peer_setup, primary_setup_of, start_at, try_transferred};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// Catalogs, and zones that are their members.
@@ -58,70 +58,44 @@ fn write_members(dir: &Path) {
     }
 }
 
-/// A consumer of both catalogs: its command, for a directory, its port and the port of the primary.
-type Consumer = fn(&Path, u16, u16) -> Command;
-
-fn bind_consumer(dir: &Path, port: u16, primary: u16) -> Command {
-    let dir = text(dir);
-    let from = format!("127.0.0.1 port {primary} key transfer.key");
-    let mut list = String::new();
-    let mut zones = String::new();
-    for apex in CATALOGS {
-        list.push_str(&format!(
-            "zone \"{apex}\" default-primaries {{ {from}; }} zone-directory \"{dir}\" in-memory no min-update-interval 0;\n"
-        ));
-        zones.push_str(&format!(
-            "zone \"{apex}\" {{ type secondary; file \"{apex}copy\"; allow-notify {{ 127.0.0.1; }}; primaries {{ {from}; }}; }};\n"
-        ));
+/// A consumer of both catalogs.
+fn consumer(peer: Peer, dir: &Path, primary: u16) -> Setup {
+    let serving = Serving::Secondary { primary: ([127, 0, 0, 1], primary).into(), tls: None };
+    let zone = |apex| PeerZone::new(apex, &dir.join(apex), serving.clone());
+    let mut setup = Setup { zones: CATALOGS.map(zone).to_vec(), ..peer_setup(dir) };
+    if peer == Peer::Bind {
+        let from = format!("127.0.0.1 port {primary} key transfer.key");
+        let catalog = |apex| {
+            format!(
+                "zone \"{apex}\" default-primaries {{ {from}; }} zone-directory \".\" in-memory no min-update-interval 0;\n"
+            )
+        };
+        setup.lines = format!("catalog-zones {{ {} }};", CATALOGS.map(catalog).concat());
+    } else {
+        // Members of the group `open` may be transferred.
+        let member = "master: primary-0\n    zonefile-load: none\n    zonefile-sync: -1\n    journal-content: all\n    acl:";
+        setup.sections = format!(
+            "acl:\n  - id: open\n    address: 127.0.0.1\n    action: transfer\n\
+             template:\n  - id: member\n    {member} notify\n  - id: open\n    {member} [notify, open]\n"
+        );
+        for zone in &mut setup.zones {
+            zone.lines = "    catalog-role: interpret\n    catalog-template: [member, open]\n".to_owned();
+        }
     }
-    let configuration = format!(
-        "key \"transfer.key\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n\
-         options {{ directory \"{dir}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; recursion no;\n\
-         pid-file \"pid\"; session-keyfile \"session\"; dnssec-validation no; notify no; allow-transfer {{ 127.0.0.1; }};\n\
-         serial-query-rate 1000; catalog-zones {{ {list} }}; }};\ncontrols {{ }};\n{zones}"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("named");
-    command.args(["-g", "-n", "1", "-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
-/// Members of the group `open` may be transferred.
-fn knot_consumer(dir: &Path, port: u16, primary: u16) -> Command {
-    let dir = text(dir);
-    let mut configuration = format!(
-        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
-         database:\n  storage: {dir}\nlog:\n  - target: stderr\n    any: info\n\
-         key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
-         remote:\n  - id: us\n    address: 127.0.0.1@{primary}\n    key: transfer.key\n\
-         acl:\n  - id: told\n    address: 127.0.0.1\n    action: notify\n  - id: open\n    address: 127.0.0.1\n    action: transfer\n\
-         template:\n  - id: default\n    storage: {dir}\n  - id: member\n    storage: {dir}\n    master: us\n    acl: told\n\
-         \x20 - id: open\n    storage: {dir}\n    master: us\n    acl: [told, open]\nzone:\n"
-    );
-    for apex in CATALOGS {
-        configuration.push_str(&format!(
-            "  - domain: {apex}\n    master: us\n    acl: told\n    catalog-role: interpret\n    catalog-template: [member, open]\n"
-        ));
-    }
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("knotd");
-    command.args(["-c", &format!("{dir}/peer.conf")]);
-    command
+    setup
 }
 
 /// This server, and a consumer that has read the catalogs.
 struct Pair {
     ours: Configured,
-    theirs: Running,
+    theirs: PeerServer,
     folders: [tempfile::TempDir; 2],
 }
 
 impl Pair {
     /// `zones` returns the zones of this server for the port that receives NOTIFY.
-    fn start(program: &str, consumer: Consumer, zones: impl Fn(u16) -> String) -> Option<Self> {
-        if !is_installed(program) {
-            return None;
-        }
+    fn start(peer: Peer, zones: impl Fn(u16) -> String) -> Option<Self> {
+        require_peer!(peer.info().programs[0]);
         let folders = [folder(), folder()];
         write_members(folders[0].path());
         let port = free_port();
@@ -131,21 +105,15 @@ impl Pair {
                 write_catalog(folders[0].path(), apex, 1, "");
             }
         }
-        let theirs = start_peer(&folders[1].path().join("log"), |address| {
-            consumer(folders[1].path(), address.port(), port)
-        });
+        let theirs = peers::start(peer, &consumer(peer, folders[1].path(), port));
         let ours = start_at(folders[0].path(), port, &zones(theirs.address.port()));
         Some(Self { ours, theirs, folders })
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.folders[1].path().join("log")).unwrap_or_default()
     }
 
     #[track_caller]
     fn wait(&self, zone: &str, expected: Option<u32>) {
         let what = format!("{zone} {expected:?}");
-        let log = || format!("{}\n{}", self.log(), self.ours.logged());
+        let log = || format!("{}\n{}", self.theirs.log(), self.ours.logged());
         wait(&what, log, || serial(self.theirs.address, zone) == expected);
     }
 
@@ -184,8 +152,8 @@ fn take_out(configuration: &str, zone: &str) -> String {
     configuration.replace(&entered, &format!("#{zone}#\n"))
 }
 
-fn members_come_and_go(program: &str, consumer: Consumer) -> Option<Pair> {
-    let pair = Pair::start(program, consumer, |told| producer(told, "a.example. b.example."))?;
+fn members_come_and_go(peer: Peer) -> Option<Pair> {
+    let pair = Pair::start(peer, |told| producer(told, "a.example. b.example."))?;
     pair.wait("a.example.", Some(1));
     pair.wait("b.example.", Some(1));
     assert_eq!(serial(pair.theirs.address, "c.example."), None);
@@ -204,23 +172,23 @@ fn members_come_and_go(program: &str, consumer: Consumer) -> Option<Pair> {
 
 #[test]
 fn bind_consumes_what_ours_produces() {
-    members_come_and_go("named", bind_consumer);
+    members_come_and_go(Peer::Bind);
 }
 
 #[test]
 fn knot_consumes_what_ours_produces_and_heeds_groups() {
-    let Some(pair) = members_come_and_go("knotd", knot_consumer) else { return };
+    let Some(pair) = members_come_and_go(Peer::Knot) else { return };
     let is_open = || try_transferred(pair.theirs.address, "a.example.").is_ok();
     assert!(!is_open());
     pair.reload_with(|text| enter(&take_out(text, "a.example."), "a.example.", "group = \"open\"\n"));
-    wait("the group's settings", || pair.log(), is_open);
+    wait("the group's settings", || pair.theirs.log(), is_open);
 }
 
 /// A zone moves between catalogs that this server produces, in the three steps of the
 /// documentation. Knot DNS 3.2 ignores the `coo` property of a member that it has; it transfers the
 /// zone again with the next version of the other catalog.
-fn ours_has_a_member_move(program: &str, consumer: Consumer, heeds_moves: bool) {
-    let Some(pair) = Pair::start(program, consumer, |told| producer(told, "a.example.")) else { return };
+fn ours_has_a_member_move(peer: Peer, heeds_moves: bool) {
+    let Some(pair) = Pair::start(peer, |told| producer(told, "a.example.")) else { return };
     pair.wait("a.example.", Some(1));
     let [one, two] = CATALOGS;
     let (first, second) = (format!("catalog-zone = \"{one}\"\n"), format!("catalog-zone = \"{two}\"\n"));
@@ -252,24 +220,24 @@ fn ours_has_a_member_move(program: &str, consumer: Consumer, heeds_moves: bool) 
 
 #[test]
 fn members_of_what_ours_produces_move_with_bind() {
-    ours_has_a_member_move("named", bind_consumer, true);
+    ours_has_a_member_move(Peer::Bind, true);
 }
 
 #[test]
 fn members_of_what_ours_produces_move_with_knot() {
-    ours_has_a_member_move("knotd", knot_consumer, false);
+    ours_has_a_member_move(Peer::Knot, false);
 }
 
 /// Both catalogs as files of this server: a member gets a `coo` property for the other catalog, the
 /// other catalog lists it, and the first removes it.
-fn members_move(program: &str, consumer: Consumer, heeds_moves: bool) {
+fn members_move(peer: Peer, heeds_moves: bool) {
     let from_files = |told: u16| {
         let rights = format!("{RIGHTS}also-notify = [\"127.0.0.1:{told}\"]\n");
         let zones = CATALOGS.iter().map(|apex| (apex, &*rights));
         let zones = zones.chain(MEMBERS.iter().map(|zone| (zone, RIGHTS)));
         zones.map(|(zone, rights)| format!("[zone.\"{zone}\"]\nfile = \"{zone}\"\n{rights}")).collect()
     };
-    let Some(pair) = Pair::start(program, consumer, from_files) else { return };
+    let Some(pair) = Pair::start(peer, from_files) else { return };
     let dir = pair.folders[0].path();
     let publish = |apex: &str, version: u32, members: &str| {
         write_catalog(dir, apex, version, members);
@@ -307,68 +275,18 @@ fn members_move(program: &str, consumer: Consumer, heeds_moves: bool) {
 
 #[test]
 fn members_move_with_bind() {
-    members_move("named", bind_consumer, true);
+    members_move(Peer::Bind, true);
 }
 
 #[test]
 fn members_move_with_knot() {
-    members_move("knotd", knot_consumer, false);
-}
-
-/// A primary of both catalogs and all members, each from the file with its name.
-type Producer = fn(&Path, u16, u16) -> Command;
-
-fn all_zones() -> impl Iterator<Item = &'static str> {
-    CATALOGS.into_iter().chain(MEMBERS)
-}
-
-fn bind_producer(dir: &Path, port: u16, told: u16) -> Command {
-    let zones = all_zones().map(|zone| format!("zone \"{zone}\" {{ type primary; file \"{zone}\"; }};\n"));
-    bind_with(dir, port, told, &zones.collect::<String>())
-}
-
-fn knot_producer(dir: &Path, port: u16, told: u16) -> Command {
-    let dir = text(dir);
-    let mut configuration = format!(
-        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
-         database:\n  storage: {dir}\nlog:\n  - target: stderr\n    any: info\n\
-         key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
-         remote:\n  - id: us\n    address: 127.0.0.1@{told}\n    key: transfer.key\n\
-         acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\nzone:\n"
-    );
-    for zone in all_zones() {
-        configuration.push_str(&format!(
-            "  - domain: {zone}\n    file: {dir}/{zone}\n    zonefile-load: difference\n    zonefile-sync: -1\n    journal-content: changes\n    notify: us\n    acl: us\n"
-        ));
-    }
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("knotd");
-    command.args(["-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
-fn nsd_producer(dir: &Path, port: u16, told: u16) -> Command {
-    let dir = text(dir);
-    let mut configuration = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  pidfile: \"{dir}/pid\"\n\
-         \x20 database: \"\"\n  zonelistfile: \"{dir}/list\"\n  xfrdfile: \"{dir}/xfrd\"\n  xfrdir: \"{dir}\"\nremote-control:\n  control-enable: no\n\
-         key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha256\n  secret: \"{SECRET}\"\n"
-    );
-    for zone in all_zones() {
-        configuration.push_str(&format!(
-            "zone:\n  name: \"{zone}\"\n  zonefile: \"{dir}/{zone}\"\n  provide-xfr: 127.0.0.1 transfer.key\n  notify: 127.0.0.1@{told} transfer.key\n"
-        ));
-    }
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("nsd");
-    command.args(["-d", "-c", &format!("{dir}/peer.conf")]);
-    command
+    members_move(Peer::Knot, false);
 }
 
 /// This server consumes the catalogs of a peer: members are added, removed, change their group, and
 /// move from one catalog to the other.
-fn ours_consumes(program: &str, peer: Producer) {
-    require_peer!(program);
+fn ours_consumes(peer: Peer) {
+    require_peer!(peer.info().programs[0]);
     let (home, theirs) = (folder(), folder());
     let dir = theirs.path();
     write_members(dir);
@@ -376,7 +294,8 @@ fn ours_consumes(program: &str, peer: Producer) {
     write_catalog(dir, one, 1, "1.zones PTR m.example.\n2.zones PTR a.example.\n");
     write_catalog(dir, two, 1, "3.zones PTR b.example.\n");
     let port = free_port();
-    let peer = start_peer(&dir.join("log"), |address| peer(dir, address.port(), port));
+    let files = CATALOGS.into_iter().chain(MEMBERS).map(|zone| (zone, zone));
+    let peer = peers::start(peer, &primary_setup_of(dir, files, port));
     let primary = format!("primaries = [\"{} key:transfer.key.\"]\nretry-min = \"1s\"\n", peer.address);
     let mut zones =
         format!("[template.member]\n{primary}[template.open]\n{primary}transfer = [\"127.0.0.1\"]\n");
@@ -388,7 +307,7 @@ fn ours_consumes(program: &str, peer: Producer) {
     let server = start_at(home.path(), port, &zones);
     let publish = |apex: &str, version: u32, members: &str| {
         write_catalog(dir, apex, version, members);
-        hang_up(&peer);
+        peer.reload().expect("it runs");
         server.wait_for(apex, version);
     };
     for zone in ["m.example.", "a.example.", "b.example."] {
@@ -420,15 +339,15 @@ fn ours_consumes(program: &str, peer: Producer) {
 
 #[test]
 fn ours_consumes_catalogs_of_bind() {
-    ours_consumes("named", bind_producer);
+    ours_consumes(Peer::Bind);
 }
 
 #[test]
 fn ours_consumes_catalogs_of_knot() {
-    ours_consumes("knotd", knot_producer);
+    ours_consumes(Peer::Knot);
 }
 
 #[test]
 fn ours_consumes_catalogs_of_nsd() {
-    ours_consumes("nsd", nsd_producer);
+    ours_consumes(Peer::Nsd);
 }

@@ -4,14 +4,15 @@
 use crate::common;
 use crate::common::transferring;
 use common::configured::{Configured, configure, write_beside};
-use common::{folder, is_installed, nonesuch, run, start_peer, text};
+use common::{folder, is_installed, nonesuch, peers, run};
+use nonesuch_lab::peers::Peer;
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use transferring::{SECRET, ZONE, bind_with, free_port, start_at};
+use transferring::{ZONE, free_port, primary_setup, secondary_setup, start_at};
 
 /// EXPIRE of the zone's SOA record, in seconds. BIND requires at least REFRESH plus RETRY, which
 /// are at least 500 s each.
@@ -168,9 +169,7 @@ fn expiry_is_the_same_along_a_chain_of_secondaries() {
     require_peer!("named");
     let [first, second, third] = [folder(), folder(), folder()];
     fs::write(first.path().join("zone"), zone_text(1)).expect("written");
-    let zones = format!("zone \"{ZONE}\" {{ type primary; file \"zone\"; }};\n");
-    let peer =
-        start_peer(&first.path().join("log"), |address| bind_with(first.path(), address.port(), 9, &zones));
+    let peer = peers::start(Peer::Bind, &primary_setup(first.path(), 9));
     let ports = [free_port(), free_port()];
     let near = start_secondary(second.path(), ports[0], peer.address);
     near.wait_for(ZONE, 1);
@@ -212,43 +211,17 @@ fn what_is_kept_of_a_file_expires_when_primaries_take_its_place() {
     assert_eq!(server.ctl_json(&["status"])["troubled"][0], ZONE);
 }
 
-fn bind_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Command {
-    let from = primary.port();
-    let zones = format!(
-        "zone \"{ZONE}\" {{ type secondary; file \"copy\"; primaries {{ 127.0.0.1 port {from}; }}; }};\n"
-    );
-    bind_with(dir, port, 9, &zones)
-}
-
-fn knot_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Command {
-    let (dir, from) = (text(dir), primary.port());
-    let configuration = format!(
-        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
-         database:\n  storage: {dir}\nlog:\n  - target: stderr\n    any: info\n\
-         key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
-         remote:\n  - id: from\n    address: 127.0.0.1@{from}\n\
-         acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\n\
-         zone:\n  - domain: {ZONE}\n    file: {dir}/copy\n    master: from\n    acl: us\n"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("knotd");
-    command.args(["-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
 /// This server, then another implementation, then this server. The remaining time of the other
 /// server is used on a transfer and on a refresh.
-fn goes_through(program: &str, command: fn(&Path, u16, SocketAddr) -> Command) {
-    require_peer!(program);
+fn goes_through(peer: Peer) {
+    require_peer!(peer.info().programs[0]);
     let [first, second, third] = [folder(), folder(), folder()];
     let primary = start_primary(first.path());
     primary.wait_for(ZONE, 1);
-    let log = second.path().join("log");
-    let peer = start_peer(&log, |address| command(second.path(), address.port(), primary.address));
-    let said = || fs::read_to_string(&log).unwrap_or_default();
-    wait_until_left(peer.address, EXPIRE, said);
+    let peer = peers::start(peer, &secondary_setup(second.path(), primary.address, None));
+    wait_until_left(peer.address, EXPIRE, || peer.log());
     primary.kill();
-    wait_until_left(peer.address, LATER, said);
+    wait_until_left(peer.address, LATER, || peer.log());
     let far = start_secondary(third.path(), free_port(), peer.address);
     far.wait_for(ZONE, 1);
     assert_alike(peer.address, far.address);
@@ -259,10 +232,10 @@ fn goes_through(program: &str, command: fn(&Path, u16, SocketAddr) -> Command) {
 
 #[test]
 fn what_bind_has_left_is_what_we_have() {
-    goes_through("named", bind_secondary);
+    goes_through(Peer::Bind);
 }
 
 #[test]
 fn what_knot_has_left_is_what_we_have() {
-    goes_through("knotd", knot_secondary);
+    goes_through(Peer::Knot);
 }

@@ -7,8 +7,8 @@ use crate::common::certificates;
 use crate::common::transferring;
 use certificates::{Certificates, HOST};
 use common::configured::Configured;
-use common::{Running, folder, free_address, generate_keys, is_installed, made, peers, run, snapshot, text};
-use nonesuch_lab::peers::{Peer, Setup, TlsIdentity};
+use common::{folder, free_address, generate_keys, is_installed, made, peers, run, snapshot, text};
+use nonesuch_lab::peers::{Peer, PrimaryTls, Setup, TlsIdentity};
 use nonesuch_testing::require_peer;
 use serde_json::Value;
 use std::fs;
@@ -16,7 +16,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use transferring::{
-    SECRET, ZONE, assert_serves, free_port, primary_setup, sign_next, sign_version, start_with, wait_for_zone,
+    SECRET, ZONE, assert_serves, free_port, primary_setup, secondary_setup, sign_next, sign_version,
+    start_with, wait_for_zone,
 };
 
 /// Number of versions that a secondary follows.
@@ -62,66 +63,29 @@ fn publish_to(primary: &Configured, dir: &Path, secondary: SocketAddr, log: impl
     assert_eq!((sent("kind=AXFR"), sent("kind=IXFR")), expected, "{}", primary.logged());
 }
 
-fn is_followed_by(program: &str, command: fn(&Path, u16, SocketAddr, &Certificates) -> Command) {
-    require_peer!(program);
+/// `lines` permits transfers without a key.
+fn is_followed_by(peer: Peer, lines: &str) {
+    require_peer!(peer.info().programs[0]);
     let (home, theirs) = (folder(), folder());
     let files = Certificates::make(home.path());
     let port = free_port();
     let primary = start_primary(home.path(), &files, &format!("127.0.0.1:{port}"));
-    let log = theirs.path().join("log");
-    let output = fs::File::create(&log).expect("a file");
-    let mut command = command(theirs.path(), port, tls_address(&primary), &files);
-    let child =
-        command.stdout(output.try_clone().expect("a handle")).stderr(output).spawn().expect("started");
-    let _peer = Running::of(child, ([127, 0, 0, 1], port).into());
-    let said = || fs::read_to_string(&log).unwrap_or_default();
-    publish_to(&primary, home.path(), ([127, 0, 0, 1], port).into(), said);
-}
-
-fn bind_secondary(dir: &Path, port: u16, primary: SocketAddr, files: &Certificates) -> Command {
-    let (from, authority) = (primary.port(), text(&files.authority));
-    let dir = text(dir);
-    let configuration = format!(
-        "tls ours {{ ca-file \"{authority}\"; remote-hostname \"{HOST}\"; }};\n\
-         key \"transfer.key\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n\
-         options {{ directory \"{dir}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; recursion no;\n\
-         pid-file \"pid\"; session-keyfile \"session\"; dnssec-validation no; notify no; allow-transfer {{ 127.0.0.1; }};\n\
-         serial-query-rate 1000; }};\ncontrols {{ }};\n\
-         zone \"{ZONE}\" {{ type secondary; file \"copy\"; allow-notify {{ 127.0.0.1; }};\n\
-         primaries {{ 127.0.0.1 port {from} key \"transfer.key\" tls ours; }}; }};\n"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("named");
-    command.args(["-g", "-n", "1", "-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
-fn nsd_secondary(dir: &Path, port: u16, primary: SocketAddr, files: &Certificates) -> Command {
-    let (from, authority) = (primary.port(), text(&files.authority));
-    let dir = text(dir);
-    let configuration = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  pidfile: \"{dir}/pid\"\n\
-         \x20 database: \"\"\n  zonelistfile: \"{dir}/list\"\n  xfrdfile: \"{dir}/xfrd\"\n  xfrdir: \"{dir}\"\n  xfrd-reload-timeout: 0\n\
-         \x20 tls-cert-bundle: \"{authority}\"\nremote-control:\n  control-enable: no\n\
-         tls-auth:\n  name: \"ours\"\n  auth-domain-name: \"{HOST}\"\n\
-         key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha256\n  secret: \"{SECRET}\"\n\
-         zone:\n  name: \"{ZONE}\"\n  zonefile: \"{dir}/copy\"\n  allow-notify: 127.0.0.1 NOKEY\n  provide-xfr: 127.0.0.1 NOKEY\n\
-         \x20 request-xfr: 127.0.0.1@{from} transfer.key ours\n"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("nsd");
-    command.args(["-d", "-c", &format!("{dir}/peer.conf")]);
-    command
+    let tls = PrimaryTls { authorities: files.authority, name: HOST.to_owned() };
+    let setup = secondary_setup(theirs.path(), tls_address(&primary), Some(tls));
+    let mut setup = Setup { port: Some(port), ..setup };
+    lines.clone_into(&mut setup.zones[0].lines);
+    let peer = peers::start(peer, &setup);
+    publish_to(&primary, home.path(), peer.address, || peer.log());
 }
 
 #[test]
 fn bind_follows_over_tls() {
-    is_followed_by("named", bind_secondary);
+    is_followed_by(Peer::Bind, "  allow-transfer { 127.0.0.1; };");
 }
 
 #[test]
 fn nsd_follows_over_tls() {
-    is_followed_by("nsd", nsd_secondary);
+    is_followed_by(Peer::Nsd, "  provide-xfr: 127.0.0.1 NOKEY");
 }
 
 /// Both directions over TLS: the secondary receives NOTIFY over TLS, too.

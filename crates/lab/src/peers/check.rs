@@ -3,7 +3,7 @@
 
 use super::error::PeerError;
 use super::info::{Peer, PeerRole};
-use super::setup::{PeerZone, ResolverSetup, Serving, Setup, TlsIdentity, Upstream};
+use super::setup::{PeerZone, PrimaryTls, ResolverSetup, Serving, Setup, TlsIdentity, Upstream};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
@@ -33,6 +33,9 @@ impl Setup {
         }
         if self.tls.is_some() && !info.tls {
             return unsupported("answer over TLS");
+        }
+        if !self.sections.is_empty() && !info.transfers {
+            return unsupported("have more sections in its configuration file");
         }
         if let Some(TlsIdentity { certificate, key }) = &self.tls {
             check_path(certificate)?;
@@ -66,6 +69,12 @@ impl PeerZone {
             }
             Serving::Online { keys, .. } => keys.iter().try_for_each(|key| check_path(key)),
             Serving::Secondary { .. } if !info.transfers => unsupported("be a secondary"),
+            Serving::Secondary { tls: Some(_), .. } if peer == Peer::Knot => {
+                unsupported("transfer zones over TLS")
+            }
+            Serving::Secondary { tls: Some(PrimaryTls { authorities, name }), .. } => {
+                check_path(authorities).and_then(|()| check_name(name))
+            }
             _ if self.notify.is_some() && !info.transfers => unsupported("send NOTIFY"),
             _ => Ok(()),
         }

@@ -43,6 +43,9 @@ pub struct Setup {
     /// `server` of Knot DNS, NSD and Unbound, the top of the file of other peers. The line feed
     /// after the last line may be missing.
     pub lines: String,
+    /// More sections of the configuration file, in the syntax of the peer, before those of the
+    /// zones. BIND, Knot DNS and NSD have them.
+    pub sections: String,
 }
 
 impl Setup {
@@ -63,12 +66,18 @@ impl Setup {
             resolver: ResolverSetup::default(),
             tls: None,
             lines: String::new(),
+            sections: String::new(),
         }
     }
 
     /// Returns [`Setup::lines`] with a line feed after the last line.
     pub(super) fn complete_lines(&self) -> String {
         complete_last_line(&self.lines)
+    }
+
+    /// Returns [`Setup::sections`] with a line feed after the last line.
+    pub(super) fn complete_sections(&self) -> String {
+        complete_last_line(&self.sections)
     }
 }
 
@@ -128,7 +137,19 @@ pub enum Serving {
     Secondary {
         /// Address of the primary server.
         primary: SocketAddr,
+        /// How BIND or NSD authenticates the primary in transfers over TLS (RFC 9103); `None` for
+        /// transfers over TCP.
+        tls: Option<PrimaryTls>,
     },
+}
+
+/// The identity of a primary server in transfers over TLS.
+#[derive(Clone, Debug)]
+pub struct PrimaryTls {
+    /// Certificates of the trusted authorities in PEM. With several zones, all have the same file.
+    pub authorities: PathBuf,
+    /// Name in the certificate of the primary.
+    pub name: String,
 }
 
 /// A TSIG key (RFC 8945).

@@ -2,7 +2,9 @@
 
 use super::{PeerLocation, hints_file_text, program_command, yes_or_no};
 use crate::peers::error::PeerError;
-use crate::peers::setup::{PeerZone, ResolverSetup, RootServer, Serving, Setup, TlsIdentity, Upstream};
+use crate::peers::setup::{
+    PeerZone, PrimaryTls, ResolverSetup, RootServer, Serving, Setup, TlsIdentity, Upstream,
+};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -47,8 +49,9 @@ fn authoritative_configuration(setup: &Setup, location: &PeerLocation) -> String
         text,
         "  recursion no;\n  dnssec-validation no;\n  minimal-any no;\n  check-integrity no;\n  notify explicit;\n  \
          notify-delay 0;\n  notify-rate 1000;\n  startup-notify-rate 1000;\n  serial-query-rate 1000;\n  \
-         allow-transfer {{ {access} }};\n{}}};\ncontrols {{ }};\n",
-        setup.complete_lines()
+         allow-transfer {{ {access} }};\n{}}};\ncontrols {{ }};\n{}",
+        setup.complete_lines(),
+        setup.complete_sections()
     );
     setup.zones.iter().fold(text, |text, zone| text + &zone_section(zone, setup))
 }
@@ -78,16 +81,23 @@ fn zone_section(zone: &PeerZone, setup: &Setup) -> String {
     let notify = zone.notify.map_or_else(String::new, |to| {
         format!("  also-notify {{ {} port {}{key}; }};\n", to.ip(), to.port())
     });
+    let mut before = String::new();
     let kind = match &zone.serving {
-        Serving::Secondary { primary } => format!(
-            "type secondary;\n  masterfile-format text;\n  allow-notify {{ 127.0.0.0/8; }};\n  \
-             primaries {{ {} port {}{key}; }};",
-            primary.ip(),
-            primary.port()
-        ),
+        Serving::Secondary { primary, tls } => {
+            let (ip, port, mut over) = (primary.ip(), primary.port(), String::new());
+            if let Some(PrimaryTls { authorities, name }) = tls {
+                over = format!(" tls \"{origin}\"");
+                let file = authorities.display();
+                before = format!("tls \"{origin}\" {{ ca-file \"{file}\"; remote-hostname \"{name}\"; }};\n");
+            }
+            format!(
+                "type secondary;\n  masterfile-format text;\n  allow-notify {{ 127.0.0.0/8; }};\n  \
+                 primaries {{ {ip} port {port}{key}{over}; }};"
+            )
+        }
         _ => "type primary;\n  check-names ignore;\n  ixfr-from-differences yes;".to_owned(),
     };
-    format!("zone \"{origin}\" {{\n  {kind}\n  file \"{file}\";\n{notify}{lines}}};\n")
+    format!("{before}zone \"{origin}\" {{\n  {kind}\n  file \"{file}\";\n{notify}{lines}}};\n")
 }
 
 fn resolver_configuration(setup: &Setup, location: &PeerLocation, hints: &Path) -> String {

@@ -44,6 +44,7 @@ fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
     }
     text += &remotes(setup);
     text += &online_signing(setup);
+    text += &setup.complete_sections();
     text += "template:\n  - id: default\n    semantic-checks: off\n    zonefile-sync: -1\n    acl: [keyed, notify]\nzone:\n";
     setup.zones.iter().enumerate().fold(text, |text, (number, zone)| text + &zone_section(number, zone))
 }
@@ -54,7 +55,7 @@ fn remotes(setup: &Setup) -> String {
     let mut text = String::new();
     for (number, zone) in setup.zones.iter().enumerate() {
         let primary = match &zone.serving {
-            Serving::Secondary { primary } => Some(*primary),
+            Serving::Secondary { primary, .. } => Some(*primary),
             _ => None,
         };
         for (kind, address) in [("primary", primary), ("notified", zone.notify)] {

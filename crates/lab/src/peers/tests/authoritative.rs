@@ -104,7 +104,7 @@ fn secondaries_transfer_zones_and_follow_notify() {
         let zone = PeerZone { notify: Some(to), ..PeerZone::new("example.", &file, Serving::Unsigned) };
         let primary = PeerServer::start(primary, &setup("primary", None, zone))
             .unwrap_or_else(|error| panic!("{error}"));
-        let from = Serving::Secondary { primary: primary.address };
+        let from = Serving::Secondary { primary: primary.address, tls: None };
         let zone = PeerZone::new("example.", &folder.path().join(format!("copy-{index}")), from);
         let secondary = PeerServer::start(secondary, &setup("secondary", Some(to.port()), zone))
             .unwrap_or_else(|error| panic!("{error}"));

@@ -2,8 +2,8 @@
 
 use super::fixture::is_installed;
 use crate::peers::{
-    OnlineDenial, Peer, PeerError, PeerRole, PeerServer, PeerZone, ResolverSetup, RootServer, Serving, Setup,
-    StubZone, TrustAnchor, Upstream,
+    OnlineDenial, Peer, PeerError, PeerRole, PeerServer, PeerZone, PrimaryTls, ResolverSetup, RootServer,
+    Serving, Setup, StubZone, TrustAnchor, Upstream,
 };
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -48,6 +48,7 @@ fn a_peer_cannot_do_everything() {
     let new = || Setup::new(Path::new("/tmp/peer"));
     let zone = |serving| vec![PeerZone::new("example.", Path::new("/tmp/zone"), serving)];
     let server = ([127, 0, 0, 1], 53).into();
+    let tls = PrimaryTls { authorities: "/tmp/authorities.pem".into(), name: "ns.example".to_owned() };
     let online = Serving::Online { denial: OnlineDenial::Nsec3, keys: Vec::new() };
     let generated = Serving::Online { denial: OnlineDenial::Compact, keys: Vec::new() };
     let upstream = Upstream::Roots { servers: Vec::new(), port: 5300 };
@@ -55,7 +56,9 @@ fn a_peer_cannot_do_everything() {
     for (peer, setup) in [
         (Peer::Knot, Setup { zones: zone(online), ..new() }),
         (Peer::CoreDns, Setup { zones: zone(generated), ..new() }),
-        (Peer::PowerDns, Setup { zones: zone(Serving::Secondary { primary: server }), ..new() }),
+        (Peer::PowerDns, Setup { zones: zone(Serving::Secondary { primary: server, tls: None }), ..new() }),
+        (Peer::Knot, Setup { zones: zone(Serving::Secondary { primary: server, tls: Some(tls) }), ..new() }),
+        (Peer::PowerDns, Setup { sections: "zone \"x\" {};".to_owned(), ..new() }),
         (Peer::Bind, Setup { ip: Ipv4Addr::new(127, 0, 0, 2), ..new() }),
         (Peer::Unbound, Setup { zones: zone(Serving::Unsigned), ..new() }),
         (Peer::Unbound, Setup { resolver: resolver.clone(), ..new() }),
