@@ -11,10 +11,11 @@ mod primary;
 use nonesuch_authoritative::transfer::outbound::{TransferKind, TransferOutcome};
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+use nonesuch_lab::peers::Peer;
 use nonesuch_server::tsig;
 use nonesuch_zone::Contents;
 use nonesuch_zone::read::read_text;
-use peers::{Program, SECRET, Secondary, apex, records_of};
+use peers::{SECONDARIES, SECRET, Secondary, apex, records_of};
 use primary::Primary;
 use std::path::Path;
 
@@ -84,7 +85,7 @@ fn signed(contents: &Contents, inception: u32, mechanism: Mechanism) -> Contents
 }
 
 /// Makes a secondary transfer version 1, then each change up to `last`, and compares every version.
-fn follow(program: Program, algorithm: &str, mechanism: Option<Mechanism>, last: u32) {
+fn follow(peer: Peer, algorithm: &str, mechanism: Option<Mechanism>, last: u32) {
     // The same for all versions, so that signatures over unchanged RRsets do not change.
     let inception = primary::now() as u32 - 3600;
     let make = |serial: u32| match mechanism {
@@ -93,7 +94,7 @@ fn follow(program: Program, algorithm: &str, mechanism: Option<Mechanism>, last:
     };
     let directory = tempfile::tempdir().expect("a directory");
     let primary = Primary::start(make(1), directory.path(), algorithm, SECRET);
-    let Some(secondary) = Secondary::start(program, primary.address, directory.path(), algorithm) else {
+    let Some(secondary) = Secondary::start(peer, primary.address, directory.path(), algorithm) else {
         return;
     };
     for serial in 1..=last {
@@ -101,50 +102,46 @@ fn follow(program: Program, algorithm: &str, mechanism: Option<Mechanism>, last:
             primary.publish(make(serial));
             secondary.notify();
         }
-        secondary.wait_for(serial, directory.path());
-        assert_eq!(
-            secondary.records(serial),
-            records_of(&primary.contents()),
-            "{program:?}: version {serial}"
-        );
+        secondary.wait_for(serial);
+        assert_eq!(secondary.records(serial), records_of(&primary.contents()), "{peer:?}: version {serial}");
     }
     let ended = primary.ended();
     let count = |kind| {
         ended.iter().filter(|status| status.kind == kind && status.outcome == TransferOutcome::Sent).count()
     };
     println!(
-        "{program:?} {algorithm}: {} AXFR, {} IXFR over TCP",
+        "{peer:?} {algorithm}: {} AXFR, {} IXFR over TCP",
         count(TransferKind::Axfr),
         count(TransferKind::Ixfr)
     );
     // The first transfer is the complete zone; all others are changes. They use TCP, unless the
     // program first sends the request over UDP.
-    assert_eq!((count(TransferKind::Axfr), count(TransferKind::IxfrAsAxfr)), (1, 0), "{program:?}");
-    assert_eq!(count(TransferKind::Ixfr) as u32, last - 1, "{program:?}");
+    assert_eq!((count(TransferKind::Axfr), count(TransferKind::IxfrAsAxfr)), (1, 0), "{peer:?}");
+    assert_eq!(count(TransferKind::Ixfr) as u32, last - 1, "{peer:?}");
     assert!(primary.refused().is_empty());
 }
 
 #[test]
 fn nsd_follows_changes() {
-    follow(Program::Nsd, "hmac-sha256", None, CHANGES + 1);
+    follow(Peer::Nsd, "hmac-sha256", None, CHANGES + 1);
 }
 
 #[test]
 fn knot_follows_changes() {
-    follow(Program::Knot, "hmac-sha384", Some(Mechanism::Nsec), CHANGES + 1);
+    follow(Peer::Knot, "hmac-sha384", Some(Mechanism::Nsec), CHANGES + 1);
 }
 
 #[test]
 fn bind_follows_changes() {
-    follow(Program::Bind, "hmac-sha512", Some(Mechanism::Nsec3), CHANGES + 1);
+    follow(Peer::Bind, "hmac-sha512", Some(Mechanism::Nsec3), CHANGES + 1);
 }
 
 #[test]
 #[ignore = "a minute: each of the three with each way of signing"]
 fn all_follow_a_hundred_changes() {
-    for (program, algorithm) in Program::ALL.into_iter().zip(["hmac-sha256", "hmac-sha384", "hmac-sha512"]) {
+    for (peer, algorithm) in SECONDARIES.into_iter().zip(["hmac-sha256", "hmac-sha384", "hmac-sha512"]) {
         for mechanism in [None, Some(Mechanism::Nsec), Some(Mechanism::Nsec3)] {
-            follow(program, algorithm, mechanism, CHANGES + 1);
+            follow(peer, algorithm, mechanism, CHANGES + 1);
         }
     }
 }
@@ -173,11 +170,10 @@ fn registry(serial: u32, changed: u32, inception: u32) -> Contents {
 fn all_take_a_hundred_thousand_delegations() {
     let inception = primary::now() as u32 - 3600;
     let versions = [registry(1, 0, inception), registry(2, 50, inception)];
-    for program in Program::ALL {
+    for peer in SECONDARIES {
         let directory = tempfile::tempdir().expect("a directory");
         let primary = Primary::start(versions[0].clone(), directory.path(), "hmac-sha256", SECRET);
-        let Some(secondary) = Secondary::start(program, primary.address, directory.path(), "hmac-sha256")
-        else {
+        let Some(secondary) = Secondary::start(peer, primary.address, directory.path(), "hmac-sha256") else {
             continue;
         };
         for serial in [1, 2] {
@@ -185,10 +181,10 @@ fn all_take_a_hundred_thousand_delegations() {
                 primary.publish(versions[1].clone());
                 secondary.notify();
             }
-            secondary.wait_for(serial, directory.path());
+            secondary.wait_for(serial);
             assert!(
                 secondary.records(serial) == records_of(&primary.contents()),
-                "{program:?}: version {serial}"
+                "{peer:?}: version {serial}"
             );
         }
         // NSD queries again for newer changes, and gets the answer that there are none.
@@ -196,7 +192,7 @@ fn all_take_a_hundred_thousand_delegations() {
         let ended: Vec<_> = ended.collect();
         for status in &ended {
             let (kind, records, octets) = (status.kind, status.records, status.octets);
-            println!("{program:?}: {kind}, {records} records, {octets} octets, {:?}", status.elapsed);
+            println!("{peer:?}: {kind}, {records} records, {octets} octets, {:?}", status.elapsed);
         }
         let kinds: Vec<TransferKind> = ended.iter().map(|status| status.kind).collect();
         assert_eq!(kinds, [TransferKind::Axfr, TransferKind::Ixfr]);
@@ -207,22 +203,21 @@ fn all_take_a_hundred_thousand_delegations() {
 #[test]
 fn another_secret_gets_nothing() {
     let other = data_encoding::BASE64.encode(b"another secret of thirty-two oct");
-    for program in Program::ALL {
+    for peer in SECONDARIES {
         let directory = tempfile::tempdir().expect("a directory");
         let primary = Primary::start(version(1), directory.path(), "hmac-sha256", &other);
-        let Some(secondary) = Secondary::start(program, primary.address, directory.path(), "hmac-sha256")
-        else {
+        let Some(secondary) = Secondary::start(peer, primary.address, directory.path(), "hmac-sha256") else {
             continue;
         };
         let started_at = std::time::Instant::now();
         while primary.refused().is_empty() {
-            assert!(started_at.elapsed().as_secs() < 60, "{program:?} does not ask");
+            assert!(started_at.elapsed().as_secs() < 60, "{peer:?} does not ask");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        assert!(primary.refused().iter().all(|error| *error == tsig::TsigError::BadSig), "{program:?}");
+        assert!(primary.refused().iter().all(|error| *error == tsig::TsigError::BadSig), "{peer:?}");
         assert!(
             primary.ended().is_empty() && secondary.serial().is_none_or(|serial| serial == 0),
-            "{program:?}"
+            "{peer:?}"
         );
     }
 }

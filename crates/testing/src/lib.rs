@@ -39,21 +39,9 @@ pub fn record_skip(reason: &str) {
 /// Returns whether `program` is in `PATH`, and records a skip if it is not.
 #[must_use]
 pub fn is_installed(program: &str) -> bool {
-    find_program(program, &[]).is_some()
-}
-
-/// Returns the path of `program` in `PATH`, `/usr/sbin` or `/usr/local/sbin`. If it is in none of
-/// them, records a skip and returns `None`.
-#[must_use]
-pub fn locate_program(program: &str) -> Option<PathBuf> {
-    find_program(program, &["/usr/sbin", "/usr/local/sbin"])
-}
-
-fn find_program(program: &str, extra_directories: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let directories = std::env::split_paths(&path).chain(extra_directories.iter().map(PathBuf::from));
-    let found = directories.map(|directory| directory.join(program)).find(|path| path.is_file());
-    if found.is_none() {
+    let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    if !found {
         record_skip(&format!("{program} is not installed"));
     }
     found

@@ -10,7 +10,7 @@ use common::{done, events, folder, generate_keys, made, sign, text};
 use nonesuch_lab::peers::Peer;
 use nonesuch_testing::require_peer;
 use nonesuch_zone::load;
-use peers::{KEY, Program, SECRET, Secondary, records_of};
+use peers::{KEY, SECRET, Secondary, records_of};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ fn tell(log: &str, name: &str) {
 }
 
 /// A secondary transfers the zone from this server, and then its changes.
-fn is_given_to(program: Program) {
+fn is_given_to(peer: Peer) {
     let (home, theirs) = (folder(), folder());
     let dir = home.path();
     sign_version(dir, "example.", 1);
@@ -79,7 +79,7 @@ fn is_given_to(program: Program) {
          [zone.\"example.\"]\nfile = \"zone\"\ntransfer = [\"key:{KEY}.\"]\nalso-notify = [\"127.0.0.1:{port}\"]\n"
     );
     let server = Configured::start(&configure(dir, &zones));
-    let Some(secondary) = Secondary::start_at(program, port, server.address, theirs.path(), "hmac-sha256")
+    let Some(secondary) = Secondary::start_at(peer, Some(port), server.address, theirs.path(), "hmac-sha256")
     else {
         return;
     };
@@ -88,9 +88,9 @@ fn is_given_to(program: Program) {
             sign_version(dir, "example.", serial);
             server.ctl(&["reload"]).expect_done("reload");
         }
-        secondary.wait_for_news(serial, theirs.path());
+        secondary.wait_for_news(serial);
         let zone = load(&dir.join("zone"), None).expect("a zone").contents;
-        assert!(secondary.records(serial) == records_of(&zone), "{program:?}: version {serial}");
+        assert!(secondary.records(serial) == records_of(&zone), "{peer:?}: version {serial}");
     }
     let log = server.logged();
     tell(&log, "transfer-ended");
@@ -138,17 +138,17 @@ fn is_had_from(peer: Peer) {
 
 #[test]
 fn nsd_has_it_from_ours() {
-    is_given_to(Program::Nsd);
+    is_given_to(Peer::Nsd);
 }
 
 #[test]
 fn knot_has_it_from_ours() {
-    is_given_to(Program::Knot);
+    is_given_to(Peer::Knot);
 }
 
 #[test]
 fn bind_has_it_from_ours() {
-    is_given_to(Program::Bind);
+    is_given_to(Peer::Bind);
 }
 
 #[test]

@@ -9,11 +9,12 @@ mod peers;
 
 use common::configured::{Configured, configure};
 use common::{Ended, done, folder, generate_keys, made, run, sign, snapshot, text};
+use nonesuch_lab::peers::Peer;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::push_query;
 use nonesuch_server::tsig::{ResponseTsigError, TsigKey, sign_request};
 use nonesuch_zone::load;
-use peers::{KEY, Program, SECRET, Secondary, free_port, records_of};
+use peers::{KEY, SECRET, Secondary, free_port, records_of};
 use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -75,7 +76,7 @@ fn zones(also_notify: &str) -> String {
 }
 
 /// A secondary receives NOTIFY of every change and fetches it; each version is compared.
-fn is_followed_by(program: Program, mechanism: &str, algorithm: &str) {
+fn is_followed_by(peer: Peer, mechanism: &str, algorithm: &str) {
     let (home, theirs) = (folder(), folder());
     let dir = home.path();
     generate_keys(&made(dir, "keys"), ZONE, "ed25519");
@@ -83,7 +84,8 @@ fn is_followed_by(program: Program, mechanism: &str, algorithm: &str) {
     let port = free_port();
     let server = Configured::start(&configure(dir, &zones(&format!("\"127.0.0.1:{port}\""))));
     server.wait_for(ZONE, 1);
-    let Some(secondary) = Secondary::start_at(program, port, server.address, theirs.path(), algorithm) else {
+    let Some(secondary) = Secondary::start_at(peer, Some(port), server.address, theirs.path(), algorithm)
+    else {
         return;
     };
     for serial in 1..=CHANGES + 1 {
@@ -92,9 +94,9 @@ fn is_followed_by(program: Program, mechanism: &str, algorithm: &str) {
             assert_eq!(server.ctl(&["reload"]).status, 0, "{}", server.logged());
             server.wait_for(ZONE, serial);
         }
-        secondary.wait_for_news(serial, theirs.path());
+        secondary.wait_for_news(serial);
         let zone = load(&dir.join("zone"), None).expect("a zone").contents;
-        assert!(secondary.records(serial) == records_of(&zone), "{program:?}: version {serial}");
+        assert!(secondary.records(serial) == records_of(&zone), "{peer:?}: version {serial}");
     }
     let sent = |kind: &str| server.events("transfer-ended", &["outcome=sent", kind]).len();
     assert_eq!((sent("kind=AXFR"), sent("kind=IXFR")), (1, CHANGES as usize), "{}", server.logged());
@@ -102,24 +104,24 @@ fn is_followed_by(program: Program, mechanism: &str, algorithm: &str) {
 
 #[test]
 fn nsd_is_told_and_follows() {
-    is_followed_by(Program::Nsd, "nsec", "hmac-sha256");
+    is_followed_by(Peer::Nsd, "nsec", "hmac-sha256");
 }
 
 #[test]
 fn knot_is_told_and_follows() {
-    is_followed_by(Program::Knot, "nsec3", "hmac-sha256");
+    is_followed_by(Peer::Knot, "nsec3", "hmac-sha256");
 }
 
 #[test]
 fn bind_is_told_and_follows() {
-    is_followed_by(Program::Bind, "nsec3-opt-out", "hmac-sha256");
+    is_followed_by(Peer::Bind, "nsec3-opt-out", "hmac-sha256");
 }
 
 /// Half of the hash is sufficient (RFC 8945 §5.2.2.1). Of the three, only BIND can be configured to
 /// send no more.
 #[test]
 fn bind_follows_with_truncated_signatures() {
-    is_followed_by(Program::Bind, "nsec", "hmac-sha256-128");
+    is_followed_by(Peer::Bind, "nsec", "hmac-sha256-128");
 }
 
 /// A server of version 2 with the change from version 1.

@@ -5,8 +5,8 @@ use super::primary::TestStore;
 use crate::error::ExchangeError;
 use crate::notify::{NotifyRole, handle};
 use crate::{SecondaryZone, Transfers, TransfersOptions, ZoneStore};
-use nonesuch_proto::message::{Message, push_query};
-use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_lab::peers::{Peer, PeerServer, PeerZone, Serving, Setup, TransferKey, free_address};
+use nonesuch_proto::{Name, NameRef};
 use nonesuch_server::acl::Remote;
 use nonesuch_server::tsig::{ResponseTsigError, TsigAlgorithm, TsigError, TsigKey, TsigKeys};
 use nonesuch_zone::Contents;
@@ -16,7 +16,6 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -74,81 +73,34 @@ fn assert_equal(a: &Contents, b: &Contents) {
     assert!(a == b, "{differing:?}");
 }
 
-/// A name server with its own directory. It is killed when dropped.
-struct Peer {
-    child: Child,
-    address: SocketAddr,
+/// A name server with its zone file.
+struct Primary {
+    server: PeerServer,
     folder: tempfile::TempDir,
 }
 
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Returns a port that is free for both transports. Another process may take it before the peer
-/// does.
-fn free_port() -> u16 {
-    loop {
-        let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = tcp.local_addr().unwrap();
-        if UdpSocket::bind(address).is_ok() {
-            return address.port();
-        }
-    }
-}
-
-impl Peer {
-    /// `configure` gets the directory, the port, and the destination port of NOTIFY.
-    fn start(
-        program: &str,
-        notified: u16,
-        configure: impl Fn(&str, u16, u16) -> (String, Vec<String>),
-    ) -> Option<Self> {
-        let path = nonesuch_testing::locate_program(program)?;
+impl Primary {
+    /// Starts `peer` with the first version, or records a skip if it is not installed. `lines` are
+    /// more options of the server, `zone_lines` of the zone.
+    fn start(peer: Peer, notified: u16, algorithm: &str, lines: &str, zone_lines: &str) -> Option<Self> {
+        nonesuch_testing::require_peer!(peer.info().programs[0]);
         let folder = tempfile::tempdir().unwrap();
-        let port = free_port();
-        std::fs::write(folder.path().join("zone"), text(1)).unwrap();
-        let (configuration, arguments) = configure(folder.path().to_str().unwrap(), port, notified);
-        std::fs::write(folder.path().join("conf"), configuration).unwrap();
-        let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let child = Command::new(path)
-            .args(arguments)
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut peer = Self { child, address, folder };
-        peer.wait_until_ready();
-        Some(peer)
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-
-    fn wait_until_ready(&mut self) {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        let mut question = Vec::new();
-        push_query(&apex(), Rtype::SOA, 1, 0, &mut question);
-        let began = Instant::now();
-        loop {
-            let mut buffer = [0; 512];
-            let _ = socket.send_to(&question, self.address);
-            if let Ok((length, _)) = socket.recv_from(&mut buffer)
-                && Message::parse(&buffer[..length]).is_ok_and(|answer| !answer.records.is_empty())
-            {
-                return;
-            }
-            assert!(began.elapsed() < Duration::from_secs(30), "{}", self.log());
-            assert!(self.child.try_wait().unwrap().is_none(), "{}", self.log());
-        }
+        let file = folder.path().join("zone");
+        std::fs::write(&file, text(1)).unwrap();
+        let zone = PeerZone {
+            notify: Some((Ipv4Addr::LOCALHOST, notified).into()),
+            lines: zone_lines.to_owned(),
+            ..PeerZone::new("example.com.", &file, Serving::Presigned)
+        };
+        let [name, algorithm, secret] = ["transfer.key", algorithm, SECRET].map(str::to_owned);
+        let setup = Setup {
+            zones: vec![zone],
+            transfer_key: Some(TransferKey { name, algorithm, secret }),
+            lines: lines.to_owned(),
+            ..Setup::new(folder.path())
+        };
+        let server = PeerServer::start(peer, &setup).unwrap_or_else(|error| panic!("{error}"));
+        Some(Self { server, folder })
     }
 
     /// Loads the next version into the server.
@@ -156,8 +108,7 @@ impl Peer {
         let beside = self.folder.path().join("next");
         std::fs::write(&beside, text(serial)).unwrap();
         std::fs::rename(&beside, self.folder.path().join("zone")).unwrap();
-        let status = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().unwrap();
-        assert!(status.success());
+        self.server.reload().unwrap();
     }
 }
 
@@ -170,7 +121,7 @@ struct Ear {
 
 impl Ear {
     fn open() -> Self {
-        let port = free_port();
+        let port = free_address(Ipv4Addr::LOCALHOST).unwrap().port();
         let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         udp.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
@@ -224,13 +175,13 @@ fn keys(algorithm: TsigAlgorithm) -> TsigKeys {
     TsigKeys::new([TsigKey::from_base64(&name, algorithm, SECRET).unwrap()]).unwrap()
 }
 
-fn remote(peer: &Peer) -> Remote {
-    Remote { key: Some("transfer.key.".parse().unwrap()), ..Remote::plain(peer.address) }
+fn remote(peer: &Primary) -> Remote {
+    Remote { key: Some("transfer.key.".parse().unwrap()), ..Remote::plain(peer.server.address) }
 }
 
 /// Follows all versions up to `last` by NOTIFY, and compares each. The first arrives as a whole
 /// zone, all others incrementally.
-fn follow(peer: &Peer, ear: &Ear, algorithm: TsigAlgorithm, last: u32) {
+fn follow(peer: &Primary, ear: &Ear, algorithm: TsigAlgorithm, last: u32) {
     let keys = keys(algorithm);
     let store = Arc::new(TestStore::with_keys(keys.clone()));
     let transfers =
@@ -247,15 +198,15 @@ fn follow(peer: &Peer, ear: &Ear, algorithm: TsigAlgorithm, last: u32) {
             }
         }));
         is_stopped.store(true, SeqCst);
-        assert!(followed.is_ok(), "{:?}\n{}", transfers.status(), peer.log());
+        assert!(followed.is_ok(), "{:?}\n{}", transfers.status(), peer.server.log());
     });
     let mut expected = vec![1; last as usize];
     expected[0] = 0;
-    assert_eq!(store.published(&apex()), expected, "{:?}\n{}", transfers.counts(), peer.log());
+    assert_eq!(store.published(&apex()), expected, "{:?}\n{}", transfers.counts(), peer.server.log());
 }
 
 /// Checks that a different key is rejected, with the reason in the error.
-fn refuse(peer: &Peer, algorithm: TsigAlgorithm) {
+fn refuse(peer: &Primary, algorithm: TsigAlgorithm) {
     let name: Name = "transfer.key.".parse().unwrap();
     let wrong =
         TsigKey::from_base64(&name, algorithm, "d3JvbmcgbGVuZ3RoIGJ1dCBhIHNlY3JldCBhbnl3YXkhIQ==").unwrap();
@@ -284,18 +235,7 @@ fn refuse(peer: &Peer, algorithm: TsigAlgorithm) {
 #[test]
 fn knot_as_primary() {
     let ear = Ear::open();
-    let peer = Peer::start("knotd", ear.port, |folder, port, notified| {
-        let configuration = format!(
-            "server:\n  rundir: {folder}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
-             database:\n  storage: {folder}\nlog:\n  - target: stderr\n    any: info\n\
-             key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
-             remote:\n  - id: us\n    address: 127.0.0.1@{notified}\n    key: transfer.key\n\
-             acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\n\
-             zone:\n  - domain: example.com.\n    file: {folder}/zone\n    zonefile-load: difference\n    zonefile-sync: -1\n    journal-content: changes\n    notify: us\n    acl: us\n    semantic-checks: off\n"
-        );
-        (configuration, vec!["-c".into(), format!("{folder}/conf")])
-    });
-    let Some(peer) = peer else { return };
+    let Some(peer) = Primary::start(Peer::Knot, ear.port, "hmac-sha256", "", "") else { return };
     refuse(&peer, TsigAlgorithm::HmacSha256);
     follow(&peer, &ear, TsigAlgorithm::HmacSha256, 100);
 }
@@ -303,19 +243,8 @@ fn knot_as_primary() {
 #[test]
 fn bind_as_primary() {
     let ear = Ear::open();
-    let peer = Peer::start("named", ear.port, |folder, port, notified| {
-        let configuration = format!(
-            "key \"transfer.key\" {{ algorithm hmac-sha512; secret \"{SECRET}\"; }};\n\
-             options {{ directory \"{folder}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; recursion no;\n\
-             pid-file \"{folder}/pid\"; session-keyfile \"{folder}/session\"; ixfr-from-differences yes; notify-delay 0; notify explicit;\n\
-             notify-rate 1000; startup-notify-rate 1000; serial-query-rate 1000; dnssec-validation no; max-journal-size unlimited; max-ixfr-ratio unlimited; }};\n\
-             controls {{ }};\n\
-             zone \"example.com\" {{ type primary; file \"{folder}/zone\"; check-integrity no; allow-transfer {{ key transfer.key; }};\n\
-             also-notify {{ 127.0.0.1 port {notified} key transfer.key; }}; }};\n"
-        );
-        (configuration, vec!["-g".into(), "-n".into(), "1".into(), "-c".into(), format!("{folder}/conf")])
-    });
-    let Some(peer) = peer else { return };
+    let lines = "max-journal-size unlimited; max-ixfr-ratio unlimited;";
+    let Some(peer) = Primary::start(Peer::Bind, ear.port, "hmac-sha512", lines, "") else { return };
     refuse(&peer, TsigAlgorithm::HmacSha512);
     follow(&peer, &ear, TsigAlgorithm::HmacSha512, 100);
 }
@@ -323,18 +252,8 @@ fn bind_as_primary() {
 #[test]
 fn nsd_as_primary() {
     let ear = Ear::open();
-    let peer = Peer::start("nsd", ear.port, |folder, port, notified| {
-        let configuration = format!(
-            "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{folder}\"\n  pidfile: \"{folder}/pid\"\n\
-             \x20 database: \"\"\n  zonelistfile: \"{folder}/list\"\n  xfrdfile: \"{folder}/xfrd\"\n  xfrdir: \"{folder}\"\n  verbosity: 1\n\
-             remote-control:\n  control-enable: no\n\
-             key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha384\n  secret: \"{SECRET}\"\n\
-             zone:\n  name: \"example.com\"\n  zonefile: \"{folder}/zone\"\n  create-ixfr: yes\n  store-ixfr: yes\n  ixfr-number: 20\n  provide-xfr: 127.0.0.1 transfer.key\n\
-             \x20 notify: 127.0.0.1@{notified} transfer.key\n"
-        );
-        (configuration, vec!["-d".into(), "-c".into(), format!("{folder}/conf")])
-    });
-    let Some(peer) = peer else { return };
+    let lines = "  ixfr-number: 20";
+    let Some(peer) = Primary::start(Peer::Nsd, ear.port, "hmac-sha384", "", lines) else { return };
     refuse(&peer, TsigAlgorithm::HmacSha384);
     follow(&peer, &ear, TsigAlgorithm::HmacSha384, 100);
 }

@@ -4,8 +4,9 @@ use super::common::configured::{Configured, write_beside};
 use super::common::transfer::{transferred, zone_text};
 use super::common::{events, free_address, is_installed, made, nonesuch, run, text};
 use super::load::{Load, Stream};
-use super::peers::{KEY, Program, SECRET, Secondary, records_of};
+use super::peers::{KEY, SECRET, Secondary, records_of};
 use super::zones::{Question, Way, Zone, lines};
+use nonesuch_lab::peers::Peer;
 use nonesuch_net::tls::ClientTls;
 use nonesuch_zone::load as load_zone;
 use serde_json::Value;
@@ -129,18 +130,18 @@ struct Places {
     server: SocketAddr,
     secondary: SocketAddr,
     metrics: SocketAddr,
-    peers: Vec<(Program, SocketAddr)>,
+    peers: Vec<(Peer, SocketAddr)>,
 }
 
 impl Places {
     fn find() -> Self {
-        let peers = [(Program::Nsd, "nsd"), (Program::Knot, "knotd")];
-        let peers = peers.into_iter().filter(|(_, program)| is_installed(program));
+        let peers = [Peer::Nsd, Peer::Knot].into_iter();
+        let peers = peers.filter(|peer| is_installed(peer.info().programs[0]));
         Self {
             server: free_address(),
             secondary: free_address(),
             metrics: free_address(),
-            peers: peers.map(|(program, _)| (program, free_address())).collect(),
+            peers: peers.map(|peer| (peer, free_address())).collect(),
         }
     }
 }
@@ -166,9 +167,9 @@ impl Soak {
         let primary = start_primary(&theirs, &incoming, places.server);
         let server = start_server(&dir, &places, &own, primary.address);
         let secondary = start_secondary(&behind, places.secondary, server.address);
-        let peers = places.peers.iter().filter_map(|(program, at)| {
-            let dir = made(home, &format!("{program:?}"));
-            Secondary::start_at(*program, at.port(), server.address, &dir, "hmac-sha256")
+        let peers = places.peers.iter().filter_map(|(peer, at)| {
+            let dir = made(home, &format!("{peer:?}"));
+            Secondary::start_at(*peer, Some(at.port()), server.address, &dir, "hmac-sha256")
         });
         let peers = peers.collect();
         let (home, certificate, metrics) = (home.to_path_buf(), dir.join("certificate.pem"), places.metrics);
@@ -241,7 +242,7 @@ impl Soak {
             wait("secondary", zone, ARRIVAL, &|| self.secondary.serial(zone));
         }
         for peer in &self.peers {
-            wait(&format!("{:?}", peer.program), BY_STEPS, ARRIVAL_THERE, &|| peer.serial());
+            wait(&format!("{:?}", peer.server.peer), BY_STEPS, ARRIVAL_THERE, &|| peer.serial());
         }
         begun.elapsed()
     }
@@ -298,7 +299,7 @@ impl Soak {
             }
         }
         for peer in &self.peers {
-            assert!(peer.records(serial) == records_of(&zone(BY_STEPS)), "{:?}", peer.program);
+            assert!(peer.records(serial) == records_of(&zone(BY_STEPS)), "{:?}", peer.server.peer);
         }
     }
 
