@@ -27,7 +27,7 @@ const NAP_TIME: Duration = Duration::from_micros(50);
 const NAP_MIN_OUTSTANDING: usize = BATCH;
 /// Time before a due query during which the thread polls the clock, because the system wakes a
 /// sleeping thread about 50 µs late.
-const POLL_BEFORE_DUE: Duration = Duration::from_micros(120);
+pub(super) const POLL_BEFORE_DUE: Duration = Duration::from_micros(120);
 /// Time after the last sent batch or response during which an open loop polls for responses. A
 /// sleeping thread would receive them late.
 const POLL_AFTER_EVENT: Duration = Duration::from_millis(2);
@@ -59,7 +59,7 @@ pub(super) struct Pacer<'a> {
     /// Maximum number of queries of this thread after the warm-up.
     limit: u64,
     /// Start of the run, common to all threads.
-    origin: Instant,
+    pub(super) origin: Instant,
     /// Start of this thread, in ns since `origin`.
     started_at: u64,
     /// Time from which no query is due, in ns since `origin`.
@@ -98,7 +98,8 @@ impl<'a> Pacer<'a> {
             outstanding: 0,
             schedule: options.rate.map(|rate| Schedule::new(options.arrivals, rate, share, options.seed)),
             order,
-            next_question: thread % order.map_or(options.queries.len(), <[u32]>::len),
+            // A replay has no list of queries.
+            next_question: thread % order.map_or(options.queries.len(), <[u32]>::len).max(1),
             limit: options.limit.map_or(u64::MAX, |limit| equal_share(limit, thread, options.threads)),
             origin,
             started_at: 0,

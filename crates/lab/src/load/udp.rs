@@ -20,14 +20,14 @@ const RECEIVE_SIZE_MIN: usize = 4096;
 pub(super) struct UdpSockets {
     sockets: Vec<UdpClientSocket>,
     /// Outstanding queries of each socket.
-    slots: Vec<Slots>,
+    pub(super) slots: Vec<Slots>,
     /// Index of the socket for the next batch.
     next_socket: usize,
     ready: ReadySockets,
-    outgoing: SendBatch,
+    pub(super) outgoing: SendBatch,
     incoming: ReceiveBatch,
     /// Message ID and times of each query in the outgoing batch.
-    batch: Vec<(u16, QueryTimes)>,
+    pub(super) batch: Vec<(u16, QueryTimes)>,
     /// Repeats queries over TCP after truncated responses; `None` without `follow_truncated`.
     tcp_retry: Option<TcpRetry>,
 }
@@ -45,16 +45,29 @@ impl UdpSockets {
         };
         let sockets = (0..count).map(connect).collect::<Result<Vec<_>, _>>()?;
         let window = equal_share(options.outstanding as u64, thread, options.threads);
-        Ok(Self {
+        let slots = |socket| equal_share(window, socket, count) as usize;
+        let tcp_retry = TcpRetry::new(options, thread);
+        Ok(Self { tcp_retry, ..Self::of(sockets, slots, query_size, options.edns_size.into()) })
+    }
+
+    /// Takes open sockets, with a number of slots for each index of a socket, for queries of at
+    /// most `query_size` octets. Longer responses than `response_size` octets are cut.
+    pub(super) fn of(
+        sockets: Vec<UdpClientSocket>,
+        slots: impl Fn(usize) -> usize,
+        query_size: usize,
+        response_size: usize,
+    ) -> Self {
+        Self {
+            slots: (0..sockets.len()).map(|socket| Slots::new(slots(socket))).collect(),
             sockets,
-            slots: (0..count).map(|socket| Slots::new(equal_share(window, socket, count) as usize)).collect(),
             next_socket: 0,
             ready: ReadySockets::default(),
             outgoing: SendBatch::new(BATCH, query_size),
-            incoming: ReceiveBatch::new(BATCH, RECEIVE_SIZE_MIN.max(options.edns_size.into())),
+            incoming: ReceiveBatch::new(BATCH, RECEIVE_SIZE_MIN.max(response_size)),
             batch: Vec::with_capacity(BATCH),
-            tcp_retry: TcpRetry::new(options, thread),
-        })
+            tcp_retry: None,
+        }
     }
 
     /// Sends the queries that are due, at most one batch on each socket. The thread then receives
@@ -74,7 +87,8 @@ impl UdpSockets {
             self.fill_batch(socket, pacer, encoder, now);
             if !self.batch.is_empty() {
                 pacer.last_event = now;
-                self.send(socket, pacer)?;
+                let is_scheduled = pacer.is_open_loop();
+                self.send(socket, pacer, is_scheduled)?;
             }
         }
         Ok(())
@@ -95,15 +109,20 @@ impl UdpSockets {
         pacer.outstanding += self.batch.len();
     }
 
-    /// Sends the batch. If the system rejects a query, its slot is freed.
-    fn send(&mut self, socket: usize, pacer: &mut Pacer<'_>) -> Result<(), LoadError> {
-        let scheduled = pacer.is_open_loop();
+    /// Sends the batch. If the system rejects a query, its slot is freed. `is_scheduled` states whether
+    /// queries have scheduled send times.
+    pub(super) fn send(
+        &mut self,
+        socket: usize,
+        pacer: &mut Pacer<'_>,
+        is_scheduled: bool,
+    ) -> Result<(), LoadError> {
         while self.outgoing.pending() > 0 {
             let first = self.batch.len() - self.outgoing.pending();
             match self.sockets[socket].send(&mut self.outgoing) {
                 Ok(sent) => {
                     for (_, times) in &self.batch[first..first + sent] {
-                        pacer.tally.count_sent(*times, scheduled);
+                        pacer.tally.count_sent(*times, is_scheduled);
                     }
                 }
                 Err(error) => {
@@ -152,7 +171,7 @@ impl UdpSockets {
 
     /// Waits at most `limit`, and receives from the sockets and connections that are ready. Returns
     /// the current time.
-    fn receive_ready(
+    pub(super) fn receive_ready(
         &mut self,
         pacer: &mut Pacer<'_>,
         encoder: &mut QueryEncoder,
