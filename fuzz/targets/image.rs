@@ -4,10 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::{Request, answer};
+use nonesuch_net::Transport;
 use nonesuch_proto::message::{HEADER, push_query};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype, edns};
 use nonesuch_server::query::Query;
-use nonesuch_server::trailer::{Trailer, Transport};
+use nonesuch_server::trailer::Trailer;
 use nonesuch_zone::ImageFile;
 use nonesuch_zone::image::file::PAGE;
 

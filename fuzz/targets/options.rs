@@ -6,11 +6,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use nonesuch_net::Transport;
 use nonesuch_proto::edns::{self, CookieOption, OPT_OCTETS, Opt, Options};
 use nonesuch_server::cookies::{CookieStatus, Cookies};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::reply_options::{ReplyOptions, ReplySettings};
-use nonesuch_server::trailer::Transport;
 use std::net::IpAddr;
 use std::sync::LazyLock;
 

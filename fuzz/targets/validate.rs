@@ -16,10 +16,11 @@ use nonesuch_dnssec::validate::{
     Budget, ProvedAnswer, Question, SecurityStatus, TrustedKeys, ValidationLimits, validate, validate_octets,
 };
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+use nonesuch_net::Transport;
 use nonesuch_proto::message::{Header, Message, Record, Section, flags, push_query};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, edns};
 use nonesuch_server::query::Query;
-use nonesuch_server::trailer::{Trailer, Transport};
+use nonesuch_server::trailer::Trailer;
 use nonesuch_zone::{Contents, Image, Node, read::read_text};
 use std::path::Path;
 use std::sync::LazyLock;

@@ -11,9 +11,10 @@ mod common;
 use nonesuch_authoritative::{Request, answer};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::{KeySet, SignOptions, sign};
+use nonesuch_net::Transport;
 use nonesuch_proto::MAX_NAME;
 use nonesuch_server::query::Query;
-use nonesuch_server::trailer::{Trailer, Transport};
+use nonesuch_server::trailer::Trailer;
 use nonesuch_zone::Image;
 
 fn image(mechanism: &str) -> Result<Image, Box<dyn std::error::Error>> {

@@ -18,8 +18,8 @@ use nonesuch_dnssec::online::{
     DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, OnlineSigner, SignerCounters, prepare,
 };
 use nonesuch_dnssec::{KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
+use nonesuch_net::Transport;
 use nonesuch_net::{Answer, Handler as _};
-use nonesuch_server::trailer::Transport;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;

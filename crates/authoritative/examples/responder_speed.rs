@@ -24,11 +24,12 @@ use nonesuch_authoritative::{AnswerSettings, Published, Responder, ServerContext
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_dnssec::{KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
+use nonesuch_net::Transport;
 use nonesuch_net::{Answer, BATCH, Handler as _};
 use nonesuch_proto::edns;
+use nonesuch_server::clock::seconds_now;
 use nonesuch_server::cookies::Cookies;
 use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
-use nonesuch_server::{clock::seconds_now, trailer::Transport};
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

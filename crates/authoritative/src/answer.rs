@@ -7,12 +7,13 @@ mod referral;
 use crate::online::OnlineContext;
 use crate::response::{Response, Section};
 use nonesuch_dnssec::denial::prove::{DenialTarget, Proof};
+use nonesuch_net::Transport;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, edns};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::limits::ResponseCategory;
 use nonesuch_server::query::Query;
-use nonesuch_server::trailer::{Trailer, Transport};
+use nonesuch_server::trailer::Trailer;
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{
     ImageNode, Lookup, NodeKind, OwnerForm, QUESTION_POINTER, Template, push_record_fields,

@@ -15,7 +15,8 @@
 //! use nonesuch_proto::message::{Message, flags, push_query};
 //! use nonesuch_proto::{MAX_NAME, Rtype};
 //! use nonesuch_server::query::Query;
-//! use nonesuch_server::trailer::{Trailer, Transport};
+//! use nonesuch_net::Transport;
+//! use nonesuch_server::trailer::Trailer;
 //! use nonesuch_zone::Image;
 //!
 //! let image = Image::compile(&zone)?;

@@ -46,6 +46,7 @@ use crate::transfer::outbound::OutgoingTransfers;
 use crate::zones::{DatabaseCache, ServedZone, ZoneDatabase, ZoneEntry, ZoneState};
 use arc_swap::{ArcSwap, Cache};
 use nonesuch_dnssec::online::OnlineSigner;
+use nonesuch_net::Transport;
 use nonesuch_net::{Answer, BATCH, Handler, ResponseStream, TlsSession};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, MAX_NAME, NameRef, Rtype};
@@ -59,7 +60,7 @@ use nonesuch_server::limits::{LimitAction, ResponseCategory, WorkerShare, hash_n
 use nonesuch_server::query::{Query, QueryFault};
 use nonesuch_server::reply_options::{MalformedCookie, ReplyOptions, ReplySettings};
 use nonesuch_server::statistics::{self, ThreadStatistics};
-use nonesuch_server::trailer::{Trailer, Transport, push_header_only};
+use nonesuch_server::trailer::{Trailer, push_header_only};
 use nonesuch_server::tsig::{ResponseSigner, VerifiedRequest};
 use std::net::SocketAddr;
 use std::sync::Arc;

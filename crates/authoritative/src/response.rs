@@ -1,11 +1,12 @@
 //! Builds a response: sections, record counts, truncation and the OPT record.
 
+use nonesuch_net::Transport;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::query::Query;
-use nonesuch_server::trailer::{Trailer, Transport};
+use nonesuch_server::trailer::Trailer;
 use nonesuch_zone::image::{OwnerForm, Position, QUESTION_POINTER, Template, push_record_fields};
 
 /// The state of a response to which [`Response::rewind`] returns.

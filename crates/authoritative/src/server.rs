@@ -2,11 +2,11 @@
 
 use crate::responder::{Responder, ServerContext};
 use nonesuch_dnssec::online::{OnlineCounters, OnlineSigner, SignerCounters};
+use nonesuch_net::Transport;
 use nonesuch_net::tcp::{self, TcpCounters, TcpOptions, TcpServer};
 use nonesuch_net::tls::IdentitySlot;
 use nonesuch_net::udp::{self, UdpCounters, UdpOptions, UdpServer};
 use nonesuch_net::{Listeners, NetError, bind, bind_tcp, has_address};
-use nonesuch_server::trailer::Transport;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 

@@ -36,10 +36,10 @@ use nonesuch_dnssec::online::{
 };
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, VerifyOptions, sign};
+use nonesuch_net::Transport;
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, edns, rdata};
-use nonesuch_server::trailer::Transport;
 use nonesuch_zone::{Contents, Image, ImageFile, Verification, image, read};
 use oracle::{Expected, Oracle};
 use std::collections::BTreeSet;

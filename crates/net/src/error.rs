@@ -10,15 +10,30 @@ use tokio_rustls::rustls::{self, pki_types::pem};
 
 use crate::tls::{certificate_names, describe};
 
-/// The transport of a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The transport of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transport {
-    /// Datagrams.
+    /// Datagrams. The client's payload size limits the response.
     Udp,
-    /// Connections.
+    /// Connections (RFC 7766).
     Tcp,
-    /// TLS connections.
+    /// TLS connections (RFC 7858).
     Tls,
+}
+
+impl Transport {
+    /// All transports.
+    pub const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Tls];
+
+    /// The name in metrics and reports: `udp`, `tcp` or `tls`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+        }
+    }
 }
 
 impl fmt::Display for Transport {

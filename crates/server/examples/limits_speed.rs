@@ -9,6 +9,7 @@
 //! above its rate; `online`: online work. A run with 0 repetitions gives the cost of allocating the
 //! tables.
 
+use nonesuch_net::Transport;
 use nonesuch_proto::Name;
 use nonesuch_proto::edns::{self, Opt};
 use nonesuch_server::cookies::{CookieStatus, Cookies};
@@ -17,7 +18,6 @@ use nonesuch_server::limits::{
     LimitAction, LimitSettings, Limits, RateSettings, ResponseCategory, hash_name,
 };
 use nonesuch_server::reply_options::{ReplyOptions, ReplySettings};
-use nonesuch_server::trailer::Transport;
 use std::hint::black_box;
 use std::net::IpAddr;
 

@@ -6,10 +6,11 @@
 //! The difference of the two is the cost of counting: a query with EDNS and its response, with
 //! their sizes, type and response code.
 
+use nonesuch_net::Transport;
 use nonesuch_proto::message::{HEADER, push_query};
 use nonesuch_proto::{Rtype, edns};
 use nonesuch_server::query::Query;
-use nonesuch_server::statistics::{Statistics, TransportKind};
+use nonesuch_server::statistics::Statistics;
 use std::hint::black_box;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         messages.push((octets, response));
     }
     let statistics = Statistics::new();
-    let mut thread = statistics.thread(TransportKind::Udp);
+    let mut thread = statistics.thread(Transport::Udp);
     for (message, response) in messages.iter().cycle().take(count) {
         let Ok(query) = Query::parse(message) else { continue };
         let query = black_box(query);
@@ -42,8 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sum = statistics.sum();
     println!(
         "{} queries, {} octets of answers",
-        sum.of(TransportKind::Udp).types.values().sum::<u64>(),
-        sum.of(TransportKind::Udp).response_sizes.octets
+        sum.of(Transport::Udp).types.values().sum::<u64>(),
+        sum.of(Transport::Udp).response_sizes.octets
     );
     Ok(())
 }

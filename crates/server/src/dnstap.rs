@@ -11,7 +11,7 @@ mod writer;
 
 pub use queue::DnstapSender;
 
-use crate::statistics::TransportKind;
+use nonesuch_net::Transport;
 use nonesuch_proto::dnstap::Dnstap;
 use queue::{FrameQueue, QueueOptions};
 use std::io;
@@ -164,7 +164,7 @@ impl DnstapOutput {
 
     /// Returns the sender for one more thread, which answers messages over `transport` on `local`.
     #[must_use]
-    pub fn thread(&self, transport: TransportKind, local: SocketAddr) -> DnstapSender {
+    pub fn thread(&self, transport: Transport, local: SocketAddr) -> DnstapSender {
         let queue = Arc::<FrameQueue>::default();
         self.state.queues.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&queue));
         DnstapSender::new(queue, self.queue_options.clone(), self.frame.clone(), transport, local)

@@ -26,8 +26,8 @@ pub use settings::{
 pub use settings::{RATE_RANGE, SHARE_RANGE, SLIP_RANGE, TABLE_OCTETS_RANGE};
 
 use crate::cookies::CookieStatus;
-use crate::trailer::Transport;
 use buckets::TakeResult;
+use nonesuch_net::Transport;
 use nonesuch_proto::NameRef;
 use rates::Rates;
 use std::net::IpAddr;

@@ -7,7 +7,7 @@
 
 use crate::cookies::{COOKIE_OCTETS, CookieStatus, Cookies};
 use crate::extended_errors::ExtendedError;
-use crate::trailer::Transport;
+use nonesuch_net::Transport;
 use nonesuch_net::udp::RESPONSE_CAPACITY;
 use nonesuch_proto::Name;
 use nonesuch_proto::edns::{self, OPT_OCTETS, Opt};

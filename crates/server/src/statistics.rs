@@ -18,35 +18,9 @@ pub use thread::{CookieResult, DropReason, Observation, QueryFlags, ThreadStatis
 pub use transfers::{Direction, NotifyCount, TransferCounters, TransferKind, TransferResult, TransferTotals};
 
 use log_throttle::LogThrottle;
+use nonesuch_net::Transport;
 use std::sync::{Arc, Mutex, PoisonError};
 use thread::Counters;
-
-/// The transport of messages, as key of the counters. [`Transport`](crate::trailer::Transport) is
-/// the transport of one query, which limits its response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TransportKind {
-    /// UDP.
-    Udp,
-    /// TCP.
-    Tcp,
-    /// TLS over TCP (RFC 7858).
-    Tls,
-}
-
-impl TransportKind {
-    /// All transports, in the order of [`StatisticsTotals::transports`].
-    pub const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Tls];
-
-    /// The name in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Tls => "tls",
-        }
-    }
-}
 
 /// The counters of all threads of a server.
 #[derive(Debug, Default)]
@@ -66,7 +40,7 @@ impl Statistics {
     /// Returns counters for one more thread that answers messages over `transport`. The sums still
     /// include the counters after the thread has ended.
     #[must_use]
-    pub fn thread(&self, transport: TransportKind) -> ThreadStatistics {
+    pub fn thread(&self, transport: Transport) -> ThreadStatistics {
         let counters = Arc::new(Counters::new(transport));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.push(Arc::clone(&counters));

@@ -4,6 +4,7 @@
 use crate::extended_errors::ExtendedError;
 use crate::query::Query;
 use crate::reply_options::{ReplyOptions, ReplySettings};
+use nonesuch_net::Transport;
 use nonesuch_proto::edns::{self, OPT_OCTETS};
 use nonesuch_proto::message::{Header, Rcode, flags};
 
@@ -11,17 +12,6 @@ use nonesuch_proto::message::{Header, Rcode, flags};
 const TCP_MESSAGE_OCTETS: usize = 65_535;
 /// Largest UDP message without EDNS (RFC 1035 §4.2.1).
 const PLAIN_UDP_OCTETS: usize = 512;
-
-/// The transport of a query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// UDP: the client's payload size limits the response.
-    Udp,
-    /// TCP (RFC 7766).
-    Tcp,
-    /// TLS over TCP (RFC 7858).
-    Tls,
-}
 
 /// The trailer of one response: the OPT record if the query has one, and the size of the TSIG
 /// record.

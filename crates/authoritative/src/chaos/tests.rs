@@ -4,11 +4,11 @@ use super::Chaos;
 use crate::zones::Zones;
 use crate::{AnswerSettings, Responder, ServerContext};
 use nonesuch_dnssec::online::OnlineSigner;
+use nonesuch_net::Transport;
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
 use nonesuch_proto::{Class, Rtype, edns};
 use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
-use nonesuch_server::trailer::Transport;
 use std::sync::Arc;
 
 fn responder(settings: AnswerSettings, transport: Transport) -> Responder {

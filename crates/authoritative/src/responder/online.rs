@@ -4,13 +4,14 @@
 use super::{Batch, DeferredWork, ThreadState};
 use crate::answer::{Request, error_response};
 use nonesuch_dnssec::online::Checkpoint;
+use nonesuch_net::Transport;
 use nonesuch_proto::MAX_NAME;
 use nonesuch_proto::message::Rcode;
 use nonesuch_server::cookies::CookieStatus;
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::limits::LimitAction;
 use nonesuch_server::query::Query;
-use nonesuch_server::trailer::{Trailer, Transport};
+use nonesuch_server::trailer::Trailer;
 use std::net::IpAddr;
 use std::time::Instant;
 

@@ -4,9 +4,8 @@ use super::{Batch, Responder, ServerContext, ThreadState};
 use crate::zones::DatabaseCache;
 use arc_swap::Cache;
 use nonesuch_dnssec::online::OnlineSigner;
+use nonesuch_net::Transport;
 use nonesuch_server::limits::{OnlineSettings, WorkerShare};
-use nonesuch_server::statistics::TransportKind;
-use nonesuch_server::trailer::Transport;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,8 +33,8 @@ impl Responder {
             started_at: Instant::now(),
             online_signer: signer,
             online_share,
-            statistics: context.statistics.thread(transport_kind(transport)),
-            dnstap: context.dnstap.as_ref().map(|dnstap| dnstap.thread(transport_kind(transport), local)),
+            statistics: context.statistics.thread(transport),
+            dnstap: context.dnstap.as_ref().map(|dnstap| dnstap.thread(transport, local)),
             outgoing_transfers: Arc::clone(&context.outgoing_transfers),
             notify_sink: context.notify_sink.clone(),
             secondary_statuses: Arc::clone(&context.secondary_statuses),
@@ -56,13 +55,5 @@ impl Responder {
             clock_shift,
         };
         Self { database_cache, settings, batch, thread }
-    }
-}
-
-const fn transport_kind(transport: Transport) -> TransportKind {
-    match transport {
-        Transport::Udp => TransportKind::Udp,
-        Transport::Tcp => TransportKind::Tcp,
-        Transport::Tls => TransportKind::Tls,
     }
 }

@@ -4,10 +4,11 @@ use super::{AnswerKind, Batch, RateLimitKey, ThreadState};
 use crate::answer::{Request, error_response};
 use crate::transfer::outbound::{self, TransferAnswer, ZoneToSend};
 use crate::zones::{ZoneEntry, ZonePolicy, ZoneState};
+use nonesuch_net::Transport;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
-use nonesuch_server::trailer::{Trailer, Transport};
+use nonesuch_server::trailer::Trailer;
 use nonesuch_server::tsig::VerifiedRequest;
 use std::net::{IpAddr, SocketAddr};
 

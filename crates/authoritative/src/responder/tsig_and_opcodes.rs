@@ -4,6 +4,7 @@
 use super::{AnswerKind, Batch, ThreadState};
 use crate::answer::{Request, error_response};
 use crate::zones::{ZoneDatabase, ZonePolicy};
+use nonesuch_net::Transport;
 use nonesuch_proto::message::{HEADER, Header, Rcode, opcode};
 use nonesuch_proto::{NameRef, edns};
 use nonesuch_secondary::notify::{self, NotifyRole};
@@ -13,7 +14,6 @@ use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::limits::{LimitAction, ResponseCategory};
 use nonesuch_server::query::{Query, edns_version};
 use nonesuch_server::statistics::{self, TsigResult};
-use nonesuch_server::trailer::Transport;
 use nonesuch_server::trailer::push_header_only;
 use nonesuch_server::tsig::{self, VerifiedRequest};
 use std::net::{IpAddr, SocketAddr};

@@ -5,8 +5,8 @@ use super::zones::serving;
 use super::*;
 use crate::AnswerSettings;
 use crate::zones::{ServedZone, ZonePolicy, ZoneState};
+use nonesuch_net::Transport;
 use nonesuch_server::acl::AccessList;
-use nonesuch_server::statistics::TransportKind;
 use nonesuch_server::tsig;
 
 /// Returns a policy that permits these clients. The client in the tests has the address 192.0.2.77.
@@ -45,9 +45,9 @@ fn denied_clients_get_refused_with_an_extended_error_and_are_counted() {
         check("www.open.", Rtype::DS, true);
     }
     let sum = context.statistics.sum();
-    let prohibited = TransportKind::ALL.map(|carrier| sum.of(carrier).prohibited);
+    let prohibited = Transport::ALL.map(|carrier| sum.of(carrier).prohibited);
     assert_eq!(prohibited, [6, 6, 5]);
-    assert_eq!(sum.of(TransportKind::Udp).rcodes.get(&Rcode::REFUSED), Some(&6));
+    assert_eq!(sum.of(Transport::Udp).rcodes.get(&Rcode::REFUSED), Some(&6));
 }
 
 #[test]

@@ -5,9 +5,9 @@ use super::zones::serving;
 use super::*;
 use crate::AnswerSettings;
 use crate::zones::ZonePolicy;
+use nonesuch_net::Transport;
 use nonesuch_net::{Answer, Handler};
 use nonesuch_server::acl::{AccessList, Remote};
-use nonesuch_server::statistics::TransportKind;
 use std::net::SocketAddr;
 
 const CLIENT: &str = "192.0.2.77:4000";
@@ -48,7 +48,7 @@ fn a_transfer_that_is_streamed_is_counted_under_its_type() {
     assert!(matches!(answer, Answer::Stream));
     responder.end_batch();
     let sum = context.statistics.sum();
-    let tcp = sum.of(TransportKind::Tcp);
+    let tcp = sum.of(Transport::Tcp);
     assert_eq!(tcp.types.get(&Some(Rtype::AXFR)), Some(&1));
     assert_eq!(tcp.rcodes.get(&Rcode::NOERROR), Some(&1));
 }

@@ -6,11 +6,11 @@ use super::*;
 use crate::AnswerSettings;
 use crate::responder::{Responder, ServerContext};
 use crate::zones::{ZonePolicy, ZoneState, Zones};
+use nonesuch_net::Transport;
 use nonesuch_net::{Answer, Handler};
 use nonesuch_proto::message::Header;
 use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
 use nonesuch_server::reply_options::ReplySettings;
-use nonesuch_server::statistics::TransportKind;
 use nonesuch_server::{acl, cookies, tsig};
 use std::net::SocketAddr;
 
@@ -289,7 +289,7 @@ fn unknown_versions_of_edns_are_refused_and_counted() {
         let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT).unwrap();
         assert_eq!((message.header.rcode(), opt.ttl >> 24), (Rcode::NOERROR, 1), "BADVERS");
     }
-    assert_eq!(context.statistics.sum().of(TransportKind::Tcp).rcodes, [(Rcode::BADVERS, 2)].into());
+    assert_eq!(context.statistics.sum().of(Transport::Tcp).rcodes, [(Rcode::BADVERS, 2)].into());
 }
 
 /// The source address of a UDP message can be forged: rate limiting for errors also applies to

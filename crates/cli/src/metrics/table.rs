@@ -12,7 +12,8 @@ mod transfers;
 mod zones;
 
 use super::Snapshot;
-use nonesuch_server::statistics::{TransportKind, TransportTotals};
+use nonesuch_net::Transport;
+use nonesuch_server::statistics::TransportTotals;
 use std::borrow::Cow;
 
 /// The kind of a metric.
@@ -100,7 +101,7 @@ const fn number_sample(labels: Vec<Cow<'static, str>>, value: f64) -> Sample {
 
 /// The counters of each transport, with its label.
 fn by_transport(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, &TransportTotals)> {
-    TransportKind::ALL.into_iter().map(|carrier| (carrier.name().into(), snapshot.statistics.of(carrier)))
+    Transport::ALL.into_iter().map(|carrier| (carrier.name().into(), snapshot.statistics.of(carrier)))
 }
 
 /// Adds one value for each transport.

@@ -4,11 +4,12 @@ use super::*;
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::online::Operation;
+use nonesuch_net::Transport;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
 use nonesuch_server::statistics::{
     CookieResult, Direction, DropReason, NotifyCount, Observation, QueryFlags, Statistics, TransferKind,
-    TransferResult, TransportKind, TsigResult,
+    TransferResult, TsigResult,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 /// A snapshot in which every metric has a sample.
 fn full() -> Snapshot {
     let statistics = Statistics::new();
-    let mut udp = statistics.thread(TransportKind::Udp);
+    let mut udp = statistics.thread(Transport::Udp);
     let now = Instant::now();
     udp.begin_batch(now);
     for (qtype, rcode, octets) in [(Rtype::A, 0, 100), (Rtype(65280), 3, 1232), (Rtype::DNSKEY, 23, 1233)] {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use nonesuch_net::Transport;
 use serde::Serialize;
 
 use super::tally::Tally;
@@ -135,15 +134,6 @@ pub struct LoadReport {
     pub server_proportional_kib: Option<u64>,
 }
 
-/// Returns the name of a transport in reports.
-const fn transport_name(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Udp => "udp",
-        Transport::Tcp => "tcp",
-        Transport::Tls => "tls",
-    }
-}
-
 fn mean(total: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| total as f64 / count as f64)
 }
@@ -187,7 +177,7 @@ pub(super) fn build_report(
         unsent: tally.unsent,
         unexpected: tally.unexpected,
         refused: tally.refused,
-        transport: transport_name(options.transport),
+        transport: options.transport.name(),
         connections: tally.connections,
         connections_failed: tally.connections_failed,
         seconds,

@@ -1,7 +1,7 @@
 //! The queue between one thread and the dnstap writer. The thread encodes frames into a buffer of
 //! bounded size, which the writer takes.
 
-use crate::statistics::TransportKind;
+use nonesuch_net::Transport;
 use nonesuch_proto::dnstap::family::{INET, INET6};
 use nonesuch_proto::dnstap::{Dnstap, Message, MessageKind, protocol, push_data};
 use prost::Message as _;
@@ -69,7 +69,7 @@ impl DnstapSender {
         lane: Arc<FrameQueue>,
         wanted: QueueOptions,
         frame: Dnstap,
-        carrier: TransportKind,
+        carrier: Transport,
         local: SocketAddr,
     ) -> Self {
         let mut message = Message { socket_protocol: Some(protocol_of(carrier)), ..Message::default() };
@@ -182,11 +182,11 @@ fn fill(field: &mut Option<Vec<u8>>, octets: Option<&[u8]>) {
     }
 }
 
-const fn protocol_of(carrier: TransportKind) -> u32 {
+const fn protocol_of(carrier: Transport) -> u32 {
     match carrier {
-        TransportKind::Udp => protocol::UDP,
-        TransportKind::Tcp => protocol::TCP,
-        TransportKind::Tls => protocol::TLS,
+        Transport::Udp => protocol::UDP,
+        Transport::Tcp => protocol::TCP,
+        Transport::Tls => protocol::TLS,
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use nonesuch_net::Transport;
 use nonesuch_proto::dnstap::family::{INET, INET6};
 use nonesuch_proto::dnstap::{CONTENT_TYPE, Control, Message, MessageKind, push_control};
 use prost::Message as _;
@@ -68,8 +69,8 @@ fn frames_say_what_was_asked_and_answered_by_whom_and_when() {
     let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("tap");
     let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
-    let mut udp = tap.thread(TransportKind::Udp, address(LOCAL));
-    let mut tls = tap.thread(TransportKind::Tls, address("[::]:853"));
+    let mut udp = tap.thread(Transport::Udp, address(LOCAL));
+    let mut tls = tap.thread(Transport::Tls, address("[::]:853"));
     tap_some(&mut udp, 1);
     tls.begin();
     tls.query(address(SENDER6), &QUERY);
@@ -113,7 +114,7 @@ fn responses_alone_hold_their_queries() {
     let path = folder.path().join("tap");
     let choice = DnstapOptions { queries: false, ..options(Destination::File(path.clone())) };
     let tap = DnstapOutput::start(choice).expect("a dnstap output");
-    tap_some(&mut tap.thread(TransportKind::Tcp, address(LOCAL)), 2);
+    tap_some(&mut tap.thread(Transport::Tcp, address(LOCAL)), 2);
     drop(tap);
     let frames = read_file(&path);
     assert_eq!(frames.len(), 2);
@@ -128,7 +129,7 @@ fn a_file_that_is_there_is_kept_under_another_name() {
     let path = folder.path().join("tap");
     for _ in 0..3 {
         let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
-        tap_some(&mut tap.thread(TransportKind::Udp, address(LOCAL)), 1);
+        tap_some(&mut tap.thread(Transport::Udp, address(LOCAL)), 1);
     }
     let names =
         fs::read_dir(folder.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
@@ -141,7 +142,7 @@ fn a_file_that_was_moved_away_is_begun_anew_when_asked() {
     let folder = tempfile::tempdir().expect("a directory");
     let (path, moved) = (folder.path().join("tap"), folder.path().join("moved"));
     let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
-    let mut thread = tap.thread(TransportKind::Udp, address(LOCAL));
+    let mut thread = tap.thread(Transport::Udp, address(LOCAL));
     tap_some(&mut thread, 1);
     wait_until(|| tap.counters().written == 2);
     // The file still has its name, so nothing happens.
@@ -161,7 +162,7 @@ fn a_tap_is_finished_once_whoever_still_has_it() {
     let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("tap");
     let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
-    tap_some(&mut tap.thread(TransportKind::Udp, address(LOCAL)), 3);
+    tap_some(&mut tap.thread(Transport::Udp, address(LOCAL)), 3);
     tap.finish();
     assert_eq!(read_file(&path).len(), 6);
     tap.finish();
@@ -223,7 +224,7 @@ fn over_a_socket_every_frame_arrives_also_of_several_threads() {
     let reader = thread::spawn(move || read_stream(&mut listener.accept().expect("a writer").0, usize::MAX));
     thread::scope(|scope| {
         for _ in 0..4 {
-            let mut tapped = tap.thread(TransportKind::Udp, address(LOCAL));
+            let mut tapped = tap.thread(Transport::Udp, address(LOCAL));
             scope.spawn(move || tap_some(&mut tapped, 500));
         }
     });
@@ -239,7 +240,7 @@ fn without_a_reader_the_queue_is_bounded_and_what_is_dropped_is_counted() {
     let path = folder.path().join("socket");
     let choice = DnstapOptions { queue_octets: 1000, ..options(Destination::Socket(path.clone())) };
     let tap = DnstapOutput::start(choice).expect("a dnstap output");
-    let mut thread = tap.thread(TransportKind::Udp, address(LOCAL));
+    let mut thread = tap.thread(Transport::Udp, address(LOCAL));
     tap_some(&mut thread, 100);
     let counters = tap.counters();
     assert!(counters.dropped > 180 && counters.dropped < 200, "{counters:?}");
@@ -307,7 +308,7 @@ fn dnstap_ldns_reads_what_is_written() {
     let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("tap");
     let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
-    tap_some(&mut tap.thread(TransportKind::Udp, address(LOCAL)), 1);
+    tap_some(&mut tap.thread(Transport::Udp, address(LOCAL)), 1);
     drop(tap);
     let Some(text) = run("dnstap-ldns", &["-q", "-r", path.to_str().expect("a path")]) else { return };
     let lines: Vec<&str> = text.lines().collect();
@@ -332,7 +333,7 @@ fn fstrm_capture_takes_the_stream() {
         return;
     };
     let tap = DnstapOutput::start(options(Destination::Socket(socket))).expect("a dnstap output");
-    tap_some(&mut tap.thread(TransportKind::Tcp, address(LOCAL)), 300);
+    tap_some(&mut tap.thread(Transport::Tcp, address(LOCAL)), 300);
     wait_until(|| tap.counters().written == 600);
     drop(tap);
     // SIGTERM makes the program write its data and end.

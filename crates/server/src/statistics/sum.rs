@@ -1,9 +1,9 @@
 //! Totals over the counters of all threads.
 
-use super::TransportKind;
 use super::histograms::{Latencies, Sizes};
 use super::thread::{CookieResult, Counters, DropReason, OutcomeIndex, QueryFlags, RCODES, TsigResult};
 use super::transfers::TransferTotals;
+use nonesuch_net::Transport;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Totals since the start of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatisticsTotals {
-    /// Totals for each transport, in the order of [`TransportKind::ALL`].
-    pub transports: [TransportTotals; TransportKind::ALL.len()],
+    /// Totals for each transport, in the order of [`Transport::ALL`].
+    pub transports: [TransportTotals; Transport::ALL.len()],
     /// Transfers and NOTIFY.
     pub transfers: TransferTotals,
 }
@@ -21,7 +21,7 @@ pub struct StatisticsTotals {
 impl StatisticsTotals {
     /// Returns the totals of one transport.
     #[must_use]
-    pub const fn of(&self, transport: TransportKind) -> &TransportTotals {
+    pub const fn of(&self, transport: Transport) -> &TransportTotals {
         &self.transports[transport as usize]
     }
 

@@ -1,11 +1,11 @@
 //! The counters of one thread.
 
-use super::TransportKind;
 use super::histograms::{LatencyHistogram, SizeHistogram, add, zeros};
 use super::log_throttle::{KnownSender, LogThrottle};
 use crate::limits::ResponseCategory;
 use crate::query::Query;
 use crate::tsig::TsigRejection;
+use nonesuch_net::Transport;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::edns::{DO, Opt};
 use nonesuch_proto::message::{Rcode, flags};
@@ -203,7 +203,7 @@ impl TsigResult {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Counters {
-    pub(super) transport: TransportKind,
+    pub(super) transport: Transport,
     /// Queries by type.
     pub(super) types: [AtomicU64; TYPES],
     /// Queries of all types without a separate counter.
@@ -224,7 +224,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(transport: TransportKind) -> Self {
+    pub(super) fn new(transport: Transport) -> Self {
         Self {
             transport,
             types: zeros(),

@@ -7,10 +7,10 @@ use crate::{Responder, ServerContext};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_dnssec::verify::FaultReason;
+use nonesuch_net::Transport;
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
 use nonesuch_proto::{Rtype, edns};
-use nonesuch_server::trailer::Transport;
 use std::collections::BTreeSet;
 
 /// The part of certain records that a version contains.
