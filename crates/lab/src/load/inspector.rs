@@ -22,7 +22,7 @@ const NSIDS_MAX: usize = 64;
 const BADCOOKIE: u16 = 23;
 
 /// Counts of the options in the responses, and sampled responses.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct InspectionResults {
     /// Number of responses for each identifier.
     pub(super) nsids: BTreeMap<Vec<u8>, u64>,
@@ -187,6 +187,7 @@ pub(super) fn leading_question(octets: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use crate::load::QueryList;
+    use crate::load::length_prefix::MessageSplitter;
     use proptest::prelude::*;
     use std::path::Path;
     use std::sync::Arc;
@@ -252,6 +253,45 @@ mod tests {
         assert_eq!(leading_question(&long), None);
     }
 
+    /// A response in a stream.
+    #[derive(Debug, Clone)]
+    struct Piece {
+        rcode: u16,
+        nsid: Vec<u8>,
+        /// The server cookie; without the client cookie if it is empty.
+        server_cookie: Vec<u8>,
+        /// Octets that replace others, and their positions.
+        damage: Vec<(prop::sample::Index, u8)>,
+        /// Octets between this response and the next one.
+        behind: Vec<u8>,
+    }
+
+    impl Piece {
+        fn octets(&self, client: &[u8]) -> Vec<u8> {
+            let cookie = if self.server_cookie.is_empty() { &[] } else { client };
+            let cookie = [cookie, &self.server_cookie].concat();
+            let message = response(self.rcode, &[(edns::NSID, &self.nsid), (edns::COOKIE, &cookie)]);
+            let mut octets = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+            for (index, value) in &self.damage {
+                let position = index.index(octets.len());
+                octets[position] = *value;
+            }
+            [octets, self.behind.clone()].concat()
+        }
+    }
+
+    prop_compose! {
+        fn piece()(
+            rcode in 0u16..4096,
+            nsid in proptest::collection::vec(any::<u8>(), 0..4),
+            server_cookie in proptest::collection::vec(any::<u8>(), 0..40),
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+            behind in prop_oneof![4 => Just(Vec::new()), 1 => proptest::collection::vec(0u8..3, 1..5)],
+        ) -> Piece {
+            Piece { rcode, nsid, server_cookie, damage, behind }
+        }
+    }
+
     proptest! {
         #[test]
         fn arbitrary_responses_do_no_harm(
@@ -264,6 +304,35 @@ mod tests {
             message.splice(0..0, response(0, &[(edns::NSID, b"x")]).into_iter().take(cut));
             inspector.inspect(0, &message, true, &mut encoder);
             prop_assert!(inspector.results.nsids.values().sum::<u64>() <= 2);
+        }
+
+        /// A server sends damaged responses, with wrong length prefixes, in any chunks.
+        #[test]
+        fn chunks_do_not_change_the_results(
+            pieces in proptest::collection::vec(piece(), 0..8),
+            size in 1usize..100,
+        ) {
+            let options = LoadOptions { cookies: true, samples: 3, ..options() };
+            let mut encoder = QueryEncoder::new(&options, 0);
+            let query = |encoder: &mut QueryEncoder| {
+                let mut slot = vec![0; encoder.max_query_size()];
+                let length = encoder.encode(1, b"\0\0\x01\0\x01", 0, &mut slot);
+                slot[..length].to_vec()
+            };
+            // The query ends with the client cookie.
+            let client = query(&mut encoder).split_off(query(&mut encoder).len() - 8);
+            let stream: Vec<u8> = pieces.iter().flat_map(|piece| piece.octets(&client)).collect();
+            let mut inspect = |size| {
+                let mut inspector = Inspector::new(&options, 0).expect("NSID is requested");
+                let mut splitter = MessageSplitter::default();
+                for octets in stream.chunks(size).chain([&[][..]]) {
+                    splitter.split(octets, |message| inspector.inspect(0, message, true, &mut encoder));
+                }
+                (inspector.results, query(&mut encoder))
+            };
+            let whole = inspect(stream.len().max(1));
+            prop_assert!(whole.0.samples.len() <= 3 && whole.0.server_cookies <= pieces.len() as u64);
+            prop_assert_eq!(inspect(size), whole);
         }
     }
 }

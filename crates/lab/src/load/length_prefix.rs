@@ -75,16 +75,52 @@ mod tests {
                     message.len()
                 });
             }
-            let (mut splitter, mut found, mut rest) = (MessageSplitter::default(), Vec::new(), &stream[..]);
-            for size in sizes.iter().cycle() {
-                if rest.is_empty() {
-                    break;
-                }
-                let (next, after) = rest.split_at((*size).min(rest.len()));
-                splitter.split(next, |message| found.push(message.to_vec()));
-                rest = after;
+            let (mut splitter, mut found) = (MessageSplitter::default(), Vec::new());
+            for octets in chunks(&stream, &sizes) {
+                splitter.split(octets, |message| found.push(message.to_vec()));
             }
             prop_assert_eq!(found, messages);
+        }
+    }
+
+    /// Divides `octets` into chunks of these sizes, which repeat.
+    fn chunks<'a>(octets: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
+        let (mut chunks, mut rest) = (Vec::new(), octets);
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (next, after) = rest.split_at((*size).min(rest.len()));
+            chunks.push(next);
+            rest = after;
+        }
+        chunks
+    }
+
+    proptest! {
+        /// A server can send any octets. Small values are frequent, so that messages are complete.
+        #[test]
+        fn chunks_do_not_change_the_messages(
+            octets in proptest::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..300),
+            sizes in proptest::collection::vec(1usize..9, 1..20),
+        ) {
+            let split = |chunks: &[&[u8]]| {
+                let (mut splitter, mut found) = (MessageSplitter::default(), Vec::new());
+                chunks.iter().for_each(|octets| splitter.split(octets, |message| found.push(message.to_vec())));
+                // A message that is complete with the next octets can wait in the splitter.
+                splitter.split(&[], |message| found.push(message.to_vec()));
+                (found, splitter.partial)
+            };
+            let (found, rest) = split(&chunks(&octets, &sizes));
+            prop_assert_eq!(&(found.clone(), rest.clone()), &split(&[&octets]));
+            let mut stream = Vec::new();
+            for message in &found {
+                push_message(&mut stream, message.len(), |slot| {
+                    slot.copy_from_slice(message);
+                    message.len()
+                });
+            }
+            prop_assert_eq!([stream, rest].concat(), octets);
         }
     }
 

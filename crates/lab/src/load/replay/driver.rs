@@ -65,8 +65,8 @@ impl<'a> Driver<'a> {
             pin_current_thread(cpu).map_err(|source| NetError::Pin { cpu, source })?;
         }
         let before = process::own_thread_cpu_time();
-        self.pacer.origin = Instant::now();
         self.pacer.tally = Tally::new(0);
+        self.pacer.origin = Instant::now();
         while self.next_query < self.total || self.pacer.outstanding > 0 {
             let now = self.pacer.clock();
             self.send_due(now)?;
