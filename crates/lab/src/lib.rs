@@ -11,6 +11,7 @@ pub mod capture;
 mod conditions;
 mod data;
 pub mod experiment;
+mod files;
 pub mod generate;
 pub mod link;
 pub mod load;

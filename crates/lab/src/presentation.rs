@@ -240,6 +240,11 @@ pub enum PresentationError {
         "error in the presentation: '{0}' is not a step: write NAME in LIST, NAME = VALUE, or if CONDITION"
     )]
     Step(String),
+    #[error(
+        "error in the presentation: its lists of steps have too many steps or iterations: \
+         use fewer nested lists"
+    )]
+    TooManySteps,
 }
 
 impl LinesForm {

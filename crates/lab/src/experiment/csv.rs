@@ -14,12 +14,26 @@ use std::borrow::Cow;
 pub enum CsvError {
     #[error(transparent)]
     Csv(#[from] csv::Error),
-    #[error("line 1: the columns are not {wanted}")]
+    #[error("line 1: the columns are not {}", shortened(wanted))]
     Columns { wanted: String },
-    #[error("line {line}: '{field}' in the column {column} is not a number of the type of this column")]
+    #[error(
+        "line {line}: '{}' in the column {} is not a number of the type of this column",
+        shortened(field),
+        shortened(column)
+    )]
     Field { line: u64, column: String, field: String },
     #[error(transparent)]
     Row(#[from] RowMismatch),
+}
+
+/// Maximum characters of a text of the file in an error.
+const SHOWN_MAX: usize = 200;
+
+/// Returns the start of a text of the file for an error, without control characters.
+fn shortened(text: &str) -> String {
+    let mut characters = text.chars();
+    let shown: String = characters.by_ref().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
+    if characters.next().is_some() { shown + "..." } else { shown }
 }
 
 /// Converts a table to CSV.
@@ -60,23 +74,24 @@ pub(crate) fn read(text: &[u8], columns: &[DataColumn]) -> Result<DataTable, Csv
     }
     let mut table = DataTable::new(columns.to_vec());
     for record in reader.into_records() {
-        table.push(row(&record?, columns)?)?;
+        let record = record?;
+        if record.len() != columns.len() {
+            return Err(RowMismatch { row: table.rows().len() + 1 }.into());
+        }
+        table.push(row(&record, columns)?)?;
     }
     Ok(table)
 }
 
 fn row(record: &StringRecord, columns: &[DataColumn]) -> Result<Vec<Value>, CsvError> {
     let line = record.position().map_or(0, csv::Position::line);
-    // The table rejects rows with too many fields.
-    let kinds = columns.iter().map(Some).chain(std::iter::repeat(None));
-    record.iter().zip(kinds).map(|(field, column)| value(field, column, line)).collect()
+    record.iter().zip(columns).map(|(field, column)| value(field, column, line)).collect()
 }
 
-fn value(field: &str, column: Option<&DataColumn>, line: u64) -> Result<Value, CsvError> {
+fn value(field: &str, column: &DataColumn, line: u64) -> Result<Value, CsvError> {
     if field.is_empty() {
         return Ok(Value::Null);
     }
-    let Some(column) = column else { return Ok(field.into()) };
     let read = match column.kind {
         ColumnType::Text => return Ok(field.into()),
         ColumnType::Integer => field.parse::<i64>().ok().map(Number::from),

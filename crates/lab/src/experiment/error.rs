@@ -95,11 +95,16 @@ pub enum StoreError {
         dir.display()
     )]
     Occupied { dir: PathBuf, what: String },
-    #[error("{}: not a results file of `nonesuch lab run`: {source}", path.display())]
+    #[error(
+        "{}: not a results file of `nonesuch lab run`: {source}; name the output directory of `nonesuch lab run`",
+        path.display()
+    )]
     Record { path: PathBuf, source: serde_json::Error },
     #[error("{}: has format {found}, but only format {known} is supported: run the experiment again with this version", path.display())]
     Format { path: PathBuf, found: u32, known: u32 },
-    #[error("{}: {source}", path.display())]
+    #[error("{}: has more than {limit} {what}: merge only output directories of `nonesuch lab run`", path.display())]
+    TooMany { path: PathBuf, what: &'static str, limit: usize },
+    #[error("{}: {source}; use the file as `nonesuch lab run` wrote it, or run the experiment again", path.display())]
     Csv { path: PathBuf, source: CsvError },
     #[error("{}: {source}", path.display())]
     Parquet { path: PathBuf, source: ParquetFileError },

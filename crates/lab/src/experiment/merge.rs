@@ -11,7 +11,7 @@ use crate::presentation::{PresentationError, Report, Scope};
 use crate::record::{RUN_ID, RunRecord};
 use crate::report::{Block, Column, Page, Section, Table, figure};
 use minijinja::value::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Number of digits of an identifier in headings.
@@ -53,6 +53,11 @@ pub enum MergeError {
         dir.display()
     )]
     NoIdentifier { dir: PathBuf },
+    #[error(
+        "{}: has other results of the run {run_id} than {}: merge only one of these directories",
+        dir.display(), first.display()
+    )]
+    Conflict { dir: PathBuf, first: PathBuf, run_id: String },
     #[error("{}: is one of the directories to merge: choose another directory with --out", dir.display())]
     Overwrites { dir: PathBuf },
 }
@@ -63,7 +68,8 @@ pub enum MergeError {
 ///
 /// # Errors
 /// Fails if a directory has no valid results, the runs are of different experiments, versions of
-/// the program, or columns, a run has no identifier, or `out` is one of `dirs`.
+/// the program, or columns, a run has no identifier or two different results, or `out` is one of
+/// `dirs`.
 pub fn merge(dirs: &[PathBuf], out: &Path) -> Result<Runs, MergeError> {
     if let Some(dir) = dirs.iter().find(|dir| is_same(dir, out)) {
         return Err(MergeError::Overwrites { dir: dir.clone() });
@@ -73,8 +79,13 @@ pub fn merge(dirs: &[PathBuf], out: &Path) -> Result<Runs, MergeError> {
         for results in store::load_runs(dir)?.into_results() {
             check(dir, &results, found.first())?;
             let run_id = &results.record.run.run_id;
-            if !found.iter().any(|(_, known)| known.record.run.run_id == *run_id) {
-                found.push((dir, results));
+            match found.iter().find(|(_, known)| known.record.run.run_id == *run_id) {
+                None => found.push((dir, results)),
+                Some((_, known)) if *known == results => {}
+                Some((first, _)) => {
+                    let (first, run_id) = ((*first).clone(), run_id.clone());
+                    return Err(MergeError::Conflict { dir: dir.clone(), first, run_id });
+                }
             }
         }
     }
@@ -133,18 +144,22 @@ impl Runs {
         Some(Self { first: all.next()?, others: all.collect() })
     }
 
-    /// Distributes the rows of merged runs. Returns `None` if there are no runs, or a row belongs to
-    /// none of them.
+    /// Distributes the rows of merged runs. Returns `None` if there are no runs, two runs have the
+    /// same identifier, or a row belongs to no run.
     pub(super) fn split(records: Vec<Record>, data: &DataTable) -> Option<Self> {
         let place = data.columns().iter().position(|column| column.name == RUN_ID)?;
         let empty = |record| Results { record, data: DataTable::new(data.columns().to_vec()) };
-        let mut all: Vec<Results> = records.into_iter().map(empty).collect();
+        let count = records.len();
+        let named = records.into_iter().map(|record| (record.run.run_id.clone(), empty(record)));
+        let mut all: HashMap<String, Results> = named.collect();
+        if all.len() < count {
+            return None;
+        }
         for row in data.rows() {
-            let run_id = row.get(place)?.as_str()?;
-            let own = all.iter_mut().find(|results| results.record.run.run_id == run_id)?;
+            let own = all.get_mut(row.get(place)?.as_str()?)?;
             own.data.push(row.clone()).ok()?;
         }
-        Self::ordered(all)
+        Self::ordered(all.into_values().collect())
     }
 
     /// Returns the results of each run.
@@ -199,7 +214,7 @@ impl Runs {
         }
         let experiment = &self.first.record.experiment;
         let machines = self.results().map(|results| &results.record.run.machine.id);
-        let machines = machines.collect::<std::collections::BTreeSet<_>>().len();
+        let machines = machines.collect::<BTreeSet<_>>().len();
         let blocks = self.tables()?.into_iter();
         let blocks = blocks.flat_map(|(title, table)| [Block::Paragraph(title), Block::Table(table)]);
         let mut page = Page {
@@ -235,21 +250,24 @@ impl Runs {
     /// Returns a table for each column with statistics: a row for each line of any run, and the
     /// median of the line in each run.
     fn tables(&self) -> Result<Vec<(String, Table)>, PresentationError> {
-        let mut lines = Vec::new();
-        for results in self.results() {
-            lines.push(lines_of(&results.scope()?));
-        }
         let presentation = self.first.record.experiment.presentation();
         let (by, statistics) = presentation.lines.names();
         let mut keys: Vec<Vec<String>> = Vec::new();
-        for line in lines.iter().flatten() {
-            let key = key(line, by);
-            if !keys.contains(&key) {
-                keys.push(key);
+        let mut known = BTreeSet::new();
+        let mut runs = Vec::new();
+        for results in self.results() {
+            let mut lines = BTreeMap::new();
+            for line in lines_of(&results.scope()?) {
+                let key = key(&line, by);
+                if known.insert(key.clone()) {
+                    keys.push(key.clone());
+                }
+                lines.entry(key).or_insert(line);
             }
+            runs.push(lines);
         }
         let tables = statistics.iter().map(|name| {
-            let rows = keys.iter().filter_map(|wanted| row(wanted, by, name, &lines)).collect();
+            let rows = keys.iter().filter_map(|key| row(key, name, &runs)).collect();
             (format!("Median of {name}."), Table { columns: self.columns(by), rows, legend: Vec::new() })
         });
         Ok(tables.filter(|(_, table)| !table.rows.is_empty()).collect())
@@ -287,16 +305,16 @@ fn key(line: &Value, by: &[String]) -> Vec<String> {
     by.iter().map(|name| line.get_attr(name).unwrap_or_default().to_string()).collect()
 }
 
-/// Returns a row: the key, and the median of the column `name` in each run. Returns `None` if no
-/// run has this figure.
-fn row(wanted: &[String], by: &[String], name: &str, runs: &[Vec<Value>]) -> Option<Vec<String>> {
-    let median = |lines: &Vec<Value>| {
-        let line = lines.iter().find(|line| key(line, by) == wanted)?;
+/// Returns a row: the key, and the median of the column `name` in each run. `runs` contains the
+/// lines of each run by their keys. Returns `None` if no run has this figure.
+fn row(key: &[String], name: &str, runs: &[BTreeMap<Vec<String>, Value>]) -> Option<Vec<String>> {
+    let median = |lines: &BTreeMap<Vec<String>, Value>| {
+        let line = lines.get(key)?;
         f64::try_from(line.get_attr(name).ok()?.get_attr("median").ok()?).ok()
     };
     let medians: Vec<Option<f64>> = runs.iter().map(median).collect();
     let cells = || medians.iter().map(|median| median.map_or_else(|| "–".to_owned(), figure));
-    medians.iter().any(Option::is_some).then(|| wanted.iter().cloned().chain(cells()).collect())
+    medians.iter().any(Option::is_some).then(|| key.iter().cloned().chain(cells()).collect())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::merge::Runs;
 use super::parquet_file;
 use super::results::{FORMAT, Record, Results};
 use crate::data::{DataColumn, DataTable};
+use crate::files::read_bounded;
 use crate::record::{self, RunRecord};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,13 @@ pub const FILES: [&str; 5] = [JSON_FILE, CSV_FILE, RUNS_FILE, PARQUET_FILE, PAGE
 const RUNS_KEY: &str = "nonesuch.runs";
 /// Key of the columns in the metadata of the Parquet file: a JSON list of names, types and meanings.
 const COLUMNS_KEY: &str = "nonesuch.columns";
+
+/// Maximum octets of `results.json` that are read.
+const JSON_MAX: u64 = 16 << 20;
+/// Maximum octets of `results.csv` that are read: about a million rows.
+const CSV_MAX: u64 = 128 << 20;
+/// Maximum number of columns, and of merged runs.
+const LIST_MAX: usize = 1000;
 
 /// Format of `results.json`: the record and a description of the data. `R` is [`Record`] or
 /// [`MergedRecord`].
@@ -76,7 +84,7 @@ pub fn check_free(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreEr
         return Ok(());
     }
     let occupied = |what: String| Err(StoreError::Occupied { dir: dir.to_path_buf(), what });
-    if let Ok(text) = fs::read_to_string(dir.join(JSON_FILE)) {
+    if let Ok(text) = read_bounded(&dir.join(JSON_FILE), JSON_MAX) {
         return match experiment_of(&text) {
             Some(found) if found == name => Ok(()),
             Some(found) => occupied(format!("the results of the experiment {found}")),
@@ -105,8 +113,8 @@ pub fn check_free_for_runs(dir: &Path, name: &str, overwrite: bool) -> Result<()
 }
 
 /// Returns the name of the experiment in a record of any format version.
-fn experiment_of(text: &str) -> Option<String> {
-    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+fn experiment_of(text: &[u8]) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_slice(text).ok()?;
     Some(value.get("experiment")?.get("name")?.as_str()?.to_owned())
 }
 
@@ -205,6 +213,7 @@ pub fn load_runs(dir: &Path) -> Result<Runs, StoreError> {
         return Ok(Runs::of(Results { record, data }));
     }
     let (merged, data) = read::<MergedRecord>(dir, &text)?;
+    check_count(&dir.join(JSON_FILE), "runs", merged.runs.len())?;
     Runs::split(merged.runs, &data)
         .ok_or_else(|| StoreError::Mismatch { data: dir.join(CSV_FILE), record: dir.join(JSON_FILE) })
 }
@@ -215,12 +224,21 @@ struct Version {
     runs: Option<IgnoredAny>,
 }
 
+/// Checks that a list of a record is not longer than any that this program writes.
+fn check_count(path: &Path, what: &'static str, count: usize) -> Result<(), StoreError> {
+    if count > LIST_MAX {
+        return Err(StoreError::TooMany { path: path.to_owned(), what, limit: LIST_MAX });
+    }
+    Ok(())
+}
+
 /// Reads the text of `results.json`, and checks the version of its format. Returns the text and
 /// whether it is the record of merged runs.
-fn read_record(dir: &Path) -> Result<(String, bool), StoreError> {
+fn read_record(dir: &Path) -> Result<(Vec<u8>, bool), StoreError> {
     let path = dir.join(JSON_FILE);
-    let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
-    match serde_json::from_str(&text) {
+    let text =
+        read_bounded(&path, JSON_MAX).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+    match serde_json::from_slice(&text) {
         Ok(Version { format: FORMAT, runs }) => Ok((text, runs.is_some())),
         Ok(Version { format, .. }) => Err(StoreError::Format { path, found: format, known: FORMAT }),
         Err(source) => Err(StoreError::Record { path, source }),
@@ -228,12 +246,14 @@ fn read_record(dir: &Path) -> Result<(String, bool), StoreError> {
 }
 
 /// Reads the data in `dir`, which the record `text` describes.
-fn read<R: DeserializeOwned>(dir: &Path, text: &str) -> Result<(R, DataTable), StoreError> {
+fn read<R: DeserializeOwned>(dir: &Path, text: &[u8]) -> Result<(R, DataTable), StoreError> {
     let path = dir.join(JSON_FILE);
     let stored: Stored<R> =
-        serde_json::from_str(text).map_err(|source| StoreError::Record { path: path.clone(), source })?;
+        serde_json::from_slice(text).map_err(|source| StoreError::Record { path: path.clone(), source })?;
+    check_count(&path, "columns", stored.columns.len())?;
     let from = dir.join(CSV_FILE);
-    let text = fs::read(&from).map_err(|source| StoreError::Read { path: from.clone(), source })?;
+    let text =
+        read_bounded(&from, CSV_MAX).map_err(|source| StoreError::Read { path: from.clone(), source })?;
     let unreadable = |source| StoreError::Csv { path: from.clone(), source };
     let data = csv::read(&text, &stored.columns).map_err(unreadable)?;
     let unedited = csv::write(&data).map_err(unreadable)?;

@@ -12,11 +12,19 @@ use minijinja::value::{Kwargs, Serde, Value};
 use minijinja::{Environment, Error, UndefinedBehavior};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::MECHANISMS;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Maximum number of evaluation steps of one expression or template, so that a file cannot cause an
 /// endless loop.
 const FUEL: u64 = 50_000_000;
+
+/// Maximum number of iterations of the steps of all `each` of one evaluator.
+const ITERATIONS_MAX: u64 = 1_000_000;
+/// Maximum number of steps of one `each`.
+const STEPS_MAX: usize = 64;
+/// Maximum number of decimals of a figure.
+const DECIMALS_MAX: usize = 20;
 
 /// Variables by name.
 pub(crate) type Scope = BTreeMap<String, Value>;
@@ -24,6 +32,8 @@ pub(crate) type Scope = BTreeMap<String, Value>;
 /// Evaluator of expressions and templates.
 pub(crate) struct Evaluator {
     environment: Environment<'static>,
+    /// Number of iterations that are still permitted.
+    iterations: Cell<u64>,
 }
 
 impl Default for Evaluator {
@@ -49,7 +59,7 @@ impl Default for Evaluator {
         let entries =
             MECHANISMS.iter().map(|entry| BTreeMap::from([("name", entry.name), ("title", entry.title)]));
         environment.add_global("mechanisms", entries.collect::<Vec<_>>());
-        Self { environment }
+        Self { environment, iterations: Cell::new(ITERATIONS_MAX) }
     }
 }
 
@@ -91,6 +101,7 @@ fn add_filters(environment: &mut Environment<'_>) {
     environment
         .add_filter("grouped", |value: Option<f64>| print(value, |value| grouped(value.round() as i64)));
     environment.add_filter("fixed", |value: Option<f64>, digits: usize| {
+        let digits = digits.min(DECIMALS_MAX);
         print(value, |value| format!("{value:.digits$}"))
     });
     environment.add_filter("plain", |value: Option<f64>| print(value, |value| value.to_string()));
@@ -198,6 +209,8 @@ impl Evaluator {
         scope: &Scope,
         take: &mut dyn FnMut(&Scope) -> Result<(), PresentationError>,
     ) -> Result<(), PresentationError> {
+        let left = self.iterations.get().checked_sub(1).filter(|_| steps.len() <= STEPS_MAX);
+        self.iterations.set(left.ok_or(PresentationError::TooManySteps)?);
         let Some((step, rest)) = steps.split_first() else { return take(scope) };
         if let Some(condition) = step.strip_prefix("if ") {
             return if self.value(condition, scope)?.is_true() {

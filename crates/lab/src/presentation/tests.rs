@@ -161,6 +161,21 @@ fn a_presentation_without_end_is_refused() {
     let error = report(&FILE.replace("{{ names|length }}", nested), ROWS).expect_err("refused");
     let PresentationError::Expression { source, .. } = &error else { panic!("{error}") };
     assert_eq!(source.kind(), minijinja::ErrorKind::OutOfFuel);
+    let steps = |steps: &[&str]| {
+        let old = "\"n in [1]\"";
+        assert!(FILE.contains(old));
+        report(&FILE.replace(old, &format!("{steps:?}").trim_matches(['[', ']'])), ROWS).expect_err("refused")
+    };
+    for endless in [&["n in range(9000)"; 3][..], &["if true"; 100_000]] {
+        let error = steps(endless);
+        assert!(matches!(error, PresentationError::TooManySteps), "{error}");
+    }
+}
+
+#[test]
+fn a_figure_has_a_limited_number_of_decimals() {
+    let decimals = FILE.replace("times|fixed(1)", "times|fixed(100000)");
+    assert!(report(&decimals, ROWS).is_ok());
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use super::super::verification::tests::sample;
 use super::*;
 use crate::record::tests::sample as sample_run;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::process::Command;
 
 /// Writes results of a run on a machine to the directory `name`.
 fn write(folder: &Path, name: &str, run_id: &str, machine_id: &str) -> PathBuf {
@@ -110,6 +112,118 @@ fn runs_that_do_not_match_are_refused() {
     let error = merge(std::slice::from_ref(&first), &first).expect_err("refused");
     assert!(matches!(&error, MergeError::Overwrites { dir } if *dir == first), "{error}");
     assert!(matches!(merge(&[folder.path().join("none")], &out), Err(MergeError::Store(_))));
+}
+
+/// Returns the error of merging a directory after `damage`.
+fn fault(damage: impl FnOnce(&Path)) -> MergeError {
+    let folder = tempfile::tempdir().expect("a directory");
+    let dirs = [write(folder.path(), "a", "run-1", "m-1"), write(folder.path(), "b", "run-2", "m-2")];
+    damage(&dirs[1]);
+    let error = merge(&dirs, &folder.path().join("out")).expect_err("damaged");
+    // The error names the file and what to do, in a text of limited length.
+    let text = error.to_string();
+    assert!(text.contains("/b/results."), "{text}");
+    assert!(
+        ["name the", "run the experiment again", "merge only"].iter().any(|remedy| text.contains(remedy))
+    );
+    assert!(text.len() < 2000 && !text.contains('\u{1b}'), "{text}");
+    error
+}
+
+#[test]
+fn files_that_would_block_or_fill_the_memory_are_not_read() {
+    for name in [store::JSON_FILE, store::CSV_FILE] {
+        let replace = |with: fn(&Path)| {
+            fault(|dir| {
+                fs::remove_file(dir.join(name)).expect("removed");
+                with(&dir.join(name));
+            })
+        };
+        let kinds = [
+            replace(|path| assert!(Command::new("mkfifo").arg(path).status().expect("started").success())),
+            replace(|path| symlink("/dev/zero", path).expect("linked")),
+            replace(|path| symlink(path, path).expect("linked")),
+            replace(|path| fs::create_dir(path).expect("created")),
+            // A file without blocks.
+            replace(|path| File::create(path).and_then(|file| file.set_len(1 << 40)).expect("created")),
+            replace(|_| ()),
+        ]
+        .map(|error| match error {
+            MergeError::Store(StoreError::Read { source, .. }) => source.kind(),
+            other => panic!("{other}"),
+        });
+        use std::io::ErrorKind::{FileTooLarge, InvalidInput, NotFound};
+        assert_eq!(kinds[0..2], [InvalidInput; 2]);
+        assert_eq!(format!("{:?}", kinds[2]), "FilesystemLoop");
+        assert_eq!(kinds[3..], [InvalidInput, FileTooLarge, NotFound]);
+    }
+}
+
+#[test]
+fn damaged_tables_are_named_with_the_line() {
+    let with = |change: fn(&str) -> String| {
+        fault(|dir| {
+            let path = dir.join(store::CSV_FILE);
+            let text = fs::read_to_string(&path).expect("a table");
+            fs::write(&path, change(&text)).expect("written");
+        })
+    };
+    let errors = [
+        with(|text| text.replacen("400000", "NaN", 1)),
+        with(|text| text.replacen("400000", &format!("\u{1b}[2J{}", "9".repeat(1_000_000)), 1)),
+        with(|text| text.replacen(",400000", &",".repeat(1_000_000), 1)),
+        with(|text| text.replacen('\n', &",x".repeat(1_000_000), 1)),
+        with(|text| text.replacen("400000", "\"", 1)),
+        with(|_| String::new()),
+    ];
+    for error in errors {
+        assert!(matches!(error, MergeError::Store(StoreError::Csv { .. })), "{error}");
+    }
+    let error = fault(|dir| fs::write(dir.join(store::CSV_FILE), [0xff; 100]).expect("written"));
+    assert!(matches!(error, MergeError::Store(StoreError::Csv { .. })), "{error}");
+}
+
+#[test]
+fn damaged_records_are_errors() {
+    let with = |change: fn(&mut serde_json::Value)| fault(|dir| edit(dir, change));
+    let column =
+        |number: u32| serde_json::json!({ "name": format!("c{number}"), "kind": "text", "meaning": "x" });
+    let error = fault(|dir| edit(dir, |json| json["columns"] = (0..100_000).map(column).collect()));
+    assert!(matches!(error, MergeError::Store(StoreError::TooMany { what: "columns", .. })), "{error}");
+    let nested = "[".repeat(1_000_000);
+    let error = fault(|dir| fs::write(dir.join(store::JSON_FILE), nested).expect("written"));
+    assert!(matches!(error, MergeError::Store(StoreError::Record { .. })), "{error}");
+    let error = with(|json| json["columns"][0]["name"] = "\u{1b}[2J".repeat(100_000).into());
+    assert!(matches!(error, MergeError::Store(StoreError::Csv { .. })), "{error}");
+    for change in [
+        |json: &mut serde_json::Value| json["rows"] = (-1).into(),
+        |json: &mut serde_json::Value| json["machine"] = "a machine".into(),
+        |json: &mut serde_json::Value| json["experiment"]["method"] = "none".into(),
+        |json: &mut serde_json::Value| *json = serde_json::Value::Null,
+    ] {
+        let error = with(change);
+        assert!(matches!(error, MergeError::Store(StoreError::Record { .. })), "{error}");
+    }
+    let error = with(|json| json["format"] = 2.into());
+    assert!(matches!(error, MergeError::Store(StoreError::Format { found: 2, .. })), "{error}");
+}
+
+#[test]
+fn one_run_with_two_results_is_refused() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let dirs = [write(folder.path(), "a", "run-1", "m-1"), write(folder.path(), "b", "run-1", "m-1")];
+    let out = folder.path().join("out");
+    assert_eq!(ids(&merge(&dirs, &out).expect("merged")), ["run-1"]);
+    edit(&dirs[1], |json| json["seed"] = 77.into());
+    let error = merge(&dirs, &out).expect_err("refused");
+    assert!(matches!(&error, MergeError::Conflict { run_id, .. } if run_id == "run-1"), "{error}");
+    // Merged results with two records of one run.
+    let second = write(folder.path(), "c", "run-2", "m-1");
+    store::save_runs(&out, &merge(&[dirs[0].clone(), second], &out).expect("merged")).expect("saved");
+    edit(&out, |json| json["runs"][0]["run_id"] = "run-2".into());
+    assert!(matches!(store::load_runs(&out), Err(StoreError::Mismatch { .. })));
+    edit(&out, |json| json["runs"] = vec![json["runs"][0].clone(); 1001].into());
+    assert!(matches!(store::load_runs(&out), Err(StoreError::TooMany { what: "runs", .. })));
 }
 
 #[test]
