@@ -22,7 +22,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All transports.
+    /// All transports, in the order of the variants.
     pub const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Tls];
 
     /// The name in metrics and reports: `udp`, `tcp` or `tls`.

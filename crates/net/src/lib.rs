@@ -9,7 +9,7 @@
 //! network namespaces and TUN devices for experiments.
 //!
 //! To add a transport, add a module that passes messages to a [`Handler`], as [`tcp`] does.
-//! `answer()` does not change. The server needs a variant of its `Transport` and a listener, and
+//! `answer()` does not change. The server needs a variant of [`Transport`] and a listener, and
 //! the load generator of `nonesuch-lab` needs a worker.
 //!
 //! The crate is written for Linux: it uses `recvmmsg`, `sendmmsg` and the load balancing of
