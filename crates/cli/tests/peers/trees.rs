@@ -2,7 +2,8 @@
 //! expected result of each question.
 
 use crate::common;
-use common::{Running, ask, done, folder, nonesuch, peers, text};
+use common::configured::Configured;
+use common::{ask, done, folder, peers, text};
 use nonesuch_lab::peers::{Peer, PeerServer, ResolverSetup, Setup, StubZone, Upstream};
 use nonesuch_lab::tree::{FAULTS, Fault, FaultScope};
 use nonesuch_proto::Rtype;
@@ -10,10 +11,8 @@ use nonesuch_testing::require_peer;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -65,20 +64,6 @@ fn description() -> String {
     text
 }
 
-/// Starts `nonesuch serve` with this configuration.
-fn start_server(configuration: &Path) -> Running {
-    let mut child = nonesuch(["serve", "--config", text(configuration)])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("nonesuch starts");
-    let lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
-    let ready = lines.filter_map(|line| Some(line.strip_prefix("ready: listening on ")?.to_owned())).next();
-    let address = ready.and_then(|rest| rest.split(' ').next()?.parse().ok());
-    let address = address.unwrap_or_else(|| panic!("not ready: {}", configuration.display()));
-    Running::of(child, address)
-}
-
 /// Starts Unbound, which asks the server of each zone directly.
 fn start_unbound(
     folder: &Path,
@@ -117,9 +102,10 @@ fn unbound_finds_the_expected_results_of_a_tree() {
     fs::write(&file, description()).expect("written");
     let shown = done(["lab", "tree", text(&file), "--out", text(&out), "--json"]).stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
-    let configurations = fs::read_dir(out.join("servers")).expect("a directory");
-    let servers: Vec<Running> =
-        configurations.map(|entry| start_server(&entry.expect("an entry").path())).collect();
+    // All files are found before the servers write their logs to the same directory.
+    let configurations: Vec<_> = fs::read_dir(out.join("servers")).expect("a directory").flatten().collect();
+    let servers: Vec<Configured> =
+        configurations.iter().map(|entry| Configured::start(&entry.path())).collect();
     let server_of = |address: &str| {
         let found = servers.iter().find(|server| server.address.ip().to_string() == address);
         found.expect("a server for each address").address

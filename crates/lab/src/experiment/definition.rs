@@ -11,7 +11,8 @@ use crate::published;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::LazyLock;
 use toml::{Spanned, Table, Value};
@@ -156,10 +157,12 @@ impl Definition {
     /// Fails if the file cannot be read or is invalid.
     pub fn read(path: &Path, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         let failed = |source| DefinitionError::Read { path: path.to_path_buf(), source };
-        if fs::metadata(path).map_err(failed)?.len() > FILE_MAX {
+        let mut text = String::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(FILE_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > FILE_MAX {
             return Err(DefinitionError::TooLarge { path: path.to_path_buf() });
         }
-        let text = fs::read_to_string(path).map_err(failed)?;
         Self::parse(&text, &path.display().to_string(), choices)
     }
 

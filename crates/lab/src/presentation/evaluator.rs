@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 const FUEL: u64 = 50_000_000;
 
 /// Maximum number of iterations of the steps of all `each` of one evaluator.
-const ITERATIONS_MAX: u64 = 1_000_000;
+const ITERATIONS_MAX: u64 = 200_000;
 /// Maximum number of steps of one `each`.
 const STEPS_MAX: usize = 64;
 /// Maximum number of decimals of a figure.

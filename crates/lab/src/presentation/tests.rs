@@ -164,7 +164,7 @@ fn a_presentation_without_end_is_refused() {
     let steps = |steps: &[&str]| {
         let old = "\"n in [1]\"";
         assert!(FILE.contains(old));
-        report(&FILE.replace(old, &format!("{steps:?}").trim_matches(['[', ']'])), ROWS).expect_err("refused")
+        report(&FILE.replace(old, format!("{steps:?}").trim_matches(['[', ']'])), ROWS).expect_err("refused")
     };
     for endless in [&["n in range(9000)"; 3][..], &["if true"; 100_000]] {
         let error = steps(endless);

@@ -114,12 +114,16 @@ fn runs_that_do_not_match_are_refused() {
     assert!(matches!(merge(&[folder.path().join("none")], &out), Err(MergeError::Store(_))));
 }
 
-/// Returns the error of merging a directory after `damage`.
-fn fault(damage: impl FnOnce(&Path)) -> MergeError {
+/// Returns the error of merging the results in `good` with a copy of them after `damage`.
+fn fault(good: &Path, damage: impl FnOnce(&Path)) -> MergeError {
     let folder = tempfile::tempdir().expect("a directory");
-    let dirs = [write(folder.path(), "a", "run-1", "m-1"), write(folder.path(), "b", "run-2", "m-2")];
-    damage(&dirs[1]);
-    let error = merge(&dirs, &folder.path().join("out")).expect_err("damaged");
+    let copy = folder.path().join("b");
+    fs::create_dir(&copy).expect("a directory");
+    for name in [store::JSON_FILE, store::CSV_FILE] {
+        fs::copy(good.join(name), copy.join(name)).expect("copied");
+    }
+    damage(&copy);
+    let error = merge(&[good.to_owned(), copy], &folder.path().join("out")).expect_err("damaged");
     // The error names the file and what to do, in a text of limited length.
     let text = error.to_string();
     assert!(text.contains("/b/results."), "{text}");
@@ -132,9 +136,11 @@ fn fault(damage: impl FnOnce(&Path)) -> MergeError {
 
 #[test]
 fn files_that_would_block_or_fill_the_memory_are_not_read() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let good = write(folder.path(), "a", "run-1", "m-1");
     for name in [store::JSON_FILE, store::CSV_FILE] {
         let replace = |with: fn(&Path)| {
-            fault(|dir| {
+            fault(&good, |dir| {
                 fs::remove_file(dir.join(name)).expect("removed");
                 with(&dir.join(name));
             })
@@ -161,8 +167,10 @@ fn files_that_would_block_or_fill_the_memory_are_not_read() {
 
 #[test]
 fn damaged_tables_are_named_with_the_line() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let good = write(folder.path(), "a", "run-1", "m-1");
     let with = |change: fn(&str) -> String| {
-        fault(|dir| {
+        fault(&good, |dir| {
             let path = dir.join(store::CSV_FILE);
             let text = fs::read_to_string(&path).expect("a table");
             fs::write(&path, change(&text)).expect("written");
@@ -179,19 +187,21 @@ fn damaged_tables_are_named_with_the_line() {
     for error in errors {
         assert!(matches!(error, MergeError::Store(StoreError::Csv { .. })), "{error}");
     }
-    let error = fault(|dir| fs::write(dir.join(store::CSV_FILE), [0xff; 100]).expect("written"));
+    let error = fault(&good, |dir| fs::write(dir.join(store::CSV_FILE), [0xff; 100]).expect("written"));
     assert!(matches!(error, MergeError::Store(StoreError::Csv { .. })), "{error}");
 }
 
 #[test]
 fn damaged_records_are_errors() {
-    let with = |change: fn(&mut serde_json::Value)| fault(|dir| edit(dir, change));
+    let folder = tempfile::tempdir().expect("a directory");
+    let good = write(folder.path(), "a", "run-1", "m-1");
+    let with = |change: fn(&mut serde_json::Value)| fault(&good, |dir| edit(dir, change));
     let column =
         |number: u32| serde_json::json!({ "name": format!("c{number}"), "kind": "text", "meaning": "x" });
-    let error = fault(|dir| edit(dir, |json| json["columns"] = (0..100_000).map(column).collect()));
+    let error = fault(&good, |dir| edit(dir, |json| json["columns"] = (0..100_000).map(column).collect()));
     assert!(matches!(error, MergeError::Store(StoreError::TooMany { what: "columns", .. })), "{error}");
     let nested = "[".repeat(1_000_000);
-    let error = fault(|dir| fs::write(dir.join(store::JSON_FILE), nested).expect("written"));
+    let error = fault(&good, |dir| fs::write(dir.join(store::JSON_FILE), nested).expect("written"));
     assert!(matches!(error, MergeError::Store(StoreError::Record { .. })), "{error}");
     let error = with(|json| json["columns"][0]["name"] = "\u{1b}[2J".repeat(100_000).into());
     assert!(matches!(error, MergeError::Store(StoreError::Csv { .. })), "{error}");
