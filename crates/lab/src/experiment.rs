@@ -27,6 +27,7 @@ mod verification;
 mod zone_programs;
 
 pub use crate::presentation::{PresentationError, Report};
+pub use csv::CsvError;
 pub use definition::{Definition, ParameterOverrides, built_in};
 pub use error::{DefinitionError, RunError, StoreError};
 pub use merge::{MergeError, Runs, merge};

@@ -15,7 +15,8 @@ pub(crate) use evaluator::{Evaluator, Scope, fold};
 pub(crate) use lines::lines;
 
 use crate::data::{ColumnType, DataColumn, DataTable};
-use crate::report::{Page, Section};
+use crate::experiment::CsvError;
+use crate::report::{Attachment, Page, Section};
 use line_charts::LineChartForm;
 use minijinja::Value;
 use serde::{Deserialize, Serialize};
@@ -234,6 +235,8 @@ pub enum PresentationError {
     Column(String),
     #[error("error in the presentation: {text}: {source:#}")]
     Expression { text: String, source: minijinja::Error },
+    #[error("cannot write the data of the page as CSV: {0}")]
+    Csv(#[from] CsvError),
     #[error("cannot generate the page: {0:#}")]
     Page(#[from] minijinja::Error),
     #[error(
@@ -318,10 +321,12 @@ impl Presentation {
         render::report(&self.report, &Evaluator::default(), scope)
     }
 
-    /// Generates the HTML page. Its expressions can use all variables in `scope`.
-    pub(crate) fn page(&self, scope: &Scope) -> Result<String, PresentationError> {
+    /// Generates the HTML page, which contains `attachment` for download. Its expressions can use
+    /// all variables in `scope`.
+    pub(crate) fn page(&self, scope: &Scope, attachment: Attachment) -> Result<String, PresentationError> {
         let (mut page, after) = self.parts(scope)?;
         page.sections.extend(after);
+        page.attachment = Some(attachment);
         Ok(page.to_html()?)
     }
 
@@ -333,7 +338,9 @@ impl Presentation {
         let page = Page {
             title: if before.title.is_empty() { own.title } else { before.title },
             lead: [before.lead, own.lead].concat(),
-            facts: [before.facts, own.facts, after.facts].concat(),
+            facts: [before.facts, own.facts].concat(),
+            run_facts: after.facts,
+            attachment: None,
             sections: [before.sections, own.sections].concat(),
         };
         Ok((page, after.sections))

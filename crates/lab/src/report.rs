@@ -1,7 +1,8 @@
 //! Pages of paragraphs, charts and tables, as HTML; tables also for a terminal.
 //!
 //! A page is one file that needs no network: no scripts, fonts or images from other places. Charts
-//! are inline SVG from this module, with the exact figure as a tooltip. A charting library that
+//! are inline SVG from this module, with the exact figure as a tooltip, and a table of the figures
+//! below. A short script sorts the tables and offers them as CSV; all else works without it. A charting library that
 //! embeds its script would result in pages of at least 4.6 MB and about fifty more crates. Bars
 //! with labels need no such library. The charts are suitable for printing, and a style sheet adapts
 //! them to light and dark colour schemes.
@@ -35,7 +36,19 @@ pub(crate) struct Page {
     pub(crate) lead: String,
     /// Terms and values.
     pub(crate) facts: Vec<(String, String)>,
+    /// Terms and values of the machine and the run, which the page shows on request.
+    pub(crate) run_facts: Vec<(String, String)>,
+    /// The data of the report.
+    pub(crate) attachment: Option<Attachment>,
     pub(crate) sections: Vec<Section>,
+}
+
+/// A file that a page contains, for download. A file of more than 512 KiB is omitted.
+#[derive(Clone, Debug)]
+pub(crate) struct Attachment {
+    pub(crate) name: String,
+    pub(crate) media_type: &'static str,
+    pub(crate) octets: Vec<u8>,
 }
 
 /// A part of a page with a heading.
@@ -67,5 +80,7 @@ impl Page {
     }
 }
 
+#[cfg(test)]
+mod browser_tests;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,12 @@
-//! Helpers for the tests of all crates: programs and public data that may be missing.
+//! Helpers for the tests of all crates: programs and public data that may be missing, and a browser.
 //!
 //! Every skip is printed to standard error. If the environment variable `NONESUCH_SKIPS` names a
 //! file, the skip is also recorded there for CI. `.ci/run` counts the skips and fails if
 //! `.ci/skips` does not list one of them.
+
+mod browser;
+
+pub use browser::Browser;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -4,6 +4,7 @@
 //! A missing cell is an empty field. Numbers are exact: reading restores all bits.
 
 use crate::data::{ColumnType, DataColumn, DataTable, RowMismatch};
+use crate::report::Attachment;
 use csv::{ReaderBuilder, StringRecord, Terminator, WriterBuilder};
 use serde_json::{Number, Value};
 use std::borrow::Cow;
@@ -11,6 +12,7 @@ use std::borrow::Cow;
 /// Reasons why a table cannot be read or written as CSV.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum CsvError {
     #[error(transparent)]
     Csv(#[from] csv::Error),
@@ -34,6 +36,14 @@ fn shortened(text: &str) -> String {
     let mut characters = text.chars();
     let shown: String = characters.by_ref().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
     if characters.next().is_some() { shown + "..." } else { shown }
+}
+
+/// Returns a table as CSV for download from a page.
+///
+/// # Errors
+/// Fails as [`write`] does.
+pub(crate) fn attachment(table: &DataTable, name: &str) -> Result<Attachment, CsvError> {
+    Ok(Attachment { name: name.to_owned(), media_type: "text/csv;charset=utf-8", octets: write(table)? })
 }
 
 /// Converts a table to CSV.

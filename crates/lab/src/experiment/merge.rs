@@ -3,6 +3,7 @@
 //! The rows of a run are compared only with each other: the report computes the lines of each run
 //! separately and shows them side by side, grouped by machine.
 
+use super::csv::{self, CsvError};
 use super::error::StoreError;
 use super::results::{Record, Results};
 use super::store;
@@ -221,14 +222,19 @@ impl Runs {
             title: experiment.title.clone(),
             lead: format!("Results of {} runs on {machines} machines, side by side.", 1 + self.others.len()),
             facts: vec![("Question".to_owned(), experiment.question.clone())],
+            attachment: Some(csv::attachment(&self.data().map_err(CsvError::from)?, store::CSV_FILE)?),
             sections: vec![Section { title: "Side by side".to_owned(), blocks: blocks.collect() }],
+            ..Page::default()
         };
         page.sections[0].blocks.splice(0..0, self.note_parameters().map(|note| Block::Notes(vec![note])));
         let mut last = Vec::new();
         for results in self.results() {
             let (part, after) = experiment.presentation().parts(&results.scope()?)?;
             let run = format!("{}, {}", machine(results), results.record.run.date);
-            let facts = Section { title: run.clone(), blocks: vec![Block::Terms(part.facts)] };
+            let facts = Section {
+                title: run.clone(),
+                blocks: vec![Block::Terms([part.facts, part.run_facts].concat())],
+            };
             let titled =
                 |section: Section| Section { title: format!("{} – {run}", section.title), ..section };
             page.sections.push(facts);

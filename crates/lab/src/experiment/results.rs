@@ -1,9 +1,11 @@
 //! Runs an experiment. The results are a record of the run and the data. The report depends only on
 //! these two.
 
+use super::csv;
 use super::definition::Definition;
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
+use super::store;
 use crate::data::DataTable;
 use crate::presentation::{PresentationError, Report, Scope, fold, lines};
 use crate::record::{Invocation, RunRecord};
@@ -91,7 +93,8 @@ impl Results {
     /// # Errors
     /// Fails as [`Results::report`] does.
     pub fn page(&self) -> Result<String, PresentationError> {
-        self.record.experiment.presentation().page(&self.scope()?)
+        let data = csv::attachment(&self.data, store::CSV_FILE)?;
+        self.record.experiment.presentation().page(&self.scope()?, data)
     }
 
     /// Returns the variables of the presentation.

@@ -1,25 +1,55 @@
 //! Renders a page as one HTML file with the template `page.html`.
 
-use super::{Block, Page, Section, Table};
+use super::{Attachment, Block, Page, Section, Table};
+use aws_lc_rs::digest::{SHA256, digest};
+use data_encoding::BASE64;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{Environment, Error, context};
+
+/// Maximum size of an attachment. A larger file is not part of the page.
+const ATTACHMENT_OCTETS_MAX: usize = 512 * 1024;
 
 const PAGE: &str = include_str!("page.html");
 const TABLE: &str = include_str!("table.html");
 const BARS: &str = include_str!("bars.svg");
 const LINES: &str = include_str!("lines.svg");
 const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("page.js");
 
-/// Renders the page. Its Content Security Policy forbids the browser to load anything. So even a
-/// fault in this module, for example in the escaping, cannot make the browser load anything.
+/// Renders the page. Its Content Security Policy forbids the browser to load anything, and to apply
+/// any style or run any script other than those of this module, which it names by their hash. So
+/// even a fault in this module, for example in the escaping, cannot make the browser do so.
 pub(super) fn render_page(page: &Page) -> Result<String, Error> {
     let renderer = Renderer::new()?;
-    let Page { title, lead, facts, sections } = page;
+    let Page { title, lead, facts, run_facts, attachment, sections } = page;
     let sections: Vec<Value> =
         sections.iter().map(|part| renderer.section(part)).collect::<Result<_, _>>()?;
-    let style = Value::from_safe_string(STYLE.to_owned());
-    renderer.environment.render_str(PAGE, context! { title, lead, facts, sections, style })
+    let [style, script] = [STYLE, SCRIPT].map(|text| Value::from_safe_string(text.to_owned()));
+    let attachment = attachment.as_ref().filter(|file| file.octets.len() <= ATTACHMENT_OCTETS_MAX);
+    let attachment = attachment.map(|file| context! { name => &file.name, address => file.address() });
+    let variables = context! {
+        policy => Value::from_safe_string(policy()),
+        title, lead, facts, run_facts, attachment, sections, style, script
+    };
+    renderer.environment.render_str(PAGE, variables)
+}
+
+/// Returns the Content Security Policy (W3C, CSP Level 3).
+fn policy() -> String {
+    let [style, script] =
+        [STYLE, SCRIPT].map(|text| BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref()));
+    format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{style}'; \
+         script-src 'sha256-{script}'"
+    )
+}
+
+impl Attachment {
+    /// Returns the file as the address of a link: a `data:` URL (RFC 2397).
+    fn address(&self) -> String {
+        format!("data:{};base64,{}", self.media_type, BASE64.encode(&self.octets))
+    }
 }
 
 /// Renders the parts of a page with their templates.
@@ -37,6 +67,7 @@ impl Renderer {
             Ok(out.write_str(&if value.is_safe() { text } else { escape(&text) })?)
         });
         environment.add_filter("at", |position: f64| format!("{position:.1}"));
+        environment.add_filter("prose", |text: &str| Value::from_safe_string(prose(text)));
         Ok(Self { environment })
     }
 
@@ -80,6 +111,26 @@ impl Renderer {
     fn part(&self, template: &str, variables: &Value) -> Result<Value, Error> {
         Ok(Value::from_safe_string(self.environment.render_str(template, variables)?))
     }
+}
+
+/// Escapes a text for HTML. Words between backticks become code.
+fn prose(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut parts = text.split('`').peekable();
+    let mut is_code = false;
+    while let Some(part) = parts.next() {
+        // A backtick without a partner is part of the text.
+        let (start, end) = match (is_code, parts.peek()) {
+            (false, _) => ("", ""),
+            (true, Some(_)) => ("<code>", "</code>"),
+            (true, None) => ("`", ""),
+        };
+        out.push_str(start);
+        out.push_str(&escape(part));
+        out.push_str(end);
+        is_code = !is_code;
+    }
+    out
 }
 
 /// Escapes text for HTML, between tags and in quoted attributes.

@@ -1,8 +1,11 @@
 //! Formatting of figures: about three significant digits, with commas between thousands.
 
+/// Maximum number of decimals of a figure.
+const DECIMALS_MAX: f64 = 15.0;
+
 /// Formats a figure with three decimals below 1, two below 10, one below 100, and none above:
-/// `0.123`, `1.23`, `12.3`, `123`, `12,345`. The measurements do not justify more digits. Zero is
-/// `0`; infinite values and NaN are `–`.
+/// `0.123`, `1.23`, `12.3`, `123`, `12,345`. The measurements do not justify more digits. A figure
+/// below 0.001 has two significant digits. Zero is `0`; infinite values and NaN are `–`.
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -11,6 +14,7 @@ pub(crate) fn figure(value: f64) -> String {
     let decimals = match size {
         // Rounding reaches the next power of ten at these bounds.
         _ if size == 0.0 => 0,
+        _ if size < 0.000_95 => (1.0 - size.log10().floor()).min(DECIMALS_MAX) as usize,
         _ if size < 0.999_5 => 3,
         _ if size < 9.995 => 2,
         _ if size < 99.95 => 1,
@@ -69,6 +73,9 @@ mod tests {
         let cases = [
             (0.0, "0"),
             (0.012_3, "0.012"),
+            (0.000_96, "0.001"),
+            (0.000_42, "0.00042"),
+            (1e-300, "0.000000000000000"),
             (0.999_6, "1.00"),
             (9.996, "10.0"),
             (1.0, "1.00"),

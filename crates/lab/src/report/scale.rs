@@ -124,7 +124,7 @@ pub(super) fn tick_label(tick: f64) -> String {
     if tick.abs() >= 1000.0 {
         return figure(tick);
     }
-    let text = format!("{tick:.6}");
+    let text = format!("{tick:.9}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text.is_empty() { "0".to_owned() } else { text.to_owned() }
 }
@@ -195,6 +195,7 @@ mod tests {
         assert_eq!(tick_label(0.0), "0");
         assert_eq!(tick_label(0.1 + 0.2), "0.3");
         assert_eq!(tick_label(2.5), "2.5");
+        assert_eq!(tick_label(1e-6), "0.000001");
         assert_eq!(tick_label(100.0), "100");
         assert_eq!(tick_label(150_000.0), "150,000");
     }

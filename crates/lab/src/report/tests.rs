@@ -40,6 +40,8 @@ fn hostile() -> Page {
         title: text(),
         lead: text(),
         facts: vec![(text(), text())],
+        run_facts: vec![(text(), text())],
+        attachment: Some(Attachment { name: text(), media_type: "text/csv", octets: vec![0; 10] }),
         sections: vec![Section {
             title: text(),
             blocks: vec![
@@ -54,19 +56,28 @@ fn hostile() -> Page {
     }
 }
 
-/// Returns the tags of a page with their attributes.
+/// Returns the tags of a page with their attributes, without the text of the script.
 fn tags(html: &str) -> Vec<&str> {
-    html.split('<').skip(1).map(|part| part.split('>').next().expect("a part")).collect()
+    let (before, rest) = html.split_once("<script>").expect("a script");
+    let (_, after) = rest.split_once("</script>").expect("an end");
+    let parts = before.split('<').skip(1).chain(["script>", "/script>"]).chain(after.split('<').skip(1));
+    parts.map(|part| part.split('>').next().expect("a part")).collect()
+}
+
+/// Returns the text of the only element with this name.
+fn content<'h>(html: &'h str, name: &str) -> &'h str {
+    let (_, rest) = html.split_once(&format!("<{name}>")).expect("a start");
+    rest.split_once(&format!("</{name}>")).expect("an end").0
 }
 
 #[test]
 fn hostile_text_stays_text() {
     let html = hostile().to_html().expect("a page");
-    assert!(!html.contains("<script") && !html.contains('\u{1b}'));
-    assert_eq!(html.matches("</style>").count(), 1);
+    assert!(!html.contains('\u{1b}'));
+    assert_eq!((html.matches("<script").count(), html.matches("</style>").count()), (1, 1));
     // The page contains the escaped text in all places.
     assert!(
-        html.matches("&lt;/style&gt;&lt;script src=&quot;http://x&quot;&gt;alert(&#39;1&#39;)").count() >= 20
+        html.matches("&lt;/style&gt;&lt;script src=&quot;http://x&quot;&gt;alert(&#39;1&#39;)").count() >= 40
     );
     for tag in tags(&html).into_iter().filter(|tag| !tag.contains("Content-Security-Policy")) {
         assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
@@ -96,13 +107,53 @@ fn a_page_refers_to_nothing_outside_itself() {
         for attribute in
             [" src=\"", " href=\"", " data=\"", " srcset=\"", " xlink:href=\"", " action=\"", " style=\""]
         {
-            assert!(!tag.contains(attribute), "{tag}");
+            let is_attachment = tag.starts_with("a download=") && attribute == " href=\"";
+            assert!(!tag.replace(" href=\"data:text/csv;base64,", "").contains(attribute), "{tag}");
+            assert!(!tag.contains(attribute) || is_attachment, "{tag}");
         }
     }
-    let style = html.split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).expect("a style");
+    let style = content(&html, "style");
     for loading in ["url(", "@import", "http:", "https:", "//"] {
         assert!(!style.contains(loading), "{loading}");
     }
+    let script = content(&html, "script");
+    for loading in ["fetch", "XMLHttpRequest", "import", "http:", "https:", "innerHTML", "eval"] {
+        assert!(!script.contains(loading), "{loading}");
+    }
+}
+
+#[test]
+fn the_policy_permits_only_the_style_and_the_script_of_the_page() {
+    let html = hostile().to_html().expect("a page");
+    let policy = html.split("Content-Security-Policy\" content=\"").nth(1).expect("a policy");
+    let policy = policy.split('"').next().expect("an end");
+    assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
+    for name in ["style", "script"] {
+        let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, content(&html, name).as_bytes());
+        let source = format!("{name}-src 'sha256-{}'", data_encoding::BASE64.encode(hash.as_ref()));
+        assert!(policy.contains(&source), "{policy}");
+    }
+}
+
+#[test]
+fn words_between_backticks_are_code() {
+    let lead = "Run `a <b>` and `c`, not a ` alone.".to_owned();
+    let html = Page { lead, ..Page::default() }.to_html().expect("a page");
+    assert!(html.contains("Run <code>a &lt;b&gt;</code> and <code>c</code>, not a ` alone."), "{html}");
+}
+
+#[test]
+fn a_large_attachment_is_omitted() {
+    let page = |length| Page {
+        attachment: Some(Attachment {
+            name: "x.csv".to_owned(),
+            media_type: "text/csv",
+            octets: vec![b'a'; length],
+        }),
+        ..Page::default()
+    };
+    assert!(page(9).to_html().expect("a page").contains("href=\"data:text/csv;base64,YWFhYWFhYWFh\""));
+    assert!(!page(600_000).to_html().expect("a page").contains("x.csv"));
 }
 
 #[test]

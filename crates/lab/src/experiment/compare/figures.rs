@@ -4,13 +4,14 @@
 
 use super::decision::{Alternative, Decision};
 use super::summary::{summarise_exclusions, summarise_notes};
-use super::{Combination, CompareError, ComparedZone};
+use super::{Combination, CompareError, ComparedZone, JSON_FILE};
 use crate::conditions::Limit;
 use crate::experiment::parameters::QueriedNames;
 use crate::measure::ZoneCounts;
 use crate::measure::publication::OperationCost;
 use crate::presentation::{Presentation, Scope};
 use crate::record::RunRecord;
+use crate::report::Attachment;
 use crate::statistics::ValueRange;
 use minijinja::value::{Serde, Value};
 use nonesuch_zone::write::text_octets;
@@ -70,7 +71,9 @@ impl Comparison {
     /// # Errors
     /// Fails as [`Comparison::table`] does.
     pub fn page(&self) -> Result<String, CompareError> {
-        Ok(PRESENTATION.page(&self.scope()?)?)
+        let octets = self.to_json()?.into_bytes();
+        let data = Attachment { name: JSON_FILE.to_owned(), media_type: "application/json", octets };
+        Ok(PRESENTATION.page(&self.scope()?, data)?)
     }
 
     /// Returns the variables of the presentation: each field by its name, and the whole comparison
