@@ -63,7 +63,7 @@ pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
         let octets = encoded.as_slice().try_into().ok()?;
         scheme::PrivateKey::try_from_bytes(octets).map(Box::new).ok()
     });
-    let key = key.ok_or(KeyError::InvalidPrivateKey(file.algorithm()))?;
+    let key = key.ok_or_else(|| KeyError::InvalidPrivateKey(file.algorithm()))?;
     Ok(Box::new(Private { key, encoded, hedged: false }))
 }
 
