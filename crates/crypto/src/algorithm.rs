@@ -371,7 +371,7 @@ static FALCON512: Scheme = Scheme {
     public_key_octets: Some(897),
     signature_octets: Some(666),
     dialect: Some("falcon-round3-padded"),
-    implementation: |_, _| Implementation::avx2_if_available("fn-dsa"),
+    implementation: falcon::implementation,
     generate: falcon::generate,
     read_private: falcon::read_private,
     parse_public: falcon::parse_public,

@@ -114,11 +114,11 @@ pub(crate) fn read_private(curve: &'static Curve, file: &PrivateFile<'_>) -> Sig
 /// Returns the code that performs an operation on P-256; see [`crate::implementation()`].
 pub(crate) fn p256_implementation(operation: Operation, batch: usize) -> Implementation {
     let engine = Engine::detect();
-    let min = match operation {
+    let minimum = match operation {
         Operation::Generate => engine.min_signing_batch(),
         Operation::Verify => engine.min_signatures_for_table(),
     };
-    if batch >= min { engine.implementation() } else { Implementation::AWS_LC }
+    if batch >= minimum { engine.implementation() } else { Implementation::AWS_LC }
 }
 
 impl Signer for Private {

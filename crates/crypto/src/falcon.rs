@@ -22,6 +22,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
+use crate::implementation::{Implementation, Operation};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::system_random::SystemRandom;
 use crate::wipe::wiping_stack;
@@ -37,6 +38,19 @@ const DECODE_STACK_BYTES: usize = 256 * 1024;
 /// Stack size for signing, in bytes: states of hash functions and a few numbers. The large buffers
 /// are in the decoded key.
 const SIGN_STACK_BYTES: usize = 16 * 1024;
+
+/// Returns the code that performs an operation; see [`crate::implementation()`]. The library signs
+/// with vector instructions of every processor of x86-64 and arm64, or with AVX2. It verifies with
+/// AVX2, or without vectors.
+pub(crate) fn implementation(operation: Operation, _batch: usize) -> Implementation {
+    let library = "fn-dsa";
+    let baseline = match operation {
+        Operation::Generate if cfg!(target_arch = "x86_64") => Implementation::vectors(library, "SSE2"),
+        Operation::Generate if cfg!(target_arch = "aarch64") => Implementation::vectors(library, "NEON"),
+        _ => Implementation::portable(library),
+    };
+    baseline.or_avx2()
+}
 
 /// A private key. Signing needs exclusive access to a decoded key with its buffers. The number of
 /// decoded keys is the maximum number of simultaneous signing operations so far.

@@ -40,8 +40,12 @@ const STACK_BYTES: usize = 128 * 1024;
 
 /// Returns the code that performs an operation; see [`crate::implementation()`].
 pub(crate) fn implementation(operation: Operation, _batch: usize) -> Implementation {
+    let library = "libcrux-ml-dsa";
     match operation {
-        Operation::Generate => Implementation::avx2_if_available("libcrux-ml-dsa"),
+        Operation::Generate if cfg!(all(target_arch = "aarch64", not(feature = "portable"))) => {
+            Implementation::vectors(library, "NEON")
+        }
+        Operation::Generate => Implementation::portable(library).or_avx2(),
         Operation::Verify => Implementation::AWS_LC,
     }
 }

@@ -43,7 +43,7 @@ use self::edwards::Suite;
 pub use self::error::{BadProof, ProveError, VrfKeyError};
 use crate::Algorithm;
 use crate::bind_format::parse_number;
-use crate::implementation::{self as code, Operation};
+use crate::implementation::{Implementation, Operation};
 use crate::wipe::wiping_stack;
 
 /// Length of every VRF hash in octets, as NSEC5 uses it. It must fit into a label in base32hex.
@@ -99,10 +99,10 @@ impl VrfAlgorithm {
         if !entry.signing_algorithms.contains(&algorithm.without_alias()) {
             return false;
         }
-        let number = match entry.implementation {
-            Implementation::P256 => p256::coordinate,
-            Implementation::EdwardsTryAndIncrement | Implementation::EdwardsElligator => edwards::coordinate,
-            Implementation::Rsa => rsa_fdh::modulus,
+        let number = match entry.construction {
+            Construction::P256 => p256::coordinate,
+            Construction::EdwardsTryAndIncrement | Construction::EdwardsElligator => edwards::coordinate,
+            Construction::Rsa => rsa_fdh::modulus,
         };
         number(vrf_key).is_some_and(|found| number(key) == Some(found))
     }
@@ -156,14 +156,14 @@ pub struct VrfAlgorithmEntry {
     /// the numbers with SHA-1 (RFC 3110, RFC 5155), which other validators know.
     pub signing_algorithms: &'static [Algorithm],
     /// Operations that are faster in batches ([`VrfPrivateKey::prove_batch`],
-    /// [`VrfPublicKey::verify_batch`]) than one at a time.
+    /// [`VrfPublicKey::verify_batch`]) than one at a time, some of them only with AVX-512 IFMA.
     pub batched: &'static [Operation],
-    implementation: Implementation,
+    construction: Construction,
 }
 
 /// Selects the module and the suite that implement the algorithm.
 #[derive(Clone, Copy, Debug)]
-enum Implementation {
+enum Construction {
     P256,
     EdwardsTryAndIncrement,
     EdwardsElligator,
@@ -182,7 +182,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         hides_input: false,
         signing_algorithms: &[Algorithm::ECDSAP256SHA256],
         batched: &[Operation::Generate, Operation::Verify],
-        implementation: Implementation::P256,
+        construction: Construction::P256,
     },
     VrfAlgorithmEntry {
         algorithm: VrfAlgorithm::EDWARDS25519_SHA512_TAI,
@@ -194,7 +194,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         hides_input: false,
         signing_algorithms: &[Algorithm::ED25519],
         batched: &[Operation::Generate],
-        implementation: Implementation::EdwardsTryAndIncrement,
+        construction: Construction::EdwardsTryAndIncrement,
     },
     VrfAlgorithmEntry {
         algorithm: VrfAlgorithm::EDWARDS25519_SHA512_ELL2,
@@ -206,7 +206,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         hides_input: true,
         signing_algorithms: &[Algorithm::ED25519],
         batched: &[Operation::Generate],
-        implementation: Implementation::EdwardsElligator,
+        construction: Construction::EdwardsElligator,
     },
     VrfAlgorithmEntry {
         algorithm: VrfAlgorithm::RSA_FDH_SHA256,
@@ -218,7 +218,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         hides_input: true,
         signing_algorithms: &[Algorithm(5), Algorithm(7), Algorithm::RSASHA256, Algorithm::RSASHA512],
         batched: &[],
-        implementation: Implementation::Rsa,
+        construction: Construction::Rsa,
     },
 ];
 
@@ -226,17 +226,13 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
 /// the number of inputs in a call of [`VrfPrivateKey::prove_batch`] or
 /// [`VrfPublicKey::verify_batch`], and 1 for single proofs.
 #[must_use]
-pub fn implementation(
-    algorithm: VrfAlgorithm,
-    operation: Operation,
-    batch: usize,
-) -> Option<code::Implementation> {
-    Some(match algorithm.entry()?.implementation {
-        Implementation::P256 => p256::implementation(operation, batch),
-        Implementation::EdwardsTryAndIncrement | Implementation::EdwardsElligator => {
+pub fn implementation(algorithm: VrfAlgorithm, operation: Operation, batch: usize) -> Option<Implementation> {
+    Some(match algorithm.entry()?.construction {
+        Construction::P256 => p256::implementation(operation, batch),
+        Construction::EdwardsTryAndIncrement | Construction::EdwardsElligator => {
             edwards::implementation(operation)
         }
-        Implementation::Rsa => code::Implementation::AWS_LC,
+        Construction::Rsa => Implementation::AWS_LC,
     })
 }
 
@@ -261,15 +257,15 @@ impl VrfPrivateKey {
     pub fn generate(algorithm: VrfAlgorithm) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
         let generate = || {
-            Ok(Box::new(match entry.implementation {
-                Implementation::P256 => Private::P256(p256::Private::generate()?),
-                Implementation::EdwardsTryAndIncrement => {
+            Ok(Box::new(match entry.construction {
+                Construction::P256 => Private::P256(p256::Private::generate()?),
+                Construction::EdwardsTryAndIncrement => {
                     Private::Edwards(edwards::Private::generate(Suite::TryAndIncrement)?)
                 }
-                Implementation::EdwardsElligator => {
+                Construction::EdwardsElligator => {
                     Private::Edwards(edwards::Private::generate(Suite::Elligator)?)
                 }
-                Implementation::Rsa => Private::Rsa(rsa_fdh::Private::generate()?),
+                Construction::Rsa => Private::Rsa(rsa_fdh::Private::generate()?),
             }))
         };
         Ok(Self { entry, key: wiping_stack::<STACK_BYTES, _>(generate)? })
@@ -284,15 +280,15 @@ impl VrfPrivateKey {
     pub fn from_secret(algorithm: VrfAlgorithm, secret: &[u8]) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
         let read = || {
-            Ok(Box::new(match entry.implementation {
-                Implementation::P256 => Private::P256(p256::Private::from_secret(secret)?),
-                Implementation::EdwardsTryAndIncrement => {
+            Ok(Box::new(match entry.construction {
+                Construction::P256 => Private::P256(p256::Private::from_secret(secret)?),
+                Construction::EdwardsTryAndIncrement => {
                     Private::Edwards(edwards::Private::from_secret(Suite::TryAndIncrement, secret)?)
                 }
-                Implementation::EdwardsElligator => {
+                Construction::EdwardsElligator => {
                     Private::Edwards(edwards::Private::from_secret(Suite::Elligator, secret)?)
                 }
-                Implementation::Rsa => Private::Rsa(rsa_fdh::Private::from_secret(secret)?),
+                Construction::Rsa => Private::Rsa(rsa_fdh::Private::from_secret(secret)?),
             }))
         };
         Ok(Self { entry, key: wiping_stack::<STACK_BYTES, _>(read)? })
@@ -418,15 +414,13 @@ impl VrfPublicKey {
     /// or longer than 64 bits.
     pub fn parse(algorithm: VrfAlgorithm, key: &[u8]) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
-        let key = match entry.implementation {
-            Implementation::P256 => Public::P256(Box::new(p256::Public::parse(key)?)),
-            Implementation::EdwardsTryAndIncrement => {
+        let key = match entry.construction {
+            Construction::P256 => Public::P256(Box::new(p256::Public::parse(key)?)),
+            Construction::EdwardsTryAndIncrement => {
                 Public::Edwards(edwards::Public::parse(Suite::TryAndIncrement, key)?)
             }
-            Implementation::EdwardsElligator => {
-                Public::Edwards(edwards::Public::parse(Suite::Elligator, key)?)
-            }
-            Implementation::Rsa => Public::Rsa(rsa_fdh::Public::parse(key)?),
+            Construction::EdwardsElligator => Public::Edwards(edwards::Public::parse(Suite::Elligator, key)?),
+            Construction::Rsa => Public::Rsa(rsa_fdh::Public::parse(key)?),
         };
         Ok(Self { entry, key: Arc::new(key) })
     }
@@ -489,10 +483,10 @@ impl fmt::Debug for VrfPublicKey {
 /// # Errors
 /// [`BadProof`] if the algorithm is unknown or the format of the proof is wrong.
 pub fn proof_to_hash(algorithm: VrfAlgorithm, proof: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
-    match algorithm.entry().ok_or(BadProof)?.implementation {
-        Implementation::P256 => p256::proof_to_hash(proof),
-        Implementation::EdwardsTryAndIncrement => edwards::proof_to_hash(Suite::TryAndIncrement, proof),
-        Implementation::EdwardsElligator => edwards::proof_to_hash(Suite::Elligator, proof),
-        Implementation::Rsa => rsa_fdh::proof_to_hash(proof),
+    match algorithm.entry().ok_or(BadProof)?.construction {
+        Construction::P256 => p256::proof_to_hash(proof),
+        Construction::EdwardsTryAndIncrement => edwards::proof_to_hash(Suite::TryAndIncrement, proof),
+        Construction::EdwardsElligator => edwards::proof_to_hash(Suite::Elligator, proof),
+        Construction::Rsa => rsa_fdh::proof_to_hash(proof),
     }
 }

@@ -152,7 +152,7 @@ mod tests {
             let expected = expected(&scalars[from..end], &vectors[from..end]);
             for kernel in Kernel::all() {
                 let found = Scalars::prepare(kernel, &scalars).combine(from, &vectors[from..end]);
-                prop_assert_eq!(found, expected, "{}", kernel.implementation());
+                prop_assert_eq!(found, expected, "{:?}", kernel.implementation());
             }
         }
     }

@@ -86,6 +86,6 @@ fn known_answers_on_every_kernel() {
     assert_eq!(cases.len(), 100);
     for kernel in Kernel::all() {
         cases.iter().for_each(|case| check(kernel, case));
-        println!("{} known answers, {}", cases.len(), kernel.implementation());
+        println!("{} known answers, {:?}", cases.len(), kernel.implementation());
     }
 }

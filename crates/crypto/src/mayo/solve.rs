@@ -129,7 +129,7 @@ mod tests {
                 let mut system = WipedArray::zero();
                 system[..columns.len()].copy_from_slice(&columns);
                 let found = kernel.solve(&mut system);
-                prop_assert_eq!(found, expected, "{}", kernel.implementation());
+                prop_assert_eq!(found, expected, "{:?}", kernel.implementation());
             }
             if let Some(solution) = expected {
                 let sum = solution.iter().zip(&columns).fold([0; 4], |sum, (&factor, column)| {

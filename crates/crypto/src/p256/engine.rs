@@ -98,13 +98,12 @@ impl Engine {
         }
     }
 
-    /// Returns the number of proofs from which on a batch is faster than single verifications, or
-    /// `None` if it never is.
-    pub(crate) const fn min_verifying_batch(self) -> Option<usize> {
+    /// Returns whether a batch of `proofs` proofs is verified faster than single proofs.
+    pub(crate) const fn verifies_faster_in_batches(self, proofs: usize) -> bool {
         match self {
-            Self::Portable => None,
+            Self::Portable => false,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-            Self::Lanes(_) => Some(2),
+            Self::Lanes(_) => proofs >= 2,
         }
     }
 

@@ -200,8 +200,36 @@ impl Private {
 pub(super) fn implementation(operation: Operation) -> Implementation {
     match operation {
         Operation::Generate => Implementation::portable("nonesuch + curve25519-dalek"),
-        Operation::Verify => Implementation::avx2_if_available("curve25519-dalek"),
+        Operation::Verify => library_implementation(),
     }
+}
+
+/// Returns the code of curve25519-dalek, which its build script and the processor select. The
+/// option `--cfg curve25519_dalek_backend` of the compiler restricts the selection.
+fn library_implementation() -> Implementation {
+    let library = "curve25519-dalek";
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(curve25519_dalek_backend = "serial", curve25519_dalek_backend = "fiat"))
+    ))]
+    {
+        let is_avx512_built = cfg!(any(
+            curve25519_dalek_backend = "avx512",
+            all(
+                target_feature = "avx512ifma",
+                target_feature = "avx512vl",
+                not(curve25519_dalek_backend = "simd")
+            )
+        ));
+        let has_avx512 = is_x86_feature_detected!("avx512ifma") && is_x86_feature_detected!("avx512vl");
+        if is_avx512_built && has_avx512 {
+            return Implementation::vectors(library, "AVX-512 IFMA");
+        }
+        if is_x86_feature_detected!("avx2") {
+            return Implementation::vectors(library, "AVX2");
+        }
+    }
+    Implementation::portable(library)
 }
 
 impl Public {

@@ -135,9 +135,10 @@ impl Private {
 /// Returns the code that performs an operation; see [`super::implementation()`].
 pub(super) fn implementation(operation: Operation, batch: usize) -> Implementation {
     let engine = Engine::detect();
-    let is_worth = || engine.min_verifying_batch().is_some_and(|least| batch >= least);
     match operation {
-        Operation::Verify if !is_worth() => Implementation::portable("nonesuch"),
+        Operation::Verify if !engine.verifies_faster_in_batches(batch) => {
+            Implementation::portable("nonesuch")
+        }
         _ => engine.implementation(),
     }
 }
@@ -179,7 +180,7 @@ impl Public {
         let engine = Engine::detect();
         let single = |(alpha, proof): &(&[u8], &[u8])| self.verify(alpha, proof);
         for items in items.chunks(super::MAX_BATCH_INPUTS) {
-            let is_batch_faster = engine.min_verifying_batch().is_some_and(|minimum| items.len() >= minimum);
+            let is_batch_faster = engine.verifies_faster_in_batches(items.len());
             let results = if is_batch_faster { self.batch_results(engine, items) } else { None };
             let results = results.unwrap_or_else(|| vec![None; items.len()]);
             let pairs = results.into_iter().zip(items);
