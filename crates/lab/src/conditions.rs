@@ -5,7 +5,10 @@ use serde::Serialize;
 use std::{fmt, fs};
 
 /// Share of a CPU from which a thread counts as the limit of a measurement.
-const BUSY_SHARE: f64 = 0.85;
+pub(crate) const BUSY_SHARE: f64 = 0.85;
+/// Duration from which the CPU time of a program is known well enough to compare it with the wall
+/// time, in seconds: ten ticks of the clock with which the kernel counts CPU time.
+const MIN_KNOWN_SECONDS: f64 = 0.1;
 
 /// What limited a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,9 +28,9 @@ pub enum Limit {
 
 impl Limit {
     /// Returns the limit of a program that used `cpu` seconds of CPU time in `wall` seconds.
-    /// Returns `None` if the CPU time or wall time is unknown.
+    /// Returns `None` if the CPU time is unknown, or the wall time is less than 0.1 s.
     pub(crate) fn of_program(cpu: Option<f64>, wall: f64) -> Option<Self> {
-        let cpu = cpu.filter(|_| wall > 0.0)?;
+        let cpu = cpu.filter(|_| wall >= MIN_KNOWN_SECONDS)?;
         Some(if cpu / wall >= BUSY_SHARE { Self::Program } else { Self::Other })
     }
 
@@ -169,5 +172,7 @@ mod tests {
             assert_eq!(serde_json::json!(limit), limit.to_string());
         }
         assert_eq!((Limit::of_program(None, 1.0), Limit::of_program(Some(1.0), 0.0)), (None, None));
+        // A program that is always busy, and whose CPU time is known up to the last tick.
+        assert_eq!(Limit::of_program(Some(0.01), 0.019), None);
     }
 }

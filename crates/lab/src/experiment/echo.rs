@@ -6,14 +6,18 @@
 //! for receiving and sending as `nonesuch serve` (`recvmmsg`, `sendmmsg`), and does nothing else.
 //! The same load generator loads both in turn. The difference is the cost of generating responses.
 
-use super::error::{RunError, temporary_folder};
+use super::error::{RunError, temporary_directory};
 use super::parameters::{Count, Denial, Octets, QueriedNames, Seconds, Workers, deduplicate};
 use super::run::{Findings, RunOptions};
 use crate::conditions::Conditions;
 use crate::load::QueryList;
-use crate::measure::echo::echoing;
-use crate::measure::loaded::{IdleCounter, LoadSetup, LoadedServer, WARM_UP_SECONDS, default_queries};
+use crate::measure::Choice;
+use crate::measure::echo::{default_queries, echoing};
+use crate::measure::level::LevelProgram;
+use crate::measure::loaded::{IdleCounter, LoadSetup, LoadedServer, WARM_UP_SECONDS};
+use crate::measure::prepare::PrepareZoneError;
 use crate::measure::zone_files::ZoneFiles;
+use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -23,7 +27,7 @@ use std::time::Duration;
 
 const ORIGIN: &str = "example.";
 /// Algorithm of the zone's signatures.
-const ALGORITHM: &str = "ECDSAP256SHA256";
+const ALGORITHM: Choice = Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
 /// Name of `nonesuch serve` in the data.
 const SERVER: &str = "nonesuch";
 /// Name of the echo server in the data.
@@ -141,17 +145,22 @@ pub(super) fn run(
         return Err(findings.nothing("set a number of workers, and either octets or denial and queries"));
     }
     options.begin(0, 1, "generating the zone");
-    let zone = ZoneFiles::new(options.program, temporary_folder(&std::env::temp_dir())?, ORIGIN);
+    let zone = ZoneFiles {
+        program: LevelProgram::native(options.program),
+        directory: temporary_directory(&std::env::temp_dir())?,
+        origin: ORIGIN,
+        now: options.now,
+    };
     let lists = if is_served { prepare(parameters, options, &zone)? } else { Vec::new() };
-    let setup = LoadSetup::new(zone.folder(), parameters.outstanding.value(), parameters.sockets.value());
-    setup.notes(&workers).into_iter().for_each(|note| findings.note(note));
-    let mut servers = Servers { parameters, options, zone, lists, setup, running: Vec::new() };
-    workers.into_iter().try_for_each(|workers| servers.start_all(workers))?;
+    let setup = LoadSetup::new(zone.directory(), parameters.outstanding.value(), parameters.sockets.value());
+    let mut servers = Servers { parameters, options, lists, setup, running: Vec::new(), zone };
+    workers.iter().try_for_each(|workers| servers.start_all(*workers))?;
+    servers.setup.notes(&workers).into_iter().for_each(|note| findings.note(note));
     servers.measure(findings)?;
     Ok(json!({
         "version": format!("Nonesuch {}", env!("CARGO_PKG_VERSION")),
         "names": parameters.names.value(),
-        "algorithm": ALGORITHM,
+        "algorithm": ALGORITHM.to_string(),
         "server_cpu": servers.setup.cpus.map(|cpus| cpus.server),
         "load_cpu": servers.setup.cpus.map(|cpus| cpus.load),
     }))
@@ -161,8 +170,8 @@ pub(super) fn run(
 fn prepare(
     parameters: &Parameters,
     options: &RunOptions<'_>,
-    zone: &ZoneFiles<'_>,
-) -> Result<Vec<(QueriedNames, Arc<QueryList>)>, RunError> {
+    zone: &ZoneFiles,
+) -> Result<Vec<(QueriedNames, Arc<QueryList>)>, PrepareZoneError> {
     let mut lists = Vec::new();
     for kind in deduplicate(parameters.queries.clone()) {
         let denied = kind == QueriedNames::Denied;
@@ -177,10 +186,11 @@ fn prepare(
 struct Servers<'a> {
     parameters: &'a Parameters,
     options: &'a RunOptions<'a>,
-    zone: ZoneFiles<'a>,
     lists: Vec<(QueriedNames, Arc<QueryList>)>,
     setup: LoadSetup,
     running: Vec<(Subject, LoadedServer)>,
+    /// The last field: the servers are stopped before their files are removed.
+    zone: ZoneFiles,
 }
 
 impl Servers<'_> {
@@ -213,7 +223,7 @@ impl Servers<'_> {
         octets: Octets,
         list: &Arc<QueryList>,
     ) -> Result<(), RunError> {
-        let command = echoing(self.zone.command(&[]), octets.value(), subject.workers);
+        let command = echoing(self.zone.program.command(), octets.value(), subject.workers);
         let server = self.setup.start(&subject.to_string(), command, subject.workers, list)?;
         self.running.push((subject, server));
         Ok(())

@@ -11,7 +11,6 @@ use crate::measure::loaded::LoadedError;
 use crate::measure::prepare::PrepareZoneError;
 use crate::measure::prober::ProberError;
 use crate::measure::publication::PublicationError;
-use crate::measure::zone_files::ZoneFilesError;
 use crate::presentation::PresentationError;
 use crate::record::RecordError;
 use nonesuch_zone::read::read_remedy;
@@ -57,11 +56,9 @@ pub enum RunError {
     #[error("{}: {source}", program.display())]
     Prober { program: PathBuf, source: ProberError },
     #[error("{}: cannot create a directory for zones: {source}; set TMPDIR to another directory", path.display())]
-    Folder { path: PathBuf, source: io::Error },
+    Directory { path: PathBuf, source: io::Error },
     #[error(transparent)]
     PrepareZone(#[from] PrepareZoneError),
-    #[error(transparent)]
-    ZoneFiles(#[from] ZoneFilesError),
     #[error(transparent)]
     Loaded(#[from] LoadedError),
     #[error(transparent)]
@@ -119,7 +116,7 @@ pub enum StoreError {
 }
 
 /// Creates a temporary directory for zones, keys and results in `within`.
-pub(super) fn temporary_folder(within: &Path) -> Result<tempfile::TempDir, RunError> {
-    let folder = tempfile::Builder::new().prefix("nonesuch-lab-").tempdir_in(within);
-    folder.map_err(|source| RunError::Folder { path: within.to_path_buf(), source })
+pub(super) fn temporary_directory(within: &Path) -> Result<tempfile::TempDir, RunError> {
+    let directory = tempfile::Builder::new().prefix("nonesuch-lab-").tempdir_in(within);
+    directory.map_err(|source| RunError::Directory { path: within.to_path_buf(), source })
 }

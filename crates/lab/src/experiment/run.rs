@@ -183,14 +183,14 @@ impl Findings {
                 return Ok(None);
             }
         };
-        if backend.ready.version != env!("CARGO_PKG_VERSION") {
+        if backend.prober.ready.version != env!("CARGO_PKG_VERSION") {
             self.note(format!(
                 "The program of level {} has version {}.",
                 level.name(),
-                backend.ready.version
+                backend.prober.ready.version
             ));
         }
-        for (subject, reason) in &backend.ready.failed {
+        for (subject, reason) in &backend.prober.ready.failed {
             self.note(format!("Left out: {subject} at level {}: {reason}.", level.name()));
         }
         Ok(Some(backend))

@@ -18,7 +18,7 @@ use self::jobs::Job;
 use self::parameters::ChosenAlgorithm;
 use self::plan::{PlanInput, Trial};
 use self::prepare::{LevelSigner, Zone};
-use super::error::{RunError, temporary_folder};
+use super::error::{RunError, temporary_directory};
 use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
 use crate::conditions::Conditions;
@@ -87,7 +87,7 @@ struct Runner<'a> {
     /// Program of each measured level.
     signers: Vec<LevelSigner>,
     /// Temporary directory with zones, keys and results. Dropping it removes the files.
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     /// Directories in which keys have been generated.
     keys: HashSet<PathBuf>,
     costs: Costs,
@@ -114,7 +114,7 @@ impl<'a> Runner<'a> {
             choices: parameters.choices(),
             zones: Vec::new(),
             signers: Vec::new(),
-            folder: temporary_folder(&std::env::temp_dir())?,
+            directory: temporary_directory(&std::env::temp_dir())?,
             keys: HashSet::new(),
             costs: Costs::default(),
             known: vec![HashMap::new(); parameters.zones.len()],
@@ -166,7 +166,7 @@ impl<'a> Runner<'a> {
         Ok(json!({
             "zones": self.zones,
             "levels": self.signers,
-            "algorithms": self.choices.iter().map(ChosenAlgorithm::facts).collect::<Vec<_>>(),
+            "algorithms": self.choices.iter().map(ChosenAlgorithm::info).collect::<Vec<_>>(),
             "cpu": cpu,
             "left_out": self.describe_left_out(),
             "seconds": self.begun.elapsed().as_secs_f64(),

@@ -14,7 +14,7 @@ pub(crate) use parameters::Parameters;
 use super::error::RunError;
 use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
-use crate::measure::backend::{BackendInfo, Measured, OpensslBackend, ProberBackend, subjects};
+use crate::measure::backend::{BackendInfo, MeasurementRow, OpensslBackend, ProberBackend, merge_subjects};
 use crate::measure::probe::Ready;
 use crate::measure::{Operation, Subject, foreign, openssl};
 use serde::Serialize;
@@ -27,7 +27,7 @@ struct Row {
     /// Number of the iteration, starting at 0; `None` for counted instructions.
     iteration: Option<u32>,
     #[serde(flatten)]
-    measured: Measured,
+    measured: MeasurementRow,
 }
 
 /// Runs the benchmark and returns its description for the record.
@@ -44,7 +44,7 @@ pub(super) fn run(
         findings.check_disturbance();
         Ok(json!({
             "backends": runner.backends(),
-            "subjects": subjects(runner.ready()),
+            "subjects": merge_subjects(runner.ready()),
             // 0 if the subjects are only VRFs.
             "message_octets": runner.ready().map(|ready| ready.message_octets).max().unwrap_or_default(),
             "cpu": cpu,
@@ -59,7 +59,7 @@ fn add_foreign(path: &Path, findings: &mut Findings) -> Result<foreign::ForeignC
     for count in found.counts {
         findings.push(&Row { iteration: None, measured: count.into() })?;
     }
-    Ok(found.facts)
+    Ok(found.info)
 }
 
 struct Runner<'a> {
@@ -112,12 +112,12 @@ impl<'a> Runner<'a> {
 
     /// Returns what `nonesuch` reports at each level.
     fn ready(&self) -> impl Iterator<Item = &Ready> {
-        self.ours.iter().map(|backend| &backend.ready)
+        self.ours.iter().map(|backend| &backend.prober.ready)
     }
 
     /// Returns all programs, in the order of columns and bars.
     fn backends(&self) -> Vec<BackendInfo> {
-        self.ours.iter().map(|backend| backend.info.clone()).chain(self.openssl.infos()).collect()
+        self.ours.iter().map(ProberBackend::info).chain(self.openssl.infos()).collect()
     }
 
     fn measure(&mut self, findings: &mut Findings) -> Result<(), RunError> {

@@ -95,9 +95,8 @@ fn blank_uncopied_options(mut options: &mut [u8]) {
 
 /// Returns the ICMP error for a packet above the path MTU `mtu` (octets), from the router with the
 /// address `router_v4` or `router_v6`. Returns `None` if no error may be sent for this packet (RFC
-/// 1122 section
-/// 3.2.2, RFC 4443 section 2.4).
-pub(super) fn packet_too_big_error(
+/// 1122 section 3.2.2, RFC 4443 section 2.4).
+pub(super) fn icmp_error(
     packet: &[u8],
     parsed: &IpSlice<'_>,
     mtu: u16,
@@ -119,7 +118,7 @@ pub(super) fn packet_too_big_error(
         }
         (IpSlice::Ipv6(_), IpAddr::V6(sender)) => {
             let is_host = !(sender.is_unspecified() || sender.is_multicast());
-            if is_host { packet_too_big(packet, mtu, router_v6, sender) } else { None }
+            if is_host { icmpv6_packet_too_big(packet, mtu, router_v6, sender) } else { None }
         }
         _ => None,
     }
@@ -149,7 +148,7 @@ fn fragmentation_needed(packet: &[u8], mtu: u16, from: Ipv4Addr, to: Ipv4Addr) -
 }
 
 /// Builds the ICMPv6 error "packet too big", which quotes the start of the packet.
-fn packet_too_big(packet: &[u8], mtu: u16, from: Ipv6Addr, to: Ipv6Addr) -> Option<Vec<u8>> {
+fn icmpv6_packet_too_big(packet: &[u8], mtu: u16, from: Ipv6Addr, to: Ipv6Addr) -> Option<Vec<u8>> {
     let quote_max = IPV6_MTU_MIN - Ipv6Header::LEN - Icmpv6Header::MIN_LEN;
     let quoted = packet.get(..quote_max).unwrap_or(packet);
     let error = Icmpv6Type::PacketTooBig { mtu: u32::from(mtu).max(IPV6_MTU_MIN as u32) };

@@ -142,7 +142,7 @@ impl Path {
         if !self.options.icmp {
             return None;
         }
-        let error = packet::packet_too_big_error(packet, &parsed, self.options.mtu, ROUTER_V4, ROUTER_V6);
+        let error = packet::icmp_error(packet, &parsed, self.options.mtu, ROUTER_V4, ROUTER_V6);
         self.counters.icmp_errors += u64::from(error.is_some());
         error
     }

@@ -9,6 +9,7 @@ use super::subject::{Operation, Subject};
 use crate::conditions::{Conditions, Limit, OthersCpu};
 use nonesuch_crypto::AT_RUN_TIME;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Description of a program at a level.
 #[derive(Clone, Debug, Serialize)]
@@ -26,7 +27,7 @@ pub(crate) struct BackendInfo {
 
 /// Result of one measurement: cells of a row. Texts are empty and figures `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Measured {
+pub(crate) struct MeasurementRow {
     /// Name of the program: `nonesuch` or `openssl`.
     pub(crate) backend: &'static str,
     /// Instruction level, or the processor for counted instructions.
@@ -53,18 +54,19 @@ pub(crate) struct Measured {
     pub(crate) conditions: Conditions,
 }
 
-/// Returns the properties of the subjects, from the first program that reports them.
-pub(crate) fn subjects<'b>(programs: impl IntoIterator<Item = &'b Ready>) -> Vec<SubjectInfo> {
+/// Returns the properties of the subjects, from the first program that reports them, without their
+/// code: each program has other code, which the rows name.
+pub(crate) fn merge_subjects<'b>(programs: impl IntoIterator<Item = &'b Ready>) -> Vec<SubjectInfo> {
     let mut found: Vec<SubjectInfo> = Vec::new();
     for info in programs.into_iter().flat_map(|ready| &ready.subjects) {
         if found.iter().all(|known| known.subject != info.subject) {
-            found.push(info.clone());
+            found.push(SubjectInfo { implementations: BTreeMap::new(), ..info.clone() });
         }
     }
     found
 }
 
-impl Measured {
+impl MeasurementRow {
     /// Adds the counted operations. `others_cpu` is the share of the CPU time that others used.
     fn with_count(self, operation: Operation, counted: &CountResult, others_cpu: Option<f64>) -> Self {
         let limited_by = Limit::of_program(counted.cpu_seconds, counted.seconds);
@@ -81,9 +83,7 @@ impl Measured {
 
 /// `nonesuch` at a level, with prepared subjects.
 pub(crate) struct ProberBackend {
-    pub(crate) info: BackendInfo,
-    /// What the program reports.
-    pub(crate) ready: Ready,
+    level: Level,
     /// `None` for this process.
     pub(crate) program: Option<LevelProgram>,
     pub(crate) prober: Prober,
@@ -98,15 +98,19 @@ impl ProberBackend {
         keys: &[(Subject, String)],
         seed: u64,
     ) -> Result<Self, ProberError> {
-        let (prober, ready) = Prober::prepare(program.as_ref(), keys, seed)?;
-        let info = BackendInfo {
+        let prober = Prober::prepare(program.as_ref(), keys, seed)?;
+        Ok(Self { level, program, prober })
+    }
+
+    /// Returns the description of the program.
+    pub(crate) fn info(&self) -> BackendInfo {
+        BackendInfo {
             name: probe::NAME,
-            level: level.name(),
-            version: format!("Nonesuch {}", ready.version),
-            environment: program.as_ref().map(|program| program.environment).unwrap_or_default(),
-            compiled_for: ready.compiled_for.clone(),
-        };
-        Ok(Self { info, ready, program, prober })
+            level: self.level.name(),
+            version: format!("Nonesuch {}", self.prober.ready.version),
+            environment: self.program.as_ref().map(|program| program.environment).unwrap_or_default(),
+            compiled_for: self.prober.ready.compiled_for.clone(),
+        }
     }
 
     /// Repeats an operation of a subject for `seconds`. Returns `None` if the program cannot measure
@@ -116,18 +120,18 @@ impl ProberBackend {
         subject: Subject,
         operation: Operation,
         seconds: f64,
-    ) -> Result<Option<Measured>, ProberError> {
+    ) -> Result<Option<MeasurementRow>, ProberError> {
         let Some(info) = self.prober.info(subject).cloned() else { return Ok(None) };
         let others = OthersCpu::begin(None);
         let counted = self.prober.count(subject, operation, seconds)?;
         let others = others.share();
-        let measured = Measured {
+        let measured = MeasurementRow {
             backend: probe::NAME,
-            level: self.info.level.to_owned(),
+            level: self.level.name().to_owned(),
             subject: info.subject,
             scheme: info.scheme,
             code: info.implementations.get(operation.name()).cloned().unwrap_or_default(),
-            ..Measured::default()
+            ..MeasurementRow::default()
         };
         Ok(Some(measured.with_count(operation, &counted, others)))
     }
@@ -172,13 +176,13 @@ impl OpensslBackend {
         scheme: Scheme,
         (level, environment): (Level, Environment),
         seconds: u32,
-    ) -> Result<Vec<(Operation, Measured)>, OpensslError> {
+    ) -> Result<Vec<(Operation, MeasurementRow)>, OpensslError> {
         let others = OthersCpu::begin(None);
         let counts = openssl::speed(scheme.openssl_name, seconds, environment)?;
         // One call of `openssl speed` measures all operations of a scheme.
         let others = others.share();
         let measured = |count: &openssl::OperationTiming| {
-            let measured = Measured {
+            let measured = MeasurementRow {
                 backend: openssl::NAME,
                 level: level.name().to_owned(),
                 subject: scheme.openssl_name.to_owned(),
@@ -189,7 +193,7 @@ impl OpensslBackend {
                     instruction_set: AT_RUN_TIME.to_owned(),
                     batch: Some(1),
                 },
-                ..Measured::default()
+                ..MeasurementRow::default()
             };
             (count.operation, measured.with_count(count.operation, &count.measured, others))
         };
@@ -201,14 +205,19 @@ impl OpensslBackend {
 mod tests {
     use super::super::bench::make_key;
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn measurements_name_the_program_and_its_code() {
         let subject: Subject = "ED25519*64".parse().expect("a subject");
         let keys = [(subject, make_key(subject).expect("a key"))];
         let mut backend = ProberBackend::prepare(Level::Native, None, &keys, 1).expect("prepared");
-        assert_eq!((backend.info.name, backend.info.level), ("nonesuch", "native"));
-        assert_eq!((backend.ready.subjects.len(), subjects(&[backend.ready.clone()]).len()), (1, 1));
+        assert_eq!((backend.info().name, backend.info().level), ("nonesuch", "native"));
+        let ready = &backend.prober.ready;
+        let merged = merge_subjects([ready, ready]);
+        // The subject occurs once, without the code of the first program.
+        assert_eq!((ready.subjects[0].implementations.len(), merged.len()), (1, 1));
+        assert!(json!(merged[0]).get("implementations").is_none());
         let measured = backend.count(subject, Operation::Verify, 1e-4).expect("counted").expect("prepared");
         assert_eq!((measured.subject.as_str(), measured.operation), ("ED25519*64", "verify"));
         assert_eq!((measured.code.library.as_str(), measured.code.batch), ("nonesuch + crrl", Some(64)));

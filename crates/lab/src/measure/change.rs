@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_records_change_as_is_said() {
+    fn as_many_records_change_as_requested() {
         let mut text = Vec::new();
         generate(&GenerateOptions { like: ZoneModel::Tld, names: 2000, seed: 1, origin: "zz." }, &mut text)
             .expect("generated");

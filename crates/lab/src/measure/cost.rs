@@ -71,8 +71,7 @@ pub(crate) struct Costs {
 
 impl Costs {
     /// Returns the expected wall time of signing and verifying a zone, in seconds. `key` identifies
-    /// algorithm and level. `extras` adds serving, transfer and
-    /// re-signing.
+    /// algorithm and level. `extras` adds serving, transfer and re-signing.
     pub(crate) fn expected_seconds(
         &self,
         key: [usize; 2],

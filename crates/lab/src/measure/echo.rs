@@ -1,8 +1,11 @@
 //! The echo server, with which the echo floor is measured.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
+use crate::load::QueryList;
 use nonesuch_net::udp::{RESPONSE_CAPACITY, UdpOptions, UdpServer, serve};
 use nonesuch_net::{Listeners, NetError, bind};
 
@@ -27,6 +30,12 @@ pub(crate) fn echoing(mut program: Command, octets: u16, workers: u16) -> Comman
     program.args(["lab", "echo", "--listen", "127.0.0.1:0", "--octets", &octets.to_string()]);
     program.args(["--workers", &workers.to_string()]);
     program
+}
+
+/// Returns queries for servers that do not read them: 45 octets, as for a small zone.
+pub(crate) fn default_queries() -> Arc<QueryList> {
+    let list = QueryList::parse(Path::new("none"), b"name0000.example. A");
+    Arc::new(list.unwrap_or_default())
 }
 
 /// Reasons why an echo server does not start.

@@ -186,8 +186,8 @@ ns.child 3600 A 192.0.2.2
 
     #[test]
     fn zones_are_counted_without_what_signing_made() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
         std::fs::write(path("zone"), ZONE).expect("written");
         let origin: Option<Name> = "example".parse().ok();
         let options = ExamineOptions {

@@ -1,7 +1,7 @@
 //! Instructions per operation on foreign processors, from the file that `tools/foreign` writes. The
 //! file contains no times, because time under an emulator is meaningless.
 
-use super::backend::Measured;
+use super::backend::MeasurementRow;
 use super::openssl;
 use super::probe;
 use super::probe::ImplementationInfo;
@@ -94,7 +94,7 @@ struct Row {
 /// Content of a valid file.
 #[derive(Debug)]
 pub(crate) struct Foreign {
-    pub(crate) facts: ForeignCountsInfo,
+    pub(crate) info: ForeignCountsInfo,
     pub(crate) counts: Vec<Count>,
 }
 
@@ -137,7 +137,7 @@ fn parse(octets: &[u8], path: &Path) -> Result<Foreign, ForeignError> {
     }
     let Document { counter, openssl, date, rows } = document;
     let mut foreign = Foreign {
-        facts: ForeignCountsInfo { counter, openssl, date, models: Vec::new() },
+        info: ForeignCountsInfo { counter, openssl, date, models: Vec::new() },
         counts: Vec::new(),
     };
     for (place, row) in rows.iter().enumerate() {
@@ -153,25 +153,26 @@ impl Foreign {
             let Count { subject, operation, processor, .. } = count;
             return Err(RowError::Twice { subject, operation, processor });
         }
-        if !self.facts.models.iter().any(|(processor, _)| *processor == count.processor) {
-            self.facts.models.push((count.processor.clone(), model.to_owned()));
+        if !self.info.models.iter().any(|(processor, _)| *processor == count.processor) {
+            self.info.models.push((count.processor.clone(), model.to_owned()));
         }
         self.counts.push(count);
         Ok(())
     }
 }
 
-impl From<Count> for Measured {
+impl From<Count> for MeasurementRow {
     fn from(count: Count) -> Self {
         let ours = count.subject.implementation(count.operation).filter(|_| count.backend == probe::NAME);
         let library = ours.map_or(openssl::NAME, |found| found.library).to_owned();
+        let batch = Some(count.subject.batch.unwrap_or(1));
         Self {
             backend: count.backend,
             subject: count.subject.to_string(),
             scheme: count.subject.scheme(),
             level: count.processor,
             // The kernel of the other processor is unknown.
-            code: ImplementationInfo { library, ..ImplementationInfo::default() },
+            code: ImplementationInfo { library, batch, ..ImplementationInfo::default() },
             operation: count.operation.name(),
             operations: count.operations,
             instructions: Some(count.instructions),

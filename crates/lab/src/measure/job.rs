@@ -4,13 +4,14 @@ use crate::conditions::{Conditions, Limit, OthersCpu};
 use nonesuch_net::wait_with_usage;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// Maximum number of octets read from each output of a job.
 const OUTPUT_MAX: u64 = 1 << 20;
 /// Maximum number of characters of a job's message in an error.
-const SAID_MAX: usize = 400;
+const MESSAGE_MAX: usize = 400;
 
 /// Cost and output of a job that has ended successfully.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,10 +29,19 @@ pub(crate) struct FinishedJob {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
-    #[error(transparent)]
-    Start(#[from] io::Error),
-    #[error("{status}; output: {said}")]
-    Failed { status: ExitStatus, said: String },
+    #[error("cannot run {}: {source}; build it again", program.display())]
+    Run { program: PathBuf, source: io::Error },
+    #[error("cannot store the output of a job: {0}; set TMPDIR to another directory")]
+    Store(io::Error),
+    #[error("{status}; output: {message}")]
+    Failed { status: ExitStatus, message: String },
+}
+
+impl JobError {
+    /// Returns the error of a command that cannot run.
+    pub(crate) fn run(command: &Command, source: io::Error) -> Self {
+        Self::Run { program: command.get_program().into(), source }
+    }
 }
 
 impl FinishedJob {
@@ -46,16 +56,19 @@ impl FinishedJob {
 /// Runs `command` until it ends. Its outputs go to temporary files, so that it never blocks on a
 /// full pipe.
 pub(crate) fn run(command: &mut Command) -> Result<FinishedJob, JobError> {
-    let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
+    let ((mut out, stdout), (mut err, stderr)) =
+        (output_file().map_err(JobError::Store)?, output_file().map_err(JobError::Store)?);
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     let others = OthersCpu::begin(None);
     let begun = Instant::now();
-    let (status, usage) = wait_with_usage(command.spawn()?)?;
+    let ended = command.spawn().and_then(wait_with_usage);
+    let (status, usage) = ended.map_err(|source| JobError::run(command, source))?;
     let wall_seconds = begun.elapsed().as_secs_f64();
     let others_cpu = others.share();
-    let output = text(&mut out)?;
+    let output = text(&mut out).map_err(JobError::Store)?;
     if !status.success() {
-        return Err(JobError::Failed { status, said: fault_of(&text(&mut err)?, &output) });
+        let message = fault_of(&text(&mut err).map_err(JobError::Store)?, &output);
+        return Err(JobError::Failed { status, message });
     }
     let [user_seconds, system_seconds] = [usage.user, usage.system].map(|time| time.as_secs_f64());
     let limited_by = Limit::of_program(Some(user_seconds + system_seconds), wall_seconds);
@@ -71,11 +84,18 @@ pub(crate) fn run(command: &mut Command) -> Result<FinishedJob, JobError> {
 
 /// Returns the line that describes the failure: the first line that contains `error: `, otherwise
 /// the last line. Warnings can precede that line, and a usage message can follow it.
-fn fault_of(said: &str, output: &str) -> String {
-    let text = if said.trim().is_empty() { output } else { said };
+fn fault_of(errors: &str, output: &str) -> String {
+    let text = if errors.trim().is_empty() { output } else { errors };
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines.clone().find(|line| line.contains("error: ")).or_else(|| lines.next_back());
-    line.unwrap_or("nothing").chars().take(SAID_MAX).collect()
+    line.unwrap_or("nothing").chars().take(MESSAGE_MAX).collect()
+}
+
+/// Returns a temporary file, and a handle with which a job writes to it.
+fn output_file() -> io::Result<(File, File)> {
+    let file = tempfile::tempfile()?;
+    let handle = file.try_clone()?;
+    Ok((file, handle))
 }
 
 fn text(file: &mut File) -> io::Result<String> {
@@ -108,7 +128,7 @@ mod tests {
     #[test]
     fn failure_is_told_in_one_line() {
         let fault = |script: &str| match run(Command::new("sh").args(["-c", script])) {
-            Err(JobError::Failed { status, said }) => (status, said),
+            Err(JobError::Failed { status, message }) => (status, message),
             other => panic!("{other:?}"),
         };
         for (script, code, line) in [
@@ -116,10 +136,12 @@ mod tests {
             ("echo out; exit 1", 1, "out"),
             ("printf 'one\\nx: error: two\\nthree\\n' >&2; exit 2", 2, "x: error: two"),
         ] {
-            let (status, said) = fault(script);
-            assert_eq!((status.code(), said.as_str()), (Some(code), line));
+            let (status, message) = fault(script);
+            assert_eq!((status.code(), message.as_str()), (Some(code), line));
         }
         assert_eq!(fault("kill -9 $$").0.signal(), Some(9));
-        assert!(matches!(run(&mut Command::new("/nonexistent/program")), Err(JobError::Start(_))));
+        let program = PathBuf::from("/nonexistent/program");
+        let error = run(&mut Command::new(&program)).expect_err("no such program");
+        assert!(matches!(&error, JobError::Run { program: found, .. } if *found == program), "{error}");
     }
 }

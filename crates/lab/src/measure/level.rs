@@ -111,6 +111,11 @@ pub enum LevelError {
 }
 
 impl LevelProgram {
+    /// A program that uses all instructions of this machine.
+    pub fn native(program: &Path) -> Self {
+        Self { program: program.to_path_buf(), environment: &[] }
+    }
+
     /// Returns a command without arguments that starts the program.
     pub fn command(&self) -> Command {
         let mut command = command_with_all_cpu_features(&self.program);
@@ -158,7 +163,7 @@ impl Level {
     pub fn find(self, ours: &Path) -> Result<Option<LevelProgram>, LevelError> {
         let Some(row) = self.row() else {
             let masked = MASKS.iter().any(|mask| std::env::var_os(mask).is_some());
-            return Ok(masked.then(|| LevelProgram { program: ours.to_path_buf(), environment: &[] }));
+            return Ok(masked.then(|| LevelProgram::native(ours)));
         };
         row.require()?;
         locate(row, ours, std::env::var_os(row.variable)).map(Some)
@@ -199,10 +204,10 @@ mod tests {
 
     #[test]
     fn programs_are_found_by_variable_then_beside_ours() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let ours = folder.path().join("nonesuch");
+        let directory = tempfile::tempdir().expect("a directory");
+        let ours = directory.path().join("nonesuch");
         let row = Level::X86_64V2.row().expect("a row");
-        let beside = folder.path().join("nonesuch-x86-64-v2");
+        let beside = directory.path().join("nonesuch-x86-64-v2");
         let missing = locate(row, &ours, None).expect_err("nothing there");
         assert!(missing.to_string().contains("`tools/build-level x86-64-v2`"), "{missing}");
         let LevelError::Missing { name, variable, path } = missing else { panic!("{missing}") };

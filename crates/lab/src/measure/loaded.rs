@@ -1,7 +1,8 @@
-//! Servers under load. Each server runs on its CPU. The load generator has another CPU and loads one
-//! server at a time, while all others wait.
+//! Servers under load. Servers with one worker are bound to one CPU, and the load generator to
+//! another. The generator loads one server at a time, while all others wait.
 
 use super::server::{Server, ServerError};
+use crate::conditions::{BUSY_SHARE, Limit};
 use crate::load::{self, LoadError, LoadOptions, LoadReport, QueryList};
 use crate::machine::{self, CpuPlacement};
 use std::path::{Path, PathBuf};
@@ -19,9 +20,6 @@ const SAMPLE_LIMIT_SECONDS: f64 = 30.0;
 const READY_LIMIT: Duration = Duration::from_secs(600);
 /// Share of lost queries above which a load fails, because the figures are meaningless.
 const MAX_LOST_SHARE: f64 = 0.01;
-/// CPU share below which a server with one worker counts as idle. An idle server sleeps between
-/// batches, and waking up costs CPU time.
-const BUSY_SHARE: f64 = 0.9;
 /// Octets of a query in addition to the question: header (RFC 1035 §4.1.1) and OPT record without
 /// options (RFC 6891 §6.1.2).
 const HEADER_AND_OPT: f64 = 12.0 + 11.0;
@@ -34,7 +32,7 @@ pub enum LoadedError {
     Start { name: String, source: ServerError },
     #[error("{name}: {source}")]
     Load { name: String, source: LoadError },
-    #[error("{name}: {lost} of {sent} queries were not answered")]
+    #[error("{name}: {lost} of {sent} queries were not answered; reduce --set outstanding")]
     Unanswered { name: String, lost: u64, sent: u64 },
 }
 
@@ -48,25 +46,33 @@ pub(crate) struct LoadedServer {
 /// Conditions that are the same for all servers.
 pub(crate) struct LoadSetup {
     /// Directory for log files.
-    folder: PathBuf,
+    directory: PathBuf,
     /// `None` if this process may use only one CPU.
     pub(crate) cpus: Option<CpuPlacement>,
     outstanding: usize,
     sockets: usize,
     /// Number of started servers.
     started: u32,
+    /// Number of servers with one worker that could not be bound to the server CPU.
+    unbound: u32,
 }
 
 impl LoadSetup {
     /// Creates the setup. At least one query for each of the `sockets` is outstanding.
-    pub(crate) fn new(folder: &Path, outstanding: u32, sockets: u32) -> Self {
+    pub(crate) fn new(directory: &Path, outstanding: u32, sockets: u32) -> Self {
         let (outstanding, sockets) = (outstanding.max(sockets) as usize, sockets as usize);
-        Self { folder: folder.to_owned(), cpus: machine::choose_cpus(), outstanding, sockets, started: 0 }
+        Self {
+            directory: directory.to_owned(),
+            cpus: machine::choose_cpus(),
+            outstanding,
+            sockets,
+            started: 0,
+            unbound: 0,
+        }
     }
 
-    /// Starts a server. One with a single worker is bound to its CPU with all its threads; the
-    /// workers of another are distributed by its option `--cpus`, so it must be this program. Errors
-    /// contain `name`.
+    /// Starts a server. Binds a server with one worker to the server CPU. A server with several
+    /// workers gets the option `--cpus`, so `command` must run this program. Errors contain `name`.
     pub(crate) fn start(
         &mut self,
         name: &str,
@@ -80,9 +86,10 @@ impl LoadSetup {
         }
         let cpu = self.cpus.filter(|_| workers == 1).map(|cpus| cpus.server);
         self.started += 1;
-        let log = self.folder.join(format!("log-{}", self.started));
+        let log = self.directory.join(format!("log-{}", self.started));
         let server = Server::start(command, cpu, &log, READY_LIMIT)
             .map_err(|source| LoadedError::Start { name: name.to_owned(), source })?;
+        self.unbound += u32::from(cpu.is_some() && !server.pinned);
         Ok(LoadedServer { name: name.to_owned(), server, queries: Arc::clone(queries) })
     }
 
@@ -121,8 +128,8 @@ impl LoadSetup {
         Ok(report)
     }
 
-    /// Returns notes about numbers of CPUs and sockets that affect servers with these numbers of
-    /// workers.
+    /// Returns notes about CPUs and numbers of sockets that affect the started servers, which have
+    /// these numbers of workers.
     pub(crate) fn notes(&self, workers: &[u16]) -> Vec<String> {
         let mut notes = Vec::new();
         let (cpus, most) = (machine::allowed_cpus().len(), workers.iter().copied().max().unwrap_or(1));
@@ -131,6 +138,12 @@ impl LoadSetup {
         } else if usize::from(most) >= cpus {
             notes.push(format!(
                 "The machine has {cpus} CPUs: with {cpus} or more workers, the load generator shared a CPU with a worker."
+            ));
+        }
+        if self.unbound > 0 {
+            notes.push(format!(
+                "{} of {} servers could not be bound to the server CPU: they may have shared a CPU with the load generator.",
+                self.unbound, self.started
             ));
         }
         if most > 1 && self.sockets < 8 * usize::from(most) {
@@ -151,20 +164,14 @@ impl LoadedServer {
     }
 }
 
-/// Returns queries for servers that do not read them: 45 octets, as for a small zone.
-pub(crate) fn default_queries() -> Arc<QueryList> {
-    let list = QueryList::parse(Path::new("none"), b"name0000.example. A");
-    Arc::new(list.unwrap_or_default())
-}
-
 /// Returns the mean size of the queries in a list, in octets.
 pub(crate) fn mean_query_octets(queries: &QueryList) -> f64 {
     let octets: usize = (0..queries.len()).filter_map(|index| queries.question(index)).map(<[u8]>::len).sum();
     octets as f64 / queries.len().max(1) as f64 + HEADER_AND_OPT
 }
 
-/// Counts loads of servers with one worker, and those in which the server was idle for a part of the
-/// time.
+/// Counts loads of servers with one worker, and those of which the server was not the limit. Such a
+/// server sleeps between batches, and waking up costs CPU time.
 #[derive(Default)]
 pub(crate) struct IdleCounter {
     idle: u32,
@@ -175,8 +182,7 @@ impl IdleCounter {
     /// Counts a load. Ignores servers with several workers.
     pub(crate) fn count(&mut self, workers: u16, report: &LoadReport) {
         if workers == 1 {
-            let is_idle =
-                report.server_cpu_us_per_query.is_some_and(|cpu| cpu * report.qps / 1e6 < BUSY_SHARE);
+            let is_idle = report.limited_by.is_some_and(|limit| limit != Limit::Server);
             self.all += 1;
             self.idle += u32::from(is_idle);
         }
@@ -199,6 +205,7 @@ impl IdleCounter {
 
 #[cfg(test)]
 mod tests {
+    use super::super::echo::default_queries;
     use super::*;
     use crate::measure::{EchoOptions, EchoServer};
 
@@ -209,7 +216,7 @@ mod tests {
 
     #[test]
     fn servers_are_started_and_loaded() {
-        let folder = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a directory");
         let options = EchoOptions {
             listen: "127.0.0.1:0".parse().expect("an address"),
             octets: 100,
@@ -220,7 +227,7 @@ mod tests {
         let echo = EchoServer::start(&options).expect("started");
         let mut command = Command::new("sh");
         command.args(["-c", &format!("echo ready {}; exec sleep 60", echo.address)]);
-        let mut setup = LoadSetup::new(folder.path(), 1, 2);
+        let mut setup = LoadSetup::new(directory.path(), 1, 2);
         let loaded = setup.start("echo", command, 1, &default_queries()).expect("ready");
         let report = setup.load(&loaded, 0.05).expect("a report");
         assert!(report.received > 0, "{report:?}");
@@ -233,6 +240,35 @@ mod tests {
             .err()
             .expect("a fault");
         assert!(matches!(&error, LoadedError::Start { name, .. } if name == "no server"), "{error}");
+    }
+
+    #[test]
+    fn servers_that_cannot_be_bound_are_noted() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut setup = LoadSetup::new(directory.path(), 1, 1);
+        // No machine has this CPU.
+        setup.cpus = Some(CpuPlacement { server: 1_000_000, load: 0 });
+        let mut start = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", "echo ready 127.0.0.1:53; exec sleep 60"]);
+            setup.start("a server", command, 1, &default_queries()).expect("ready");
+        };
+        start();
+        start();
+        let notes = setup.notes(&[1]);
+        assert_eq!(notes.iter().filter(|note| note.starts_with("2 of 2 servers")).count(), 1, "{notes:?}");
+    }
+
+    #[test]
+    fn loads_that_the_server_did_not_limit_are_idle() {
+        let mut counter = IdleCounter::default();
+        let report = |limited_by| LoadReport { limited_by, ..LoadReport::default() };
+        for (workers, limited_by) in [(1, Some(Limit::Server)), (1, None), (2, Some(Limit::LoadGenerator))] {
+            counter.count(workers, &report(limited_by));
+        }
+        assert_eq!(counter.note(), None);
+        counter.count(1, &report(Some(Limit::LoadGenerator)));
+        assert!(counter.note().is_some_and(|note| note.contains("In 1 of 3 loads")));
     }
 
     #[test]

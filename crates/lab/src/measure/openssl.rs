@@ -68,8 +68,8 @@ pub(crate) enum OpensslError {
     Late { program: String, seconds: u64 },
     #[error("{program}: its output cannot be read: {source}")]
     Output { program: String, source: io::Error },
-    #[error("{program}: {status}: {said}")]
-    Failed { program: String, status: ExitStatus, said: String },
+    #[error("{program}: {status}: {message}")]
+    Failed { program: String, status: ExitStatus, message: String },
     #[error("{NAME} speed {0}: the output has no valid counts")]
     Uncounted(String),
 }
@@ -144,8 +144,8 @@ fn run(command: &mut Command, limit: Duration) -> Result<String, OpensslError> {
         Err(source) => Err(OpensslError::Output { program, source }),
         Ok(_) if status.success() => Ok(text),
         Ok(_) => {
-            let said = text.lines().last().unwrap_or_default().trim().to_owned();
-            Err(OpensslError::Failed { program, status, said })
+            let message = text.lines().last().unwrap_or_default().trim().to_owned();
+            Err(OpensslError::Failed { program, status, message })
         }
     }
 }
@@ -193,8 +193,8 @@ mod tests {
             "{error}"
         );
         let error = fault("sh", &["-c", "echo no such thing >&2; exit 3"]);
-        let OpensslError::Failed { program, status, said } = &error else { panic!("{error}") };
-        assert_eq!((program.as_str(), status.code(), said.as_str()), ("sh", Some(3), "no such thing"));
+        let OpensslError::Failed { program, status, message } = &error else { panic!("{error}") };
+        assert_eq!((program.as_str(), status.code(), message.as_str()), ("sh", Some(3), "no such thing"));
         let error = fault("sh", &["-c", "exec sleep 100"]);
         assert!(matches!(&error, OpensslError::Late { program, seconds: 0 } if program == "sh"), "{error}");
     }

@@ -1,11 +1,12 @@
-//! Zones for jobs: a generated zone or a zone file, without DNSSEC records, its changed version, and
-//! keys. The time of the preparation is not measured.
+//! Zones for jobs: a generated zone or a zone file, without DNSSEC records, and its changed version.
+//! The time of the preparation is not measured.
 
 use super::job::{self, JobError};
 use super::level::command_with_all_cpu_features;
 use super::zone_choice::ZoneChoice;
-use super::{Changes, Choice, ExamineResult, ZoneCounts};
+use super::{Changes, ExamineResult, ZoneCounts};
 use crate::generate::{GenerateError, GenerateOptions, ZoneModel, generate};
+use crate::load::QueryListError;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io;
@@ -20,17 +21,16 @@ const ORIGIN: &str = "zz.";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrepareZoneError {
-    #[error("{}: {source}", path.display())]
-    Create { path: PathBuf, source: io::Error },
-    #[error("{}: {source}", path.display())]
-    Generate { path: PathBuf, source: GenerateError },
-    #[error("{}: {source}", program.display())]
-    Start { program: PathBuf, source: io::Error },
-    /// The message of the job begins with the name of the file.
-    #[error("invalid zone: {0}")]
-    Invalid(JobError),
-    #[error("{}: {source}", program.display())]
+    #[error("cannot write {}: {source}; set TMPDIR to another directory", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot generate the zone: {0}")]
+    Generate(GenerateError),
+    #[error("cannot prepare the zone: {0}")]
+    Failed(#[from] JobError),
+    #[error("{}: the output is not that of this version: {source}; run the experiment again", program.display())]
     Output { program: PathBuf, source: serde_json::Error },
+    #[error(transparent)]
+    Queries(#[from] QueryListError),
 }
 
 /// A zone and its properties.
@@ -57,7 +57,7 @@ pub(crate) struct PreparedZone {
 pub(crate) struct ZonePreparer<'a> {
     pub(crate) program: &'a Path,
     /// Directory for the files.
-    pub(crate) folder: &'a Path,
+    pub(crate) directory: &'a Path,
     pub(crate) seed: u64,
 }
 
@@ -70,8 +70,8 @@ impl ZonePreparer<'_> {
         choice: &ZoneChoice,
         change_share: Option<f64>,
     ) -> Result<PreparedZone, PrepareZoneError> {
-        let file = self.folder.join(format!("zone-{place}"));
-        let changed = change_share.map(|share| (share, self.folder.join(format!("changed-{place}"))));
+        let file = self.directory.join(format!("zone-{place}"));
+        let changed = change_share.map(|share| (share, self.directory.join(format!("changed-{place}"))));
         let mut examine = self.examiner();
         let source = match choice {
             ZoneChoice::Like { like, names } => {
@@ -105,11 +105,13 @@ impl ZonePreparer<'_> {
         let path = file.to_path_buf();
         let mut out = match File::create(file) {
             Ok(out) => out,
-            Err(source) => return Err(PrepareZoneError::Create { path, source }),
+            Err(source) => return Err(PrepareZoneError::Write { path, source }),
         };
         let options = GenerateOptions { like, names, seed: self.seed, origin: ORIGIN };
-        generate(&options, &mut out).map_err(|source| PrepareZoneError::Generate { path, source })?;
-        Ok(())
+        generate(&options, &mut out).map(drop).map_err(|error| match error {
+            GenerateError::Write(source) => PrepareZoneError::Write { path, source },
+            other => PrepareZoneError::Generate(other),
+        })
     }
 
     /// Returns the command `nonesuch lab zone` of this program.
@@ -121,34 +123,9 @@ impl ZonePreparer<'_> {
 
     /// Runs a command from [`Self::examiner`] and parses its output.
     pub(crate) fn examine(&self, command: &mut Command) -> Result<ExamineResult, PrepareZoneError> {
-        let program = self.program.to_path_buf();
-        let ended = job::run(command).map_err(|error| match error {
-            JobError::Start(source) => PrepareZoneError::Start { program: program.clone(), source },
-            failed @ JobError::Failed { .. } => PrepareZoneError::Invalid(failed),
-        })?;
-        serde_json::from_str(&ended.output).map_err(|source| PrepareZoneError::Output { program, source })
-    }
-
-    /// Generates a KSK and a ZSK for the zone `origin` in the directory `folder`. The keys are
-    /// active at `now`. Also generates weak RSA keys.
-    pub(crate) fn generate_keys(
-        &self,
-        origin: &str,
-        choice: Choice,
-        now: u32,
-        folder: &Path,
-    ) -> Result<(), JobError> {
-        fs::create_dir_all(folder)?;
-        for kind in [Some("--ksk"), None] {
-            let mut command = command_with_all_cpu_features(self.program);
-            command.args(["key", "generate", origin, "--algorithm", &choice.algorithm.to_string()]);
-            command.arg("--dir").arg(folder).args(kind).args(["--now", &now.to_string()]);
-            if let Some(bits) = choice.bits {
-                command.args(["--force", "--bits", &bits.to_string()]);
-            }
-            job::run(&mut command)?;
-        }
-        Ok(())
+        let ended = job::run(command)?;
+        serde_json::from_str(&ended.output)
+            .map_err(|source| PrepareZoneError::Output { program: self.program.to_path_buf(), source })
     }
 }
 
@@ -158,19 +135,20 @@ mod tests {
 
     #[test]
     fn zones_that_cannot_be_prepared_are_told() {
-        let folder = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a directory");
         let choice: ZoneChoice = "tld:20".parse().expect("a choice");
-        let fault = |program: &str, folder: &Path| {
-            let preparer = ZonePreparer { program: Path::new(program), folder, seed: 1 };
+        let fault = |program: &str, directory: &Path| {
+            let preparer = ZonePreparer { program: Path::new(program), directory, seed: 1 };
             preparer.prepare(0, &choice, Some(0.1)).expect_err("a fault")
         };
-        let error = fault("/nonexistent/nonesuch", folder.path());
-        assert!(matches!(error, PrepareZoneError::Start { .. }), "{error}");
+        let error = fault("/nonexistent/nonesuch", directory.path());
+        assert!(matches!(error, PrepareZoneError::Failed(JobError::Run { .. })), "{error}");
         // The zone file is written before the program reads it.
-        assert!(fs::metadata(folder.path().join("zone-0")).expect("written").len() > 100);
-        assert!(matches!(fault("/bin/false", folder.path()), PrepareZoneError::Invalid(_)));
-        assert!(matches!(fault("/bin/echo", folder.path()), PrepareZoneError::Output { .. }));
+        assert!(fs::metadata(directory.path().join("zone-0")).expect("written").len() > 100);
+        let error = fault("/bin/false", directory.path());
+        assert!(matches!(error, PrepareZoneError::Failed(JobError::Failed { .. })), "{error}");
+        assert!(matches!(fault("/bin/echo", directory.path()), PrepareZoneError::Output { .. }));
         let error = fault("/bin/false", Path::new("/nonexistent"));
-        assert!(matches!(error, PrepareZoneError::Create { .. }), "{error}");
+        assert!(matches!(error, PrepareZoneError::Write { .. }), "{error}");
     }
 }

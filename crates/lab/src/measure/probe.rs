@@ -17,7 +17,7 @@ use std::io::{self, BufRead, Read as _, Write};
 pub(crate) const NAME: &str = "nonesuch";
 
 /// Version of the JSON format of the report and of the lines.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// Maximum length of an order, in octets. The keys of all subjects need less than 1 % of it.
 const ORDER_MAX: u64 = 16 << 20;
@@ -73,11 +73,11 @@ pub struct Measurement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImplementationInfo {
     pub library: String,
-    /// Form of the arithmetic, such as `portable` or `eight lanes`.
+    /// Form of the arithmetic, as in [`nonesuch_crypto::Implementation`].
     pub kernel: String,
     /// Instruction set that the kernel requires.
     pub instruction_set: String,
-    /// Number of operations that are performed together; `None` if unknown.
+    /// Number of operations in one call; 1 without batches. `None` if unknown.
     pub batch: Option<u16>,
 }
 
@@ -97,7 +97,9 @@ pub struct SubjectInfo {
     pub key_octets: u64,
     /// Octets of a signature or proof.
     pub signature_octets: u64,
-    /// The code of each operation, by the name of the operation.
+    /// The code of each operation, by the name of the operation. Empty in a list of several
+    /// programs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub implementations: BTreeMap<String, ImplementationInfo>,
 }
 
@@ -192,7 +194,7 @@ impl Benches {
             let bench = key.and_then(|key| Bench::new(subject, &key, seed));
             match bench {
                 Ok(bench) => {
-                    ready.subjects.push(facts(subject, &bench));
+                    ready.subjects.push(subject_info(subject, &bench));
                     ready.message_octets =
                         bench.message_octets().map_or(ready.message_octets, |octets| octets as u64);
                     benches.0.push((subject, bench));
@@ -216,7 +218,7 @@ impl Benches {
     }
 }
 
-fn facts(subject: Subject, bench: &Bench) -> SubjectInfo {
+fn subject_info(subject: Subject, bench: &Bench) -> SubjectInfo {
     let entry = subject.choice().and_then(|choice| choice.algorithm.entry());
     let implementations = implementations(subject);
     let library = libraries(&implementations);

@@ -4,7 +4,8 @@
 use super::child::KillOnDrop;
 use super::level::LevelProgram;
 use super::probe::{
-    Answer, Benches, CountError, CountResult, ImplementationInfo, Order, Ready, SubjectInfo, push_line,
+    Answer, Benches, CountError, CountResult, FORMAT, ImplementationInfo, Order, Ready, SubjectInfo,
+    push_line,
 };
 use super::subject::{Choice, Operation, Selection, Subject};
 use std::io;
@@ -22,30 +23,30 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProberError {
-    #[error("cannot be started: {0}")]
+    #[error("cannot be started: {0}; build it again with `tools/build-level`")]
     Start(#[from] io::Error),
-    #[error("has no standard input")]
+    #[error("has no standard input; run the experiment again")]
     Input,
-    #[error("answers in the wrong order")]
+    #[error("answers in the wrong order; build it again from the same sources")]
     Order,
     #[error("does not answer like this version: build it again from the same sources")]
     Form,
-    #[error("did not answer within {seconds} s")]
+    #[error("did not answer within {seconds} s; end other programs and run the experiment again")]
     Late { seconds: u64 },
-    #[error("ended with {0}")]
+    #[error("ended with {0}; build it again with `tools/build-level`")]
     Ended(ExitStatus),
-    #[error("closed its output")]
+    #[error("closed its output; build it again with `tools/build-level`")]
     Closed,
-    #[error("{0}")]
+    #[error("{0}; omit it with `--set algorithms=`")]
     Failed(String),
-    #[error("{0}; measurements would be meaningless")]
+    #[error("{0}; omit it with `--set algorithms=`")]
     Operation(#[from] CountError),
 }
 
 /// A program with prepared subjects. Dropping it ends a child process.
 pub(crate) struct Prober {
-    /// Properties of the subjects that the program can measure.
-    pub(crate) subjects: Vec<SubjectInfo>,
+    /// Description of the program and of the subjects that it can measure.
+    pub(crate) ready: Ready,
     form: Form,
 }
 
@@ -56,12 +57,12 @@ enum Form {
 
 impl Prober {
     /// Prepares the subjects with their keys. `program` is `None` for this process. `seed`
-    /// determines messages and VRF inputs. Also returns the description of the program.
+    /// determines messages and VRF inputs.
     pub(crate) fn prepare(
         program: Option<&LevelProgram>,
         keys: &[(Subject, String)],
         seed: u64,
-    ) -> Result<(Self, Ready), ProberError> {
+    ) -> Result<Self, ProberError> {
         let (form, ready) = match program {
             None => {
                 let keys = keys.iter().cloned().map(|(subject, key)| (subject, Ok(key)));
@@ -79,13 +80,14 @@ impl Prober {
                 (Form::Child(follower), ready)
             }
         };
-        Ok((Self { subjects: ready.subjects.clone(), form }, ready))
+        require_format(&ready)?;
+        Ok(Self { ready, form })
     }
 
     /// Returns the properties of a subject, or `None` if the program cannot measure it.
     pub(crate) fn info(&self, subject: Subject) -> Option<&SubjectInfo> {
         let name = subject.to_string();
-        self.subjects.iter().find(|info| info.subject == name)
+        self.ready.subjects.iter().find(|info| info.subject == name)
     }
 
     /// Returns the code with which the program performs an operation for many signatures of one key:
@@ -122,6 +124,11 @@ impl Prober {
             }
         }
     }
+}
+
+/// Fails if the program has another version of the JSON format.
+fn require_format(ready: &Ready) -> Result<(), ProberError> {
+    if ready.format == FORMAT { Ok(()) } else { Err(ProberError::Form) }
 }
 
 /// A child process that executes orders.
@@ -161,6 +168,7 @@ impl Follower {
 mod tests {
     use super::super::bench::make_key;
     use super::*;
+    use std::path::Path;
 
     fn subject(name: &str) -> Subject {
         name.parse().expect("a subject")
@@ -172,8 +180,8 @@ mod tests {
             let subject = subject(name);
             (subject, make_key(subject).expect("a key"))
         });
-        let (mut prober, ready) = Prober::prepare(None, &keys, 1).expect("prepared");
-        assert_eq!((ready.subjects.len(), prober.subjects.len()), (2, 2));
+        let mut prober = Prober::prepare(None, &keys, 1).expect("prepared");
+        assert_eq!(prober.ready.subjects.len(), 2);
         let counted = prober.count(subject("ED25519*64"), Operation::Verify, 1e-4).expect("counted");
         assert!(counted.operations > 0, "{counted:?}");
         let lost = prober.count(subject("ED448"), Operation::Verify, 1e-4).expect_err("not prepared");
@@ -192,7 +200,7 @@ mod tests {
     #[test]
     fn programs_that_do_not_follow_are_told() {
         let fault = |program: &str| {
-            let program = LevelProgram { program: program.into(), environment: &[] };
+            let program = LevelProgram::native(Path::new(program));
             Prober::prepare(Some(&program), &[], 1).err().expect("a fault")
         };
         assert!(matches!(fault("/nonexistent/nonesuch"), ProberError::Start(_)));
@@ -200,5 +208,7 @@ mod tests {
         assert_eq!(status.code(), Some(1));
         // `echo` prints its arguments, which are no answer.
         assert!(matches!(fault("/bin/echo"), ProberError::Form));
+        let older = Ready { format: FORMAT - 1, ..Ready::default() };
+        assert!(matches!(require_format(&older), Err(ProberError::Form)));
     }
 }

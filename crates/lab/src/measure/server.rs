@@ -187,8 +187,8 @@ mod tests {
     }
 
     fn start(script: &str, limit: Duration) -> Result<Server, ServerError> {
-        let folder = tempfile::tempdir().expect("a directory");
-        Server::start(shell(script), None, &folder.path().join("log"), limit)
+        let directory = tempfile::tempdir().expect("a directory");
+        Server::start(shell(script), None, &directory.path().join("log"), limit)
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_told_with_what_the_server_said() {
+    fn an_early_end_is_told_with_the_log_of_the_server() {
         let error = start("echo 'zone is broken' >&2; exit 3", LONG).expect_err("it ended");
         let ServerError::Ended { status, log } = &error else { panic!("{error}") };
         assert!(status.code() == Some(3) && log.contains("zone is broken"), "{error}");
@@ -241,9 +241,10 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named() {
-        let folder = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a directory");
         let command = Command::new("/nonexistent/server");
-        let error = Server::start(command, None, &folder.path().join("log"), LONG).expect_err("no program");
+        let error =
+            Server::start(command, None, &directory.path().join("log"), LONG).expect_err("no program");
         let ServerError::Start { program, .. } = &error else { panic!("{error}") };
         assert_eq!(program, Path::new("/nonexistent/server"));
     }
@@ -253,9 +254,9 @@ mod tests {
         let Some(places) = crate::machine::choose_cpus() else {
             return nonesuch_testing::record_skip("there is one CPU only");
         };
-        let folder = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a directory");
         let script = "echo ready 127.0.0.1:53; exec sleep 60";
-        let server = Server::start(shell(script), Some(places.server), &folder.path().join("log"), LONG)
+        let server = Server::start(shell(script), Some(places.server), &directory.path().join("log"), LONG)
             .expect("ready");
         let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
         let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

@@ -2,7 +2,7 @@
 //! `nonesuch-crypto`.
 
 use nonesuch_crypto::vrf::{self, VRF_ALGORITHMS, VrfAlgorithm};
-use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry, Implementation, Operation as Work};
+use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry, Implementation, Operation as CryptoOperation};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -98,10 +98,10 @@ impl Operation {
     }
 
     /// Returns the operation in the tables of algorithms.
-    const fn work(self) -> Work {
+    const fn crypto_operation(self) -> CryptoOperation {
         match self {
-            Self::Verify => Work::Verify,
-            Self::Sign | Self::Prove => Work::Generate,
+            Self::Verify => CryptoOperation::Verify,
+            Self::Sign | Self::Prove => CryptoOperation::Generate,
         }
     }
 }
@@ -239,20 +239,22 @@ impl Subject {
             Selection::Signatures(_) => operation != Operation::Prove,
             Selection::Vrf(_) => operation != Operation::Sign,
         };
-        is_known && (self.batch.is_none() || self.selection.batched().contains(&operation.work()))
+        is_known && (self.batch.is_none() || self.selection.batched().contains(&operation.crypto_operation()))
     }
 
     /// Returns the code that performs an operation of the subject in this process.
     #[must_use]
     pub fn implementation(&self, operation: Operation) -> Option<Implementation> {
-        let (work, batch) = (operation.work(), self.batch.map_or(1, usize::from));
+        let (operation, batch) = (operation.crypto_operation(), self.batch.map_or(1, usize::from));
         match self.selection {
             // A measurement repeats the batch with the same key, so that its table is built.
-            Selection::Signatures(choice) if work == Work::Verify && self.batch.is_some() => {
-                nonesuch_crypto::implementation(choice.algorithm, work, usize::MAX)
+            Selection::Signatures(choice) if operation == CryptoOperation::Verify && self.batch.is_some() => {
+                nonesuch_crypto::implementation(choice.algorithm, operation, usize::MAX)
             }
-            Selection::Signatures(choice) => nonesuch_crypto::implementation(choice.algorithm, work, batch),
-            Selection::Vrf(algorithm) => vrf::implementation(algorithm, work, batch),
+            Selection::Signatures(choice) => {
+                nonesuch_crypto::implementation(choice.algorithm, operation, batch)
+            }
+            Selection::Vrf(algorithm) => vrf::implementation(algorithm, operation, batch),
         }
     }
 }
@@ -281,7 +283,7 @@ impl Selection {
 
     /// Returns the operations that are faster in batches than one at a time. A selection of one key
     /// length has none.
-    fn batched(self) -> &'static [Work] {
+    fn batched(self) -> &'static [CryptoOperation] {
         match self {
             Self::Signatures(Choice { algorithm, bits: None }) => {
                 algorithm.entry().map_or(&[], |entry| entry.scheme.batched)

@@ -1,5 +1,7 @@
-//! Commands of a program that sign, verify, compile, compare and serve zones: the jobs of operators.
+//! Commands of a program that generate keys, and sign, verify, compile, compare and serve zones: the
+//! jobs of operators.
 
+use super::Choice;
 use super::job::{self, JobError};
 use super::level::LevelProgram;
 use super::server::{ServedZone, Server, ServerError, serving};
@@ -20,6 +22,22 @@ pub(crate) struct ZoneCommands<'a> {
 }
 
 impl ZoneCommands<'_> {
+    /// Generates a KSK and a ZSK in `directory`, which is created if it is missing. The keys are
+    /// active at `now`. Also generates weak RSA keys.
+    pub(crate) fn generate_keys(&self, choice: Choice, now: u32, directory: &Path) -> Result<(), JobError> {
+        fs::create_dir_all(directory).map_err(JobError::Store)?;
+        for kind in [Some("--ksk"), None] {
+            let mut command = self.program.command();
+            command.args(["key", "generate", self.origin, "--algorithm", &choice.algorithm.to_string()]);
+            command.arg("--dir").arg(directory).args(kind).args(["--now", &now.to_string()]);
+            if let Some(bits) = choice.bits {
+                command.args(["--force", "--bits", &bits.to_string()]);
+            }
+            job::run(&mut command)?;
+        }
+        Ok(())
+    }
+
     /// Returns the command that signs `zone` with the keys of a directory at the time `now`. If
     /// `zone` is `None`, arguments that the caller adds must describe the zone.
     pub(crate) fn sign(
@@ -53,22 +71,28 @@ impl ZoneCommands<'_> {
     pub(crate) fn write_changes(&self, old: &Path, new: &Path, changes: &Path) -> Result<(), JobError> {
         let mut command = self.command(&["zone", "diff", "--changes"]);
         command.arg(old).arg(new).stdin(Stdio::null()).stderr(Stdio::null());
-        let status = command.stdout(File::create(changes)?).status()?;
+        let status = command.stdout(File::create(changes).map_err(JobError::Store)?).status();
+        let status = status.map_err(|source| JobError::run(&command, source))?;
         // Exit status 1 means that the zones differ, which is not an error.
         if status.code().is_none_or(|code| code >= 2) {
             // A later call must not use an incomplete change set.
             let _ = fs::remove_file(changes);
-            return Err(JobError::Failed { status, said: "zone diff fails".to_owned() });
+            return Err(JobError::Failed { status, message: "zone diff fails".to_owned() });
         }
         Ok(())
     }
 
-    /// Starts a server with the zone and one worker. It does not verify the signatures. Standard
-    /// error goes to the file `log`.
-    pub(crate) fn serve(&self, zone: &Path, now: u32, log: &Path) -> Result<Server, ServerError> {
-        let mut command = serving(self.program.command(), &ServedZone::without_keys(self.origin, zone), 1);
+    /// Returns the command that serves the zone. The server does not verify the signatures.
+    pub(crate) fn serving(&self, zone: &Path, workers: u16, now: u32) -> Command {
+        let served = ServedZone::without_keys(self.origin, zone);
+        let mut command = serving(self.program.command(), &served, workers);
         command.args(["--now", &now.to_string()]);
-        Server::start(command, None, log, READY_LIMIT)
+        command
+    }
+
+    /// Starts a server with the zone and one worker. Standard error goes to the file `log`.
+    pub(crate) fn serve(&self, zone: &Path, now: u32, log: &Path) -> Result<Server, ServerError> {
+        Server::start(self.serving(zone, 1, now), None, log, READY_LIMIT)
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -84,10 +108,10 @@ mod tests {
 
     #[test]
     fn a_failed_comparison_leaves_no_change_set() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let changes = folder.path().join("changes");
+        let directory = tempfile::tempdir().expect("a directory");
+        let changes = directory.path().join("changes");
         let write = |program: &str| {
-            let program = LevelProgram { program: program.into(), environment: &[] };
+            let program = LevelProgram::native(Path::new(program));
             let commands = ZoneCommands { program: &program, origin: "zz." };
             commands.write_changes(Path::new("old"), Path::new("new"), &changes)
         };

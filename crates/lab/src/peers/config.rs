@@ -62,7 +62,7 @@ impl PeerLocation {
 
     /// Runs a program that prepares data of the peer, to its end.
     fn run_preparation(&self, command: &mut Command) -> Result<(), PeerError> {
-        let path = self.folder.join("step.log");
+        let path = self.folder.join("preparation.log");
         let output = File::create(&path).and_then(|log| Ok((log.try_clone()?, log)));
         let (log, same_log) = output.map_err(|source| PeerError::Write { path: path.clone(), source })?;
         command.current_dir(&self.folder).stdin(Stdio::null()).stdout(log).stderr(same_log);

@@ -46,8 +46,8 @@ impl ZonePlan<'_> {
         Name::from_text(label.as_bytes(), Some(self.origin.view())).unwrap_or_else(|_| self.origin.clone())
     }
 
-    /// The DNSKEY RDATA that the zone publishes for the sound DNSKEY RDATA of a key: its fields
-    /// have the faults of the zone.
+    /// Returns the DNSKEY RDATA that the zone publishes for a key: `dnskey`, changed as the zone's
+    /// faults require.
     pub(super) fn published_rdata(&self, dnskey: &[u8]) -> Vec<u8> {
         let mut rdata = dnskey.to_vec();
         if let [high, low, protocol, ..] = rdata.as_mut_slice() {

@@ -154,8 +154,8 @@ impl TreeZone {
                 && !matches!(planted.fault, Fault::LyingBitmap | Fault::DeepNsec3)
         };
         let is_opt_out = self.description.denial.is_opt_out();
-        let is_weakened = is_opt_out && sound_outcome == Outcome::Secure;
-        let sound_denial = if is_weakened { Outcome::Insecure } else { sound_outcome };
+        let is_insecure_by_opt_out = is_opt_out && sound_outcome == Outcome::Secure;
+        let sound_denial = if is_insecure_by_opt_out { Outcome::Insecure } else { sound_outcome };
         Some(self.first_fault(affects).unwrap_or((sound_denial, None)))
     }
 

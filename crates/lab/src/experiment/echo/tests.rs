@@ -6,7 +6,7 @@ use crate::experiment::results::{FORMAT, Record};
 use crate::experiment::{
     Definition, DefinitionError, ParameterOverrides, Results, RunError, RunOptions, run as run_any, store,
 };
-use crate::measure::zone_files::ZoneFilesError;
+use crate::measure::job::JobError;
 use crate::report::Block;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -115,9 +115,9 @@ fn the_report_has_every_line_and_the_notes() {
 
 #[test]
 fn results_are_kept_and_read_back() {
-    let (folder, results) = (tempfile::tempdir().expect("a directory"), sample());
-    store::save(folder.path(), &results).expect("saved");
-    assert_eq!(store::load(folder.path()).expect("loaded"), results);
+    let (directory, results) = (tempfile::tempdir().expect("a directory"), sample());
+    store::save(directory.path(), &results).expect("saved");
+    assert_eq!(store::load(directory.path()).expect("loaded"), results);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn nothing_to_measure_is_an_error() {
         Definition::find("echo-floor", ParameterOverrides { full: false, set: &set }).expect("sound");
     let error = run_any(&definition, &options).expect_err("there is no such program");
     assert!(
-        matches!(&error, RunError::ZoneFiles(ZoneFilesError::Command { program, .. }) if program == Path::new("/nonexistent/nonesuch")),
+        matches!(&error, RunError::PrepareZone(PrepareZoneError::Failed(JobError::Run { program, .. })) if program == Path::new("/nonexistent/nonesuch")),
         "{error}"
     );
 }

@@ -3,7 +3,7 @@
 
 use super::plan::Trial;
 use super::{Row, Runner};
-use crate::experiment::error::{RunError, temporary_folder};
+use crate::experiment::error::{RunError, temporary_directory};
 use crate::measure::job::{self, FinishedJob, JobError};
 use crate::measure::zone_commands::ZoneCommands;
 use crate::process;
@@ -56,8 +56,8 @@ impl Runner<'_> {
                 return Ok(());
             }
         };
-        let folder = temporary_folder(self.folder.path())?;
-        let signed = folder.path().join("signed");
+        let directory = temporary_directory(self.directory.path())?;
+        let signed = directory.path().join("signed");
         let begun = Instant::now();
         let (file, denial) = (&self.zones[trial.zone].prepared.file, self.denials[trial.denial]);
         let mut command = self.commands(trial).sign(Some(file), &keys, denial, self.options.now, &signed);
@@ -70,7 +70,7 @@ impl Runner<'_> {
             let begun = Instant::now();
             self.serve(self.empty_row(trial, Job::Serve), &signed, trial)?;
             self.transfer(self.empty_row(trial, Job::Transfer), &signed, trial)?;
-            self.resign(trial, &keys, &signed, folder.path())?;
+            self.resign(trial, &keys, &signed, directory.path())?;
             self.costs.record_extras(signatures, begun.elapsed().as_secs_f64());
         }
         Ok(())
@@ -133,15 +133,15 @@ impl Runner<'_> {
 
     /// Re-signs the changed zone, half an hour after the first signing: from two zone files, and
     /// from a compiled zone and a change set. Does nothing if the zone has no changed version.
-    fn resign(&mut self, trial: Trial, keys: &Path, signed: &Path, folder: &Path) -> Result<(), RunError> {
+    fn resign(&mut self, trial: Trial, keys: &Path, signed: &Path, directory: &Path) -> Result<(), RunError> {
         let Some(changed) = self.zones[trial.zone].prepared.changed.clone() else { return Ok(()) };
         let now = self.options.now.wrapping_add(RESIGN_AFTER_SECONDS);
         let denial = self.denials[trial.denial];
-        let out = folder.join("signed-again");
+        let out = directory.join("signed-again");
         let mut command = self.commands(trial).sign(Some(&changed), keys, denial, now, &out);
         command.arg("--previous").arg(signed);
         self.sign(trial, Job::Resign, &mut command, &out)?;
-        let (image, out) = (folder.join("signed.image"), folder.join("signed-again.image"));
+        let (image, out) = (directory.join("signed.image"), directory.join("signed-again.image"));
         let compiled = self.compile(trial, signed, &image, &changed);
         let Some(changes) = self.result_or_record(&self.empty_row(trial, Job::ResignCompiled), compiled)
         else {
@@ -174,7 +174,7 @@ impl Runner<'_> {
     /// Starts a server with the zone and records its memory and CPU time when it is ready. The
     /// server does not verify the signatures.
     fn serve(&mut self, mut row: Row, file: &Path, trial: Trial) -> Result<(), RunError> {
-        let log = self.folder.path().join("log");
+        let log = self.directory.path().join("log");
         let started = self.commands(trial).serve(file, self.options.now, &log);
         let Some(server) = self.result_or_record(&row, started) else { return Ok(()) };
         let (memory, cpu) = (process::memory(server.pid()), process::cpu_time(server.pid()));

@@ -1,12 +1,11 @@
 //! Parameters of the zone signing experiment.
 
 use super::plan;
-use crate::experiment::parameters::{Count, Cpu, Denial, Minutes, Share, deduplicate};
+use crate::experiment::parameters::{Count, Cpu, Denial, Minutes, Share};
 use crate::generate::ZoneModel;
 use crate::measure::level::Level;
 use crate::measure::zone_choice::ZoneChoice;
 use crate::measure::{Choice, Selection};
-use nonesuch_crypto::{Operation as Work, implementation};
 use nonesuch_dnssec::Mechanism;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -95,18 +94,14 @@ pub(super) struct ChosenAlgorithm {
 
 impl ChosenAlgorithm {
     /// Returns the properties of the algorithm for the record.
-    pub(super) fn facts(&self) -> serde_json::Value {
+    pub(super) fn info(&self) -> serde_json::Value {
         let choice = self.choice;
         let scheme = choice.algorithm.entry().map(|entry| entry.scheme);
         let modulus = choice.bits.map(|bits| usize::from(bits).div_ceil(8));
         let octets = scheme.and_then(|scheme| scheme.signature_octets).or(modulus);
-        let library =
-            |operation| implementation(choice.algorithm, operation, usize::MAX).map(|code| code.library);
-        let libraries = [Work::Generate, Work::Verify].into_iter().filter_map(library);
         json!({
             "algorithm": choice.to_string(),
             "scheme": choice.scheme(),
-            "library": deduplicate(libraries).join(", "),
             "experimental": scheme.and_then(|scheme| scheme.experimental),
             "post_quantum": choice.is_post_quantum(),
             "addition": self.addition,

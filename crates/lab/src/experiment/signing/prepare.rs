@@ -8,6 +8,7 @@ use crate::measure::job::JobError;
 use crate::measure::level::{Level, LevelProgram};
 use crate::measure::prepare::{PreparedZone, ZonePreparer};
 use crate::measure::probe::ImplementationInfo;
+use crate::measure::zone_commands::ZoneCommands;
 use crate::measure::{Operation, Selection, Subject};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -43,8 +44,8 @@ struct ZoneImplementation {
     code: ImplementationInfo,
 }
 
-/// Number of signatures that the faster code for many signatures processes together. `zone sign` and
-/// `zone verify` pass more signatures of a key at a time, if the zone has them.
+/// Number of signatures that the code for batches processes together. `zone sign` and `zone verify`
+/// pass more at a time if a part of the zone has them; the DNSKEY RRset is signed alone.
 const BATCH: u16 = 64;
 
 impl Runner<'_> {
@@ -56,10 +57,8 @@ impl Runner<'_> {
         // Without selections, the list would contain all algorithms.
         let subjects = if selections.is_empty() { Vec::new() } else { Subject::list(&selections, BATCH, 0) };
         let keys = self.findings.make_keys(&subjects);
-        for level in self.parameters.levels.clone() {
-            if self.signers.iter().all(|signer| signer.level != level.name()) {
-                self.add_level(level, &keys)?;
-            }
+        for level in deduplicate(self.parameters.levels.iter().copied()) {
+            self.add_level(level, &keys)?;
         }
         if self.signers.is_empty() && !self.parameters.levels.contains(&Level::Native) {
             self.findings.note(
@@ -73,12 +72,11 @@ impl Runner<'_> {
 
     fn add_level(&mut self, level: Level, keys: &[(Subject, String)]) -> Result<(), RunError> {
         let Some(backend) = self.findings.prepare_level(self.options, level, keys)? else { return Ok(()) };
-        let ours = || LevelProgram { program: self.options.program.to_path_buf(), environment: &[] };
         self.signers.push(LevelSigner {
             level: level.name(),
-            version: backend.info.version.clone(),
+            version: backend.info().version,
             implementations: self.describe_code(&backend),
-            program: backend.program.clone().unwrap_or_else(ours),
+            program: backend.program.clone().unwrap_or_else(|| LevelProgram::native(self.options.program)),
         });
         Ok(())
     }
@@ -111,18 +109,24 @@ impl Runner<'_> {
     }
 
     pub(super) fn preparer(&self) -> ZonePreparer<'_> {
-        ZonePreparer { program: self.options.program, folder: self.folder.path(), seed: self.options.seed }
+        ZonePreparer {
+            program: self.options.program,
+            directory: self.directory.path(),
+            seed: self.options.seed,
+        }
     }
 
     /// Returns a directory with a KSK and a ZSK for this zone and algorithm. All programs use the
     /// same keys.
     pub(super) fn keys(&mut self, zone: usize, algorithm: usize) -> Result<PathBuf, JobError> {
-        let folder = self.folder.path().join(format!("keys-{zone}-{algorithm}"));
-        if !self.keys.contains(&folder) {
-            let (origin, choice) = (&self.zones[zone].prepared.counts.origin, self.choices[algorithm].choice);
-            self.preparer().generate_keys(origin, choice, self.options.now, &folder)?;
-            self.keys.insert(folder.clone());
+        let directory = self.directory.path().join(format!("keys-{zone}-{algorithm}"));
+        if !self.keys.contains(&directory) {
+            let program = LevelProgram::native(self.options.program);
+            let origin = &self.zones[zone].prepared.counts.origin;
+            let commands = ZoneCommands { program: &program, origin };
+            commands.generate_keys(self.choices[algorithm].choice, self.options.now, &directory)?;
+            self.keys.insert(directory.clone());
         }
-        Ok(folder)
+        Ok(directory)
     }
 }

@@ -89,7 +89,7 @@ fn sample() -> Results {
     };
     let algorithm = |name: &str, scheme: &str, experimental: Option<&str>| {
         json!({
-            "algorithm": name, "scheme": scheme, "library": "a library", "experimental": experimental,
+            "algorithm": name, "scheme": scheme, "experimental": experimental,
             "post_quantum": experimental.is_some(), "addition": false, "signature_octets": 0,
         })
     };
@@ -216,9 +216,9 @@ fn what_was_left_out_is_told_and_data_alone_make_the_page() {
     let report = results.report().expect("a report");
     assert!(report.text.contains("--set minutes=0"), "{}", report.text);
     assert!(report.text.contains("Falcon-512*"), "{}", report.text);
-    let folder = tempfile::tempdir().expect("a directory");
-    store::save(folder.path(), &results).expect("saved");
-    let loaded = store::load(folder.path()).expect("loaded");
+    let directory = tempfile::tempdir().expect("a directory");
+    store::save(directory.path(), &results).expect("saved");
+    let loaded = store::load(directory.path()).expect("loaded");
     assert_eq!(loaded, results);
     let page = loaded.page().expect("a page");
     assert_eq!(page, results.page().expect("a page"));

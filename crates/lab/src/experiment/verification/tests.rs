@@ -26,7 +26,7 @@ fn findings() -> Findings {
 /// experimental.
 pub(crate) fn sample() -> Results {
     let backend = |name: &str, version: &str| json!({ "name": name, "level": "native", "version": version, "environment": [], "compiled_for": [] });
-    let facts = |subject: &str, scheme: &str, experimental: Option<&str>| {
+    let subject_info = |subject: &str, scheme: &str, experimental: Option<&str>| {
         json!({
             "subject": subject, "scheme": scheme, "library": "a library", "library_version": "1.2",
             "experimental": experimental, "key_octets": 32, "signature_octets": 64,
@@ -34,7 +34,10 @@ pub(crate) fn sample() -> Results {
     };
     let about = json!({
         "backends": [backend("nonesuch", "Nonesuch 0.1"), backend("openssl", "OpenSSL 3.0")],
-        "subjects": [facts("RSASHA256/1024", "RSA-1024", None), facts("MAYO2", "MAYO-2", Some("it will change"))],
+        "subjects": [
+            subject_info("RSASHA256/1024", "RSA-1024", None),
+            subject_info("MAYO2", "MAYO-2", Some("it will change")),
+        ],
         "message_octets": 105,
         "cpu": 1,
     });
@@ -87,7 +90,7 @@ fn row(
         instruction_set: "a set".to_owned(),
         batch: Some(1),
     };
-    let measured = Measured {
+    let measured = MeasurementRow {
         backend,
         level: level.to_owned(),
         subject: subject.to_owned(),
@@ -101,7 +104,7 @@ fn row(
             others_cpu: Some(0.01),
             limited_by: Limit::of_program(counted.cpu_seconds, counted.seconds),
         },
-        ..Measured::default()
+        ..MeasurementRow::default()
     };
     Row { iteration: Some(iteration), measured }
 }
@@ -288,9 +291,9 @@ fn a_run_goes_over_all_in_turn_and_is_kept() {
     assert_eq!(steps, [&["generating keys"][..], &once, &once].concat());
     assert_eq!(results.data.rows().len(), 10);
     assert_eq!(results.record.run.date, "2026-03-01T12:00:00Z");
-    let folder = tempfile::tempdir().expect("a directory");
-    store::save(folder.path(), &results).expect("saved");
-    assert_eq!(store::load(folder.path()).expect("loaded"), results);
+    let directory = tempfile::tempdir().expect("a directory");
+    store::save(directory.path(), &results).expect("saved");
+    assert_eq!(store::load(directory.path()).expect("loaded"), results);
 }
 
 #[test]
@@ -364,20 +367,20 @@ fn durations_count_all_that_is_done() {
 
 #[test]
 fn counts_of_foreign_processors_stand_in_the_report() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("foreign.json");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("foreign.json");
     std::fs::write(&path, foreign::tests::fixture()).expect("written");
     let mut results = sample();
     let before = results.report().expect("a report").text;
     let mut findings = sample_data();
-    let facts = add_foreign(&path, &mut findings).expect("sound");
+    let info = add_foreign(&path, &mut findings).expect("sound");
     results.data = findings.data;
     let about = results.record.about.get_mut("verification-benchmark").expect("of the method");
-    about["foreign"] = json!(facts);
+    about["foreign"] = json!(info);
     // Instruction counts do not change the text for the terminal, which only contains times.
     assert_eq!(results.report().expect("a report").text, before);
-    store::save(folder.path(), &results).expect("saved");
-    let loaded = store::load(folder.path()).expect("loaded");
+    store::save(directory.path(), &results).expect("saved");
+    let loaded = store::load(directory.path()).expect("loaded");
     assert_eq!(loaded, results);
     let report = loaded.report().expect("a report");
     let section =

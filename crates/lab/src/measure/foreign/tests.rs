@@ -23,8 +23,8 @@ pub(crate) fn fixture() -> String {
 fn refuse(old: &str, new: &str) -> ForeignError {
     let text = fixture().replacen(old, new, 1);
     let error = parse(text.as_bytes(), Path::new("f.json")).expect_err(new);
-    let said = error.to_string();
-    assert!(said.starts_with("foreign: f.json: ") && said.contains("tools/foreign"), "{said}");
+    let message = error.to_string();
+    assert!(message.starts_with("foreign: f.json: ") && message.contains("tools/foreign"), "{message}");
     error
 }
 
