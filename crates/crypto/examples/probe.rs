@@ -2,9 +2,9 @@
 //! counted on any processor.
 //!
 //! ```text
-//! probe keys                                 generate a key and eight signatures of each algorithm: JSON
+//! probe keys                                 a key and eight signatures of each algorithm: JSON
 //! probe list FILE                            print the names in such a file, one on each line
-//! probe run FILE COUNT [NAME [verify|sign]]  eight operations, then five rounds of COUNT of them: JSON
+//! probe run FILE COUNT [NAME [verify|sign]]  eight operations, then five rounds of COUNT: JSON
 //! ```
 //!
 //! Keys and signatures come from a file, so that each processor works on the same octets, and one

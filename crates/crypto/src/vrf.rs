@@ -222,8 +222,8 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
     },
 ];
 
-/// Returns the code that performs an operation of a VRF, or `None` if the VRF is unknown. `batch` is
-/// the number of inputs in a call of [`VrfPrivateKey::prove_batch`] or
+/// Returns the code that performs an operation of a VRF, or `None` if the VRF is unknown. `batch`
+/// is the number of inputs in a call of [`VrfPrivateKey::prove_batch`] or
 /// [`VrfPublicKey::verify_batch`], and 1 for single proofs.
 #[must_use]
 pub fn implementation(algorithm: VrfAlgorithm, operation: Operation, batch: usize) -> Option<Implementation> {

@@ -1,8 +1,9 @@
 //! Captures of DNS traffic: reads pcap, pcapng and dnstap files as one sequence of messages, writes
 //! pcap and dnstap, and anonymises addresses and names.
 //!
-//! - Packets: link types Ethernet (with VLAN tags), Linux cooked (1 and 2), raw IP and BSD loopback;
-//!   IPv4 and IPv6; UDP, and TCP with the length prefix of RFC 1035 §4.2.2. Fragments are skipped.
+//! - Packets: link types Ethernet (with VLAN tags), Linux cooked (1 and 2), raw IP and BSD
+//!   loopback; IPv4 and IPv6; UDP, and TCP with the length prefix of RFC 1035 §4.2.2. Fragments are
+//!   skipped.
 //! - dnstap: unidirectional Frame Streams. Messages over TLS, HTTPS and QUIC are included.
 //!
 //! A packet or frame that is not a DNS message is skipped and counted by its reason. Only a file

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
-/// Share of the measured wall time in which the measured thread does not have the CPU. Above it, the
-/// report contains a warning.
+/// Share of the measured wall time in which the measured thread does not have the CPU. Above it,
+/// the report contains a warning.
 const MAX_LOST_CPU_SHARE: f64 = 0.02;
 
 /// Options of a run, in addition to the parameters of the experiment.

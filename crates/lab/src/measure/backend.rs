@@ -90,8 +90,8 @@ pub(crate) struct ProberBackend {
 }
 
 impl ProberBackend {
-    /// Prepares the subjects of `keys` in the program of a level, or in this process if `program` is
-    /// `None`.
+    /// Prepares the subjects of `keys` in the program of a level, or in this process if `program`
+    /// is `None`.
     pub(crate) fn prepare(
         level: Level,
         program: Option<LevelProgram>,
@@ -113,8 +113,8 @@ impl ProberBackend {
         }
     }
 
-    /// Repeats an operation of a subject for `seconds`. Returns `None` if the program cannot measure
-    /// the subject.
+    /// Repeats an operation of a subject for `seconds`. Returns `None` if the program cannot
+    /// measure the subject.
     pub(crate) fn count(
         &mut self,
         subject: Subject,

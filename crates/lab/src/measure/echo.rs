@@ -24,8 +24,8 @@ pub struct EchoOptions {
     pub cpus: Vec<usize>,
 }
 
-/// Returns the command that runs an echo server on a free port of 127.0.0.1. `program` is `nonesuch`
-/// with its environment.
+/// Returns the command that runs an echo server on a free port of 127.0.0.1. `program` is
+/// `nonesuch` with its environment.
 pub(crate) fn echoing(mut program: Command, octets: u16, workers: u16) -> Command {
     program.args(["lab", "echo", "--listen", "127.0.0.1:0", "--octets", &octets.to_string()]);
     program.args(["--workers", &workers.to_string()]);

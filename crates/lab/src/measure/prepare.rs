@@ -1,5 +1,5 @@
-//! Zones for jobs: a generated zone or a zone file, without DNSSEC records, and its changed version.
-//! The time of the preparation is not measured.
+//! Zones for jobs: a generated zone or a zone file, without DNSSEC records, and its changed
+//! version. The time of the preparation is not measured.
 
 use super::job::{self, JobError};
 use super::level::command_with_all_cpu_features;

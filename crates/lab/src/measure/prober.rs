@@ -1,5 +1,5 @@
-//! Counts operations in a program: in this process, or in a child process that executes orders. Thus
-//! a run can alternate between programs for different instruction levels.
+//! Counts operations in a program: in this process, or in a child process that executes orders.
+//! Thus a run can alternate between programs for different instruction levels.
 
 use super::child::KillOnDrop;
 use super::level::LevelProgram;
@@ -90,9 +90,9 @@ impl Prober {
         self.ready.subjects.iter().find(|info| info.subject == name)
     }
 
-    /// Returns the code with which the program performs an operation for many signatures of one key:
-    /// that of batches if the subject has batches of `batch` signatures, otherwise that of single
-    /// signatures. `None` if the subject is not prepared.
+    /// Returns the code with which the program performs an operation for many signatures of one
+    /// key: that of batches if the subject has batches of `batch` signatures, otherwise that of
+    /// single signatures. `None` if the subject is not prepared.
     pub(crate) fn implementation(
         &self,
         choice: Choice,

@@ -1,5 +1,5 @@
-//! Commands of a program that generate keys, and sign, verify, compile, compare and serve zones: the
-//! jobs of operators.
+//! Commands of a program that generate keys, and sign, verify, compile, compare and serve zones:
+//! the jobs of operators.
 
 use super::Choice;
 use super::job::{self, JobError};

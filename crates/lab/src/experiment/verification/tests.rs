@@ -159,8 +159,8 @@ fn ratio_tables_are_as_they_were_published() {
 fn the_report_says_what_matters() {
     let results = sample();
     let report = results.report().expect("a report");
-    // Rates and their ratio, the published ratio, and the slowest scheme with its rate and the published
-    // need of a resolver.
+    // Rates and their ratio, the published ratio, and the slowest scheme with its rate and the
+    // published need of a resolver.
     let mut rest = report.lead.as_str();
     for part in [
         "20,000",
