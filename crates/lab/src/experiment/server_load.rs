@@ -12,7 +12,7 @@ mod subject;
 pub(super) use parameters::Parameters;
 pub(super) use subject::LoadedZoneError;
 
-use super::error::{RunError, temporary_folder};
+use super::error::{RunError, temporary_directory};
 use super::run::{Findings, RunOptions};
 use crate::conditions;
 use crate::load::LoadReport;
@@ -164,8 +164,8 @@ pub(super) fn run(
             zones.push(LoadedZone::new(&choice.zone, &parameters.queries, seed)?);
         }
         for (place, zone) in zones.iter().enumerate().filter(|(_, zone)| zone.choice == choice.zone) {
-            let folder = temporary_folder(&std::env::temp_dir())?;
-            match conditions.start(choice, zone, folder, &progress) {
+            let directory = temporary_directory(&std::env::temp_dir())?;
+            match conditions.start(choice, zone, directory, &progress) {
                 Ok(subject) => subjects.push((place, subject)),
                 Err(reason) => {
                     findings.record_failure(&choice.server.to_string(), choice.publication(), &reason);

@@ -6,7 +6,7 @@
 
 mod programs;
 
-use super::error::{RunError, temporary_folder};
+use super::error::{RunError, temporary_directory};
 use super::parameters::{Count, Denial, deduplicate};
 use super::run::{Findings, RunOptions};
 use crate::conditions::Conditions;
@@ -89,9 +89,9 @@ pub(super) fn run(
     if parameters.algorithms.is_empty() || parameters.denial.is_empty() {
         return Err(findings.nothing("set algorithms and denial"));
     }
-    let folder = temporary_folder(&std::env::temp_dir())?;
+    let temporary = temporary_directory(&std::env::temp_dir())?;
     options.begin(0, 1, "generating the zone");
-    let zone = folder.path().join("zone");
+    let zone = temporary.path().join("zone");
     write_zone(&zone, parameters.names.value(), options.seed)?;
     let installed: Vec<&Program> =
         PROGRAMS.iter().filter(|program| findings.found_or_note(program.find()).is_some()).collect();
@@ -106,7 +106,7 @@ pub(super) fn run(
     for (index, (choice, denial)) in
         algorithms.iter().flat_map(|choice| denial.iter().map(move |denial| (choice, denial.0))).enumerate()
     {
-        let directory = folder.path().join(index.to_string());
+        let directory = temporary.path().join(index.to_string());
         let work = Work::prepare(options.program, &zone, &directory, *choice, denial, options.now)?;
         let place = Place { options, index, steps, rounds: parameters.rounds.value() };
         measure(&work, &installed, &place, findings)?;

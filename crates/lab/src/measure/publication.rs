@@ -69,7 +69,7 @@ pub(crate) struct Publication<'a> {
     /// Current time, in seconds since 1970.
     pub(crate) now: u32,
     /// Empty directory for the files.
-    pub(crate) folder: &'a Path,
+    pub(crate) directory: &'a Path,
     /// Called before each step.
     pub(crate) progress: &'a dyn Fn(&str),
 }
@@ -119,7 +119,7 @@ impl Publication<'_> {
             keys.secure_entry_points().map(|key| Anchor::Dnskey(key.dnskey_rdata())).collect();
         if self.mechanism.generation() == DenialGeneration::Online {
             let mut published = self.write(self.zone, &anchors)?;
-            let directory = self.folder.join("keys");
+            let directory = self.directory.join("keys");
             write_signing_keys(&directory, &keys, &KeyTimes::default())?;
             published.key_files = keys.keys().iter().map(|key| directory.join(key.base_name())).collect();
             published.served.keys = ServerKeys::Online { mechanism: self.mechanism, directory };
@@ -132,7 +132,7 @@ impl Publication<'_> {
         if let Some((key, mut proofs)) = vrf.zip(proofs) {
             proofs.set_serial(signed.statistics().serial);
             proofs.add_seal(&keys).map_err(SignError::from)?;
-            let directory = self.folder.join("nsec5");
+            let directory = self.directory.join("nsec5");
             write_nsec5_files(&directory, self.zone.apex(), &key, &proofs)?;
             published.served.keys = ServerKeys::Nsec5 { directory };
         }
@@ -183,7 +183,7 @@ impl Publication<'_> {
     /// Writes the zone file.
     fn write(&self, contents: &Contents, anchors: &[Anchor]) -> Result<Published, PublicationError> {
         (self.progress)("writing the zone file");
-        let path = self.folder.join("zone");
+        let path = self.directory.join("zone");
         write_file(contents, &path).map_err(|source| WriteError { path: path.clone(), source })?;
         Ok(Published {
             served: ServedZone::without_keys(&contents.apex().to_string(), &path),

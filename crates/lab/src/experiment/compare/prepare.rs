@@ -12,12 +12,12 @@ use std::path::Path;
 /// Maximum number of runs of an operation on the zone.
 const RUNS_MAX: u32 = 5;
 
-/// Publishes the zone of `options` in the empty directory `folder`. Calls `progress` before each
+/// Publishes the zone of `options` in the empty directory `directory`. Calls `progress` before each
 /// step. Writes the figures of the zone to `row`.
 pub(super) fn prepare(
     options: &CompareOptions<'_>,
     combination: Combination,
-    folder: &Path,
+    directory: &Path,
     progress: &dyn Fn(&str),
     row: &mut Row,
 ) -> Result<(ServedZone, Vec<Anchor>), CompareError> {
@@ -33,7 +33,7 @@ pub(super) fn prepare(
         vrf: VrfAlgorithm::P256_SHA256_TAI,
         runs_max: RUNS_MAX,
         now: options.now,
-        folder,
+        directory,
         progress,
     };
     let Published { served, anchors, records, octets, signing, verification, .. } =

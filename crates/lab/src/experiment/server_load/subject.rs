@@ -115,7 +115,7 @@ pub(super) struct Subject {
     /// Number of validated responses; `None` for an unsigned zone.
     pub(super) validated: Option<u64>,
     /// The files of the server; dropped after the server.
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 /// What is the same for all subjects.
@@ -134,7 +134,7 @@ impl Conditions<'_> {
         &self,
         choice: &SubjectChoice,
         zone: &LoadedZone,
-        folder: TempDir,
+        directory: TempDir,
         progress: &dyn Fn(&str),
     ) -> Result<Subject, SubjectError> {
         let published = Publication {
@@ -145,36 +145,38 @@ impl Conditions<'_> {
             vrf: choice.vrf(),
             runs_max: 1,
             now: self.now,
-            folder: folder.path(),
+            directory: directory.path(),
             progress,
         }
         .publish()?;
         progress("starting the server");
         let started = Instant::now();
         let process = match choice.server {
-            ServerChoice::Nonesuch => self.start_nonesuch(&published, folder.path())?,
-            ServerChoice::Peer(peer) => {
-                Process::Peer(PeerServer::start(peer, &self.peer_setup(choice, &published, folder.path()))?)
-            }
+            ServerChoice::Nonesuch => self.start_nonesuch(&published, directory.path())?,
+            ServerChoice::Peer(peer) => Process::Peer(PeerServer::start(
+                peer,
+                &self.peer_setup(choice, &published, directory.path()),
+            )?),
         };
         let ready_s = started.elapsed().as_secs_f64();
         let choice = choice.clone();
-        let mut subject = Subject { choice, process, published, ready_s, validated: None, _folder: folder };
+        let mut subject =
+            Subject { choice, process, published, ready_s, validated: None, _directory: directory };
         progress("validating responses");
         self.validate(&mut subject, zone)?;
         Ok(subject)
     }
 
-    fn start_nonesuch(&self, published: &Published, folder: &Path) -> Result<Process, ServerError> {
+    fn start_nonesuch(&self, published: &Published, directory: &Path) -> Result<Process, ServerError> {
         let Parameters { workers, udp_octets, .. } = self.parameters;
         let program = command_with_all_cpu_features(self.program);
         let mut command = serving(program, &published.served, workers.value());
         command.args(["--max-udp-size", &udp_octets.value().to_string()]);
         let cpu = self.cpus.map(|cpus| cpus.server).filter(|_| workers.value() == 1);
-        Ok(Process::Nonesuch(Server::start(command, cpu, &folder.join("log"), READY_LIMIT)?))
+        Ok(Process::Nonesuch(Server::start(command, cpu, &directory.join("log"), READY_LIMIT)?))
     }
 
-    fn peer_setup(&self, choice: &SubjectChoice, published: &Published, folder: &Path) -> Setup {
+    fn peer_setup(&self, choice: &SubjectChoice, published: &Published, directory: &Path) -> Setup {
         let serving = match choice.denial.0 {
             None => Serving::Unsigned,
             Some(mechanism) => match online_denial(mechanism) {
@@ -191,7 +193,7 @@ impl Conditions<'_> {
             udp_octets: self.parameters.udp_octets.value(),
             limit: READY_LIMIT,
             zones: vec![PeerZone::new(&published.served.origin, &published.served.file, serving)],
-            ..Setup::new(folder)
+            ..Setup::new(directory)
         }
     }
 
