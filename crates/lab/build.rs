@@ -6,7 +6,8 @@ use std::fs;
 use std::process::Command;
 
 /// Libraries that implement signatures.
-const LIBRARIES: &[&str] = &["aws-lc-sys", "crrl", "curve25519-dalek", "fn-dsa-sign", "libcrux-ml-dsa"];
+const LIBRARIES: &[&str] =
+    &["aws-lc-sys", "crrl", "curve25519-dalek", "fips205", "fn-dsa-sign", "libcrux-ml-dsa"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
