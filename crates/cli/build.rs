@@ -3,13 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 
+/// Files and directories whose change makes the commit dirty, relative to this crate.
+const SOURCES: [&str; 5] =
+    ["..", "../../Cargo.toml", "../../Cargo.lock", "../../.cargo", "../../experiments"];
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let commit = git(&["describe", "--always", "--dirty", "--tags", "--abbrev=12"]);
     println!("cargo::rustc-env=NONESUCH_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
     // A commit or checkout changes the log of HEAD. A change of any source makes the tree dirty.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"]);
-    for path in log.iter().map(String::as_str).chain(["../../Cargo.lock", ".."]) {
+    for path in log.iter().map(String::as_str).chain(SOURCES) {
         // Cargo runs this program each time if a named file does not exist.
         if Path::new(path).exists() {
             println!("cargo::rerun-if-changed={path}");

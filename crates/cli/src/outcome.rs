@@ -3,6 +3,12 @@
 /// Commit of this program, as `git describe` prints it; `unknown` outside of a git repository.
 pub(crate) const COMMIT: &str = env!("NONESUCH_COMMIT");
 
+/// Returns the command line for a record. Arguments that are not UTF-8 contain U+FFFD.
+pub(crate) fn command_line() -> String {
+    let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    arguments.collect::<Vec<_>>().join(" ")
+}
+
 /// The outcome of a command that ran without an error.
 pub(crate) enum CommandOutcome {
     /// The answer of the command is positive, or it has none.

@@ -14,13 +14,13 @@ const MIN_KNOWN_SECONDS: f64 = 0.1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// A thread of the server used a CPU almost completely.
+    /// A thread of the server used at least 85 % of a CPU.
     Server,
-    /// The load generator used its CPUs almost completely, or could not send queries in time.
+    /// The threads of the load generator used on average at least 85 % of a CPU.
     LoadGenerator,
-    /// The requested rate.
+    /// The requested rate, which the responses reached.
     Rate,
-    /// The measured program used a CPU almost completely.
+    /// All threads of the measured program together used at least 85 % of a CPU.
     Program,
     /// None of them: other programs, the disk or the network.
     Other,
@@ -83,12 +83,13 @@ pub(crate) struct CpuSample {
 }
 
 impl CpuSample {
-    /// Reads the times. The process `also` counts as part of this program. Returns `None` if the
+    /// Reads the times. The process `server` counts as part of this program. Returns `None` if the
     /// system does not provide the times.
-    pub(crate) fn take(also: Option<u32>) -> Option<Self> {
+    fn take(server: Option<u32>) -> Option<Self> {
         let (all, busy) = parse_stat(&fs::read_to_string("/proc/stat").ok()?)?;
-        let roots: Vec<u32> = [std::process::id()].into_iter().chain(also).collect();
-        Some(Self { all, busy, own: process::family_cpu_us(&roots) / process::CPU_STEP_US })
+        let roots: Vec<u32> = [std::process::id()].into_iter().chain(server).collect();
+        let own = process::trees_cpu_time(&roots);
+        Some(Self { all, busy, own: (own.user_us + own.system_us) / process::CPU_STEP_US })
     }
 
     /// Returns the share of the CPU time since `self` that others used, from 0 to 1. The clock of
@@ -106,32 +107,33 @@ impl CpuSample {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OthersCpu {
     begun: Option<CpuSample>,
-    also: Option<u32>,
+    server: Option<u32>,
 }
 
 impl OthersCpu {
-    /// Starts a measurement. The process `also`, and its descendants, do not count as others.
-    pub(crate) fn begin(also: Option<u32>) -> Self {
-        Self { begun: CpuSample::take(also), also }
+    /// Starts a measurement. The process `server`, and its descendants, do not count as others.
+    pub(crate) fn begin(server: Option<u32>) -> Self {
+        Self { begun: CpuSample::take(server), server }
     }
 
     /// Returns the share of the CPU time of all CPUs that others used, from 0 to 1. `None` if the
     /// system does not provide it, or less than a tick of its clock (10 ms) passed.
     pub(crate) fn share(self) -> Option<f64> {
-        self.begun.zip(CpuSample::take(self.also)).and_then(|(begun, ended)| begun.share_until(ended))
+        self.begun.zip(CpuSample::take(self.server)).and_then(|(begun, ended)| begun.share_until(ended))
     }
 }
 
 /// Reads the sum of all times and the busy time from the line `cpu` of `/proc/stat`
-/// (`proc_stat(5)`). Times of interrupts do not count as busy: most of them are those of the
-/// measured network traffic, and the system does not assign them to programs.
+/// (`proc_stat(5)`). Times of interrupts do not count as busy. Most kernels count them in the time
+/// of the interrupted program: the share is then too low under network load.
 fn parse_stat(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let times: Vec<u64> = line.split_ascii_whitespace().map_while(|time| time.parse().ok()).collect();
     // The times of guests, which follow, are part of the user time.
-    let [user, nice, _system, _idle, _iowait, _irq, _softirq, steal] = *times.first_chunk()?;
-    let all = times[..8].iter().try_fold(0_u64, |sum, time| sum.checked_add(*time))?;
-    Some((all, user.checked_add(nice)?.checked_add(times[2])?.checked_add(steal)?))
+    let times: [u64; 8] = *times.first_chunk()?;
+    let [user, nice, system, _, _, _, _, steal] = times;
+    let sum = |times: &[u64]| times.iter().try_fold(0_u64, |sum, time| sum.checked_add(*time));
+    Some((sum(&times)?, sum(&[user, nice, system, steal])?))
 }
 
 #[cfg(test)]

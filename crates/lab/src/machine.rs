@@ -3,7 +3,7 @@
 
 mod processor;
 
-use processor::{Frequency, flags, hypervisor, identifier, number};
+use processor::{Frequency, flags, hypervisor, identifier, number, words};
 use serde::{Deserialize, Serialize};
 use std::fs;
 
@@ -13,8 +13,9 @@ use std::fs;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Identifier of the machine: 32 hexadecimal digits of a keyed hash of `/etc/machine-id`, or of
-    /// host name and CPU model if that file is missing. It does not reveal what is hashed.
+    /// Identifier of the machine: 32 hexadecimal digits of a BLAKE3 hash of `/etc/machine-id`, from
+    /// which it cannot be computed. Without that file, of host name and CPU model: who guesses the
+    /// host name can confirm it.
     pub id: String,
     /// Model of the CPU; empty if unknown.
     pub cpu: String,
@@ -29,7 +30,7 @@ pub struct Machine {
     pub cpu_flags: Vec<String>,
     /// Highest frequency of any CPU at the start of the run, in MHz.
     pub cpu_mhz: Option<u64>,
-    /// Highest frequency that the system permits at present, in MHz.
+    /// Highest frequency that the system permits for the first CPU, in MHz.
     pub cpu_max_mhz: Option<u64>,
     /// Frequency governor of the first CPU; empty if unknown.
     pub governor: String,
@@ -146,8 +147,8 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
 /// that is not x86.
 pub(crate) fn has_features(names: &[&str]) -> bool {
     let cpuinfo = read_or_empty("/proc/cpuinfo");
-    let flags = field(&cpuinfo, "flags");
-    names.iter().all(|name| flags.split_ascii_whitespace().any(|flag| flag == *name))
+    let flags = words(&cpuinfo, &["flags"]);
+    names.iter().all(|name| flags.contains(name))
 }
 
 /// Selects two of the `allowed` CPUs. `siblings` returns the CPUs of the same core. The server has

@@ -20,6 +20,7 @@ use crate::report::{Attachment, Page, Section};
 use line_charts::LineChartForm;
 use minijinja::Value;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Description of the data and the report in a TOML file.
@@ -66,6 +67,8 @@ pub(crate) struct LinesForm {
     means: Vec<String>,
     /// Columns for which a line has statistics.
     statistics: Vec<String>,
+    /// Titles of statistics and of derived values, with the unit, for tables of several runs.
+    titles: BTreeMap<String, String>,
     /// Values computed for each line. They can use `lines` for all lines with the values computed
     /// before.
     derived: Vec<Definition>,
@@ -251,9 +254,20 @@ pub enum PresentationError {
 }
 
 impl LinesForm {
-    /// Returns the columns that identify a line, and those for which it has statistics.
-    pub(crate) fn names(&self) -> (&[String], &[String]) {
-        (&self.by, &self.statistics)
+    /// Returns the columns that identify a line.
+    pub(crate) fn by(&self) -> &[String] {
+        &self.by
+    }
+
+    /// Returns the names and titles of the figures of a line: the statistics, and the derived values
+    /// that have a title.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = (&str, String)> {
+        let statistics = self.statistics.iter().map(|name| {
+            (name.as_str(), self.titles.get(name).cloned().unwrap_or_else(|| format!("Median of {name}")))
+        });
+        let derived = self.derived.iter().map(|derived| &derived.name);
+        let derived = derived.filter_map(|name| Some((name.as_str(), self.titles.get(name)?.clone())));
+        statistics.chain(derived)
     }
 }
 
@@ -281,6 +295,7 @@ impl Presentation {
             first: [common_lines.first, self.lines.first].concat(),
             means: [common_lines.means, self.lines.means].concat(),
             statistics: [common_lines.statistics, self.lines.statistics].concat(),
+            titles: common_lines.titles.into_iter().chain(self.lines.titles).collect(),
             derived: [common_lines.derived, self.lines.derived].concat(),
             order,
         };

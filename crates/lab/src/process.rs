@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 /// Clock ticks per second in `/proc/PID/stat`: `USER_HZ`. It is 100 on all Linux architectures that
@@ -28,6 +29,14 @@ impl CpuTime {
             system_us: self.system_us.saturating_sub(earlier.system_us),
         }
     }
+
+    /// Returns the sum of both times.
+    fn plus(self, other: Self) -> Self {
+        Self {
+            user_us: self.user_us.saturating_add(other.user_us),
+            system_us: self.system_us.saturating_add(other.system_us),
+        }
+    }
 }
 
 /// Memory of a process, in KiB.
@@ -43,49 +52,34 @@ pub struct Memory {
 /// Reads the CPU time of process `pid`. Returns `None` if the process does not exist.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<CpuTime> {
-    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?).map(|[own, _]| own)
 }
 
-/// Reads the CPU time of each thread of process `pid`, by thread ID, in µs. The list is empty if
-/// the process does not exist.
-pub(crate) fn thread_times(pid: u32) -> BTreeMap<u32, u64> {
-    let of = |id: u32| {
-        let time = parse_stat(&fs::read(format!("/proc/{pid}/task/{id}/stat")).ok()?)?;
-        Some((id, time.user_us + time.system_us))
+/// Reads the CPU time of each thread of the process `pid` and of its descendants, by thread ID, up
+/// to the last clock tick. The list has no threads that have ended, and is empty if the system does
+/// not provide the times.
+pub(crate) fn thread_times(pid: u32) -> BTreeMap<u32, Duration> {
+    let tasks = tree(pid).into_iter().flat_map(|pid| {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+        tasks.into_iter().flatten().flatten()
+    });
+    let time = |task: fs::DirEntry| {
+        let id = task.file_name().to_str()?.parse().ok()?;
+        Some((id, thread_cpu_time(&task.path())?))
     };
-    numbers_in(&format!("/proc/{pid}/task")).filter_map(of).collect()
-}
-
-/// Returns the CPU time of the processes `roots` and of all their descendants, in µs. It includes
-/// descendants that have ended, if their parent has waited for them.
-pub(crate) fn family_cpu_us(roots: &[u32]) -> u64 {
-    let of = |pid: u32| Some((pid, parse_family(&fs::read(format!("/proc/{pid}/stat")).ok()?)?));
-    family_sum(&numbers_in("/proc").filter_map(of).collect(), roots)
-}
-
-/// Adds the times of the processes that are in `roots` or have an ancestor in it. `processes` has
-/// the parent and the time of each process.
-fn family_sum(processes: &BTreeMap<u32, (u32, u64)>, roots: &[u32]) -> u64 {
-    let belongs = |pid: u32| {
-        // The number of steps is limited: a process that started between two reads can have the
-        // number of an earlier one, which can result in a circle.
-        let ancestors = std::iter::successors(Some(pid), |pid| Some(processes.get(pid)?.0));
-        ancestors.take(processes.len() + 1).any(|pid| roots.contains(&pid))
-    };
-    processes.iter().filter(|(pid, _)| belongs(**pid)).map(|(_, (_, time))| time).sum()
-}
-
-/// Returns the numbers among the names of the files in a directory.
-fn numbers_in(path: &str) -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    tasks.filter_map(time).collect()
 }
 
 /// Reads the CPU time of the calling thread, up to the last clock tick. Returns `None` if the
 /// system does not provide it.
 #[must_use]
 pub(crate) fn own_thread_cpu_time() -> Option<Duration> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    thread_cpu_time(Path::new("/proc/thread-self"))
+}
+
+/// Reads the CPU time of the thread with this directory in `/proc`.
+fn thread_cpu_time(thread: &Path) -> Option<Duration> {
+    let text = fs::read_to_string(thread.join("schedstat")).ok()?;
     text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
@@ -113,27 +107,40 @@ pub fn is_running(pid: u32) -> bool {
 /// not exist, the list contains only `pid`.
 #[must_use]
 pub fn tree(pid: u32) -> Vec<u32> {
-    let mut all = vec![pid];
+    trees(&[pid])
+}
+
+/// Returns the process IDs of the processes `roots` and their descendants, each once.
+fn trees(roots: &[u32]) -> Vec<u32> {
+    let mut all = roots.to_vec();
     let mut visited = 0;
     while let Some(&pid) = all.get(visited) {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         for task in tasks {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+                if !all.contains(&child) {
+                    all.push(child);
+                }
+            }
         }
         visited += 1;
     }
     all
 }
 
-/// Returns the sum of the CPU times of the process `pid` and its descendants, without processes
-/// that no longer exist.
+/// Returns the sum of the CPU times of the process `pid` and its descendants. It includes
+/// descendants that have ended, if their parent has waited for them.
 #[must_use]
 pub fn tree_cpu_time(pid: u32) -> CpuTime {
-    tree(pid).into_iter().filter_map(cpu_time).fold(CpuTime::default(), |sum, time| CpuTime {
-        user_us: sum.user_us + time.user_us,
-        system_us: sum.system_us + time.system_us,
-    })
+    trees_cpu_time(&[pid])
+}
+
+/// Returns the sum of the CPU times of the processes `roots` and their descendants, as
+/// [`tree_cpu_time`]. A process counts once if it is in several trees.
+pub(crate) fn trees_cpu_time(roots: &[u32]) -> CpuTime {
+    let times = |pid: u32| parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?);
+    trees(roots).into_iter().filter_map(times).flatten().fold(CpuTime::default(), CpuTime::plus)
 }
 
 /// Returns the total memory of the process `pid` and its descendants in KiB: the proportional set
@@ -144,30 +151,18 @@ pub fn tree_memory_kib(pid: u32) -> u64 {
     memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib)).sum()
 }
 
-/// Reads fields 14 and 15 (`utime`, `stime`) of `proc_pid_stat(5)`. Field 2 is the program name in
-/// parentheses. The name can contain any character, including parentheses and spaces. Therefore the
-/// function counts the other fields from the last closing parenthesis.
-fn parse_stat(stat: &[u8]) -> Option<CpuTime> {
-    let mut fields = fields(stat, 14)?;
-    let mut ticks = || fields.next()?.parse::<u64>().ok()?.checked_mul(CPU_STEP_US);
-    Some(CpuTime { user_us: ticks()?, system_us: ticks()? })
-}
-
-/// Reads the parent (field 4) and the CPU time of the process and of the children for which it has
-/// waited (fields 14 to 17), in µs.
-fn parse_family(stat: &[u8]) -> Option<(u32, u64)> {
-    let parent = fields(stat, 4)?.next()?.parse().ok()?;
-    let ticks: Vec<u64> = fields(stat, 14)?.take(4).filter_map(|field| field.parse().ok()).collect();
-    let sum = ticks.iter().try_fold(0_u64, |sum, ticks| sum.checked_add(*ticks))?;
-    Some((parent, sum.checked_mul(CPU_STEP_US).filter(|_| ticks.len() == 4)?))
-}
-
-/// Returns the fields from number `first` (3 or more) onwards.
-fn fields(stat: &[u8], first: usize) -> Option<impl Iterator<Item = &str>> {
+/// Reads fields 14 to 17 (`utime`, `stime`, `cutime`, `cstime`) of `proc_pid_stat(5)`: the time of
+/// the process, and that of the descendants that have been waited for. Field 2 is the program name
+/// in parentheses. The name can contain any character, including parentheses and spaces. Therefore
+/// the function counts the other fields from the last closing parenthesis.
+fn parse_stat(stat: &[u8]) -> Option<[CpuTime; 2]> {
     let name_end = stat.iter().rposition(|&octet| octet == b')')?;
     let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
     // The first field after the name is field 3, the state.
-    Some(rest.split_ascii_whitespace().skip(first - 3))
+    let mut fields = rest.split_ascii_whitespace().skip(14 - 3);
+    let mut ticks = || fields.next()?.parse::<u64>().ok()?.checked_mul(CPU_STEP_US);
+    let mut time = || Some(CpuTime { user_us: ticks()?, system_us: ticks()? });
+    Some([time()?, time()?])
 }
 
 /// Returns the value of a line `NAME   N kB`.
@@ -181,41 +176,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_the_process_and_its_descendants() {
-        let stat = b"7 (a) b) S 3 7 7 0 -1 4194560 1 0 0 0 10 2 30 4 20 0 1 0 5";
-        assert_eq!(parse_family(stat), Some((3, 46 * CPU_STEP_US)));
-        assert_eq!(parse_family(b"7 (a) S 3 7 7 0 -1 4194560 1 0 0 0 10 2 30"), None);
-        assert_eq!(parse_family(b""), None);
-        let processes = BTreeMap::from([
-            (1, (0, 1)),
-            (2, (1, 10)),
-            (3, (2, 100)),
-            (4, (1, 1000)),
-            (8, (9, 7)),
-            (9, (8, 7)),
-        ]);
-        assert_eq!(family_sum(&processes, &[2]), 110);
-        assert_eq!(family_sum(&processes, &[2, 3]), 110);
-        assert_eq!(family_sum(&processes, &[3, 4]), 1100);
-        assert_eq!(family_sum(&processes, &[5]), 0);
-    }
-
-    #[test]
     fn the_threads_of_this_process_have_times() {
         let own = std::process::id();
         assert!(thread_times(own).contains_key(&own));
         assert!(thread_times(u32::MAX).is_empty());
+        let before = own_thread_cpu_time().expect("the system has schedstat");
+        while own_thread_cpu_time().expect("a time") == before {}
     }
 
     #[test]
     fn a_stat_line_is_read_past_a_strange_name() {
-        let stat = b"42 (a) b (c) R 1 42 42 0 -1 4194560 100 0 0 0 7 5 0 0 20 0 1 0 100 1000 10";
-        assert_eq!(parse_stat(stat), Some(CpuTime { user_us: 70_000, system_us: 50_000 }));
+        let stat = b"42 (a) b (c) R 1 42 42 0 -1 4194560 100 0 0 0 7 5 30 4 20 0 1 0 100 1000 10";
+        let own = CpuTime { user_us: 70_000, system_us: 50_000 };
+        assert_eq!(parse_stat(stat), Some([own, CpuTime { user_us: 300_000, system_us: 40_000 }]));
     }
 
     #[test]
     fn a_cut_stat_line_is_nothing() {
-        for stat in [&b""[..], b"42 (a", b"42 (a) R 1 42", b"42 (a) R 1 42 42 0 -1 4194560 100 0 0 0 7 x"] {
+        for stat in [
+            &b""[..],
+            b"42 (a",
+            b"42 (a) R 1 42",
+            b"42 (a) R 1 42 42 0 -1 4194560 100 0 0 0 7 x",
+            b"42 (a) R 1 42 42 0 -1 4194560 100 0 0 0 7 5 30",
+        ] {
             assert_eq!(parse_stat(stat), None);
         }
     }
@@ -243,13 +227,8 @@ mod tests {
 
     #[test]
     fn a_tree_has_the_descendants_of_a_process() {
-        let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", "sleep 60 & echo; wait"]).stdout(std::process::Stdio::piped());
-        let mut shell = shell.spawn().expect("a shell");
         // The shell prints the line after it has started the child.
-        let output = shell.stdout.take().expect("piped");
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut String::new())
-            .expect("a line");
+        let mut shell = shell_with_line("sleep 60 & echo; wait");
         let all = tree(shell.id());
         assert_eq!((all.len(), all[0]), (2, shell.id()), "{all:?}");
         assert!(
@@ -261,6 +240,44 @@ mod tests {
         shell.wait().expect("ended");
         assert!(!all.iter().any(|pid| is_running(*pid)));
         assert_eq!((tree(shell.id()).len(), tree_cpu_time(shell.id())), (1, CpuTime::default()));
+    }
+
+    /// Starts a shell that executes `script`, and waits for its first line of output.
+    fn shell_with_line(script: &str) -> std::process::Child {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        let output = shell.stdout.take().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut String::new())
+            .expect("a line");
+        shell
+    }
+
+    #[test]
+    fn children_count_while_they_work_and_after_their_end() {
+        let total = |time: CpuTime| time.user_us + time.system_us;
+        // The shell reads its standard input while its child works.
+        let mut shell = shell_with_line(
+            "(n=0; while [ $n -lt 99999999 ]; do n=$((n+1)); done) & echo; read line; kill $!; wait",
+        );
+        let of_child = |times: &BTreeMap<u32, Duration>| {
+            times.iter().filter(|(id, _)| **id != shell.id()).map(|(_, time)| *time).max()
+        };
+        while of_child(&thread_times(shell.id())).is_none_or(|time| time < Duration::from_millis(30)) {}
+        assert!(total(tree_cpu_time(shell.id())) > total(cpu_time(shell.id()).expect("it runs")));
+        // Trees that overlap count once.
+        let child = tree(shell.id())[1];
+        assert_eq!(trees(&[child, shell.id()]).len(), 2);
+        drop(shell.stdin.take());
+        shell.wait().expect("ended");
+
+        let mut shell =
+            shell_with_line("(n=0; while [ $n -lt 99999 ]; do n=$((n+1)); done); echo; read line");
+        let (own, all) = (cpu_time(shell.id()).expect("it runs"), tree_cpu_time(shell.id()));
+        assert_eq!(tree(shell.id()), [shell.id()]);
+        assert!(total(all) > total(own), "{all:?}, {own:?}");
+        drop(shell.stdin.take());
+        shell.wait().expect("ended");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::data::{ColumnType, DataColumn, DataTable, RowMismatch};
 use crate::machine::{CpuPlacement, Machine};
+use data_encoding::HEXLOWER;
 use nonesuch_proto::timestamp::Rfc3339;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -65,10 +66,10 @@ impl RunRecord {
         invocation: Invocation<'_>,
         chosen: Option<CpuPlacement>,
     ) -> Result<Self, RecordError> {
-        let mut octets = [0; 16];
+        let mut octets = [0_u8; 16];
         getrandom::fill(&mut octets).map_err(RecordError)?;
         Ok(Self {
-            run_id: format!("{:032x}", u128::from_be_bytes(octets)),
+            run_id: HEXLOWER.encode(&octets),
             date: Rfc3339(invocation.now.into()).to_string(),
             command: invocation.command.to_owned(),
             seed: invocation.seed,
@@ -88,29 +89,32 @@ impl RunRecord {
                 peers.collect::<Vec<_>>().join("; ").into()
             }
             "cpu_flags" => self.machine.cpu_flags.join(" ").into(),
+            "seed" => self.seed.to_string().into(),
             "optimised" => u8::from(self.machine.optimised).into(),
             name => record.get(name).unwrap_or_else(|| &machine[name]).clone(),
         }
     }
 }
 
-/// Names of the columns with the identifiers.
+/// Names of the columns that each table of measurements has.
 pub(crate) const RUN_ID: &str = "run_id";
 pub(crate) const MACHINE_ID: &str = "machine_id";
+pub(crate) const OTHERS_CPU: &str = "others_cpu";
+pub(crate) const LIMITED_BY: &str = "limited_by";
 
 /// Columns that each table of measurements has after those of its experiment.
 pub(crate) fn measurement_columns() -> Vec<DataColumn> {
     let column = |(name, kind, meaning): (&str, ColumnType, &str)| DataColumn::new(name, kind, meaning);
     [
         (RUN_ID, ColumnType::Text, "Identifier of the run; runs.csv describes the run"),
-        (MACHINE_ID, ColumnType::Text, "Identifier of the machine: a hash that does not reveal its name"),
+        (MACHINE_ID, ColumnType::Text, "Identifier of the machine: a hash of its /etc/machine-id"),
         (
-            "others_cpu",
+            OTHERS_CPU,
             ColumnType::Number,
             "Share of the CPU time of all CPUs that other programs and other virtual machines used during the measurement, from 0 to 1",
         ),
         (
-            "limited_by",
+            LIMITED_BY,
             ColumnType::Text,
             "What limited the measurement: server, load-generator, rate (the requested rate), program (the measured program), other (other programs, the disk or the network); missing if unknown",
         ),
@@ -125,7 +129,7 @@ const RUN_COLUMNS: &[(&str, ColumnType, &str)] = &[
     (MACHINE_ID, ColumnType::Text, "Identifier of the machine"),
     ("date", ColumnType::Text, "Time of the run, RFC 3339"),
     ("command", ColumnType::Text, "Command line"),
-    ("seed", ColumnType::Integer, "Seed of all random values except keys"),
+    ("seed", ColumnType::Text, "Seed of all random values except keys, from 0 to 2^64-1"),
     ("commit", ColumnType::Text, "Commit of the program"),
     ("nonesuch", ColumnType::Text, "Version of the program"),
     ("rustc", ColumnType::Text, "Version of the compiler"),
@@ -137,7 +141,7 @@ const RUN_COLUMNS: &[(&str, ColumnType, &str)] = &[
     ("cpu_stepping", ColumnType::Integer, "Stepping of the CPU"),
     ("cpu_flags", ColumnType::Text, "CPU features by which code is selected"),
     ("cpu_mhz", ColumnType::Integer, "Highest frequency of any CPU at the start of the run, MHz"),
-    ("cpu_max_mhz", ColumnType::Integer, "Highest frequency that the system permits, MHz"),
+    ("cpu_max_mhz", ColumnType::Integer, "Highest frequency that the system permits for the first CPU, MHz"),
     ("governor", ColumnType::Text, "Frequency governor"),
     ("cpus", ColumnType::Integer, "Number of usable CPUs"),
     ("memory_kib", ColumnType::Integer, "Memory, KiB"),
@@ -218,7 +222,7 @@ pub(crate) mod tests {
 
     #[test]
     fn each_field_of_a_record_is_a_column_of_the_table_of_runs() {
-        let record = RunRecord::begin(invocation()).expect("random octets");
+        let record = RunRecord::begin(Invocation { seed: u64::MAX, ..invocation() }).expect("random octets");
         let table = runs(&[&record, &sample("r", "m")]).expect("fitting rows");
         let fields = serde_json::to_value(&record).expect("JSON");
         let names = |value: &Value| -> Vec<String> {
@@ -238,7 +242,7 @@ pub(crate) mod tests {
             (of(1, "peers"), of(1, "cpu_flags")),
             ("openssl: OpenSSL 3.0".into(), "avx2 sha_ni".into())
         );
-        assert_eq!((of(0, "seed"), of(1, "optimised")), (3.into(), 1.into()));
+        assert_eq!((of(0, "seed"), of(1, "optimised")), (u64::MAX.to_string().into(), 1.into()));
         assert!(of(1, "cpu_family").is_null() && of(1, "governor").is_null());
     }
 }

@@ -6,7 +6,7 @@ pub(crate) use error::Failure;
 
 use crate::arguments::CompareArguments;
 use crate::files::{FileError, print_line, print_summary, write_failure, write_output};
-use crate::outcome::{COMMIT, CommandOutcome};
+use crate::outcome::{COMMIT, CommandOutcome, command_line};
 use crate::{progress, zones};
 use nonesuch_lab::experiment::compare::{
     CompareOptions, ComparedZone, Comparison, DEFAULT_ALGORITHMS, DEFAULT_MECHANISMS, JSON_FILE, PAGE_FILE,
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failur
         seconds_per_load: arguments.seconds,
         work_dir: work_dir.path(),
         now: zones::time_or_now(arguments.now),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command_line(),
         seed: arguments.seed,
         commit: COMMIT,
         progress: &|step| progress::show_step(&bar, step),

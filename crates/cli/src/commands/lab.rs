@@ -12,7 +12,7 @@ use crate::arguments::{
     LabRunArguments, LabZoneArguments,
 };
 use crate::files::{FileError, print_line, print_summary, print_to_stderr};
-use crate::outcome::{COMMIT, CommandOutcome};
+use crate::outcome::{COMMIT, CommandOutcome, command_line};
 use crate::{progress, zones};
 use nonesuch_lab::experiment::{
     Definition, ParameterOverrides, Report, Results, RunOptions, Runs, built_in, merge,
@@ -76,7 +76,7 @@ fn run_experiment(arguments: &LabRunArguments, definition: &Definition, out: &Pa
         &RunOptions {
             seed: arguments.seed,
             now: zones::time_or_now(arguments.now),
-            command: std::env::args().collect::<Vec<_>>().join(" "),
+            command: command_line(),
             commit: COMMIT,
             levels_chosen: arguments.set.iter().any(|(key, _)| key == "levels"),
             program: &program,
@@ -117,8 +117,8 @@ fn settings(arguments: &LabRunArguments) -> Vec<(String, String)> {
 }
 
 fn report(arguments: &LabReportArguments) -> Result<CommandOutcome, Failure> {
-    let runs = store::load_runs(&arguments.dir)?;
-    store::write_page_of_runs(&arguments.dir, &runs)?;
+    let runs = store::load(&arguments.dir)?;
+    store::write_page(&arguments.dir, &runs)?;
     let page: PathBuf = arguments.dir.join(store::PAGE_FILE);
     if arguments.markdown {
         let sections: Result<Vec<String>, _> = runs.results().map(Results::markdown).collect();
@@ -130,7 +130,7 @@ fn report(arguments: &LabReportArguments) -> Result<CommandOutcome, Failure> {
 
 fn merge_runs(arguments: &LabMergeArguments) -> Result<CommandOutcome, Failure> {
     let runs = merge(&arguments.dirs, &arguments.out)?;
-    store::check_free_for_runs(&arguments.out, &runs.first().record.experiment.name, arguments.overwrite)?;
+    store::check_free_for_runs(&arguments.out, &runs, arguments.overwrite)?;
     store::save_runs(&arguments.out, &runs)?;
     show_runs(&runs, arguments.json, &written_to(&arguments.out))
 }
@@ -145,7 +145,9 @@ fn show_runs(runs: &Runs, json: bool, written: &str) -> Result<CommandOutcome, F
     let records: Vec<_> = runs.results().map(|results| &results.record).collect();
     let json = json.then(|| match records.as_slice() {
         [record] => serde_json::json!({ "record": record, "summary": summary }),
-        records => serde_json::json!({ "records": records, "summary": summary }),
+        records => {
+            serde_json::json!({ "records": records, "notes": runs.notes(), "summary": summary })
+        }
     });
     show(&text, json, written)
 }
@@ -163,7 +165,7 @@ fn show(text: &str, json: Option<serde_json::Value>, written: &str) -> Result<Co
 
 fn measure_raw(arguments: &LabMeasureArguments) -> Result<CommandOutcome, Failure> {
     if arguments.follow {
-        follow(std::io::stdin().lock(), std::io::stdout().lock())?;
+        follow(COMMIT, std::io::stdin().lock(), std::io::stdout().lock())?;
         return Ok(CommandOutcome::Done);
     }
     let report = measure(&MeasureOptions {
@@ -172,6 +174,7 @@ fn measure_raw(arguments: &LabMeasureArguments) -> Result<CommandOutcome, Failur
         iterations: arguments.iterations,
         seconds: arguments.seconds,
         seed: arguments.seed,
+        commit: COMMIT,
     });
     print_line(&serde_json::json!(report?).to_string())?;
     Ok(CommandOutcome::Done)

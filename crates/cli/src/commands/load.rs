@@ -2,7 +2,7 @@
 
 use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
-use crate::outcome::{COMMIT, CommandOutcome};
+use crate::outcome::{COMMIT, CommandOutcome, command_line};
 use crate::zones::{AnchorError, ReadZoneError, read_anchored_zone, read_zone, time_or_now};
 use nonesuch_lab::generate::{GenerateError, QueriedZone};
 use nonesuch_lab::load::{
@@ -75,10 +75,9 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> 
 
 /// Begins the record of the run.
 fn record(arguments: &LoadArguments) -> Result<RunRecord, RecordError> {
-    let command = std::env::args().collect::<Vec<_>>().join(" ");
     RunRecord::begin(Invocation {
         now: time_or_now(None),
-        command: &command,
+        command: &command_line(),
         seed: arguments.seed,
         commit: COMMIT,
     })
@@ -285,10 +284,13 @@ fn report_text(report: &LoadReport) -> String {
         lines.push(format!("generator  {cpu:.2} µs CPU per query"));
     }
     if let Some(limit) = report.limited_by {
-        lines.push(format!("limit      {limit}"));
+        lines.push(format!("limited by {limit}"));
     }
     if let Some(share) = report.others_cpu {
-        lines.push(format!("others     {:.1} % of all CPUs", 100.0 * share));
+        let is_server_known = report.server_resident_kib.is_some();
+        let server =
+            if is_server_known { "" } else { " (including a server on this machine: set --server-pid)" };
+        lines.push(format!("other CPU  {:.1} % of all CPUs{server}", 100.0 * share));
     }
     lines.join("\n")
 }

@@ -10,7 +10,7 @@ use super::store;
 use crate::data::{DataTable, RowMismatch};
 use crate::presentation::{PresentationError, Report, Scope};
 use crate::record::{RUN_ID, RunRecord};
-use crate::report::{Block, Column, Page, Section, Table, figure};
+use crate::report::{Block, Column, Page, Section, Table, figure, printable};
 use minijinja::value::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,11 @@ pub enum MergeError {
     )]
     Experiment { dir: PathBuf, found: String, first: PathBuf, wanted: String },
     #[error(
+        "{}: was measured with the method {found}, but {} with {wanted}: run the same experiment file on all machines",
+        dir.display(), first.display()
+    )]
+    Method { dir: PathBuf, found: &'static str, first: PathBuf, wanted: &'static str },
+    #[error(
         "{}: was measured with Nonesuch {found}, but {} with Nonesuch {wanted}: run the experiment with the same version on all machines",
         dir.display(), first.display()
     )]
@@ -68,16 +73,16 @@ pub enum MergeError {
 /// result.
 ///
 /// # Errors
-/// Fails if a directory has no valid results, the runs are of different experiments, versions of
-/// the program, or columns, a run has no identifier or two different results, or `out` is one of
-/// `dirs`.
+/// Fails if a directory has no valid results, the runs are of different experiments, methods,
+/// versions of the program, or columns, a run has no identifier or two different results, or `out`
+/// is one of `dirs`.
 pub fn merge(dirs: &[PathBuf], out: &Path) -> Result<Runs, MergeError> {
     if let Some(dir) = dirs.iter().find(|dir| is_same(dir, out)) {
         return Err(MergeError::Overwrites { dir: dir.clone() });
     }
     let mut found: Vec<(&PathBuf, Results)> = Vec::new();
     for dir in dirs {
-        for results in store::load_runs(dir)?.into_results() {
+        for results in store::load(dir)?.into_results() {
             check(dir, &results, found.first())?;
             let run_id = &results.record.run.run_id;
             match found.iter().find(|(_, known)| known.record.run.run_id == *run_id) {
@@ -110,13 +115,13 @@ fn check(dir: &Path, results: &Results, first: Option<&(&PathBuf, Results)>) -> 
     let Some((first, other)) = first else { return Ok(()) };
     let (dir, first) = (dir.to_path_buf(), (*first).clone());
     let Record { experiment: wanted, run: other_run, .. } = &other.record;
-    if (&experiment.name, experiment.method.name()) != (&wanted.name, wanted.method.name()) {
-        return Err(MergeError::Experiment {
-            dir,
-            found: experiment.name.clone(),
-            first,
-            wanted: wanted.name.clone(),
-        });
+    if experiment.name != wanted.name {
+        let (found, wanted) = (experiment.name.clone(), wanted.name.clone());
+        return Err(MergeError::Experiment { dir, found, first, wanted });
+    }
+    let (method, wanted_method) = (experiment.method.name(), wanted.method.name());
+    if method != wanted_method {
+        return Err(MergeError::Method { dir, found: method, first, wanted: wanted_method });
     }
     let (found, wanted_version) = (&run.machine.nonesuch, &other_run.machine.nonesuch);
     if found != wanted_version {
@@ -196,7 +201,9 @@ impl Runs {
             return self.first.report();
         }
         let tables = self.tables()?;
-        let text = tables.iter().map(|(title, table)| format!("{title}\n\n{}", table.to_text()));
+        let notes = self.notes().into_iter().map(|note| format!("{}\n", printable(&note)));
+        let tables = tables.iter().map(|(title, table)| format!("{title}\n\n{}", table.to_text()));
+        let text = notes.chain(tables);
         let summaries: Result<BTreeMap<&str, _>, PresentationError> = self
             .results()
             .map(|results| Ok((results.record.run.run_id.as_str(), results.report()?.summary)))
@@ -220,16 +227,22 @@ impl Runs {
         let blocks = blocks.flat_map(|(title, table)| [Block::Paragraph(title), Block::Table(table)]);
         let mut page = Page {
             title: experiment.title.clone(),
-            lead: format!("Results of {} runs on {machines} machines, side by side.", 1 + self.others.len()),
+            lead: format!("Runs: {}; machines: {machines}.", 1 + self.others.len()),
             facts: vec![("Question".to_owned(), experiment.question.clone())],
             attachment: Some(csv::attachment(&self.data().map_err(CsvError::from)?, store::CSV_FILE)?),
             sections: vec![Section { title: "Side by side".to_owned(), blocks: blocks.collect() }],
             ..Page::default()
         };
-        page.sections[0].blocks.splice(0..0, self.note_parameters().map(|note| Block::Notes(vec![note])));
+        let differences = self.differences();
+        if !differences.is_empty() {
+            page.sections[0].blocks.insert(0, Block::Notes(differences));
+        }
         let mut last = Vec::new();
-        for results in self.results() {
+        for (place, results) in self.results().enumerate() {
             let (part, after) = experiment.presentation().parts(&results.scope()?)?;
+            if place == 0 && !part.lead.is_empty() {
+                page.lead += &format!(" The first run: {}", part.lead.trim());
+            }
             let run = format!("{}, {}", machine(results), results.record.run.date);
             let facts = Section {
                 title: run.clone(),
@@ -245,19 +258,39 @@ impl Runs {
         Ok(page.to_html()?)
     }
 
-    /// Returns a note if the runs have different parameters.
-    fn note_parameters(&self) -> Option<String> {
-        let is_other = |results: &Results| results.record.experiment != self.first.record.experiment;
-        let note =
-            "The runs have different parameters, which results.json lists: compare their figures with care.";
-        self.results().any(is_other).then(|| note.to_owned())
+    /// Returns notes for the comparison of several runs: their differences, and the notes of each
+    /// run.
+    pub fn notes(&self) -> Vec<String> {
+        let own = self.results().flat_map(|results| {
+            let run = format!("{}, {}", machine(results), results.record.run.date);
+            results.record.notes.iter().map(move |note| format!("{run}: {note}"))
+        });
+        self.differences().into_iter().chain(own).collect()
     }
 
-    /// Returns a table for each column with statistics: a row for each line of any run, and the
-    /// median of the line in each run.
+    /// Returns notes if the runs have different parameters, or are of different builds.
+    fn differences(&self) -> Vec<String> {
+        let is_other = |results: &Results| results.record.experiment != self.first.record.experiment;
+        let parameters = self.results().any(is_other).then(|| {
+            "The runs have different parameters, which results.json lists: compare their figures with care."
+                .to_owned()
+        });
+        let build = |results: &Results| {
+            let RunRecord { commit, machine, .. } = &results.record.run;
+            let debug = if machine.optimised { "" } else { " (with debug assertions)" };
+            format!("{commit}{debug}")
+        };
+        let builds: Vec<String> = self.results().map(build).collect::<BTreeSet<_>>().into_iter().collect();
+        let commits = (builds.len() > 1)
+            .then(|| format!("The runs are of different commits or builds: {}.", builds.join(", ")));
+        parameters.into_iter().chain(commits).collect()
+    }
+
+    /// Returns a table for each figure of the lines: a row for each line of any run, and the figure
+    /// of the line in each run.
     fn tables(&self) -> Result<Vec<(String, Table)>, PresentationError> {
         let presentation = self.first.record.experiment.presentation();
-        let (by, statistics) = presentation.lines.names();
+        let by = presentation.lines.by();
         let mut keys: Vec<Vec<String>> = Vec::new();
         let mut known = BTreeSet::new();
         let mut runs = Vec::new();
@@ -272,9 +305,9 @@ impl Runs {
             }
             runs.push(lines);
         }
-        let tables = statistics.iter().map(|name| {
+        let tables = presentation.lines.figures().map(|(name, title)| {
             let rows = keys.iter().filter_map(|key| row(key, name, &runs)).collect();
-            (format!("Median of {name}."), Table { columns: self.columns(by), rows, legend: Vec::new() })
+            (format!("{title}."), Table { columns: self.columns(by), rows, legend: Vec::new() })
         });
         Ok(tables.filter(|(_, table)| !table.rows.is_empty()).collect())
     }
@@ -311,16 +344,16 @@ fn key(line: &Value, by: &[String]) -> Vec<String> {
     by.iter().map(|name| line.get_attr(name).unwrap_or_default().to_string()).collect()
 }
 
-/// Returns a row: the key, and the median of the column `name` in each run. `runs` contains the
-/// lines of each run by their keys. Returns `None` if no run has this figure.
+/// Returns a row: the key, and in each run the figure `name`, or its median if it has statistics.
+/// `runs` contains the lines of each run by their keys. Returns `None` if no run has this figure.
 fn row(key: &[String], name: &str, runs: &[BTreeMap<Vec<String>, Value>]) -> Option<Vec<String>> {
-    let median = |lines: &BTreeMap<Vec<String>, Value>| {
-        let line = lines.get(key)?;
-        f64::try_from(line.get_attr(name).ok()?.get_attr("median").ok()?).ok()
+    let figure_of = |lines: &BTreeMap<Vec<String>, Value>| {
+        let value = lines.get(key)?.get_attr(name).ok()?;
+        f64::try_from(value.get_attr("median").unwrap_or_default()).or_else(|_| f64::try_from(value)).ok()
     };
-    let medians: Vec<Option<f64>> = runs.iter().map(median).collect();
-    let cells = || medians.iter().map(|median| median.map_or_else(|| "–".to_owned(), figure));
-    medians.iter().any(Option::is_some).then(|| key.iter().cloned().chain(cells()).collect())
+    let found: Vec<Option<f64>> = runs.iter().map(figure_of).collect();
+    let cells = || found.iter().map(|value| value.map_or_else(|| "–".to_owned(), figure));
+    found.iter().any(Option::is_some).then(|| key.iter().cloned().chain(cells()).collect())
 }
 
 #[cfg(test)]

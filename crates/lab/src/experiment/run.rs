@@ -6,8 +6,9 @@ use crate::measure::Subject;
 use crate::measure::backend::ProberBackend;
 use crate::measure::bench::make_key;
 use crate::measure::level::{Level, LevelError, LevelProgram};
+use crate::measure::probe::Ready;
 use crate::measure::prober::ProberError;
-use crate::record::{MACHINE_ID, RUN_ID, RunRecord, measurement_columns};
+use crate::record::{LIMITED_BY, MACHINE_ID, OTHERS_CPU, RUN_ID, RunRecord, measurement_columns};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -117,13 +118,14 @@ impl Findings {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(row) else {
             return Ok(self.data.push_row(row)?);
         };
-        for column in measurement_columns() {
-            let default = match column.name.as_str() {
-                RUN_ID => self.run_id.as_str().into(),
-                MACHINE_ID => self.machine_id.as_str().into(),
-                _ => Value::Null,
-            };
-            fields.entry(column.name).or_insert(default);
+        let defaults = [
+            (RUN_ID, self.run_id.as_str().into()),
+            (MACHINE_ID, self.machine_id.as_str().into()),
+            (OTHERS_CPU, Value::Null),
+            (LIMITED_BY, Value::Null),
+        ];
+        for (name, default) in defaults {
+            fields.entry(name).or_insert(default);
         }
         Ok(self.data.push_row(&fields)?)
     }
@@ -162,7 +164,7 @@ impl Findings {
 
     /// Prepares the subjects of `keys` in the program of a level. If the level cannot be measured,
     /// the result is as that of [`Self::level_or_note`]. Adds notes if the program has another
-    /// version or cannot measure a subject.
+    /// version or commit, or cannot measure a subject.
     pub(crate) fn prepare_level(
         &mut self,
         options: &RunOptions<'_>,
@@ -172,7 +174,8 @@ impl Findings {
         let Some(program) = self.level_or_note(options, level.find(options.program))? else {
             return Ok(None);
         };
-        let backend = match ProberBackend::prepare(level, program.clone(), keys, options.seed) {
+        let backend = match ProberBackend::prepare(level, program.clone(), keys, options.seed, options.commit)
+        {
             Ok(backend) => backend,
             Err(source) => {
                 let fault = options.prober_fault(program.as_ref(), source);
@@ -183,17 +186,27 @@ impl Findings {
                 return Ok(None);
             }
         };
-        if backend.prober.ready.version != env!("CARGO_PKG_VERSION") {
-            self.note(format!(
-                "The program of level {} has version {}.",
-                level.name(),
-                backend.prober.ready.version
-            ));
-        }
+        self.note_other_build(level, &backend.prober.ready, options.commit);
         for (subject, reason) in &backend.prober.ready.failed {
             self.note(format!("Left out: {subject} at level {}: {reason}.", level.name()));
         }
         Ok(Some(backend))
+    }
+
+    /// Adds notes if the program of a level has another version than this program, or is not of
+    /// `commit`.
+    fn note_other_build(&mut self, level: Level, ready: &Ready, commit: &str) {
+        let level = level.name();
+        if ready.version != env!("CARGO_PKG_VERSION") {
+            self.note(format!("The program of level {level} has version {}.", ready.version));
+        }
+        if ready.commit != commit {
+            let found = if ready.commit.is_empty() { "an unknown commit" } else { &ready.commit };
+            self.note(format!(
+                "The program of level {level} is of {found}, and this program of {commit}: build it again with \
+                `tools/build-level {level}`."
+            ));
+        }
     }
 
     /// Adds the times of a measurement for [`Self::check_disturbance`], in seconds.
@@ -263,6 +276,23 @@ mod tests {
         findings.note_failures();
         let expected = ["Left out: sign, a (first of 2 identical failures): no.", "Left out: verify, a: no."];
         assert_eq!(findings.notes, expected);
+    }
+
+    #[test]
+    fn a_program_of_another_commit_is_noted() {
+        let notes = |commit: &str| {
+            let version = env!("CARGO_PKG_VERSION").to_owned();
+            let ready = Ready { version, commit: commit.to_owned(), ..Ready::default() };
+            let mut findings = Findings::new(Vec::new());
+            findings.note_other_build(Level::X86_64V2, &ready, "v1-3-gabc");
+            findings.notes
+        };
+        assert_eq!(notes("v1-3-gabc"), [""; 0]);
+        for (commit, found) in [("v1-2-gdef", "is of v1-2-gdef"), ("", "is of an unknown commit")] {
+            let notes = notes(commit);
+            assert!(notes.len() == 1 && notes[0].contains(found), "{notes:?}");
+            assert!(notes[0].contains("tools/build-level x86-64-v2"), "{notes:?}");
+        }
     }
 
     #[test]

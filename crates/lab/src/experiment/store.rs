@@ -16,6 +16,7 @@ use super::parquet_file;
 use super::results::{FORMAT, Record, Results};
 use crate::data::{DataColumn, DataTable};
 use crate::files::read_bounded;
+use crate::presentation::PresentationError;
 use crate::record::{self, RunRecord};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -74,48 +75,80 @@ struct MergedRecord {
     runs: Vec<Record>,
 }
 
-/// Checks that results of the experiment `name` can be written to `dir`: the directory has no
-/// results, or results of the same experiment, or `overwrite` is set.
+/// Checks that the results of a run of the experiment `name` can be written to `dir`: the directory
+/// has no results, or those of a single run of the same experiment, or `overwrite` is set.
 ///
 /// # Errors
-/// Fails if `dir` contains results of another experiment, or a file with the name of a result file.
+/// Fails if `dir` contains results of another experiment, merged results, or a file with the name
+/// of a result file.
 pub fn check_free(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreError> {
     if overwrite {
         return Ok(());
     }
-    let occupied = |what: String| Err(StoreError::Occupied { dir: dir.to_path_buf(), what });
-    if let Ok(text) = read_bounded(&dir.join(JSON_FILE), JSON_MAX) {
-        return match experiment_of(&text) {
-            Some(found) if found == name => Ok(()),
-            Some(found) => occupied(format!("the results of the experiment {found}")),
-            None => occupied(format!("a file {JSON_FILE} that is not a results file")),
-        };
-    }
-    match FILES.iter().find(|file| dir.join(file).symlink_metadata().is_ok()) {
-        Some(file) => occupied(format!("a file {file} that does not belong to an experiment")),
-        None => Ok(()),
+    match occupant(dir, name)? {
+        Some(Occupant { runs: Some(_), .. }) => Err(occupied(dir, "the merged results of several runs")),
+        _ => Ok(()),
     }
 }
 
-/// Checks that merged results of the experiment `name` can be written to `dir`, as [`check_free`]
-/// does. Only merged results are replaced without `overwrite`: they can be merged again.
+/// Checks that merged runs can be written to `dir`: the directory has no results, or merged results
+/// without other runs, or `overwrite` is set.
 ///
 /// # Errors
-/// Fails as [`check_free`] does, and if `dir` contains the results of a single run.
-pub fn check_free_for_runs(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreError> {
-    check_free(dir, name, overwrite)?;
-    let is_single = || matches!(read_record(dir), Ok((_, false)));
-    if !overwrite && is_single() {
-        let what = "the results of a single run".to_owned();
-        return Err(StoreError::Occupied { dir: dir.to_path_buf(), what });
+/// Fails if `dir` contains results of another experiment, of a single run, or of other runs, or a
+/// file with the name of a result file.
+pub fn check_free_for_runs(dir: &Path, runs: &Runs, overwrite: bool) -> Result<(), StoreError> {
+    if overwrite {
+        return Ok(());
     }
-    Ok(())
+    let is_merged = |run: &RunIdentifier| runs.results().any(|own| own.record.run.run_id == run.run_id);
+    match occupant(dir, &runs.first().record.experiment.name)? {
+        Some(Occupant { runs: None, .. }) => Err(occupied(dir, "the results of a single run")),
+        Some(Occupant { runs: Some(stored), .. }) if !stored.iter().all(is_merged) => {
+            Err(occupied(dir, "merged results with other runs"))
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Returns the name of the experiment in a record of any format version.
-fn experiment_of(text: &[u8]) -> Option<String> {
-    let value: serde_json::Value = serde_json::from_slice(text).ok()?;
-    Some(value.get("experiment")?.get("name")?.as_str()?.to_owned())
+fn occupied(dir: &Path, what: impl Into<String>) -> StoreError {
+    StoreError::Occupied { dir: dir.to_path_buf(), what: what.into() }
+}
+
+/// The part of a record of any format version that states what it contains.
+#[derive(Deserialize)]
+struct Occupant {
+    experiment: ExperimentName,
+    /// The merged runs; `None` for a single run.
+    runs: Option<Vec<RunIdentifier>>,
+}
+
+#[derive(Deserialize)]
+struct ExperimentName {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct RunIdentifier {
+    run_id: String,
+}
+
+/// Returns what the record in `dir` contains, or `None` if `dir` has no results. Fails if `dir` has
+/// results of another experiment than `name`, or files that are not results.
+fn occupant(dir: &Path, name: &str) -> Result<Option<Occupant>, StoreError> {
+    if let Ok(text) = read_bounded(&dir.join(JSON_FILE), JSON_MAX) {
+        let Ok(found) = serde_json::from_slice::<Occupant>(&text) else {
+            return Err(occupied(dir, format!("a file {JSON_FILE} that is not a results file")));
+        };
+        if found.experiment.name != name {
+            return Err(occupied(dir, format!("the results of the experiment {}", found.experiment.name)));
+        }
+        return Ok(Some(found));
+    }
+    match FILES.iter().find(|file| dir.join(file).symlink_metadata().is_ok()) {
+        Some(file) => Err(occupied(dir, format!("a file {file} that does not belong to an experiment"))),
+        None => Ok(None),
+    }
 }
 
 /// Writes results and their report to `dir`. Creates the directory if it does not exist.
@@ -123,9 +156,9 @@ fn experiment_of(text: &[u8]) -> Option<String> {
 /// # Errors
 /// Fails if a file cannot be written or the report cannot be generated.
 pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
-    write_data(dir, &results.data, &[&results.record.run])?;
-    write_page(dir, results)?;
-    write_record(dir, results.record.clone(), &results.data)
+    let check_sum = write_data(dir, &results.data, &[&results.record.run])?;
+    write_report(dir, results.page())?;
+    write_record(dir, results.record.clone(), &results.data, check_sum)
 }
 
 /// Writes merged runs and their report to `dir`, as [`save`] does.
@@ -138,75 +171,65 @@ pub fn save_runs(dir: &Path, runs: &Runs) -> Result<(), StoreError> {
         StoreError::Csv { path: dir.join(CSV_FILE), source }
     })?;
     let records: Vec<&RunRecord> = runs.results().map(|results| &results.record.run).collect();
-    write_data(dir, &data, &records)?;
-    write_page_of_runs(dir, runs)?;
+    let check_sum = write_data(dir, &data, &records)?;
+    write_page(dir, runs)?;
     let experiment = runs.first().record.experiment.clone();
     let runs = runs.results().map(|results| results.record.clone()).collect();
-    write_record(dir, MergedRecord { format: FORMAT, experiment, runs }, &data)
+    write_record(dir, MergedRecord { format: FORMAT, experiment, runs }, &data, check_sum)
 }
 
-/// Writes the rows as CSV and Parquet, and the table of runs.
-fn write_data(dir: &Path, data: &DataTable, runs: &[&RunRecord]) -> Result<(), StoreError> {
+/// Writes the rows as CSV and Parquet, and the table of runs. Returns the checksum of the rows.
+fn write_data(dir: &Path, data: &DataTable, runs: &[&RunRecord]) -> Result<String, StoreError> {
     fs::create_dir_all(dir).map_err(|source| StoreError::Write { path: dir.to_path_buf(), source })?;
     let failed = |file| move |source| StoreError::Csv { path: dir.join(file), source };
     let text = csv::write(data).map_err(failed(CSV_FILE))?;
     let table = record::runs(runs).map_err(|source| failed(RUNS_FILE)(source.into()))?;
     let table = csv::write(&table).map_err(failed(RUNS_FILE))?;
-    let json = |value| serde_json::json!(value).to_string();
-    let metadata = [(RUNS_KEY, json(runs)), (COLUMNS_KEY, serde_json::json!(data.columns()).to_string())];
+    let metadata = [
+        (RUNS_KEY, serde_json::json!(runs).to_string()),
+        (COLUMNS_KEY, serde_json::json!(data.columns()).to_string()),
+    ];
     let octets = parquet_file::write(data, &metadata)
         .map_err(|source| StoreError::Parquet { path: dir.join(PARQUET_FILE), source })?;
     write_file(dir, PARQUET_FILE, &octets)?;
     write_file(dir, RUNS_FILE, &table)?;
-    write_file(dir, CSV_FILE, &text)
+    write_file(dir, CSV_FILE, &text)?;
+    Ok(check_sum(&text))
 }
 
-fn write_record(dir: &Path, record: impl Serialize, data: &DataTable) -> Result<(), StoreError> {
+fn write_record(
+    dir: &Path,
+    record: impl Serialize,
+    data: &DataTable,
+    check_sum: String,
+) -> Result<(), StoreError> {
     let path = dir.join(JSON_FILE);
-    let text = csv::write(data).map_err(|source| StoreError::Csv { path: dir.join(CSV_FILE), source })?;
-    let stored = Stored {
-        record,
-        columns: data.columns().to_vec(),
-        rows: data.rows().len() as u64,
-        check_sum: check_sum(&text),
-    };
+    let rows = data.rows().len() as u64;
+    let stored = Stored { record, columns: data.columns().to_vec(), rows, check_sum };
     let record =
         serde_json::to_string_pretty(&stored).map_err(|source| StoreError::Record { path, source })?;
     write_file(dir, JSON_FILE, format!("{record}\n").as_bytes())
 }
 
-/// Writes the report to `dir`.
-///
-/// # Errors
-/// Fails if the file cannot be written or the report cannot be generated.
-pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
-    let fault = |source| StoreError::Presentation { path: dir.join(JSON_FILE), source };
-    write_file(dir, PAGE_FILE, results.page().map_err(fault)?.as_bytes())
-}
-
 /// Writes the report of one run or of merged runs to `dir`.
 ///
 /// # Errors
-/// Fails as [`write_page`] does.
-pub fn write_page_of_runs(dir: &Path, runs: &Runs) -> Result<(), StoreError> {
-    let fault = |source| StoreError::Presentation { path: dir.join(JSON_FILE), source };
-    write_file(dir, PAGE_FILE, runs.page().map_err(fault)?.as_bytes())
+/// Fails if the file cannot be written or the report cannot be generated.
+pub fn write_page(dir: &Path, runs: &Runs) -> Result<(), StoreError> {
+    write_report(dir, runs.page())
 }
 
-/// Reads the results of one run in `dir`: the record, and the data from the CSV file.
+fn write_report(dir: &Path, page: Result<String, PresentationError>) -> Result<(), StoreError> {
+    let page = page.map_err(|source| StoreError::Presentation { path: dir.join(JSON_FILE), source })?;
+    write_file(dir, PAGE_FILE, page.as_bytes())
+}
+
+/// Reads the results of one run or of merged runs in `dir`: the record, and the data from the CSV
+/// file.
 ///
 /// # Errors
 /// Fails if a file is missing or invalid, or if the files belong to different runs.
-pub fn load(dir: &Path) -> Result<Results, StoreError> {
-    let (record, data) = read::<Record>(dir, &read_record(dir)?.0)?;
-    Ok(Results { record, data })
-}
-
-/// Reads the results of one run or of merged runs in `dir`.
-///
-/// # Errors
-/// Fails as [`load`] does.
-pub fn load_runs(dir: &Path) -> Result<Runs, StoreError> {
+pub fn load(dir: &Path) -> Result<Runs, StoreError> {
     let (text, is_merged) = read_record(dir)?;
     if !is_merged {
         let (record, data) = read::<Record>(dir, &text)?;
@@ -315,7 +338,7 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names, ["report.html", "results.csv", "results.json", "results.parquet", "runs.csv"]);
-        assert_eq!(load(folder.path()).expect("loaded"), results);
+        assert_eq!(load(folder.path()).expect("loaded"), Runs::of(results.clone()));
         let octets = fs::read(folder.path().join(PARQUET_FILE)).expect("a file");
         assert_eq!(parquet_file::tests::read(octets, results.data.columns()), results.data);
     }
@@ -347,11 +370,12 @@ mod tests {
     fn results_without_identifiers_are_still_read() {
         let (folder, results) = saved();
         make_old(folder.path());
-        let old = load(folder.path()).expect("loaded");
+        let runs = load(folder.path()).expect("loaded");
+        let old = runs.first();
         assert_eq!((old.record.run.run_id.as_str(), old.record.run.machine.id.as_str()), ("", ""));
         assert_eq!(old.record.run.date, results.record.run.date);
         assert_eq!(old.data.rows().len(), results.data.rows().len());
-        write_page_of_runs(folder.path(), &load_runs(folder.path()).expect("loaded")).expect("a page");
+        write_page(folder.path(), &runs).expect("a page");
         let page = fs::read_to_string(folder.path().join(PAGE_FILE)).expect("a page");
         assert!(page.contains("10.0") && !page.contains("Machine identifier"), "{page}");
     }

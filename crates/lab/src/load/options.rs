@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use nonesuch_net::Transport;
@@ -149,6 +150,12 @@ impl LoadOptions {
             server_pid: None,
             cpus: None,
         }
+    }
+
+    /// Whether the threads of an open loop poll: the options permit it, and this process may use
+    /// more CPUs than there are threads.
+    pub(super) fn polls(&self) -> bool {
+        self.may_poll && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > self.threads)
     }
 
     /// Returns the number of sockets or connections of each thread.

@@ -70,7 +70,7 @@ pub(super) struct Pacer<'a> {
     last_expiry: u64,
     /// Time of the last sent batch or response, in ns since `origin`.
     pub(super) last_event: u64,
-    /// Whether this thread may poll: the options permit it, and there are more CPUs than threads.
+    /// Whether this thread polls: [`LoadOptions::polls`].
     may_poll: bool,
     /// Number of messages that the last receive step returned.
     pub(super) last_received: usize,
@@ -92,7 +92,6 @@ impl<'a> Pacer<'a> {
         origin: Instant,
     ) -> Self {
         let share = ThreadShare { thread, threads: options.threads };
-        let usable_cpus = thread::available_parallelism().map_or(1, usize::from);
         Self {
             options,
             outstanding: 0,
@@ -107,7 +106,7 @@ impl<'a> Pacer<'a> {
             timeout: to_ns(options.timeout),
             last_expiry: 0,
             last_event: 0,
-            may_poll: options.may_poll && usable_cpus > options.threads,
+            may_poll: options.polls(),
             last_received: 0,
             is_drained: false,
             has_response: false,

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::{LoadError, LoadOptions, LoadReport, RATE_MAX, run};
+use crate::conditions::Limit;
 
 /// Ratio of the lowest failed rate to the highest passed rate at which the search ends.
 const PRECISION: f64 = 1.05;
@@ -11,7 +12,7 @@ const PRECISION: f64 = 1.05;
 const RATE_MIN: f64 = 1.0;
 /// Minimum ratio of the rate of responses to the rate of queries. Below it, the server or the
 /// generator is too slow, even if all queries are answered before their timeout.
-const RESPONSE_RATIO_MIN: f64 = 0.98;
+pub(super) const RESPONSE_RATIO_MIN: f64 = 0.98;
 
 /// Options of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +40,10 @@ pub struct RampStep {
     pub latency_p99_us: Option<f64>,
     /// CPU time of the generator for each query, in µs.
     pub client_cpu_us_per_query: Option<f64>,
+    /// Share of the CPU time of all CPUs that others used, as in [`LoadReport::others_cpu`].
+    pub others_cpu: Option<f64>,
+    /// What limited the load, as in [`LoadReport::limited_by`].
+    pub limited_by: Option<Limit>,
     /// Whether `lost_share` is small enough and `qps` is at least 98 % of the rate.
     pub passed: bool,
 }
@@ -101,6 +106,8 @@ impl RampStep {
             latency_p50_us: report.latency_us.map(|latency| latency.p50),
             latency_p99_us: report.latency_us.map(|latency| latency.p99),
             client_cpu_us_per_query: report.client_cpu_us_per_query,
+            others_cpu: report.others_cpu,
+            limited_by: report.limited_by,
             passed: lost_share <= max_loss && report.qps >= RESPONSE_RATIO_MIN * rate * (1.0 - max_loss),
         }
     }

@@ -87,7 +87,7 @@ pub fn replay(
     let clocks = CpuClocks::read(options);
     let tally = driver.run()?;
     let use_of_cpu = clocks.elapsed();
-    let options = LoadOptions { rate: None, ..options.clone() };
+    let options = LoadOptions { rate: None, threads: 1, ..options.clone() };
     Ok(report::build_report(&options, &tally, &use_of_cpu, speed != ReplaySpeed::Max))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::ramp::RESPONSE_RATIO_MIN;
 use super::tally::Tally;
 use super::usage::CpuUse;
 use super::{Arrivals, LoadOptions, ValidationCounts};
@@ -210,22 +211,124 @@ pub(super) fn build_report(
     }
 }
 
-/// Returns what limited the load.
+/// Returns what limited the load. `is_scheduled` is true if each query had a time at which it was
+/// due.
 fn limit(options: &LoadOptions, tally: &Tally, use_of_cpu: &CpuUse, is_scheduled: bool) -> Option<Limit> {
     let seconds = tally.duration().as_secs_f64();
-    let server = use_of_cpu.busiest_thread_us.filter(|_| seconds > 0.0).map(|us| us as f64 / 1e6 / seconds);
-    let generator = || {
-        let cpu = tally.thread_cpu.as_secs_f64() / options.threads as f64;
-        Some(cpu / (options.warm_up.as_secs_f64() + seconds)).filter(|share| share.is_finite())
-    };
-    if !is_scheduled {
-        Limit::of_load(server, generator(), Limit::Other)
-    } else if tally.unsent > 0 {
-        Limit::of_load(server, Some(1.0), Limit::LoadGenerator)
-    } else if options.may_poll {
-        // A generator that polls is always busy.
-        Limit::of_load(server, None, Limit::Rate)
-    } else {
-        Limit::of_load(server, generator(), Limit::Rate)
+    let server = use_of_cpu.busiest_thread.filter(|_| seconds > 0.0).map(|cpu| cpu.as_secs_f64() / seconds);
+    let cpu = tally.thread_cpu.as_secs_f64() / options.threads as f64;
+    let generator = cpu / (options.warm_up.as_secs_f64() + seconds);
+    // A generator that polls is always busy.
+    let does_poll = is_scheduled && options.polls();
+    let generator = Some(generator).filter(|share| share.is_finite() && !does_poll);
+    let unlimited = if is_scheduled && reaches_rate(options, tally) { Limit::Rate } else { Limit::Other };
+    Limit::of_load(server, generator, unlimited)
+}
+
+/// Whether the queries of an open loop were answered, as fast as they were due.
+fn reaches_rate(options: &LoadOptions, tally: &Tally) -> bool {
+    let due = (tally.sent + tally.unsent) as f64;
+    let received = tally.received() as f64;
+    let duration = tally.duration().as_secs_f64();
+    // At random times, fewer queries than the rate requests can be due.
+    let is_on_time = tally.due_duration().as_secs_f64() >= RESPONSE_RATIO_MIN * duration
+        || options.rate.is_some_and(|rate| received >= RESPONSE_RATIO_MIN * rate * duration.max(due / rate));
+    is_on_time && received >= RESPONSE_RATIO_MIN * due
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::options;
+    use super::*;
+    use crate::load::slots::QueryTimes;
+    use std::time::Duration;
+
+    const MS: u64 = 1_000_000;
+
+    /// One query in each of 1000 ms: `received` answers after `latency` ms, then late answers and
+    /// lost queries; `unsent` queries are due after them.
+    fn tally(received: u64, latency: u64, late: u64, unsent: u64) -> Tally {
+        let mut tally = Tally::new(0);
+        for at in 0..1000 - unsent {
+            let times = QueryTimes { due: at * MS, sent: at * MS };
+            tally.count_sent(times, true);
+            if at < received {
+                tally.count_answer(times, (at + latency) * MS, &[0, 0, 0x80, 0]);
+            } else {
+                tally.count_lost(times);
+                if at < received + late {
+                    tally.count_late(times);
+                }
+            }
+        }
+        (1000 - unsent..1000).for_each(|at| tally.count_unsent(at * MS));
+        tally.thread_cpu = Duration::from_millis(500);
+        tally
+    }
+
+    fn limit_of(change: fn(&mut LoadOptions), tally: &Tally, server_share: f64) -> Option<Limit> {
+        let mut options = options(([127, 0, 0, 1], 53).into(), "example A", 1);
+        options.rate = Some(1000.0);
+        change(&mut options);
+        let busiest_thread = Some(tally.duration().mul_f64(server_share));
+        let is_scheduled = options.rate.is_some();
+        limit(&options, tally, &CpuUse { busiest_thread, ..CpuUse::default() }, is_scheduled)
+    }
+
+    #[test]
+    fn the_rate_is_the_limit_only_if_it_was_reached() {
+        let with_sleep: fn(&mut LoadOptions) = |options| options.may_poll = false;
+        let cases = [
+            ("reached", tally(1000, 1, 0, 0), Limit::Rate),
+            ("1 % lost", tally(990, 1, 0, 0), Limit::Rate),
+            ("5 % lost", tally(950, 1, 0, 0), Limit::Other),
+            ("5 % late", tally(950, 1, 50, 0), Limit::Other),
+            // The window is full because responses are missing, not because of the generator.
+            ("5 % unsent", tally(950, 1, 0, 50), Limit::Other),
+            ("answered too slowly", tally(1000, 100, 0, 0), Limit::Other),
+        ];
+        for (name, tally, expected) in cases {
+            assert_eq!(limit_of(with_sleep, &tally, 0.5), Some(expected), "{name}");
+            assert_eq!(limit_of(with_sleep, &tally, 0.9), Some(Limit::Server), "{name}");
+        }
+        let fewer: fn(&mut LoadOptions) = |options| options.rate = Some(1200.0);
+        assert_eq!(limit_of(fewer, &tally(1000, 1, 0, 0), 0.5), Some(Limit::Rate));
+    }
+
+    #[test]
+    fn a_busy_generator_is_the_limit_unless_it_polls() {
+        let busy = |mut tally: Tally| {
+            tally.thread_cpu = Duration::from_millis(990);
+            tally
+        };
+        let sleeps: fn(&mut LoadOptions) = |options| options.may_poll = false;
+        let has_too_few_cpus: fn(&mut LoadOptions) = |options| {
+            options.may_poll = true;
+            options.threads = 100_000;
+        };
+        for tally in [tally(1000, 1, 0, 0), tally(900, 1, 0, 100)] {
+            assert_eq!(limit_of(sleeps, &busy(tally.clone()), 0.5), Some(Limit::LoadGenerator));
+            let mut all_threads = tally;
+            all_threads.thread_cpu = Duration::from_millis(990) * 100_000;
+            assert_eq!(limit_of(has_too_few_cpus, &all_threads, 0.5), Some(Limit::LoadGenerator));
+        }
+        let polls: fn(&mut LoadOptions) = |options| (options.may_poll, options.threads) = (true, 0);
+        let mut options = options(([127, 0, 0, 1], 53).into(), "example A", 1);
+        polls(&mut options);
+        assert!(options.polls(), "there is a CPU");
+        assert_eq!(limit_of(polls, &busy(tally(1000, 1, 0, 0)), 0.5), Some(Limit::Rate));
+        assert_eq!(limit_of(polls, &busy(tally(900, 1, 0, 100)), 0.5), Some(Limit::Other));
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_rate() {
+        let closed: fn(&mut LoadOptions) = |options| options.rate = None;
+        let mut tally = tally(1000, 1, 0, 0);
+        assert_eq!(limit_of(closed, &tally, 0.5), Some(Limit::Other));
+        assert_eq!(limit_of(closed, &tally, 0.9), Some(Limit::Server));
+        // A closed loop does not poll.
+        tally.thread_cpu = Duration::from_millis(990);
+        assert_eq!(limit_of(closed, &tally, 0.5), Some(Limit::LoadGenerator));
+        assert_eq!(limit_of(closed, &Tally::new(0), 0.5), None);
     }
 }

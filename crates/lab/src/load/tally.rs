@@ -65,6 +65,8 @@ pub(super) struct Tally {
     first_send: Option<u64>,
     /// Time of the last response received, in ns since the start of the run.
     last_receive: Option<u64>,
+    /// Time at which the last query was due, in ns since the start of the run.
+    last_due: u64,
 }
 
 impl Tally {
@@ -98,6 +100,7 @@ impl Tally {
         self.lateness.add(&other.lateness);
         self.first_send = self.first_send.into_iter().chain(other.first_send).min();
         self.last_receive = self.last_receive.max(other.last_receive);
+        self.last_due = self.last_due.max(other.last_due);
     }
 
     pub(super) fn received(&self) -> u64 {
@@ -108,6 +111,11 @@ impl Tally {
     pub(super) fn duration(&self) -> Duration {
         let ends = self.first_send.zip(self.last_receive);
         ends.map_or(Duration::ZERO, |(first, last)| Duration::from_nanos(last.saturating_sub(first)))
+    }
+
+    /// Returns the time from the first query sent until the last query was due.
+    pub(super) fn due_duration(&self) -> Duration {
+        Duration::from_nanos(self.first_send.map_or(0, |first| self.last_due.saturating_sub(first)))
     }
 
     pub(super) fn rcodes(&self) -> BTreeMap<String, u64> {
@@ -127,6 +135,7 @@ impl Tally {
         if self.is_measured(times.due) {
             self.sent += 1;
             self.first_send.get_or_insert(times.sent);
+            self.last_due = self.last_due.max(times.due);
             if scheduled {
                 self.lateness.record(times.sent.saturating_sub(times.due));
             }
@@ -135,7 +144,10 @@ impl Tally {
 
     /// Counts a query that was due but not sent before the end.
     pub(super) fn count_unsent(&mut self, due: u64) {
-        self.unsent += u64::from(self.is_measured(due));
+        if self.is_measured(due) {
+            self.unsent += 1;
+            self.last_due = self.last_due.max(due);
+        }
     }
 
     pub(super) fn count_lost(&mut self, times: QueryTimes) {
@@ -222,6 +234,8 @@ mod tests {
         assert_eq!(tally.latencies.buckets(), [(100, 1)]);
         assert_eq!(tally.lateness.buckets(), [(30, 1)]);
         assert_eq!(tally.duration(), Duration::from_nanos(70));
+        tally.count_unsent(150);
+        assert_eq!(tally.due_duration(), Duration::from_nanos(20));
     }
 
     #[test]

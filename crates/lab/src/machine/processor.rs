@@ -1,6 +1,7 @@
 //! Properties of the processor and the identifier of the machine, from files of Linux.
 
 use super::{read_or_empty, value};
+use data_encoding::HEXLOWER;
 
 /// CPU features by which this program and its libraries select code, with their names in
 /// `/proc/cpuinfo`: first those of x86, then those of ARM.
@@ -8,6 +9,9 @@ const FLAGS: &[&str] = &[
     "ssse3",
     "sse4_1",
     "sse4_2",
+    "popcnt",
+    "cx16",
+    "lahf_lm",
     "pclmulqdq",
     "aes",
     "avx",
@@ -15,6 +19,8 @@ const FLAGS: &[&str] = &[
     "fma",
     "bmi1",
     "bmi2",
+    "abm",
+    "movbe",
     "adx",
     "avx2",
     "sha_ni",
@@ -43,7 +49,7 @@ const FLAGS: &[&str] = &[
 const IDENTIFIER_CONTEXT: &str = "nonesuch 2026-11 identifier of a machine in records of the laboratory";
 
 /// Returns the value of the first line that begins with one of `names`, as a list of words.
-fn words<'c>(cpuinfo: &'c str, names: &[&str]) -> Vec<&'c str> {
+pub(super) fn words<'c>(cpuinfo: &'c str, names: &[&str]) -> Vec<&'c str> {
     let line = |name: &&str| cpuinfo.lines().find_map(|line| line.strip_prefix(*name));
     names.iter().find_map(line).map_or(Vec::new(), |line| value(line).split_ascii_whitespace().collect())
 }
@@ -112,7 +118,7 @@ pub(super) fn identifier(machine_id: &str, host: &str, cpu: &str) -> String {
     let is_set = !machine_id.is_empty() && machine_id != "uninitialized";
     let secret = if is_set { machine_id.to_owned() } else { format!("{host}\n{cpu}") };
     let hash = blake3::derive_key(IDENTIFIER_CONTEXT, secret.as_bytes());
-    hash[..16].iter().map(|octet| format!("{octet:02x}")).collect()
+    HEXLOWER.encode(&hash[..16])
 }
 
 #[cfg(test)]

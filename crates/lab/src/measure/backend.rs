@@ -91,14 +91,15 @@ pub(crate) struct ProberBackend {
 
 impl ProberBackend {
     /// Prepares the subjects of `keys` in the program of a level, or in this process if `program`
-    /// is `None`.
+    /// is `None`. `commit` is the commit of this process.
     pub(crate) fn prepare(
         level: Level,
         program: Option<LevelProgram>,
         keys: &[(Subject, String)],
         seed: u64,
+        commit: &str,
     ) -> Result<Self, ProberError> {
-        let prober = Prober::prepare(program.as_ref(), keys, seed)?;
+        let prober = Prober::prepare(program.as_ref(), keys, seed, commit)?;
         Ok(Self { level, program, prober })
     }
 
@@ -211,7 +212,7 @@ mod tests {
     fn measurements_name_the_program_and_its_code() {
         let subject: Subject = "ED25519*64".parse().expect("a subject");
         let keys = [(subject, make_key(subject).expect("a key"))];
-        let mut backend = ProberBackend::prepare(Level::Native, None, &keys, 1).expect("prepared");
+        let mut backend = ProberBackend::prepare(Level::Native, None, &keys, 1, "abc").expect("prepared");
         assert_eq!((backend.info().name, backend.info().level), ("nonesuch", "native"));
         let ready = &backend.prober.ready;
         let merged = merge_subjects([ready, ready]);

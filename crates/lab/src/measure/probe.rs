@@ -46,6 +46,8 @@ pub struct MeasureOptions {
     pub seconds: f64,
     /// Seed of messages and VRF inputs.
     pub seed: u64,
+    /// Commit of this program, or `unknown`.
+    pub commit: &'static str,
 }
 
 /// Result of [`measure`].
@@ -109,6 +111,10 @@ pub struct Ready {
     /// Version of the JSON format.
     pub format: u32,
     pub version: String,
+    /// Commit of the program, as in [`RunRecord`](crate::record::RunRecord); empty if it does not
+    /// report the commit.
+    #[serde(default)]
+    pub commit: String,
     /// Target architecture of the program.
     pub architecture: String,
     /// CPU features above the baseline that the compiler could use in the whole program.
@@ -181,11 +187,13 @@ impl Benches {
     pub(crate) fn prepare(
         keys: impl Iterator<Item = (Subject, Result<String, PrepareError>)>,
         seed: u64,
+        commit: &str,
     ) -> (Self, Ready) {
         let mut benches = Self::default();
         let mut ready = Ready {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: commit.to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
             compiled_for: compiled_for(),
             ..Ready::default()
@@ -302,7 +310,7 @@ pub fn measure(options: &MeasureOptions) -> Result<ProbeReport, CountError> {
     let subjects =
         if options.subjects.is_empty() { Subject::list(&[], 64, 32) } else { options.subjects.clone() };
     let keys = subjects.iter().map(|subject| (*subject, make_key(*subject)));
-    let (benches, ready) = Benches::prepare(keys, options.seed);
+    let (benches, ready) = Benches::prepare(keys, options.seed, options.commit);
     let mut counts = Vec::new();
     for iteration in 0..options.iterations {
         for (subject, _) in &benches.0 {
@@ -315,11 +323,12 @@ pub fn measure(options: &MeasureOptions) -> Result<ProbeReport, CountError> {
     Ok(ProbeReport { ready, counts })
 }
 
-/// Reads orders and writes answers until the input ends.
+/// Reads orders and writes answers until the input ends. `commit` is the commit of this program, or
+/// `unknown`.
 ///
 /// # Errors
 /// Fails if a line is not a valid order or if reading or writing fails.
-pub fn follow(orders: impl BufRead, mut answers: impl Write) -> Result<(), FollowError> {
+pub fn follow(commit: &str, orders: impl BufRead, mut answers: impl Write) -> Result<(), FollowError> {
     let mut benches = Benches::default();
     let mut orders = orders;
     for line in 1.. {
@@ -331,7 +340,7 @@ pub fn follow(orders: impl BufRead, mut answers: impl Write) -> Result<(), Follo
         let answer = match order {
             Order::Prepare { keys, seed } => {
                 let keys = keys.into_iter().map(|(subject, key)| (subject, Ok(key)));
-                let (prepared, ready) = Benches::prepare(keys, seed);
+                let (prepared, ready) = Benches::prepare(keys, seed, commit);
                 benches = prepared;
                 Answer::Ready(ready)
             }
@@ -368,6 +377,7 @@ mod tests {
             iterations: 2,
             seconds: 1e-4,
             seed: 1,
+            commit: "abc",
         };
         let report = measure(&options).expect("measured");
         let order: Vec<String> = report
@@ -404,13 +414,13 @@ mod tests {
         push_line(&count(subject), &mut orders).expect("written");
         push_line(&count(lost), &mut orders).expect("written");
         let mut answers = Vec::new();
-        follow(orders.as_slice(), &mut answers).expect("followed");
+        follow("abc", orders.as_slice(), &mut answers).expect("followed");
         let answers: Vec<Answer> = answers
             .split_inclusive(|octet| *octet == b'\n')
             .map(|line| serde_json::from_slice(line).expect("an answer"))
             .collect();
         assert!(
-            matches!(&answers[0], Answer::Ready(ready) if ready.subjects.len() == 1 && ready.failed[0].0 == "RSASHA256/1024")
+            matches!(&answers[0], Answer::Ready(ready) if ready.subjects.len() == 1 && ready.failed[0].0 == "RSASHA256/1024" && ready.commit == "abc")
         );
         assert!(matches!(&answers[1], Answer::Counted(counted) if counted.operations > 0));
         let unprepared = CountError::Unprepared(lost).to_string();
@@ -422,10 +432,10 @@ mod tests {
     #[test]
     fn what_is_no_order_ends_it() {
         for wrong in ["x\n", "{}\n", "{\"count\":{}}\n"] {
-            let error = follow(wrong.as_bytes(), Vec::new()).expect_err(wrong);
+            let error = follow("abc", wrong.as_bytes(), Vec::new()).expect_err(wrong);
             assert!(matches!(error, FollowError::Order { line: 1, .. }), "{error}");
         }
-        follow(&b""[..], Vec::new()).expect("nothing to do");
+        follow("abc", &b""[..], Vec::new()).expect("nothing to do");
     }
 
     #[test]

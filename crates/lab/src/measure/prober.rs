@@ -57,16 +57,17 @@ enum Form {
 
 impl Prober {
     /// Prepares the subjects with their keys. `program` is `None` for this process. `seed`
-    /// determines messages and VRF inputs.
+    /// determines messages and VRF inputs. `commit` is the commit of this process.
     pub(crate) fn prepare(
         program: Option<&LevelProgram>,
         keys: &[(Subject, String)],
         seed: u64,
+        commit: &str,
     ) -> Result<Self, ProberError> {
         let (form, ready) = match program {
             None => {
                 let keys = keys.iter().cloned().map(|(subject, key)| (subject, Ok(key)));
-                let (benches, ready) = Benches::prepare(keys, seed);
+                let (benches, ready) = Benches::prepare(keys, seed, commit);
                 (Form::Here(benches), ready)
             }
             Some(program) => {
@@ -180,8 +181,8 @@ mod tests {
             let subject = subject(name);
             (subject, make_key(subject).expect("a key"))
         });
-        let mut prober = Prober::prepare(None, &keys, 1).expect("prepared");
-        assert_eq!(prober.ready.subjects.len(), 2);
+        let mut prober = Prober::prepare(None, &keys, 1, "abc").expect("prepared");
+        assert_eq!((prober.ready.subjects.len(), prober.ready.commit.as_str()), (2, "abc"));
         let counted = prober.count(subject("ED25519*64"), Operation::Verify, 1e-4).expect("counted");
         assert!(counted.operations > 0, "{counted:?}");
         let lost = prober.count(subject("ED448"), Operation::Verify, 1e-4).expect_err("not prepared");
@@ -201,7 +202,7 @@ mod tests {
     fn programs_that_do_not_follow_are_told() {
         let fault = |program: &str| {
             let program = LevelProgram::native(Path::new(program));
-            Prober::prepare(Some(&program), &[], 1).err().expect("a fault")
+            Prober::prepare(Some(&program), &[], 1, "abc").err().expect("a fault")
         };
         assert!(matches!(fault("/nonexistent/nonesuch"), ProberError::Start(_)));
         let ProberError::Ended(status) = fault("/bin/false") else { panic!("it ended") };

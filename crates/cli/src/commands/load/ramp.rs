@@ -27,7 +27,7 @@ pub(super) fn run(
             printed = print_line(line);
         }
     };
-    print("   queries/s    answers/s    lost %    p50 µs    p99 µs");
+    print("   queries/s    answers/s    lost %    p50 µs    p99 µs  result  limited by");
     let found = ramp(options, &settings, |step| print(&step_line(step)))?;
     printed?;
     let text = match found.rate {
@@ -42,12 +42,13 @@ pub(super) fn run(
 fn step_line(step: &RampStep) -> String {
     let latency = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| format!("{us:.0}"));
     format!(
-        "{:12.0} {:12.0} {:9.3} {:>9} {:>9}  {}",
+        "{:12.0} {:12.0} {:9.3} {:>9} {:>9}  {}  {}",
         step.rate,
         step.qps,
         step.lost_share * 100.0,
         latency(step.latency_p50_us),
         latency(step.latency_p99_us),
-        if step.passed { "passed" } else { "failed" }
+        if step.passed { "passed" } else { "failed" },
+        step.limited_by.map_or_else(|| "-".to_owned(), |limit| limit.to_string())
     )
 }

@@ -9,6 +9,11 @@ use std::process::Command;
 
 /// Writes results of a run on a machine to the directory `name`.
 fn write(folder: &Path, name: &str, run_id: &str, machine_id: &str) -> PathBuf {
+    write_times(folder, name, [run_id, machine_id], 1)
+}
+
+/// As [`write`], with `factor` times as many operations.
+fn write_times(folder: &Path, name: &str, [run_id, machine_id]: [&str; 2], factor: i64) -> PathBuf {
     let mut results = sample();
     results.record.run = sample_run(run_id, machine_id);
     let mut data = DataTable::new(results.data.columns().to_vec());
@@ -16,6 +21,7 @@ fn write(folder: &Path, name: &str, run_id: &str, machine_id: &str) -> PathBuf {
         let cells = row.iter().zip(results.data.columns()).map(|(cell, column)| match column.name.as_str() {
             "run_id" => run_id.into(),
             "machine_id" => machine_id.into(),
+            "operations" => (factor * cell.as_i64().expect("a number")).into(),
             _ => cell.clone(),
         });
         data.push(cells.collect()).expect("a row");
@@ -46,7 +52,7 @@ fn runs_are_joined_once_and_ordered_by_machine() {
     let merged = merge(&dirs, &out).expect("merged");
     assert_eq!(ids(&merged), ["run-1", "run-3", "run-2"]);
     store::save_runs(&out, &merged).expect("saved");
-    let loaded = store::load_runs(&out).expect("loaded");
+    let loaded = store::load(&out).expect("loaded");
     assert_eq!(loaded, merged);
     let rows = sample().data.rows().len();
     assert_eq!(loaded.data().expect("rows").rows().len(), 3 * rows);
@@ -54,40 +60,97 @@ fn runs_are_joined_once_and_ordered_by_machine() {
     let table = fs::read_to_string(out.join(store::RUNS_FILE)).expect("a table");
     assert_eq!(table.lines().count(), 4);
     // Merged results can be merged again.
-    let name = &merged.first().record.experiment.name;
-    assert!(store::check_free_for_runs(&out, name, false).is_ok());
-    let single = store::check_free_for_runs(&dirs[0], name, false);
-    assert!(matches!(&single, Err(StoreError::Occupied { dir, .. }) if *dir == dirs[0]), "{single:?}");
     let again = merge(&[out, write(folder.path(), "e", "run-4", "m-3")], &folder.path().join("more"));
     assert_eq!(ids(&again.expect("merged")), ["run-1", "run-3", "run-2", "run-4"]);
 }
 
 #[test]
+fn results_are_replaced_only_by_results_with_the_same_runs() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let dirs = ["a", "b", "c"].map(|name| write(folder.path(), name, &format!("run-{name}"), "m-1"));
+    let out = folder.path().join("out");
+    let of = |dirs: &[PathBuf]| merge(dirs, &folder.path().join("none")).expect("merged");
+    store::save_runs(&out, &of(&dirs[..2])).expect("saved");
+    let occupant = |dir: &Path, dirs: &[PathBuf]| match store::check_free_for_runs(dir, &of(dirs), false) {
+        Err(StoreError::Occupied { dir: occupied, what }) if occupied == dir => what,
+        other => panic!("{other:?}"),
+    };
+    assert!(store::check_free_for_runs(&out, &of(&dirs), false).is_ok());
+    assert_eq!(occupant(&out, &dirs[1..]), "merged results with other runs");
+    assert!(store::check_free_for_runs(&out, &of(&dirs[1..]), true).is_ok());
+    assert_eq!(occupant(&dirs[0], &dirs), "the results of a single run");
+    // A record of another version of the format is not replaced either.
+    edit(&dirs[2], |json| json["format"] = 9.into());
+    assert_eq!(occupant(&dirs[2], &dirs[..2]), "the results of a single run");
+    // A run does not replace merged results.
+    let name = &of(&dirs[..2]).first().record.experiment.name.clone();
+    let refused = store::check_free(&out, name, false);
+    assert!(
+        matches!(&refused, Err(StoreError::Occupied { what, .. }) if what.contains("merged")),
+        "{refused:?}"
+    );
+    assert!(store::check_free(&out, name, true).is_ok() && store::check_free(&dirs[0], name, false).is_ok());
+}
+
+#[test]
 fn the_report_shows_machines_side_by_side() {
     let folder = tempfile::tempdir().expect("a directory");
-    let dirs = [write(folder.path(), "a", "run-1", "m-1"), write(folder.path(), "b", "run-2", "m-2")];
+    let second = write_times(folder.path(), "b", ["run-2", "m-2"], 2);
+    let dirs = [write(folder.path(), "a", "run-1", "m-1"), second];
     let merged = merge(&dirs, &folder.path().join("out")).expect("merged");
     let report = merged.report().expect("a report");
     let line = report.text.lines().find(|line| line.contains("MAYO2")).expect("a line");
     let figures: Vec<&str> = line.split_ascii_whitespace().rev().take(2).collect();
-    assert_eq!(figures, ["6,000", "6,000"], "{}", report.text);
+    assert_eq!(figures, ["12,000", "6,000"], "{}", report.text);
+    assert!(report.text.contains("Operations per second, median."), "{}", report.text);
+    assert!(
+        report.text.contains("A CPU (m-2), 2026-03-01T12:00:00Z: Left out: x86-64-v2."),
+        "{}",
+        report.text
+    );
     for part in ["A CPU (m-1)", "A CPU (m-2)", "(run-1)", "(run-2)"] {
         assert!(report.text.contains(part), "{part}: {}", report.text);
     }
     assert!(report.summary["run-2"]["lines"].is_array());
     let page = merged.page().expect("a page");
-    assert!(page.contains("2 runs on 2 machines") && page.contains("A CPU (m-2)"), "{page}");
+    assert!(page.contains("Runs: 2; machines: 2. The first run: ") && page.contains("A CPU (m-2)"), "{page}");
     assert_eq!(page.matches(">The data</h2>").count(), 1);
-    assert!(!page.contains("different parameters"));
+    assert!(!page.contains("different parameters") && !page.contains("different commits"));
+    // The common last section does not state the rows of one run.
+    assert!(!page.contains("number of rows"), "{page}");
 }
 
 #[test]
-fn other_parameters_are_noted() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let dirs = [write(folder.path(), "a", "run-1", "m-1"), write(folder.path(), "b", "run-2", "m-2")];
-    edit(&dirs[1], |json| json["experiment"]["parameters"]["seconds"] = 0.5.into());
-    let merged = merge(&dirs, &folder.path().join("out")).expect("merged");
-    assert!(merged.page().expect("a page").contains("different parameters"));
+fn differences_of_the_runs_are_noted() {
+    let noted = |change: fn(&mut serde_json::Value), expected: &str| {
+        let folder = tempfile::tempdir().expect("a directory");
+        let dirs = [write(folder.path(), "a", "run-1", "m-1"), write(folder.path(), "b", "run-2", "m-2")];
+        edit(&dirs[1], change);
+        let merged = merge(&dirs, &folder.path().join("out")).expect("merged");
+        assert!(merged.page().expect("a page").contains(expected), "{expected}");
+        let text = merged.report().expect("a report").text;
+        assert!(text.contains(expected), "{expected}: {text}");
+        assert!(merged.notes()[0].contains(expected), "{:?}", merged.notes());
+    };
+    noted(|json| json["experiment"]["parameters"]["seconds"] = 0.5.into(), "different parameters");
+    let commits = "different commits or builds: v0.1.0-3-gabc, v0.1.0-4-gdef.";
+    noted(|json| json["commit"] = "v0.1.0-4-gdef".into(), commits);
+    let builds = "v0.1.0-3-gabc, v0.1.0-3-gabc (with debug assertions).";
+    noted(|json| json["machine"]["optimised"] = false.into(), builds);
+}
+
+#[test]
+fn derived_values_with_a_title_are_compared() {
+    let lines = |ratio: f64| {
+        let median =
+            serde_json::json!({ "name": "a", "times": { "median": 2.0 }, "ratio": ratio, "none": null });
+        BTreeMap::from([(vec!["a".to_owned()], Value::from(minijinja::value::Serde(&median)))])
+    };
+    let runs = [lines(0.5), BTreeMap::new(), lines(4.0)];
+    let row = |name| row(&["a".to_owned()], name, &runs);
+    assert_eq!(row("ratio").expect("a row"), ["a", "0.500", "–", "4.00"]);
+    assert_eq!(row("times").expect("a row"), ["a", "2.00", "–", "2.00"]);
+    assert_eq!((row("none"), row("missing")), (None, None));
 }
 
 #[test]
@@ -102,6 +165,11 @@ fn runs_that_do_not_match_are_refused() {
     };
     let error = with(|json| json["experiment"]["name"] = "another".into());
     assert!(matches!(&error, MergeError::Experiment { found, .. } if found == "another"), "{error}");
+    let error = with(|json| {
+        json["experiment"]["method"] = "echo-floor".into();
+        json["experiment"]["parameters"] = serde_json::json!({});
+    });
+    assert!(matches!(&error, MergeError::Method { found: "echo-floor", .. }), "{error}");
     let error = with(|json| json["machine"]["nonesuch"] = "9.0".into());
     assert!(matches!(&error, MergeError::Version { found, .. } if found == "9.0"), "{error}");
     let error = with(|json| json["columns"][0]["meaning"] = "something else".into());
@@ -231,9 +299,9 @@ fn one_run_with_two_results_is_refused() {
     let second = write(folder.path(), "c", "run-2", "m-1");
     store::save_runs(&out, &merge(&[dirs[0].clone(), second], &out).expect("merged")).expect("saved");
     edit(&out, |json| json["runs"][0]["run_id"] = "run-2".into());
-    assert!(matches!(store::load_runs(&out), Err(StoreError::Mismatch { .. })));
+    assert!(matches!(store::load(&out), Err(StoreError::Mismatch { .. })));
     edit(&out, |json| json["runs"] = vec![json["runs"][0].clone(); 1001].into());
-    assert!(matches!(store::load_runs(&out), Err(StoreError::TooMany { what: "runs", .. })));
+    assert!(matches!(store::load(&out), Err(StoreError::TooMany { what: "runs", .. })));
 }
 
 #[test]
@@ -243,5 +311,5 @@ fn a_row_of_an_unknown_run_is_refused() {
     let out = folder.path().join("out");
     store::save_runs(&out, &merge(&dirs, &out).expect("merged")).expect("saved");
     edit(&out, |json| json["runs"][0]["run_id"] = "run-9".into());
-    assert!(matches!(store::load_runs(&out), Err(StoreError::Mismatch { .. })));
+    assert!(matches!(store::load(&out), Err(StoreError::Mismatch { .. })));
 }
