@@ -142,7 +142,7 @@ pub(crate) struct LabRunArguments {
     /// Set the seed of all random data except keys.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Overwrite the results of another experiment.
+    /// Overwrite the results of another experiment, or merged results.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Set the time in the results.
@@ -239,7 +239,7 @@ pub(crate) struct LabMergeArguments {
     /// Write the joined data and the report to this directory.
     #[arg(long)]
     pub(crate) out: PathBuf,
-    /// Overwrite the results of a single run or of another experiment in the output directory.
+    /// Overwrite results of a single run, of another experiment, or of runs that are not merged.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Print JSON instead of the tables.

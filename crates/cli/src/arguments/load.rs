@@ -148,7 +148,7 @@ pub(crate) struct LoadArguments {
     /// Count a query as lost after this time, at most 1h: seconds, or a duration such as 2s.
     #[arg(long, default_value_t = 1.0, value_parser = parse_seconds)]
     pub(crate) timeout: f64,
-    /// Report CPU time and memory of this process, the server on this machine.
+    /// Report CPU time and memory of the server with this process ID, and what limited the load.
     #[arg(long, value_name = "PID")]
     pub(crate) server_pid: Option<u32>,
     /// Bind the threads to these CPUs, for example 0,1,2.

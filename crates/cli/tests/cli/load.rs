@@ -3,9 +3,11 @@
 use crate::common;
 use common::{done, folder, nonesuch, prepared, run, serve, snapshot, text};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
@@ -83,6 +85,14 @@ fn text_says_what_json_says() {
         "{closed}"
     );
     assert!(!closed.contains("lateness"), "{closed}");
+    let unknown = "% of all CPUs (including a server on this machine: set --server-pid)";
+    let other_cpu = |text: &str| text.lines().find(|line| line.starts_with("other CPU  ")).map(str::to_owned);
+    // A short load may have no tick of the system's clock, and then no share.
+    assert!(other_cpu(&closed).is_none_or(|line| line.ends_with(unknown)), "{closed}");
+    let pid = echo.child.id().to_string();
+    let known = done([&load[..], &["--rate", "250", "--server-pid", &pid]].concat()).stdout;
+    assert!(other_cpu(&known).is_some_and(|line| line.ends_with("% of all CPUs")), "{known}");
+    assert!(known.contains("\nlimited by "), "{known}");
     let open = done([&load[..], &["--rate", "2000"]].concat()).stdout;
     // The rate is computed from fifty intervals of half a millisecond, not from the 49 between the
     // first and the last query.
@@ -90,6 +100,20 @@ fn text_says_what_json_says() {
     let rate: f64 = rate.split(' ').next().and_then(|rate| rate.parse().ok()).expect("a number");
     assert!(rate <= 2000.0, "{open}");
     assert!(open.contains("lateness   min") && open.contains("of 2000 queries/s"), "{open}");
+}
+
+#[test]
+fn the_record_has_arguments_that_are_not_utf_8() {
+    let folder = folder();
+    let echo = Echo::start("60");
+    let queries = folder.path().join(OsStr::from_bytes(b"queries-\xff"));
+    fs::write(&queries, "a.example. A\n").expect("written");
+    let server = echo.address.to_string();
+    let mut load = nonesuch(["load", "--server", &server, "--limit", "10", "--json", "--queries"]);
+    let ended = run(load.arg(&queries)).expect_done("a load");
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON alone");
+    let command = report["record"]["command"].as_str().expect("a command line");
+    assert!(command.ends_with("queries-\u{fffd}"), "{command}");
 }
 
 #[test]

@@ -201,9 +201,9 @@ impl Runs {
             return self.first.report();
         }
         let tables = self.tables()?;
-        let notes = self.notes().into_iter().map(|note| format!("{}\n", printable(&note)));
+        let notes: String = self.notes().iter().map(|note| format!("{}\n", printable(note))).collect();
         let tables = tables.iter().map(|(title, table)| format!("{title}\n\n{}", table.to_text()));
-        let text = notes.chain(tables);
+        let text = Some(notes).filter(|notes| !notes.is_empty()).into_iter().chain(tables);
         let summaries: Result<BTreeMap<&str, _>, PresentationError> = self
             .results()
             .map(|results| Ok((results.record.run.run_id.as_str(), results.report()?.summary)))

@@ -181,6 +181,22 @@ mod tests {
     }
 
     #[test]
+    fn a_step_states_its_conditions() {
+        let report = LoadReport {
+            sent: 99,
+            unsent: 1,
+            received: 98,
+            qps: 98.0,
+            others_cpu: Some(0.25),
+            limited_by: Some(Limit::Server),
+            ..LoadReport::default()
+        };
+        let step = RampStep::new(100.0, &report, 0.02);
+        assert_eq!((step.lost_share, step.passed), (0.02, true));
+        assert_eq!((step.others_cpu, step.limited_by), (Some(0.25), Some(Limit::Server)));
+    }
+
+    #[test]
     fn senseless_options_are_refused() {
         let options = options(([127, 0, 0, 1], 53).into(), "example A", 1);
         let good = RampOptions { start_rate: 1000.0, max_loss: 0.001, step_seconds: 1.0 };

@@ -134,6 +134,9 @@ mod tests {
         assert_eq!((number(CPUINFO, "model\t"), number(CPUINFO, "stepping")), (Some(2), Some(1)));
         assert_eq!((number(CPUINFO, "model name"), number("", "model\t")), (None, None));
         assert_eq!(flags(CPUINFO), ["avx2", "sha_ni", "avx512f"]);
+        // Some of these features distinguish instruction levels.
+        let levels = "popcnt cx16 lahf_lm abm movbe";
+        assert_eq!(flags(&format!("flags\t: {levels}\n")).join(" "), levels);
         assert_eq!(flags("Features\t: fp asimd sha2\n"), ["asimd", "sha2"]);
         assert_eq!((highest(CPUINFO), highest("")), (Some(3100), None));
         assert_ne!(hypervisor(CPUINFO), "");
