@@ -6,6 +6,7 @@
 //! non-existent names. Each combination is a row of the [`Comparison`]. `experiments/compare.toml`
 //! describes the terminal table and the HTML page.
 
+mod anchors;
 mod combinations;
 mod decision;
 mod figures;
@@ -92,6 +93,11 @@ pub enum CompareError {
         rcode.as_ref().map_or_else(|| "lost".to_owned(), |rcode| format!("answered with {rcode}"))
     )]
     NotAnswered { combination: Combination, names: QueriedNames, wrong: u64, all: u64, rcode: Option<String> },
+    #[error(
+        "{combination}: {invalid} of {all} sampled responses do not validate, the first: {reason}; \
+         figures of such a server are meaningless. This is a bug in nonesuch, please report it"
+    )]
+    NotValidated { combination: Combination, invalid: u64, all: u64, reason: String },
     #[error("cannot write the results as JSON: {0}; this is a bug in nonesuch, please report it")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -115,6 +121,10 @@ pub enum CombinationFault {
     Publication(#[from] PublicationError),
     #[error("the server does not start: {0}")]
     Server(#[from] ServerError),
+    #[error("cannot read the keys of the zone from {}: {source}", path.display())]
+    ReadKeys { path: PathBuf, source: io::Error },
+    #[error("the server did not answer the query for the keys of the zone (DNSKEY) over UDP")]
+    NoKeyResponse,
     #[error(transparent)]
     Load(#[from] LoadError),
 }

@@ -49,6 +49,14 @@ pub struct ValidationCounts {
     pub first_reason: Option<String>,
 }
 
+impl ValidationCounts {
+    /// Returns the number of validated responses.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.secure + self.insecure + self.bogus + self.indeterminate
+    }
+}
+
 /// Validates `samples`, responses of the server in `options`. The question of a sample is that of
 /// the response itself.
 ///

@@ -24,7 +24,8 @@ pub enum Need {
     StolenServer,
     /// Quantum computers cannot forge the signatures.
     PostQuantum,
-    /// All responses fit into a UDP payload of 1232 octets.
+    /// All responses, including the response with the keys of the zone, fit into a UDP payload of
+    /// 1232 octets.
     #[serde(rename = "udp-1232")]
     Udp1232,
 }
@@ -109,8 +110,10 @@ pub(super) enum Reason {
     StolenServer,
     /// Quantum computers could forge the signatures.
     Quantum,
-    /// Some responses exceed 1232 octets, or are truncated.
+    /// Some responses to queries for names exceed 1232 octets, or are truncated.
     LargeResponses,
+    /// The response with the keys of the zone exceeds 1232 octets, or is truncated.
+    LargeKeys,
     /// Resolvers do not validate the algorithm or the mechanism, or its specification is not final.
     Experimental,
     /// Unsigned delegations are not protected (RFC 5155 §12.2).
@@ -275,12 +278,17 @@ impl Need {
     /// Returns the reason why a combination lacks the property, or `None` if it has it.
     fn reason_against(self, is_post_quantum: bool, mechanism: Mechanism, row: &Row) -> Option<Reason> {
         let entry = mechanism.entry();
-        let fits = |load: &LoadFigures| load.truncated == 0 && load.response_octets_max <= UDP_OCTETS;
+        let fits = |octets, is_truncated: bool| !is_truncated && octets <= UDP_OCTETS;
+        let load_fits = |load: &LoadFigures| fits(load.response_octets_max, load.truncated > 0);
+        let keys_fit = row.dnskey.is_some_and(|response| fits(response.octets, response.truncated));
         let (holds, reason) = match self {
             Self::NoEnumeration => (entry.enumeration() == Enumeration::Impossible, Reason::Enumeration),
             Self::StolenServer => (!entry.stolen_server_can_forge(), Reason::StolenServer),
             Self::PostQuantum => (is_post_quantum, Reason::Quantum),
-            Self::Udp1232 => (fits(&row.existing) && fits(&row.denied), Reason::LargeResponses),
+            Self::Udp1232 if load_fits(&row.existing) && load_fits(&row.denied) => {
+                (keys_fit, Reason::LargeKeys)
+            }
+            Self::Udp1232 => (false, Reason::LargeResponses),
         };
         (!holds).then_some(reason)
     }

@@ -7,6 +7,7 @@ use super::summary::{summarise_exclusions, summarise_notes};
 use super::{Combination, CompareError, ComparedZone, JSON_FILE};
 use crate::conditions::Limit;
 use crate::experiment::parameters::QueriedNames;
+use crate::load::ValidationCounts;
 use crate::measure::ZoneCounts;
 use crate::measure::publication::OperationCost;
 use crate::presentation::{Presentation, Scope};
@@ -135,12 +136,25 @@ pub(super) struct Row {
     pub(super) server_resident_kib: Option<u64>,
     /// Time from the start of the server until it listens, which includes reading the zone.
     pub(super) ready_s: f64,
+    /// The response with the keys of the zone.
+    pub(super) dnskey: Option<DnskeyResponse>,
+    /// Results of the validation of sampled responses.
+    pub(super) validation: Option<ValidationCounts>,
     /// Results with queries for existing names.
     pub(super) existing: LoadFigures,
     /// Results with queries for names that do not exist.
     pub(super) denied: LoadFigures,
     /// Conditions that affect how far the figures of this row can be trusted.
     pub(super) notes: Vec<Note>,
+}
+
+/// The response to a query for the DNSKEY RRset, with DO and a payload size of 1232 octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct DnskeyResponse {
+    /// Size of the complete DNS message in octets: over UDP, or over TCP after a truncated response.
+    pub(super) octets: u64,
+    /// Whether the response over UDP was truncated.
+    pub(super) truncated: bool,
 }
 
 /// A condition that affects how far figures can be trusted.
@@ -290,6 +304,12 @@ pub(super) mod tests {
             records: (75_000.0 * scale) as u64,
             server_resident_kib: Some((20_480.0 * scale) as u64),
             ready_s: 0.3 * scale,
+            dnskey: is_signed.then(|| DnskeyResponse { octets: (150.0 * scale) as u64, truncated: false }),
+            validation: is_signed.then(|| ValidationCounts {
+                secure: 100,
+                insecure: 29,
+                ..ValidationCounts::default()
+            }),
             existing: load(scale, "NOERROR"),
             denied: load(scale * 1.5, "NXDOMAIN"),
             ..Row::of(combination)

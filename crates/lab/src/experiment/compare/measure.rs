@@ -1,23 +1,24 @@
 //! Measurement of one combination: a server, and its responses to queries.
 
+mod warm_up;
+
 use super::figures::{LoadFigures, Note, NoteCause, Row};
 use super::prepare::prepare;
 use super::{Combination, CombinationFault, CompareError, CompareOptions};
 use crate::experiment::parameters::QueriedNames;
-use crate::load::{self, LoadOptions, LoadReport};
+use crate::load::{self, LoadOptions, LoadReport, QueryList};
 use crate::machine::CpuPlacement;
 use crate::measure::server::Server;
 use crate::process;
 use crate::statistics::ValueRange;
 use nonesuch_dnssec::Mechanism;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
 /// Time limit for the server to read and verify its zone.
 const READY_LIMIT: Duration = Duration::from_secs(1800);
-/// Duration of the load with each kind of query before the measurement, in seconds.
-const WARM_UP_SECONDS: f64 = 0.15;
 /// Share of queries above which a deviation is significant. Above this share, lost queries,
 /// truncated responses and an unexpected NOERROR or NXDOMAIN become notes, and other response codes
 /// fail the comparison. Up to this share, other response codes become notes, and the remaining
@@ -42,7 +43,8 @@ pub(super) struct Measurement<'a> {
 }
 
 impl<'a> Measurement<'a> {
-    /// Prepares the combination, starts its server and sends the queries of the warm-up.
+    /// Prepares the combination, starts its server, sends the queries of the warm-up, and validates
+    /// a sample of the responses.
     pub(super) fn start(
         options: &'a CompareOptions<'a>,
         combination: Combination,
@@ -59,32 +61,37 @@ impl<'a> Measurement<'a> {
             .map_err(|source| CompareError::Combination(combination, source.into()))?;
         row.ready_s = server.ready_after.as_secs_f64();
         let (existing, denied) = (Vec::new(), Vec::new());
-        let measurement = Self { options, combination, server, _folder: folder, cpus, row, existing, denied };
-        for names in [QueriedNames::Existing, QueriedNames::Denied] {
-            measurement.load(names, 0, WARM_UP_SECONDS)?;
-        }
+        let mut measurement =
+            Self { options, combination, server, _folder: folder, cpus, row, existing, denied };
+        measurement.warm_up(&served)?;
         Ok(measurement)
     }
 
     /// Sends the queries of a round: for existing names, then for denied names, so that a
     /// disturbance of the machine affects both.
     pub(super) fn run_round(&mut self, round: u32) -> Result<(), CompareError> {
-        let seconds = self.options.seconds_per_load;
-        self.existing.push(self.load(QueriedNames::Existing, round, seconds)?);
-        self.denied.push(self.load(QueriedNames::Denied, round, seconds)?);
+        let load = |names| {
+            let queries = self.options.zone.queries(names, round);
+            self.load(&self.load_options(queries, self.options.seconds_per_load))
+        };
+        let (existing, denied) = (load(QueriedNames::Existing)?, load(QueriedNames::Denied)?);
+        self.existing.push(existing);
+        self.denied.push(denied);
         Ok(())
     }
 
-    fn load(&self, names: QueriedNames, round: u32, seconds: f64) -> Result<LoadReport, CompareError> {
-        let queries = self.options.zone.queries(names, round);
-        let wanted = LoadOptions {
+    fn load_options(&self, queries: Arc<QueryList>, seconds: f64) -> LoadOptions {
+        LoadOptions {
             seconds,
             server_pid: Some(self.server.pid()),
             cpus: self.cpus.map(|cpus| vec![cpus.load]),
             follow_truncated: true,
             ..LoadOptions::new(self.server.address, queries)
-        };
-        load::run(&wanted)
+        }
+    }
+
+    fn load(&self, options: &LoadOptions) -> Result<LoadReport, CompareError> {
+        load::run(options)
             .map_err(|source| CompareError::Combination(self.combination, CombinationFault::Load(source)))
     }
 

@@ -24,6 +24,8 @@ pub struct ComparedZone {
     /// Queries for non-existent names, likewise. The names of the lists differ, so that a server
     /// that signs online has no signatures of an earlier round.
     denied: Vec<Arc<QueryList>>,
+    /// The query for the keys of the zone.
+    dnskey: Arc<QueryList>,
 }
 
 /// Reasons why a zone cannot be used.
@@ -76,17 +78,24 @@ impl ComparedZone {
         seed: u64,
         write: impl Fn(u8, u64, &mut Vec<u8>) -> Result<(), GenerateError>,
     ) -> Result<Self, ComparedZoneError> {
+        let list = |text: &[u8]| QueryList::parse(Path::new("generated queries"), text).map(Arc::new);
         let lists = |denied_percent| -> Result<Vec<_>, ComparedZoneError> {
             let seeds = (0..=u64::from(ROUNDS)).map(|round| seed.wrapping_add(round));
             seeds
                 .map(|seed| {
                     let mut text = Vec::new();
                     write(denied_percent, seed, &mut text)?;
-                    Ok(Arc::new(QueryList::parse(Path::new("generated queries"), &text)?))
+                    Ok(list(&text)?)
                 })
                 .collect()
         };
-        Ok(Self { existing: lists(0)?, denied: lists(100)?, contents, source })
+        let dnskey = list(format!("{} DNSKEY", contents.apex()).as_bytes())?;
+        Ok(Self { existing: lists(0)?, denied: lists(100)?, dnskey, contents, source })
+    }
+
+    /// Returns the query for the DNSKEY RRset.
+    pub(super) fn dnskey_query(&self) -> Arc<QueryList> {
+        Arc::clone(&self.dnskey)
     }
 
     /// Returns the queries of a round; round 0 is the warm-up.
