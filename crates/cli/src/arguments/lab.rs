@@ -44,7 +44,8 @@ pub(crate) struct CompareArguments {
     ///
     /// no-enumeration: clients cannot enumerate the names of the zone. stolen-server: an attacker
     /// with all data of a server cannot forge data of the zone. post-quantum: quantum computers
-    /// cannot forge signatures. udp-1232: all responses fit into 1232 octets.
+    /// cannot forge signatures. udp-1232: no response is longer than 1232 octets, including that with
+    /// the keys of the zone.
     #[arg(long = "need", value_name = "PROPERTY", value_delimiter = ',')]
     pub(crate) needs: Vec<Need>,
     /// Set the duration of each measurement of the server, in seconds.

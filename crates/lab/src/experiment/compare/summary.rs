@@ -82,28 +82,37 @@ fn title(row: &Row) -> &str {
     mechanism.map_or("", |mechanism| mechanism.entry().title)
 }
 
-/// Names the selected rows, grouped by algorithm: `ED25519 with all mechanisms; MLDSA44 with NSEC,
-/// NSEC3`. `selected` contains indices in ascending order.
+/// Names the selected rows: `MLDSA44 with all mechanisms; NSEC5 with all algorithms; ED25519 with
+/// NSEC, NSEC3`. `selected` contains indices in ascending order.
 fn describe_rows(rows: &[Row], selected: &[usize]) -> String {
     let is_signed = |index: &usize| rows[*index].algorithm.is_some();
     if selected.iter().filter(|index| is_signed(index)).count() == (0..rows.len()).filter(is_signed).count() {
         return if selected.len() == rows.len() { "all" } else { "all signed zones" }.to_owned();
     }
-    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-    for index in selected {
-        let row = &rows[*index];
-        match groups.iter_mut().find(|(algorithm, _)| *algorithm == label(row)) {
-            Some((_, titles)) => titles.push(title(row)),
-            None => groups.push((label(row), vec![title(row)])),
+    // Whether all measured rows with the same key are selected, and there are several.
+    let is_complete = |key: &dyn Fn(&Row) -> String, row: &Row| {
+        let same = (0..rows.len()).filter(|index| key(&rows[*index]) == key(row)).collect::<Vec<_>>();
+        same.len() > 1 && same.iter().all(|index| selected.contains(index))
+    };
+    let by_title = |row: &Row| title(row).to_owned();
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for row in selected.iter().map(|index| &rows[*index]) {
+        let (group, member) = if is_complete(&label, row) {
+            (label(row), "all mechanisms".to_owned())
+        } else if is_complete(&by_title, row) {
+            (by_title(row), "all algorithms".to_owned())
+        } else {
+            (label(row), by_title(row))
+        };
+        match groups.iter_mut().find(|(name, _)| *name == group) {
+            Some((_, members)) if members.contains(&member) => {}
+            Some((_, members)) => members.push(member),
+            None => groups.push((group, vec![member])),
         }
     }
-    let describe = |(algorithm, titles): &(String, Vec<&str>)| {
-        let measured = rows.iter().filter(|row| label(row) == *algorithm).count();
-        match titles.as_slice() {
-            [""] => algorithm.clone(),
-            titles if titles.len() == measured && measured > 1 => format!("{algorithm} with all mechanisms"),
-            titles => format!("{algorithm} with {}", titles.join(", ")),
-        }
+    let describe = |(group, members): &(String, Vec<String>)| match members.join(", ") {
+        members if members.is_empty() => group.clone(),
+        members => format!("{group} with {members}"),
     };
     groups.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
@@ -144,6 +153,10 @@ mod tests {
         assert_eq!(
             describe_rows(&rows, &[1, 2, 3, 4]),
             "RSASHA256/2048 with all mechanisms; ECDSAP256SHA256 with NSEC"
+        );
+        assert_eq!(
+            describe_rows(&rows, &[1, 2, 5, 6]),
+            "RSASHA256/2048 with NSEC; NSEC3 with all algorithms; ECDSAP256SHA256 with NSEC3 opt-out"
         );
         let all: Vec<usize> = (0..rows.len()).collect();
         assert_eq!(
