@@ -606,3 +606,33 @@ fn compare_takes_the_algorithms_and_mechanisms_that_are_named() {
         [(None, None, None), (Some("ED25519"), None, nsec3), (Some("RSASHA256"), Some(1280), nsec3)]
     );
 }
+
+/// Each signed row has a validated sample of responses with each mechanism. ML-DSA-44 does not fit
+/// into 1232 octets.
+#[test]
+fn compare_validates_responses_and_measures_the_keys() {
+    let folder = folder();
+    let compare = ["compare", "--names", "200", "--seconds", "0.02", "--json", "--out", text(folder.path())];
+    let chosen = ["--algorithms", "ed25519,mldsa44", "--denial", "nsec3-opt-out,nsec5,compact"];
+    let needs = ["--need", "udp-1232"];
+    let report = done([&compare[..], &chosen, &needs].concat()).stdout;
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let [unsigned, signed @ ..] = &report["rows"].as_array().expect("rows")[..] else { panic!("no rows") };
+    assert!(unsigned["dnskey"].is_null() && unsigned["validation"].is_null());
+    assert_eq!(signed.len(), 6);
+    for row in signed {
+        let (counts, keys) = (&row["validation"], &row["dnskey"]);
+        let count = |status: &str| counts[status].as_u64().expect("a count");
+        assert_eq!((count("bogus"), count("indeterminate")), (0, 0), "{row}");
+        // The response with the keys, and 64 responses to each kind of query.
+        assert_eq!(count("secure") + count("insecure"), 129, "{row}");
+        let is_small = row["algorithm"] == "ED25519";
+        assert_eq!(keys["truncated"], !is_small);
+        assert_eq!(keys["octets"].as_u64().expect("a size") <= 1232, is_small);
+        let signing = &row["signing"]["signatures"];
+        assert_eq!(signing, &row["verification"]["signatures"]);
+        assert_eq!(signing.as_u64().is_some(), row["denial"] != "compact");
+    }
+    let candidates = report["decision"]["candidates"].as_array().expect("a list");
+    assert!(candidates.iter().all(|candidate| candidate["row"].as_u64().expect("an index") <= 3));
+}

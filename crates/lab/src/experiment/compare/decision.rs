@@ -296,6 +296,7 @@ impl Need {
 
 #[cfg(test)]
 mod tests {
+    use super::super::figures::DnskeyResponse;
     use super::super::figures::tests::sample_row;
     use super::*;
     use crate::measure::Choice;
@@ -377,6 +378,20 @@ mod tests {
         let excluded = decision.excluded.iter().find(|exclusion| exclusion.reason == Reason::LargeResponses);
         let excluded = excluded.map(|exclusion| exclusion.rows.clone()).unwrap_or_default();
         assert!(excluded.contains(&1) && excluded.contains(&3) && !excluded.contains(&4), "{excluded:?}");
+    }
+
+    #[test]
+    fn large_or_truncated_keys_do_not_fit() {
+        let (combinations, mut rows) = measured();
+        let keys = |octets, truncated| Some(DnskeyResponse { octets, truncated });
+        (rows[1].dnskey, rows[3].dnskey) = (keys(UDP_OCTETS + 1, false), keys(300, true));
+        (rows[4].dnskey, rows[5].dnskey) = (keys(UDP_OCTETS, false), None);
+        let decision = decide(&[Need::Udp1232], &combinations, &rows);
+        let excluded = decision.excluded.iter().find(|exclusion| exclusion.reason == Reason::LargeKeys);
+        assert_eq!(excluded.map(|exclusion| exclusion.rows.as_slice()), Some([1, 3, 5].as_slice()));
+        rows[1].existing.truncated = 1;
+        let decision = decide(&[Need::Udp1232], &combinations, &rows);
+        assert_eq!(decision.excluded[0], Exclusion { reason: Reason::LargeResponses, rows: vec![1] });
     }
 
     #[test]

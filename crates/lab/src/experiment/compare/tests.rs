@@ -7,34 +7,74 @@ use crate::generate::{GenerateOptions, ZoneModel};
 use crate::measure::publication::OperationCost;
 use crate::measure::{Choice, ServerKeys};
 use crate::statistics::ValueRange;
+use nonesuch_net::tcp::{self, TcpOptions};
+use nonesuch_net::udp::{self, UdpOptions};
+use nonesuch_net::{Listeners, bind};
+use nonesuch_proto::message::{Message, Record, Section};
+use nonesuch_proto::{Class, Rtype};
 use std::cell::RefCell;
-use std::net::UdpSocket;
+use std::net::SocketAddr;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Environment variable with the role of the child process.
+/// Environment variables of the child process: its role, and the zone file.
 const ROLE: &str = "NONESUCH_TEST_SERVER";
+const ZONE: &str = "NONESUCH_TEST_ZONE";
 
 /// The server of the other tests, which start this program with [`ROLE`] set. Without it, the test
 /// does nothing.
 #[test]
 fn server_of_the_other_tests() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let keys = signed_keys(Path::new(&std::env::var(ZONE).expect("a path")));
+    let Listeners { udp, tcp, local_addr, .. } =
+        bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
+    let responder = move |query: &[u8], _: SocketAddr, response: &mut Vec<u8>| {
+        *response = respond(query, &role, &keys);
+        true
+    };
+    let responder_of_tcp = responder.clone();
+    let _udp = udp::serve(udp, &UdpOptions::default(), move |_| responder.clone()).expect("started");
+    let _tcp = tcp::serve(tcp, &TcpOptions::default(), move || responder_of_tcp.clone()).expect("started");
+    println!("\nready: listening on {local_addr}");
     // If the parent process dies, the server ends after this time.
-    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
-    println!("\nready: listening on {} (UDP)", socket.local_addr().expect("an address"));
-    let mut message = [0; 1500];
-    while let Ok((length, from)) = socket.recv_from(&mut message) {
-        // A label with a double letter does not exist in a generated zone (see `generate::query`).
-        let denied = message[13..length.min(30)].windows(2).any(|pair| pair[0] == pair[1] && pair[0] != 0);
-        message[2] |= 0x80;
-        message[3] = match role.as_str() {
-            "refuse" => 5,
-            _ if denied => 3,
-            _ => 0,
-        };
-        let _ = socket.send_to(&message[..length], from);
-    }
+    let (_sender, never) = channel::<()>();
+    let _ = never.recv_timeout(Duration::from_secs(30));
+}
+
+/// Returns the DNSKEY RRset and its signatures in the zone file.
+fn signed_keys(file: &Path) -> Vec<Record> {
+    let contents = nonesuch_zone::read::read_file(file, None).expect("a zone").contents;
+    let owner = contents.apex();
+    let apex = contents.find(owner.view()).ok().expect("an apex");
+    let rrsets = [apex.rrset(Rtype::DNSKEY), apex.signatures(Rtype::DNSKEY)];
+    let records = rrsets.into_iter().flatten().flat_map(|rrset| {
+        rrset.rdatas().map(move |rdata| Record {
+            section: Section::Answer,
+            owner: owner.clone(),
+            rtype: rrset.rtype(),
+            class: Class::IN,
+            ttl: rrset.ttl(),
+            rdata: rdata.to_vec(),
+        })
+    });
+    records.collect()
+}
+
+/// Answers a query for the keys of the zone with `keys`. All other responses have no records.
+fn respond(query: &[u8], role: &str, keys: &[Record]) -> Vec<u8> {
+    let mut message = Message::parse(query).expect("a query");
+    let Some(question) = message.questions.first() else { panic!("no question") };
+    // A label with a double letter does not exist in a generated zone (see `generate::query`).
+    let denied = question.name.wire().windows(2).take(18).any(|pair| pair[0] == pair[1] && pair[0] != 0);
+    let is_dnskey = question.rtype == Rtype::DNSKEY;
+    message.header.flags = match role {
+        "refuse" => 0x8005,
+        _ if denied && !is_dnskey => 0x8403,
+        _ => 0x8400,
+    };
+    message.records = if is_dnskey { keys.to_vec() } else { Vec::new() };
+    message.to_octets()
 }
 
 fn zone() -> ComparedZone {
@@ -63,7 +103,8 @@ fn run(
         let mut command = Command::new(&program);
         command
             .args(["--exact", "--nocapture", "experiment::compare::tests::server_of_the_other_tests"])
-            .env(ROLE, role);
+            .env(ROLE, role)
+            .env(ZONE, &zone.file);
         command
     };
     let outcome = compare(&CompareOptions {
@@ -94,39 +135,42 @@ fn signed(algorithm: nonesuch_crypto::Algorithm, mechanism: nonesuch_dnssec::Mec
 }
 
 #[test]
-fn combinations_are_signed_verified_served_and_queried() {
-    use nonesuch_crypto::Algorithm;
-    use nonesuch_dnssec::Mechanism;
-    let combinations = [
-        Combination::Unsigned,
-        signed(Algorithm::ED25519, Mechanism::Nsec),
-        signed(Algorithm::ECDSAP256SHA256, Mechanism::Nsec3OptOut),
-    ];
+fn a_zone_is_served_and_queried() {
     let folder = tempfile::tempdir().expect("a directory");
-    let (outcome, steps) = run("serve", &combinations, folder.path());
+    let (outcome, steps) = run("serve", &[Combination::Unsigned], folder.path());
     let comparison = outcome.expect("compared");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0, "nothing is left behind");
     assert_eq!(comparison.run.date, "2026-03-01T12:00:00Z");
     assert_eq!((comparison.zone.counts.origin.as_str(), comparison.zone.counts.delegations), ("test.", 200));
-    for (row, combination) in comparison.rows.iter().zip(&combinations) {
-        let own = Row::of(*combination);
-        assert_eq!((&row.algorithm, row.bits, &row.denial), (&own.algorithm, own.bits, &own.denial));
-        assert!(row.existing.queries > 0 && row.existing.rcodes.contains_key("NOERROR"), "{row:?}");
-        assert!(row.denied.rcodes.contains_key("NXDOMAIN"), "{row:?}");
-        assert!(row.existing.qps.value > 0.0 && row.ready_s > 0.0);
-        assert!(row.server_resident_kib.is_some_and(|kib| kib > 100));
-    }
-    let [unsigned, nsec, opt_out] = &comparison.rows[..] else { panic!("three rows") };
-    assert!(unsigned.signing.is_none() && unsigned.zone_octets == comparison.zone.octets);
-    let (signing, verification) = (nsec.signing.expect("signed"), nsec.verification.expect("verified"));
-    // At least one NSEC record for each delegation.
-    assert!(signing.signatures > 200 && signing.signatures == verification.signatures);
-    assert!(opt_out.signing.expect("signed").signatures < signing.signatures);
-    assert!(nsec.zone_octets > opt_out.zone_octets && opt_out.zone_octets > unsigned.zone_octets);
-    let stages: Vec<&str> =
-        steps.iter().filter(|(index, _)| *index == 1).map(|(_, what)| what.as_str()).collect();
+    let [row] = &comparison.rows[..] else { panic!("one row") };
+    assert!(row.existing.queries > 0 && row.existing.rcodes.contains_key("NOERROR"), "{row:?}");
+    assert!(row.denied.rcodes.contains_key("NXDOMAIN"), "{row:?}");
+    assert!(row.existing.qps.value > 0.0 && row.ready_s > 0.0);
+    assert!(row.server_resident_kib.is_some_and(|kib| kib > 100));
+    assert!(row.signing.is_none() && row.zone_octets == comparison.zone.octets);
+    assert_eq!((row.validation.clone(), row.dnskey), (None, None));
+    let rounds = (1..=ROUNDS).map(|round| format!("sending queries to 1 servers, round {round} of {ROUNDS}"));
+    let expected = ["unsigned: writing the zone file", "unsigned: starting the server"];
+    let expected: Vec<String> = expected.into_iter().map(str::to_owned).chain(rounds).collect();
+    assert_eq!(steps.into_iter().map(|(_, what)| what).collect::<Vec<_>>(), expected);
+}
+
+/// The server has the signed keys of the zone, but its other responses have no signatures.
+#[test]
+fn a_server_whose_responses_do_not_validate_gets_no_figures() {
+    use nonesuch_crypto::Algorithm;
+    use nonesuch_dnssec::Mechanism;
+    let combination = signed(Algorithm::ED25519, Mechanism::Nsec);
+    let folder = tempfile::tempdir().expect("a directory");
+    let (outcome, steps) = run("serve", &[combination], folder.path());
+    let error = outcome.expect_err("not proved");
+    let CompareError::NotValidated { combination: named, invalid, all, .. } = error else { panic!("{error}") };
+    assert_eq!((named, all - invalid), (combination, 1), "the keys validate");
+    assert!(invalid > 1);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0);
     let expected =
         ["generating keys", "signing", "verifying", "writing the zone file", "starting the server"];
+    let stages: Vec<String> = steps.into_iter().map(|(_, what)| what).collect();
     assert_eq!(stages, expected.map(|stage| format!("ED25519 NSEC: {stage}")));
 }
 
