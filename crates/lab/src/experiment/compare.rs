@@ -2,9 +2,10 @@
 //! responses, and a decision.
 //!
 //! For each [`Combination`], the comparison generates keys, signs and verifies the zone, writes it
-//! to a file, and starts a child process that serves it. It then sends queries for existing and for
-//! non-existent names. Each combination is a row of the [`Comparison`]. `experiments/compare.toml`
-//! describes the terminal table and the HTML page.
+//! to a file, and starts a child process that serves it. It validates a sample of the responses, and
+//! then measures the server under queries for existing and for non-existent names. Each combination
+//! is a row of the [`Comparison`]. `experiments/compare.toml` describes the terminal table and the
+//! HTML page.
 
 mod anchors;
 mod combinations;
@@ -137,8 +138,9 @@ pub enum CombinationFault {
 /// # Errors
 /// Fails with [`CompareError::NoCombinations`] if there are no combinations. Otherwise fails at the
 /// first combination whose zone cannot be signed, verified, written or served, or whose server
-/// cannot be loaded with queries or does not answer them ([`CompareError::Combination`],
-/// [`CompareError::Write`], [`CompareError::NotAnswered`]). Unusual results that are not errors
+/// cannot be loaded with queries, does not answer them, or sends responses that do not validate
+/// ([`CompareError::Combination`], [`CompareError::Write`], [`CompareError::NotAnswered`],
+/// [`CompareError::NotValidated`]). Unusual results that are not errors
 /// become notes of the row. After an error too, the servers are stopped and the files removed.
 pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError> {
     if options.combinations.is_empty() {

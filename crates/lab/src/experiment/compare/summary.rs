@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(describe_rows(&rows, &[4]), "ECDSAP256SHA256 with NSEC");
         assert_eq!(
             describe_rows(&rows, &[1, 2, 3, 4]),
-            "RSASHA256/2048 with all mechanisms; ECDSAP256SHA256 with NSEC"
+            "RSASHA256/2048 with all mechanisms; NSEC with all algorithms"
         );
         assert_eq!(
             describe_rows(&rows, &[1, 2, 5, 6]),

@@ -164,7 +164,9 @@ fn a_server_whose_responses_do_not_validate_gets_no_figures() {
     let folder = tempfile::tempdir().expect("a directory");
     let (outcome, steps) = run("serve", &[combination], folder.path());
     let error = outcome.expect_err("not proved");
-    let CompareError::NotValidated { combination: named, invalid, all, .. } = error else { panic!("{error}") };
+    let CompareError::NotValidated { combination: named, invalid, all, .. } = error else {
+        panic!("{error}")
+    };
     assert_eq!((named, all - invalid), (combination, 1), "the keys validate");
     assert!(invalid > 1);
     assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0);
