@@ -304,7 +304,7 @@ pub(super) mod tests {
             records: (75_000.0 * scale) as u64,
             server_resident_kib: Some((20_480.0 * scale) as u64),
             ready_s: 0.3 * scale,
-            dnskey: is_signed.then(|| DnskeyResponse { octets: (150.0 * scale) as u64, truncated: false }),
+            dnskey: is_signed.then_some(DnskeyResponse { octets: (150.0 * scale) as u64, truncated: false }),
             validation: is_signed.then(|| ValidationCounts {
                 secure: 100,
                 insecure: 29,

@@ -35,7 +35,7 @@ fn server_of_the_other_tests() {
     };
     let responder_of_tcp = responder.clone();
     let _udp = udp::serve(udp, &UdpOptions::default(), move |_| responder.clone()).expect("started");
-    let _tcp = tcp::serve(tcp, &TcpOptions::default(), move || responder_of_tcp.clone()).expect("started");
+    let _tcp = tcp::serve(tcp, &TcpOptions::default(), move || responder_of_tcp).expect("started");
     println!("\nready: listening on {local_addr}");
     // If the parent process dies, the server ends after this time.
     let (_sender, never) = channel::<()>();
@@ -46,7 +46,7 @@ fn server_of_the_other_tests() {
 fn signed_keys(file: &Path) -> Vec<Record> {
     let contents = nonesuch_zone::read::read_file(file, None).expect("a zone").contents;
     let owner = contents.apex();
-    let apex = contents.find(owner.view()).ok().expect("an apex");
+    let apex = contents.find(owner.view()).expect("an apex");
     let rrsets = [apex.rrset(Rtype::DNSKEY), apex.signatures(Rtype::DNSKEY)];
     let records = rrsets.into_iter().flatten().flat_map(|rrset| {
         rrset.rdatas().map(move |rdata| Record {
@@ -167,8 +167,10 @@ fn a_server_whose_responses_do_not_validate_gets_no_figures() {
     let CompareError::NotValidated { combination: named, invalid, all, .. } = error else {
         panic!("{error}")
     };
-    assert_eq!((named, all - invalid), (combination, 1), "the keys validate");
-    assert!(invalid > 1);
+    assert_eq!(named, combination);
+    // The other valid responses answer queries for the keys too.
+    let valid = all - invalid;
+    assert!(valid >= 1 && invalid > valid, "{invalid} of {all}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0);
     let expected =
         ["generating keys", "signing", "verifying", "writing the zone file", "starting the server"];
