@@ -7,7 +7,6 @@
 //! is a row of the [`Comparison`]. `experiments/compare.toml` describes the terminal table and the
 //! HTML page.
 
-mod anchors;
 mod combinations;
 mod decision;
 mod figures;
@@ -122,8 +121,6 @@ pub enum CombinationFault {
     Publication(#[from] PublicationError),
     #[error("the server does not start: {0}")]
     Server(#[from] ServerError),
-    #[error("cannot read the keys of the zone from {}: {source}", path.display())]
-    ReadKeys { path: PathBuf, source: io::Error },
     #[error("the server did not answer the query for the keys of the zone (DNSKEY) over UDP")]
     NoKeyResponse,
     #[error(transparent)]

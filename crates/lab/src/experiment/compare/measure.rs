@@ -54,7 +54,7 @@ impl<'a> Measurement<'a> {
         let mut row = Row::of(combination);
         let folder = tempfile::tempdir_in(options.work_dir)
             .map_err(|source| CompareError::Write { path: options.work_dir.to_path_buf(), source })?;
-        let (served, _) = prepare(options, combination, folder.path(), progress, &mut row)?;
+        let (served, anchors) = prepare(options, combination, folder.path(), progress, &mut row)?;
         progress("starting the server");
         let (command, log) = ((options.server)(&served), folder.path().join("log"));
         let server = Server::start(command, cpus.map(|cpus| cpus.server), &log, READY_LIMIT)
@@ -63,7 +63,7 @@ impl<'a> Measurement<'a> {
         let (existing, denied) = (Vec::new(), Vec::new());
         let mut measurement =
             Self { options, combination, server, _folder: folder, cpus, row, existing, denied };
-        measurement.warm_up(&served)?;
+        measurement.warm_up(anchors)?;
         Ok(measurement)
     }
 

@@ -2,14 +2,13 @@
 //! of the responses must validate.
 
 use super::{Measurement, check_load, combine_rounds};
-use crate::experiment::compare::anchors::read_anchors;
 use crate::experiment::compare::figures::DnskeyResponse;
 use crate::experiment::compare::{Combination, CombinationFault, CompareError};
 use crate::experiment::parameters::QueriedNames;
 use crate::load::{LoadOptions, ValidationCounts, ValidationOptions, validate_samples};
-use crate::measure::ServedZone;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::DenialGeneration;
+use nonesuch_dnssec::verify::Anchor;
 use nonesuch_proto::message::{Header, Rcode};
 use std::slice;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,13 +21,13 @@ const SAMPLES: usize = 64;
 impl Measurement<'_> {
     /// Sends the queries of the warm-up. For a signed zone, also measures the response with the
     /// keys of the zone, and validates this response and a sample of the others.
-    pub(super) fn warm_up(&mut self, served: &ServedZone) -> Result<(), CompareError> {
+    pub(super) fn warm_up(&mut self, anchors: Vec<Anchor>) -> Result<(), CompareError> {
         let Combination::Signed(_, mechanism) = self.combination else {
             return self.collect_samples(0).map(drop);
         };
         let mut samples = self.collect_samples(SAMPLES)?;
         samples.push(self.measure_dnskey_response()?);
-        let counts = self.validate(served, mechanism, &samples)?;
+        let counts = self.validate(anchors, mechanism, &samples)?;
         check_validation(self.combination, &counts)?;
         self.row.validation = Some(counts);
         Ok(())
@@ -61,7 +60,7 @@ impl Measurement<'_> {
 
     fn validate(
         &self,
-        served: &ServedZone,
+        anchors: Vec<Anchor>,
         mechanism: Mechanism,
         samples: &[Vec<u8>],
     ) -> Result<ValidationCounts, CompareError> {
@@ -72,7 +71,7 @@ impl Measurement<'_> {
             _ => self.options.now,
         };
         let zone = self.options.zone.contents.apex().clone();
-        let validation = ValidationOptions { zone, anchors: read_anchors(served).map_err(fault)?, now };
+        let validation = ValidationOptions { zone, anchors, now };
         let options = self.load_options(self.options.zone.dnskey_query(), SECONDS);
         validate_samples(&options, &validation, samples.iter().map(Vec::as_slice))
             .map_err(|source| fault(source.into()))
