@@ -76,7 +76,7 @@ impl Chart {
                 figures.push(Figure { label, series, value: bar.value, spread: bar.spread });
             }
         }
-        chart_table(Column::text("group"), &self.unit, &figures)
+        chart_table(Column::text("group"), 1, &self.unit, &figures)
     }
 
     /// Returns the chart as variables of the page template: texts and their positions.
@@ -231,6 +231,20 @@ mod tests {
         chart.series[0].bars = vec![None];
         let svg = drawn(chart);
         assert!(!svg.contains("<rect"));
+    }
+
+    #[test]
+    fn the_data_table_has_a_row_for_each_bar() {
+        let mut chart = chart(&[10.0, 5.0]);
+        assert_eq!(
+            chart.data_table().rows,
+            [["group 0", "10.0", "9.00", "11.0"], ["group 1", "5.00", "4.50", "5.50"]]
+        );
+        chart
+            .series
+            .push(Series { name: "c".to_owned(), bars: vec![Some(Bar { value: 1.0, spread: None })] });
+        let rows = chart.data_table().rows;
+        assert_eq!((rows.len(), &rows[1][..]), (3, &["group 0", "c", "1.00"].map(str::to_owned)[..]));
     }
 
     #[test]

@@ -11,23 +11,26 @@ pub(super) struct Figure<'c> {
     pub(super) spread: Option<(f64, f64)>,
 }
 
-/// Returns the table. It has a column for the series if there are several, and columns for the
-/// spread if a figure has one.
-pub(super) fn chart_table(label: Column, unit: &str, figures: &[Figure<'_>]) -> Table {
+/// Returns the table. It has a column for the series at `series_place` (0 or 1) if there are several,
+/// and columns for the spread if a figure has one.
+pub(super) fn chart_table(label: Column, series_place: usize, unit: &str, figures: &[Figure<'_>]) -> Table {
     let has_series = figures.iter().any(|figure| figure.series != figures[0].series);
     let has_spread = figures.iter().any(|figure| figure.spread.is_some());
     let mut columns = vec![label, Column::figures(unit, "value")];
     if has_series {
-        columns.insert(0, Column::text("series"));
+        columns.insert(series_place, Column::text("series"));
     }
     if has_spread {
         columns.extend(["minimum", "maximum"].map(|title| Column::figures(unit, title)));
     }
     let row = |item: &Figure<'_>| {
-        let series = has_series.then(|| item.series.to_owned());
+        let mut cells = vec![item.label.clone(), figure(item.value)];
+        if has_series {
+            cells.insert(series_place, item.series.to_owned());
+        }
         let spread = item.spread.map(|(minimum, maximum)| [figure(minimum), figure(maximum)]);
-        let cells = series.into_iter().chain([item.label.clone(), figure(item.value)]);
-        cells.chain(spread.into_iter().flatten()).collect()
+        cells.extend(spread.into_iter().flatten());
+        cells
     };
     Table { columns, rows: figures.iter().map(row).collect(), legend: Vec::new() }
 }

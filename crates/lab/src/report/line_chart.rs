@@ -106,7 +106,7 @@ impl LineChart {
         });
         let label =
             Column::figures(&self.x_title, if self.x_unit.is_empty() { "position" } else { &self.x_unit });
-        chart_table(label, &self.unit, &figures.collect::<Vec<_>>())
+        chart_table(label, 0, &self.unit, &figures.collect::<Vec<_>>())
     }
 
     /// Returns the chart as variables of the page template: texts and their positions.

@@ -118,16 +118,19 @@ impl Scale {
     }
 }
 
-/// Formats a tick, which is a round number: without trailing zeros and without rounding errors of
-/// binary fractions.
+/// Formats a tick or a position on an axis: with six significant digits, without trailing zeros and
+/// without rounding errors of binary fractions.
 pub(super) fn tick_label(tick: f64) -> String {
-    if tick.abs() >= 1000.0 {
+    if tick.abs() >= 1000.0 || !tick.is_finite() {
         return figure(tick);
     }
-    let text = format!("{tick:.9}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text.is_empty() { "0".to_owned() } else { text.to_owned() }
+    let decimals = (5.0 - tick.abs().log10().floor()).clamp(0.0, DECIMALS_MAX) as usize;
+    let text = format!("{tick:.decimals$}");
+    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
+
+/// Maximum number of decimals of a tick.
+const DECIMALS_MAX: f64 = 12.0;
 
 /// Minimum length of the bar of the smallest value on a logarithmic axis, in decades.
 const BAR_LENGTH_MIN: f64 = 0.15;
@@ -196,6 +199,9 @@ mod tests {
         assert_eq!(tick_label(0.1 + 0.2), "0.3");
         assert_eq!(tick_label(2.5), "2.5");
         assert_eq!(tick_label(1e-6), "0.000001");
+        assert_eq!(tick_label(283.451_955_606), "283.452");
+        assert_eq!(tick_label(99.99), "99.99");
+        assert_eq!(tick_label(f64::NAN), "–");
         assert_eq!(tick_label(100.0), "100");
         assert_eq!(tick_label(150_000.0), "150,000");
     }
