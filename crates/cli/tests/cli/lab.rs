@@ -129,6 +129,43 @@ fn json_has_the_record_and_a_summary() {
 }
 
 #[test]
+fn mixed_traffic_has_the_shares_that_were_asked_for() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    let settings = [
+        "zones=sld:50",
+        "seconds=0.05",
+        "rounds=2",
+        "samples=4",
+        "servers=nonesuch",
+        "combinations=ECDSAP256SHA256 nsec3,ECDSAP256SHA256 nsec5",
+        "queries=label:0,label:50,label:100",
+    ];
+    let mut arguments = vec!["lab", "run", "nsec5-mixed", "--json", "--out"];
+    arguments.push(out.to_str().expect("UTF-8"));
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let printed: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON");
+    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    assert_eq!(lines.len(), 2 * 3);
+    for denial in ["nsec3", "nsec5"] {
+        let line = |queries: &str| {
+            let is_it = |line: &&Value| line["denial"] == denial && line["queries"] == queries;
+            lines.iter().find(is_it).unwrap_or_else(|| panic!("no line for {denial} {queries}"))
+        };
+        let [none, half, all] = ["label:0", "label:50", "label:100"].map(line);
+        assert_eq!((&none["rcode"], &all["rcode"]), (&"NOERROR".into(), &"NXDOMAIN".into()));
+        let octets = |line: &Value| line["response_octets"].as_f64().expect("octets");
+        // The share of the load is random: half of the queries, within a third.
+        let share = (octets(half) - octets(none)) / (octets(all) - octets(none));
+        assert!((0.33..0.67).contains(&share), "{denial}: {share}");
+        assert_eq!(all["times"], 1.0, "{denial}");
+        assert!(all["start_memory_mib"]["median"].as_f64() > Some(0.1), "{all}");
+    }
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("throughput with 50 % denial"), "the comparison with the publication");
+}
+
+#[test]
 fn the_list_names_every_experiment_and_how_long_it_takes() {
     let text = done(["lab", "list"]).stdout;
     assert!(text.starts_with("verification-benchmark\n"), "{text}");

@@ -26,6 +26,14 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/pqc-signing.toml", include_str!("../../../../experiments/pqc-signing.toml")),
     ("experiments/zone-programs.toml", include_str!("../../../../experiments/zone-programs.toml")),
     ("experiments/echo-floor.toml", include_str!("../../../../experiments/echo-floor.toml")),
+    (
+        "experiments/nsec5-processing-time.toml",
+        include_str!("../../../../experiments/nsec5-processing-time.toml"),
+    ),
+    ("experiments/nsec5-throughput.toml", include_str!("../../../../experiments/nsec5-throughput.toml")),
+    ("experiments/nsec5-cpu.toml", include_str!("../../../../experiments/nsec5-cpu.toml")),
+    ("experiments/nsec5-mixed.toml", include_str!("../../../../experiments/nsec5-mixed.toml")),
+    ("experiments/nsec5-memory.toml", include_str!("../../../../experiments/nsec5-memory.toml")),
     ("experiments/authoritative-load.toml", include_str!("../../../../experiments/authoritative-load.toml")),
 ];
 

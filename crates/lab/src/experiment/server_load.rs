@@ -50,7 +50,9 @@ struct Row<'r> {
     at_s: f64,
     #[serde(flatten)]
     load: LoadColumns<'r>,
-    /// Memory of all processes of the server after the load, in KiB.
+    /// Memory of all processes of the server after the start, in KiB.
+    start_memory_kib: u64,
+    /// The same after the load.
     memory_kib: u64,
     /// Time from the start of the server until it answered.
     ready_s: f64,
@@ -249,6 +251,7 @@ fn row<'r>(
         rate: report.rate,
         at_s,
         load: LoadColumns::of(report, query_octets),
+        start_memory_kib: subject.start_memory_kib,
         memory_kib: subject.memory_kib(),
         ready_s: subject.ready_s,
         records: subject.published.records,

@@ -56,11 +56,29 @@ impl QueriedZone {
     /// [`GenerateError::NothingToDeny`] if there is no such name, [`GenerateError::Write`] if writing
     /// to `out` fails.
     pub fn write_parents(&self, out: &mut impl Write) -> Result<(), GenerateError> {
+        self.write_addresses(|_| true, out)
+    }
+
+    /// Writes a query for the IPv4 address of each name that has one, and below which a random label
+    /// does not exist.
+    ///
+    /// # Errors
+    /// As [`Self::write_parents`].
+    pub fn write_hosts(&self, out: &mut impl Write) -> Result<(), GenerateError> {
+        self.write_addresses(|types| types.contains(&Rtype::A.0), out)
+    }
+
+    fn write_addresses(
+        &self,
+        is_wanted: impl Fn(&[u16]) -> bool,
+        out: &mut impl Write,
+    ) -> Result<(), GenerateError> {
         let wildcards: HashSet<&str> =
             self.owners.iter().filter_map(|(name, _)| name.strip_prefix("*.")).collect();
         let parents = self.owners.iter().filter(|(name, types)| {
             let is_delegation = self.is_delegation(name, types);
             !is_delegation
+                && is_wanted(types)
                 && !types.contains(&Rtype::DNAME.0)
                 && !name.starts_with("*.")
                 && !wildcards.contains(name.as_str())

@@ -45,6 +45,8 @@ pub(super) struct QueryEncoder {
     random: Option<ChaCha8Rng>,
     /// Number of letters in a random label.
     label_letters: usize,
+    /// Share of the queries that get a random label, in percent.
+    label_percent: u8,
 }
 
 impl QueryEncoder {
@@ -67,7 +69,9 @@ impl QueryEncoder {
         });
         let label_letters = if options.random_label { SHORT_LABEL_LETTERS } else { LABEL_LETTERS };
         let (fixed_opt_size, opt_records) = (opt.len(), vec![opt; sockets.max(1)]);
-        let mut encoder = Self { header, opt_records, cookies, fixed_opt_size, random, label_letters };
+        let label_percent = options.label_percent;
+        let mut encoder =
+            Self { header, opt_records, cookies, fixed_opt_size, random, label_letters, label_percent };
         (0..sockets).for_each(|socket| encoder.set_server_cookie(socket, &[]));
         encoder
     }
@@ -107,7 +111,9 @@ impl QueryEncoder {
         let mut prefix = [0; RANDOM_LABEL_MAX];
         let prefix = match &mut self.random {
             Some(random) => {
-                let prefix = &mut prefix[..=self.label_letters];
+                let is_labelled =
+                    self.label_percent >= 100 || random.next_u64() % 100 < self.label_percent.into();
+                let prefix = &mut prefix[..if is_labelled { self.label_letters + 1 } else { 0 }];
                 write_label(random.next_u64(), prefix);
                 &*prefix
             }
@@ -259,6 +265,16 @@ mod tests {
             })
             .collect();
         assert!(labels.len() > 990 && labels.iter().flatten().all(|letter| LABEL_ALPHABET.contains(letter)));
+    }
+
+    #[test]
+    fn the_share_of_queries_with_a_label_is_kept() {
+        for (label_percent, range) in [(0, 0..=0), (30, 250..=350), (100, 1000..=1000)] {
+            let options = LoadOptions { random_label: true, repeatable: true, label_percent, ..options() };
+            let mut encoder = QueryEncoder::new(&options, 0);
+            let is_labelled = |_: &u32| encoded(&mut encoder, b"\x01a\0\0\x01\0\x01")[12] == 6;
+            assert!(range.contains(&(0..1000).filter(is_labelled).count()), "{label_percent} %");
+        }
     }
 
     #[test]

@@ -81,6 +81,9 @@ pub struct LoadOptions {
     /// Whether to add a random label of six characters at the start of each name: the queries for
     /// names that do not exist in the evaluation of NSEC5 (ePrint 2017/099 §7).
     pub random_label: bool,
+    /// Share of the queries that get a random label, in percent. The others are for the name in the
+    /// list.
+    pub label_percent: u8,
     /// Whether the random labels depend only on `seed`. Otherwise, each load has other labels: a
     /// cache of the server has responses of earlier loads with the same labels.
     pub repeatable: bool,
@@ -140,6 +143,7 @@ impl LoadOptions {
             edns_options: Vec::new(),
             random_prefix: false,
             random_label: false,
+            label_percent: 100,
             repeatable: false,
             rate: None,
             arrivals: Arrivals::Even,

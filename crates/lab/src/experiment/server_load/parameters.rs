@@ -40,6 +40,9 @@ pub struct Parameters {
     pub algorithms: Vec<AlgorithmSet>,
     /// Denial mechanisms, or `unsigned`.
     pub denial: Vec<DenialChoice>,
+    /// Combinations of algorithms and denial mechanism, instead of all combinations of `algorithms`
+    /// and `denial`; empty: all.
+    pub combinations: Vec<Combination>,
     /// Numbers of additional iterations of NSEC3.
     pub iterations: Vec<u16>,
     /// Kinds of queries.
@@ -70,6 +73,7 @@ impl Default for Parameters {
             servers: vec![ServerChoice::Nonesuch],
             algorithms: vec![AlgorithmSet(vec![p256])],
             denial: vec![DenialChoice(Some(Mechanism::Nsec)), DenialChoice(Some(Mechanism::Nsec3))],
+            combinations: Vec::new(),
             iterations: vec![0],
             queries: vec![QueryKind::Existing, QueryKind::Denied],
             rates: vec![0],
@@ -97,23 +101,35 @@ impl Parameters {
         for (zone, server) in
             self.zones.iter().flat_map(|zone| self.servers.iter().map(move |server| (zone, *server)))
         {
-            for denial in &self.denial {
-                let algorithms =
-                    if denial.0.is_some() { self.algorithms.clone() } else { vec![AlgorithmSet(Vec::new())] };
+            for Combination { algorithms, denial } in self.combinations() {
                 let has_iterations = matches!(denial.0, Some(Mechanism::Nsec3 | Mechanism::Nsec3OptOut));
                 let iterations = if has_iterations { self.iterations.clone() } else { vec![0] };
-                for algorithms in algorithms.into_iter().filter(|_| server.serves(*denial)) {
+                if server.serves(denial) {
                     subjects.extend(iterations.iter().map(|iterations| SubjectChoice {
                         zone: zone.clone(),
                         server,
                         algorithms: algorithms.clone(),
-                        denial: *denial,
+                        denial,
                         iterations: *iterations,
                     }));
                 }
             }
         }
         deduplicate(subjects)
+    }
+
+    /// Returns the combinations of algorithms and denial mechanism.
+    fn combinations(&self) -> Vec<Combination> {
+        if !self.combinations.is_empty() {
+            return self.combinations.clone();
+        }
+        let of = |denial: &DenialChoice| {
+            let denial = *denial;
+            let algorithms =
+                if denial.0.is_some() { self.algorithms.clone() } else { vec![AlgorithmSet(Vec::new())] };
+            algorithms.into_iter().map(move |algorithms| Combination { algorithms, denial })
+        };
+        self.denial.iter().flat_map(of).collect()
     }
 }
 
@@ -260,6 +276,45 @@ impl fmt::Display for DenialChoice {
     }
 }
 
+/// A combination of algorithms and denial mechanism: `ECDSAP256SHA256 nsec5`, or `unsigned`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Combination {
+    /// Empty for an unsigned zone.
+    pub(super) algorithms: AlgorithmSet,
+    pub(super) denial: DenialChoice,
+}
+
+/// The text is not a combination.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is not a combination: write algorithms and denial mechanism with a space between them, for example ECDSAP256SHA256 nsec5, or unsigned"
+)]
+pub struct CombinationError(String);
+
+impl FromStr for Combination {
+    type Err = CombinationError;
+
+    fn from_str(text: &str) -> Result<Self, CombinationError> {
+        let wrong = || CombinationError(text.to_owned());
+        if text == UNSIGNED {
+            return Ok(Self { algorithms: AlgorithmSet(Vec::new()), denial: DenialChoice(None) });
+        }
+        let (algorithms, mechanism) = text.split_once(' ').ok_or_else(wrong)?;
+        let algorithms = algorithms.parse().map_err(|_| wrong())?;
+        let mechanism = mechanism.trim().parse().map_err(|_| wrong())?;
+        Ok(Self { algorithms, denial: DenialChoice(Some(mechanism)) })
+    }
+}
+
+impl fmt::Display for Combination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let space = if self.algorithms.0.is_empty() { "" } else { " " };
+        f.pad(&format!("{}{space}{}", self.algorithms, self.denial))
+    }
+}
+
 by_text!(ServerNameError: ServerChoice);
 by_text!(ChoiceError: AlgorithmSet);
 by_text!(UnknownMechanism: DenialChoice);
+by_text!(CombinationError: Combination);

@@ -28,6 +28,9 @@ pub enum QueryKind {
     /// `label`: a random label of six characters below names that exist (ePrint 2017/099 §7). Each
     /// query has another name.
     Label,
+    /// `label:N`: N % of the queries are for a random label of six characters below a name with an
+    /// address, the others for a name with an address. Each name that does not exist is another one.
+    Labels(u8),
     /// `referral`: names below delegations.
     Referral,
     /// `no-data`: names that exist, with a type that they do not have.
@@ -43,9 +46,13 @@ impl FromStr for QueryKind {
 
     fn from_str(text: &str) -> Result<Self, ParameterError> {
         let unknown = || ParameterError::QueryKind(text.to_owned());
-        if let Some(percent) = text.strip_prefix("denied:") {
-            let percent: u8 = percent.parse().map_err(|_| unknown())?;
-            return if percent <= 100 { Ok(Self::Mixed(percent)) } else { Err(unknown()) };
+        if let Some((kind, percent)) = text.split_once(':') {
+            let percent = percent.parse().ok().filter(|percent| *percent <= 100).ok_or_else(unknown)?;
+            return match kind {
+                "denied" => Ok(Self::Mixed(percent)),
+                "label" => Ok(Self::Labels(percent)),
+                _ => Err(unknown()),
+            };
         }
         Ok(match text {
             "existing" => Self::Existing,
@@ -66,6 +73,7 @@ impl fmt::Display for QueryKind {
             Self::Denied => f.pad("denied"),
             Self::Mixed(percent) => f.pad(&format!("denied:{percent}")),
             Self::Label => f.pad("label"),
+            Self::Labels(percent) => f.pad(&format!("label:{percent}")),
             Self::Referral => f.pad("referral"),
             Self::NoData => f.pad("no-data"),
             Self::Wildcard => f.pad("wildcard"),
@@ -95,6 +103,7 @@ impl QueryKind {
             Self::Denied => drop(zone.write_queries(100, QUERIES, seed, &mut text)?),
             Self::Mixed(percent) => drop(zone.write_queries(percent, QUERIES, seed, &mut text)?),
             Self::Label => zone.write_parents(&mut text)?,
+            Self::Labels(_) => zone.write_hosts(&mut text)?,
             Self::Referral => zone.write_referrals(&mut text)?,
             Self::NoData => zone.write_missing_types(&mut text)?,
             Self::Wildcard => zone.write_wildcards(&mut text)?,
@@ -106,6 +115,8 @@ impl QueryKind {
     /// Returns the options with random labels, if each query of this kind has another name.
     pub(super) fn with_labels(self, options: LoadOptions) -> LoadOptions {
         let random_prefix = matches!(self, Self::Denied | Self::Wildcard);
-        LoadOptions { random_prefix, random_label: self == Self::Label, ..options }
+        let random_label = matches!(self, Self::Label | Self::Labels(_));
+        let label_percent = if let Self::Labels(percent) = self { percent } else { 100 };
+        LoadOptions { random_prefix, random_label, label_percent, ..options }
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the parameters and of the columns.
 
-use super::parameters::{AlgorithmSet, DenialChoice, Parameters, ServerChoice};
+use super::parameters::{AlgorithmSet, Combination, DenialChoice, Parameters, ServerChoice};
 use super::queries::QueryKind;
 use super::*;
 use nonesuch_proto::Rtype;
@@ -40,12 +40,33 @@ fn subjects_are_the_possible_combinations() {
 }
 
 #[test]
+fn combinations_replace_algorithms_and_denial() {
+    let found = subjects(
+        "servers = [\"nonesuch\", \"nsd\"]\nalgorithms = [\"MLDSA44\"]\niterations = [10]\n\
+         combinations = [\"unsigned\", \"ED25519+8/2048 nsec3\", \"ED25519 nsec5\"]\n",
+    );
+    let expected = [
+        "nonesuch, sld:1000, unsigned",
+        "nonesuch, sld:1000, ED25519+RSASHA256/2048 nsec3, 10 iterations",
+        "nonesuch, sld:1000, ED25519 nsec5",
+        "nsd, sld:1000, unsigned",
+        "nsd, sld:1000, ED25519+RSASHA256/2048 nsec3, 10 iterations",
+    ];
+    assert_eq!(found, expected);
+    for wrong in ["", "ED25519", "nsec3", "ED25519 unsigned", "X nsec3"] {
+        assert!(wrong.parse::<Combination>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn names_in_all_forms() {
-    for text in ["existing", "denied", "denied:8", "label", "referral", "no-data", "wildcard", "DNSKEY"] {
+    for text in
+        ["existing", "denied", "denied:8", "label", "label:50", "referral", "no-data", "wildcard", "DNSKEY"]
+    {
         assert_eq!(text.parse::<QueryKind>().map(|kind| kind.to_string()), Ok(text.to_owned()));
     }
     assert_eq!("DNSKEY".parse(), Ok(QueryKind::Apex(Rtype::DNSKEY)));
-    for wrong in ["", "denied:", "denied:101", "denied:x", "no data"] {
+    for wrong in ["", "denied:", "denied:101", "denied:x", "label:", "label:101", "no data"] {
         assert!(wrong.parse::<QueryKind>().is_err(), "{wrong}");
     }
     assert!("unbound".parse::<ServerChoice>().is_err(), "a resolver");
