@@ -47,6 +47,7 @@ mod usage;
 mod validation;
 mod worker;
 
+pub(crate) use encoder::{LABEL_OCTETS, SHORT_LABEL_OCTETS};
 pub use options::LoadOptions;
 pub use progress::Progress;
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};

@@ -128,6 +128,58 @@ fn json_has_the_record_and_a_summary() {
     );
 }
 
+/// Sizes are exact, so that their relations do not depend on the machine.
+#[test]
+fn loads_compare_two_algorithms_and_compose_a_transition_to_nsec5() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    let settings = [
+        "zones=sld:20",
+        "seconds=0.05",
+        "rounds=1",
+        "samples=4",
+        "queries=denied,SOA",
+        "algorithms=ED25519,ED25519+ECDSAP256SHA256",
+        "payloads=512,1232",
+    ];
+    let mut arguments = vec!["lab", "run", "algorithm-rollover", "--json", "--out"];
+    arguments.push(out.to_str().expect("UTF-8"));
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let printed: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON");
+    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    // The unsigned zone, NSEC3 with one and with two algorithms, NSEC5, and both.
+    assert_eq!(lines.len(), 5 * 2 * 2);
+    let line = |server: &str, denial: &str, scheme: &str, queries: &str, payload: u64| {
+        let is_it = |line: &&Value| {
+            line["server"] == server
+                && line["denial"] == denial
+                && line["scheme"] == scheme
+                && line["queries"] == queries
+                && line["payload"] == payload
+        };
+        lines.iter().find(is_it).unwrap_or_else(|| panic!("no line for {server} {denial} {scheme} {queries}"))
+    };
+    let octets = |line: &Value| line["octets"]["median"].as_f64().expect("octets");
+    let both = "Ed25519 + ECDSA P-256";
+    // Two RRSIG records: 18 octets of fields and the signer `example.`, 64 of the signature, and 12
+    // of a record with a compressed owner.
+    let rrsig = (18 + 9 + 64 + 12) as f64;
+    let soa = octets(line("nonesuch", "nsec3", "Ed25519", "SOA", 1232));
+    assert_eq!(octets(line("nonesuch", "nsec3", both, "SOA", 1232)), soa + rrsig);
+    assert_eq!(octets(line("composed", "nsec3+nsec5", "Ed25519", "SOA", 1232)), soa + rrsig);
+    let denied = |server, denial| octets(line(server, denial, "Ed25519", "denied", 1232));
+    let (nsec3, nsec5) = (denied("nonesuch", "nsec3"), denied("nonesuch", "nsec5"));
+    let composed = denied("composed", "nsec3+nsec5");
+    assert!(nsec3.max(nsec5) < composed && composed < nsec3 + nsec5, "{nsec3} {nsec5} {composed}");
+    // All responses exceed 512 octets. A truncated response has about the size of the query.
+    let small = line("nonesuch", "nsec3", both, "denied", 512);
+    assert_eq!(small["truncated_share"]["median"], 1.0);
+    let factor = small["amplification"]["median"].as_f64().expect("a factor");
+    assert!((0.8..1.2).contains(&factor), "{factor}");
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("Ed25519 + ECDSA P-256") && page.contains("NSEC3 and NSEC5, composed"));
+}
+
 #[test]
 fn mixed_traffic_has_the_shares_that_were_asked_for() {
     let folder = folder();

@@ -27,6 +27,10 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/zone-programs.toml", include_str!("../../../../experiments/zone-programs.toml")),
     ("experiments/echo-floor.toml", include_str!("../../../../experiments/echo-floor.toml")),
     (
+        "experiments/nsec5-response-size.toml",
+        include_str!("../../../../experiments/nsec5-response-size.toml"),
+    ),
+    (
         "experiments/nsec5-processing-time.toml",
         include_str!("../../../../experiments/nsec5-processing-time.toml"),
     ),
@@ -35,6 +39,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/nsec5-mixed.toml", include_str!("../../../../experiments/nsec5-mixed.toml")),
     ("experiments/nsec5-memory.toml", include_str!("../../../../experiments/nsec5-memory.toml")),
     ("experiments/authoritative-load.toml", include_str!("../../../../experiments/authoritative-load.toml")),
+    ("experiments/amplification.toml", include_str!("../../../../experiments/amplification.toml")),
+    ("experiments/algorithm-rollover.toml", include_str!("../../../../experiments/algorithm-rollover.toml")),
 ];
 
 /// Presentations that the experiments with a method have in common: name of the method and text.

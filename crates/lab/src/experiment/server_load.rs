@@ -5,6 +5,7 @@
 //! responses. A server whose responses are not valid is left out. A round then loads each server
 //! with each kind of query at each rate, while all other servers wait. Each load is a row.
 
+mod composed;
 mod parameters;
 mod queries;
 mod subject;
@@ -17,7 +18,7 @@ use super::run::{Findings, RunOptions};
 use crate::conditions;
 use crate::load::LoadReport;
 use crate::machine;
-use crate::measure::loaded::mean_query_octets;
+use composed::Twins;
 use parameters::{ServerChoice, SubjectChoice};
 use queries::QueryKind;
 use serde::Serialize;
@@ -32,7 +33,7 @@ const WARM_UP_SECONDS: f64 = 0.1;
 const MAX_ERROR_SHARE: f64 = 0.01;
 
 /// A row of the data: the result of one load.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Row<'r> {
     /// Number of the round, starting at 0.
     round: u32,
@@ -46,19 +47,21 @@ struct Row<'r> {
     queries: String,
     /// Offered rate in queries per second; `None` for a closed loop.
     rate: Option<f64>,
+    /// UDP payload size in the queries, in octets.
+    payload: u16,
     /// Time from the start of the load of the first round, in seconds.
     at_s: f64,
     #[serde(flatten)]
     load: LoadColumns<'r>,
     /// Memory of all processes of the server after the start, in KiB.
-    start_memory_kib: u64,
+    start_memory_kib: Option<u64>,
     /// The same after the load.
-    memory_kib: u64,
+    memory_kib: Option<u64>,
     /// Time from the start of the server until it answered.
-    ready_s: f64,
+    ready_s: Option<f64>,
     /// Number of records of the zone file, and its size.
-    records: u64,
-    zone_octets: u64,
+    records: Option<u64>,
+    zone_octets: Option<u64>,
     /// Number of validated responses; `None` for an unsigned zone.
     validated: Option<u64>,
     #[serde(flatten)]
@@ -66,7 +69,7 @@ struct Row<'r> {
 }
 
 /// Columns from the report of the load.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct LoadColumns<'r> {
     sent: u64,
     received: u64,
@@ -82,6 +85,8 @@ struct LoadColumns<'r> {
     response_octets: f64,
     response_octets_max: u64,
     truncated_octets: Option<f64>,
+    /// Mean size of the responses over UDP, truncated or not.
+    udp_octets: Option<f64>,
     user_us: Option<f64>,
     system_us: Option<f64>,
     load_us: Option<f64>,
@@ -112,6 +117,7 @@ impl<'r> LoadColumns<'r> {
             response_octets: report.response_octets_mean,
             response_octets_max: report.response_octets_max,
             truncated_octets: report.truncated_octets_mean,
+            udp_octets: udp_octets(report),
             user_us: report.server_user_us_per_query,
             system_us: report.server_system_us_per_query,
             load_us: report.client_cpu_us_per_query,
@@ -125,6 +131,18 @@ impl<'r> LoadColumns<'r> {
             latency_max_us: latency.map(|latency| latency.max),
         }
     }
+}
+
+/// Returns the mean size of the responses over UDP, in octets: of the truncated responses, and of
+/// those that were not repeated over TCP.
+fn udp_octets(report: &LoadReport) -> Option<f64> {
+    let total = |mean: f64, count: u64| mean * count as f64;
+    let followed = report.followed.unwrap_or(0);
+    let complete = total(report.response_octets_mean, report.received)
+        - total(report.followed_octets_mean.unwrap_or(0.0), followed);
+    let truncated = total(report.truncated_octets_mean.unwrap_or(0.0), report.truncated);
+    let count = (report.received + report.truncated).saturating_sub(followed);
+    (count > 0).then(|| (complete + truncated) / count as f64)
 }
 
 /// Returns the sample standard deviation of a histogram of values in ns, in µs; `None` with fewer
@@ -208,40 +226,40 @@ fn measure(
 ) -> Result<(), RunError> {
     let parameters = conditions.parameters;
     let (rounds, started) = (parameters.rounds.value(), Instant::now());
+    let twins = if parameters.conservative_nsec5 { Twins::of(subjects) } else { Vec::new() };
     for round in 0..rounds {
         for (index, (place, subject)) in subjects.iter().enumerate() {
             let step = round as usize * subjects.len() + index;
             options.begin(step, rounds as usize * subjects.len(), &subject.choice.to_string());
             let lists = &zones[*place].lists;
-            for ((kind, list), rate) in
-                lists.iter().flat_map(|list| parameters.rates.iter().map(move |rate| (list, *rate)))
-            {
-                let rate = Some(f64::from(rate)).filter(|rate| *rate > 0.0);
+            for ((kind, list), payload, rate) in lists.iter().flat_map(|list| parameters.loads_of(list)) {
                 let at_s = started.elapsed().as_secs_f64();
-                let report = conditions.load(subject, *kind, list, rate);
+                let report = conditions.load(subject, *kind, list, rate, payload);
                 let report = report.map_err(|source| RunError::LoadedServer {
                     name: subject.choice.to_string(),
                     source: Box::new(source),
                 })?;
                 note_error_codes(subject, *kind, &report, findings);
-                findings.push(&row(round, subject, *kind, at_s, &report, mean_query_octets(list)))?;
+                let load = LoadColumns::of(&report, kind.query_octets(list));
+                let row = Row { round, payload, at_s, load, ..row(subject, *kind, &report) };
+                findings.push(&row)?;
             }
+        }
+        for (twins, (kind, list)) in
+            twins.iter().flat_map(|twins| zones[twins.place].lists.iter().map(move |list| (twins, list)))
+        {
+            let rows = twins.rows(conditions, round, *kind, list, started.elapsed().as_secs_f64());
+            let fault = |source| RunError::LoadedServer { name: twins.to_string(), source: Box::new(source) };
+            rows.map_err(fault)?.iter().try_for_each(|row| findings.push(row))?;
         }
     }
     Ok(())
 }
 
-fn row<'r>(
-    round: u32,
-    subject: &Subject,
-    kind: QueryKind,
-    at_s: f64,
-    report: &'r LoadReport,
-    query_octets: f64,
-) -> Row<'r> {
+/// Returns the columns of the server and of the report, without those of the load.
+fn row(subject: &Subject, kind: QueryKind, report: &LoadReport) -> Row<'static> {
     let SubjectChoice { zone, server, algorithms, denial, iterations } = &subject.choice;
     Row {
-        round,
         server: server.to_string(),
         zone: zone.to_string(),
         scheme: algorithms.schemes(),
@@ -249,15 +267,14 @@ fn row<'r>(
         iterations: *iterations,
         queries: kind.to_string(),
         rate: report.rate,
-        at_s,
-        load: LoadColumns::of(report, query_octets),
-        start_memory_kib: subject.start_memory_kib,
-        memory_kib: subject.memory_kib(),
-        ready_s: subject.ready_s,
-        records: subject.published.records,
-        zone_octets: subject.published.octets,
+        start_memory_kib: Some(subject.start_memory_kib),
+        memory_kib: Some(subject.memory_kib()),
+        ready_s: Some(subject.ready_s),
+        records: Some(subject.published.records),
+        zone_octets: Some(subject.published.octets),
         validated: subject.validated,
         conditions: conditions::Conditions { others_cpu: report.others_cpu, limited_by: report.limited_by },
+        ..Row::default()
     }
 }
 

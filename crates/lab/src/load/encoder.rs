@@ -24,8 +24,12 @@ const SERVER_COOKIE_SIZE_MAX: usize = 32;
 const LABEL_LETTERS: usize = 12;
 /// Number of letters in a short random label: 30 random bits.
 const SHORT_LABEL_LETTERS: usize = 6;
-/// Maximum octets that a random label adds to a name, with its length octet.
-pub(super) const RANDOM_LABEL_MAX: usize = LABEL_LETTERS + 1;
+/// Octets that a random label adds to a name, with its length octet.
+pub(crate) const LABEL_OCTETS: usize = LABEL_LETTERS + 1;
+/// Octets that a short random label adds to a name, with its length octet.
+pub(crate) const SHORT_LABEL_OCTETS: usize = SHORT_LABEL_LETTERS + 1;
+/// Maximum octets that a random label adds to a name.
+pub(super) const RANDOM_LABEL_MAX: usize = LABEL_OCTETS;
 /// Letters of random labels, 5 bits each. All are lower-case letters or digits, whose case no
 /// server can change.
 const LABEL_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";

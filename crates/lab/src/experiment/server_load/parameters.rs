@@ -20,6 +20,8 @@ use std::time::Duration;
 const NONESUCH: &str = "nonesuch";
 /// Name of a zone without DNSSEC in parameters.
 const UNSIGNED: &str = "unsigned";
+/// Queries per second of a load with a limited number of queries, for the expected duration.
+const EXPECTED_RATE: f64 = 5000.0;
 
 /// Parameters of the experiment. Each server serves each zone with each combination of algorithms
 /// and denial mechanism, and is loaded with each kind of query at each rate.
@@ -58,6 +60,12 @@ pub struct Parameters {
     pub workers: Workers,
     /// UDP payload size in the queries, and maximum size of UDP responses, in octets.
     pub udp_octets: Octets,
+    /// UDP payload sizes in the queries of the loads, in octets; empty: `udp-octets`.
+    pub payloads: Vec<Octets>,
+    /// Whether to compose the responses of a conservative transition from NSEC3 to NSEC5, with the
+    /// records of both (ePrint 2017/099 §9.1). Each NSEC3 zone that this program serves is then also
+    /// served with NSEC5.
+    pub conservative_nsec5: bool,
     /// Number of responses of each server that are validated before the load.
     pub samples: Count,
 }
@@ -81,6 +89,8 @@ impl Default for Parameters {
             sockets: Count::of(1),
             workers: Workers::of(1),
             udp_octets: Octets::of(1232),
+            payloads: Vec::new(),
+            conservative_nsec5: false,
             samples: Count::of(32),
         }
     }
@@ -90,8 +100,14 @@ impl Parameters {
     /// Returns the approximate duration: the loads, and the preparation of the zones.
     pub fn duration(&self) -> Duration {
         let subjects = self.subjects().len() as f64;
-        let loads = self.queries.len() * self.rates.len() * self.rounds.value() as usize;
-        let seconds = subjects * (loads as f64 * (self.seconds.value() + super::WARM_UP_SECONDS) + 0.7);
+        let loads =
+            self.queries.len() * self.rates.len() * self.payloads.len().max(1) * self.rounds.value() as usize;
+        let limited = match self.query_limit {
+            0 => f64::INFINITY,
+            limit => f64::from(limit) / EXPECTED_RATE,
+        };
+        let load = self.seconds.value().min(limited) + super::WARM_UP_SECONDS;
+        let seconds = subjects * (loads as f64 * load + 0.7);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
@@ -115,6 +131,10 @@ impl Parameters {
                 }
             }
         }
+        if self.conservative_nsec5 {
+            let twins: Vec<_> = subjects.iter().filter_map(SubjectChoice::nsec5_twin).collect();
+            subjects.extend(twins);
+        }
         deduplicate(subjects)
     }
 
@@ -130,6 +150,20 @@ impl Parameters {
             algorithms.into_iter().map(move |algorithms| Combination { algorithms, denial })
         };
         self.denial.iter().flat_map(of).collect()
+    }
+
+    /// Returns the UDP payload sizes in the queries of the loads.
+    pub(super) fn payloads(&self) -> &[Octets] {
+        if self.payloads.is_empty() { std::slice::from_ref(&self.udp_octets) } else { &self.payloads }
+    }
+
+    /// Returns the loads with the queries of `list`: its payload sizes, and the rates of an open loop
+    /// in queries per second; `None`: a closed loop.
+    pub(super) fn loads_of<T: Copy>(&self, list: T) -> impl Iterator<Item = (T, u16, Option<f64>)> {
+        let rate = |rate: &u32| Some(f64::from(*rate)).filter(|rate| *rate > 0.0);
+        self.payloads()
+            .iter()
+            .flat_map(move |payload| self.rates.iter().map(move |text| (list, payload.value(), rate(text))))
     }
 }
 
@@ -153,6 +187,16 @@ impl SubjectChoice {
             Some(Algorithm::ED25519) => VrfAlgorithm::EDWARDS25519_SHA512_TAI,
             _ => VrfAlgorithm::P256_SHA256_TAI,
         }
+    }
+
+    /// Returns the same zone with NSEC5, if this is an NSEC3 zone with one algorithm that this
+    /// program serves.
+    pub(super) fn nsec5_twin(&self) -> Option<Self> {
+        let has_twin = self.server == ServerChoice::Nonesuch
+            && self.denial.0 == Some(Mechanism::Nsec3)
+            && self.algorithms.0.len() == 1;
+        let denial = DenialChoice(Some(Mechanism::Nsec5));
+        has_twin.then(|| Self { denial, iterations: 0, ..self.clone() })
     }
 
     /// Describes the zone and how it is published.

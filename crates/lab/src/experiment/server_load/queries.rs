@@ -2,7 +2,8 @@
 
 use crate::experiment::parameters::ParameterError;
 use crate::generate::{GenerateError, QueriedZone};
-use crate::load::{LoadOptions, QueryList, QueryListError};
+use crate::load::{LABEL_OCTETS, LoadOptions, QueryList, QueryListError, SHORT_LABEL_OCTETS};
+use crate::measure::loaded::mean_query_octets;
 use crate::measure::subject::by_text;
 use nonesuch_proto::Rtype;
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,17 @@ impl QueryKind {
             Self::Apex(rtype) => zone.write_apex(rtype, &mut text)?,
         }
         Ok(Arc::new(QueryList::parse(Path::new("generated queries"), &text)?))
+    }
+
+    /// Returns the mean size of the queries, with the random label that a load adds to each, in
+    /// octets.
+    pub(super) fn query_octets(self, list: &QueryList) -> f64 {
+        let label = match self {
+            Self::Denied | Self::Wildcard => LABEL_OCTETS,
+            Self::Label => SHORT_LABEL_OCTETS,
+            _ => 0,
+        };
+        mean_query_octets(list) + label as f64
     }
 
     /// Returns the options with random labels, if each query of this kind has another name.

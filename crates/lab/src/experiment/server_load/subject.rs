@@ -30,7 +30,7 @@ const READY_LIMIT: Duration = Duration::from_secs(1800);
 /// Number of queries from whose responses the samples are taken, for each sample.
 const QUERIES_PER_SAMPLE: u64 = 4;
 /// Time limit for these queries, in seconds.
-const SAMPLE_SECONDS: f64 = 30.0;
+pub(super) const SAMPLE_SECONDS: f64 = 30.0;
 /// Time limit of a query.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -240,17 +240,20 @@ impl Conditions<'_> {
         Ok(())
     }
 
-    /// Loads a server at `rate` queries per second; `None`: a closed loop.
+    /// Loads a server at `rate` queries per second; `None`: a closed loop. The queries have the UDP
+    /// payload size `payload`, in octets.
     pub(super) fn load(
         &self,
         subject: &Subject,
         kind: QueryKind,
         list: &Arc<QueryList>,
         rate: Option<f64>,
+        payload: u16,
     ) -> Result<LoadReport, LoadError> {
         let Parameters { seconds, query_limit, .. } = self.parameters;
         load::run(&LoadOptions {
             rate,
+            edns_size: payload,
             warm_up: Duration::from_secs_f64(super::WARM_UP_SECONDS),
             seconds: seconds.value(),
             limit: Some(u64::from(*query_limit)).filter(|limit| *limit > 0),
@@ -258,7 +261,7 @@ impl Conditions<'_> {
         })
     }
 
-    fn options(&self, subject: &Subject, kind: QueryKind, list: &Arc<QueryList>) -> LoadOptions {
+    pub(super) fn options(&self, subject: &Subject, kind: QueryKind, list: &Arc<QueryList>) -> LoadOptions {
         let Parameters { outstanding, sockets, udp_octets, .. } = self.parameters;
         let sockets = sockets.value() as usize;
         kind.with_labels(LoadOptions {
