@@ -22,6 +22,10 @@ ci:
 compare *ARGUMENTS:
     cargo run --release -- compare {{ARGUMENTS}}
 
+# Measure all figures of docs/benchmarks.md and of the table in README.md; half an hour on an idle machine
+figures *ARGUMENTS:
+    tools/figures {{ARGUMENTS}}
+
 # Measure signing after a change, from scratch and incrementally
 bench-resign *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench resign -- {{ARGUMENTS}}

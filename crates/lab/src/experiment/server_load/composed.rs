@@ -95,6 +95,9 @@ impl fmt::Display for Twins<'_> {
     }
 }
 
+/// A question in wire form.
+type Question = Vec<u8>;
+
 /// Returns complete responses, each after its question. The queries are the same for each server.
 fn responses(
     conditions: &Conditions<'_>,
@@ -102,7 +105,7 @@ fn responses(
     kind: QueryKind,
     list: &Arc<QueryList>,
     seed: u64,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, LoadError> {
+) -> Result<Vec<(Question, Vec<u8>)>, LoadError> {
     let report = load::run(&LoadOptions {
         transport: Transport::Tcp,
         follow_truncated: false,
