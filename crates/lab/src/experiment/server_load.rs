@@ -82,8 +82,9 @@ struct LoadColumns<'r> {
     rcode: Option<&'r str>,
     seconds: f64,
     query_octets: f64,
-    response_octets: f64,
-    response_octets_max: u64,
+    /// `None` without responses.
+    response_octets: Option<f64>,
+    response_octets_max: Option<u64>,
     truncated_octets: Option<f64>,
     /// Mean size of the responses over UDP, truncated or not.
     udp_octets: Option<f64>,
@@ -114,8 +115,8 @@ impl<'r> LoadColumns<'r> {
             rcode: report.rcodes.iter().max_by_key(|(_, count)| **count).map(|(rcode, _)| rcode.as_str()),
             seconds: report.seconds,
             query_octets,
-            response_octets: report.response_octets_mean,
-            response_octets_max: report.response_octets_max,
+            response_octets: (report.received > 0).then_some(report.response_octets_mean),
+            response_octets_max: (report.received > 0).then_some(report.response_octets_max),
             truncated_octets: report.truncated_octets_mean,
             udp_octets: udp_octets(report),
             user_us: report.server_user_us_per_query,

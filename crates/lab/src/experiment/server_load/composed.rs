@@ -67,8 +67,8 @@ impl<'s> Twins<'s> {
             received: count,
             truncated: sizes.iter().filter(|octets| **octets > limit).count() as u64,
             query_octets: kind.query_octets(list),
-            response_octets: sizes.iter().sum::<u64>() as f64 / count as f64,
-            response_octets_max: max,
+            response_octets: Some(sizes.iter().sum::<u64>() as f64 / count as f64),
+            response_octets_max: Some(max),
             ..LoadColumns::default()
         };
         let choice = &self.nsec3.choice;

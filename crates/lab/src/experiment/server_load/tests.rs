@@ -59,6 +59,49 @@ fn combinations_replace_algorithms_and_denial() {
 }
 
 #[test]
+fn a_transition_needs_each_nsec3_zone_with_nsec5() {
+    let found = subjects(
+        "zones = [\"sld:100\"]\nservers = [\"nonesuch\", \"knot\"]\nalgorithms = [\"ED25519\", \"ED25519+MLDSA44\"]\n\
+         denial = [\"nsec3\"]\niterations = [5]\nconservative-nsec5 = true\n",
+    );
+    let expected = [
+        "nonesuch, sld:100, ED25519 nsec3, 5 iterations",
+        "nonesuch, sld:100, ED25519+MLDSA44 nsec3, 5 iterations",
+        "knot, sld:100, ED25519 nsec3, 5 iterations",
+        "knot, sld:100, ED25519+MLDSA44 nsec3, 5 iterations",
+        "nonesuch, sld:100, ED25519 nsec5",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_load_has_each_payload_at_each_rate() {
+    let loads = |settings: &str| -> Vec<(u16, Option<f64>)> {
+        let parameters: Parameters = toml::from_str(settings).expect("parameters");
+        parameters.loads_of(()).map(|((), payload, rate)| (payload, rate)).collect()
+    };
+    assert_eq!(loads("udp-octets = 512"), [(512, None)]);
+    let expected = [(512, None), (512, Some(9.0)), (1232, None), (1232, Some(9.0))];
+    assert_eq!(loads("payloads = [512, 1232]\nrates = [0, 9]"), expected);
+}
+
+#[test]
+fn only_datagrams_count_for_the_size_over_udp() {
+    // One response of 100 octets, one of 40 octets that was truncated and replaced by 1000 octets.
+    let report = LoadReport {
+        received: 2,
+        response_octets_mean: 550.0,
+        truncated: 1,
+        truncated_octets_mean: Some(40.0),
+        followed: Some(1),
+        followed_octets_mean: Some(1000.0),
+        ..LoadReport::default()
+    };
+    assert_eq!(udp_octets(&report), Some(70.0));
+    assert_eq!(udp_octets(&LoadReport::default()), None);
+}
+
+#[test]
 fn names_in_all_forms() {
     for text in
         ["existing", "denied", "denied:8", "label", "label:50", "referral", "no-data", "wildcard", "DNSKEY"]
