@@ -32,7 +32,7 @@ fn page() -> Page {
     let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
     let rows = vec![
         row(["b, \"quoted\"", "1,234", "9.5 (9-10)"]),
-        row(["a", "–", "–"]),
+        row(["a", "–", "-"]),
         row(["c", "99", "<0.10"]),
         row(["d", "100", "10.2 (8-12)"]),
     ];

@@ -54,7 +54,7 @@ function columnTitles(table) {
 function plainText(cell) {
   const text = cell.textContent.trim();
   if (!cell.classList.contains("figure")) return text;
-  return text === "–" ? "" : text.replace(/,(?=\d{3})/g, "");
+  return /^[–-]$/.test(text) ? "" : text.replace(/,(?=\d{3})/g, "");
 }
 
 // Returns the table as CSV (RFC 4180), in its current order.
