@@ -53,7 +53,7 @@ struct Row<'r> {
     at_s: f64,
     #[serde(flatten)]
     load: LoadColumns<'r>,
-    /// Memory of all processes of the server after the start, in KiB.
+    /// Memory of all processes of the server when all servers have started, in KiB.
     start_memory_kib: Option<u64>,
     /// The same after the load.
     memory_kib: Option<u64>,
@@ -228,8 +228,11 @@ fn measure(
     let parameters = conditions.parameters;
     let (rounds, started) = (parameters.rounds.value(), Instant::now());
     let twins = if parameters.conservative_nsec5 { Twins::of(subjects) } else { Vec::new() };
+    // Servers of one program share memory, so that each has less while more of them run.
+    let start_memory: Vec<u64> = subjects.iter().map(|(_, subject)| subject.memory_kib()).collect();
     for round in 0..rounds {
         for (index, (place, subject)) in subjects.iter().enumerate() {
+            let start_memory_kib = start_memory.get(index).copied();
             let step = round as usize * subjects.len() + index;
             options.begin(step, rounds as usize * subjects.len(), &subject.choice.to_string());
             let lists = &zones[*place].lists;
@@ -242,7 +245,8 @@ fn measure(
                 })?;
                 note_error_codes(subject, *kind, &report, findings);
                 let load = LoadColumns::of(&report, kind.query_octets(list));
-                let row = Row { round, payload, at_s, load, ..row(subject, *kind, &report) };
+                let row =
+                    Row { round, payload, at_s, load, start_memory_kib, ..row(subject, *kind, &report) };
                 findings.push(&row)?;
             }
         }
@@ -268,7 +272,6 @@ fn row(subject: &Subject, kind: QueryKind, report: &LoadReport) -> Row<'static> 
         iterations: *iterations,
         queries: kind.to_string(),
         rate: report.rate,
-        start_memory_kib: Some(subject.start_memory_kib),
         memory_kib: Some(subject.memory_kib()),
         ready_s: Some(subject.ready_s),
         records: Some(subject.published.records),

@@ -23,6 +23,9 @@ const UNSIGNED: &str = "unsigned";
 /// Queries per second of a load with a limited number of queries, for the expected duration.
 const EXPECTED_RATE: f64 = 5000.0;
 
+/// Expected time to generate, sign and verify a zone, for each name, in seconds.
+const PREPARATION_SECONDS: f64 = 2e-4;
+
 /// Parameters of the experiment. Each server serves each zone with each combination of algorithms
 /// and denial mechanism, and is loaded with each kind of query at each rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,7 +110,9 @@ impl Parameters {
             limit => f64::from(limit) / EXPECTED_RATE,
         };
         let load = self.seconds.value().min(limited) + super::WARM_UP_SECONDS;
-        let seconds = subjects * (loads as f64 * load + 0.7);
+        let names = |zone: &ZoneChoice| if let ZoneChoice::Like { names, .. } = zone { *names } else { 0 };
+        let names = self.zones.iter().map(names).sum::<u64>() as f64 / self.zones.len().max(1) as f64;
+        let seconds = subjects * (loads as f64 * load + 0.7 + names * PREPARATION_SECONDS);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 

@@ -112,8 +112,6 @@ pub(super) struct Subject {
     pub(super) published: Published,
     /// Time from the start of the process until it answered.
     pub(super) ready_s: f64,
-    /// Memory of all processes of the server at that time, in KiB, as [`Self::memory_kib`].
-    pub(super) start_memory_kib: u64,
     /// Number of validated responses; `None` for an unsigned zone.
     pub(super) validated: Option<u64>,
     /// The files of the server; dropped after the server.
@@ -162,16 +160,7 @@ impl Conditions<'_> {
         };
         let ready_s = started.elapsed().as_secs_f64();
         let choice = choice.clone();
-        let mut subject = Subject {
-            choice,
-            process,
-            published,
-            ready_s,
-            start_memory_kib: 0,
-            validated: None,
-            _directory: directory,
-        };
-        subject.start_memory_kib = subject.memory_kib();
+        let mut subject = Subject { choice, process, published, ready_s, validated: None, _directory: directory };
         progress("validating responses");
         self.validate(&mut subject, zone)?;
         Ok(subject)
