@@ -160,7 +160,8 @@ impl Conditions<'_> {
         };
         let ready_s = started.elapsed().as_secs_f64();
         let choice = choice.clone();
-        let mut subject = Subject { choice, process, published, ready_s, validated: None, _directory: directory };
+        let mut subject =
+            Subject { choice, process, published, ready_s, validated: None, _directory: directory };
         progress("validating responses");
         self.validate(&mut subject, zone)?;
         Ok(subject)
