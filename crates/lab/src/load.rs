@@ -8,8 +8,8 @@
 //! To cost less than the measured server, the generator sends and receives in batches, and reads
 //! only the header of a response (RFC 1035 §4.1.1).
 //!
-//! Each thread runs a [`Worker`](worker::Worker). It has the sockets of one transport and a
-//! [`Pacer`](pacer::Pacer), which decides when to send, and counts each response as received, late
+//! Each thread runs a `Worker`. It has the sockets of one transport and a
+//! `Pacer`, which decides when to send, and counts each response as received, late
 //! or unexpected.
 
 use std::io;

@@ -41,7 +41,7 @@ fn shortened(text: &str) -> String {
 /// Returns a table as CSV for download from a page.
 ///
 /// # Errors
-/// Fails as [`write`] does.
+/// Fails as [`write()`] does.
 pub(crate) fn attachment(table: &DataTable, name: &str) -> Result<Attachment, CsvError> {
     Ok(Attachment { name: name.to_owned(), media_type: "text/csv;charset=utf-8", octets: write(table)? })
 }
