@@ -138,9 +138,10 @@ fn loads_compare_two_algorithms_and_compose_a_transition_to_nsec5() {
         "seconds=0.05",
         "rounds=1",
         "samples=4",
+        "outstanding=4",
         "queries=denied,SOA",
         "algorithms=ED25519,ED25519+ECDSAP256SHA256",
-        "payloads=512,1232",
+        "payloads=[512,1232]",
     ];
     let mut arguments = vec!["lab", "run", "algorithm-rollover", "--json", "--out"];
     arguments.push(out.to_str().expect("UTF-8"));
