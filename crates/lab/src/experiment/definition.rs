@@ -38,6 +38,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/nsec5-cpu.toml", include_str!("../../../../experiments/nsec5-cpu.toml")),
     ("experiments/nsec5-mixed.toml", include_str!("../../../../experiments/nsec5-mixed.toml")),
     ("experiments/nsec5-memory.toml", include_str!("../../../../experiments/nsec5-memory.toml")),
+    ("experiments/online-signing.toml", include_str!("../../../../experiments/online-signing.toml")),
     ("experiments/authoritative-load.toml", include_str!("../../../../experiments/authoritative-load.toml")),
     ("experiments/nsec3-iterations.toml", include_str!("../../../../experiments/nsec3-iterations.toml")),
     ("experiments/amplification.toml", include_str!("../../../../experiments/amplification.toml")),

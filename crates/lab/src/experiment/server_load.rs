@@ -6,6 +6,7 @@
 //! with each kind of query at each rate, while all other servers wait. Each load is a row.
 
 mod composed;
+mod counters;
 mod parameters;
 mod queries;
 mod subject;
@@ -19,6 +20,7 @@ use crate::conditions;
 use crate::load::LoadReport;
 use crate::machine;
 use composed::Twins;
+use counters::OnlineCounts;
 use parameters::{ServerChoice, SubjectChoice};
 use queries::QueryKind;
 use serde::Serialize;
@@ -64,6 +66,9 @@ struct Row<'r> {
     zone_octets: Option<u64>,
     /// Number of validated responses; `None` for an unsigned zone.
     validated: Option<u64>,
+    /// Counters of online signing during the load and its warm-up.
+    #[serde(flatten)]
+    counts: OnlineCounts,
     #[serde(flatten)]
     conditions: conditions::Conditions,
 }
@@ -238,15 +243,24 @@ fn measure(
             let lists = &zones[*place].lists;
             for ((kind, list), payload, rate) in lists.iter().flat_map(|list| parameters.loads_of(list)) {
                 let at_s = started.elapsed().as_secs_f64();
+                let before = subject.online_counts();
                 let report = conditions.load(subject, *kind, list, rate, payload);
                 let report = report.map_err(|source| RunError::LoadedServer {
                     name: subject.choice.to_string(),
                     source: Box::new(source),
                 })?;
+                let counts = subject.online_counts().since(before);
                 note_error_codes(subject, *kind, &report, findings);
                 let load = LoadColumns::of(&report, kind.query_octets(list));
-                let row =
-                    Row { round, payload, at_s, load, start_memory_kib, ..row(subject, *kind, &report) };
+                let row = Row {
+                    round,
+                    payload,
+                    at_s,
+                    load,
+                    start_memory_kib,
+                    counts,
+                    ..row(subject, *kind, &report)
+                };
                 findings.push(&row)?;
             }
         }

@@ -18,6 +18,8 @@ pub enum PeerError {
     Setup { what: &'static str, value: String, reason: &'static str },
     #[error("{}: cannot be read: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
+    #[error("the zone of a server cannot be read: {0}")]
+    Zone(#[from] Box<nonesuch_zone::ReadError>),
     #[error("{}: cannot be written: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("{}: not a public key file: {source}", path.display())]

@@ -69,6 +69,9 @@ pub struct Parameters {
     /// records of both (ePrint 2017/099 §9.1). Each NSEC3 zone that this program serves is then also
     /// served with NSEC5.
     pub conservative_nsec5: bool,
+    /// Whether to enable the metrics of Nonesuch and CoreDNS, and to read their counters of online
+    /// signing before and after each load.
+    pub online_counters: bool,
     /// Number of responses of each server that are validated before the load.
     pub samples: Count,
 }
@@ -94,6 +97,7 @@ impl Default for Parameters {
             udp_octets: Octets::of(1232),
             payloads: Vec::new(),
             conservative_nsec5: false,
+            online_counters: false,
             samples: Count::of(32),
         }
     }

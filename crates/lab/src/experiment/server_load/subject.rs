@@ -1,5 +1,6 @@
 //! A measured server: publishes the zone, starts the server, validates its responses, loads it.
 
+use super::counters::{self, Metrics, OnlineCounts};
 use super::parameters::{Parameters, ServerChoice, SubjectChoice, online_denial};
 use super::queries::{QueriesError, QueryKind};
 use crate::generate::{GenerateError, GenerateOptions, QueriedZone, generate};
@@ -10,14 +11,15 @@ use crate::measure::level::command_with_all_cpu_features;
 use crate::measure::publication::{Publication, PublicationError, Published};
 use crate::measure::server::{Server, ServerError, serving};
 use crate::measure::zone_choice::ZoneChoice;
-use crate::peers::{PeerError, PeerServer, PeerZone, Serving, Setup};
+use crate::peers::{PeerError, PeerServer, PeerZone, Serving, Setup, free_address};
 use crate::process;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::DenialGeneration;
 use nonesuch_proto::{Name, NameError};
 use nonesuch_zone::read::{read_file, read_text};
 use nonesuch_zone::{Contents, ReadError};
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,6 +52,10 @@ pub(super) enum SubjectError {
     Invalid { wrong: u64, samples: u64, reason: String },
     #[error("no answer to any of {0} queries")]
     Silent(u64),
+    #[error("no free address for the metrics of the server: {0}")]
+    NoMetrics(io::Error),
+    #[error("the metrics of the server cannot be read: {0}")]
+    Metrics(io::Error),
 }
 
 /// Reasons why a zone cannot be used.
@@ -114,6 +120,7 @@ pub(super) struct Subject {
     pub(super) ready_s: f64,
     /// Number of validated responses; `None` for an unsigned zone.
     pub(super) validated: Option<u64>,
+    metrics: Option<Metrics>,
     /// The files of the server; dropped after the server.
     _directory: TempDir,
 }
@@ -150,33 +157,69 @@ impl Conditions<'_> {
         }
         .publish()?;
         progress("starting the server");
+        let metrics = self.metrics(choice.server)?;
         let started = Instant::now();
         let process = match choice.server {
-            ServerChoice::Nonesuch => self.start_nonesuch(&published, directory.path())?,
+            ServerChoice::Nonesuch => self.start_nonesuch(&published, directory.path(), metrics)?,
             ServerChoice::Peer(peer) => Process::Peer(PeerServer::start(
                 peer,
-                &self.peer_setup(choice, &published, directory.path()),
+                &self.peer_setup(choice, &published, directory.path(), metrics),
             )?),
         };
         let ready_s = started.elapsed().as_secs_f64();
         let choice = choice.clone();
+        if let Some(metrics) = metrics {
+            metrics.read().map_err(SubjectError::Metrics)?;
+        }
         let mut subject =
-            Subject { choice, process, published, ready_s, validated: None, _directory: directory };
+            Subject { choice, process, published, ready_s, validated: None, metrics, _directory: directory };
         progress("validating responses");
         self.validate(&mut subject, zone)?;
         Ok(subject)
     }
 
-    fn start_nonesuch(&self, published: &Published, directory: &Path) -> Result<Process, ServerError> {
+    /// Returns the metrics that a server gets; `None` if its counters are not read.
+    fn metrics(&self, server: ServerChoice) -> Result<Option<Metrics>, SubjectError> {
+        if !self.parameters.online_counters {
+            return Ok(None);
+        }
+        let address = free_address(Ipv4Addr::LOCALHOST).map_err(SubjectError::NoMetrics)?;
+        Ok(match server {
+            ServerChoice::Nonesuch => Some(Metrics::of_nonesuch(address)),
+            ServerChoice::Peer(peer) => Metrics::of_peer(peer, address),
+        })
+    }
+
+    fn start_nonesuch(
+        &self,
+        published: &Published,
+        directory: &Path,
+        metrics: Option<Metrics>,
+    ) -> Result<Process, ServerError> {
         let Parameters { workers, udp_octets, .. } = self.parameters;
         let program = command_with_all_cpu_features(self.program);
-        let mut command = serving(program, &published.served, workers.value());
-        command.args(["--max-udp-size", &udp_octets.value().to_string()]);
+        let command = match metrics {
+            Some(metrics) => {
+                let text = metrics.configuration(&published.served, workers.value(), udp_octets.value());
+                counters::serving(program, directory, &text)?
+            }
+            None => {
+                let mut command = serving(program, &published.served, workers.value());
+                command.args(["--max-udp-size", &udp_octets.value().to_string()]);
+                command
+            }
+        };
         let cpu = self.cpus.map(|cpus| cpus.server).filter(|_| workers.value() == 1);
         Ok(Process::Nonesuch(Server::start(command, cpu, &directory.join("log"), READY_LIMIT)?))
     }
 
-    fn peer_setup(&self, choice: &SubjectChoice, published: &Published, directory: &Path) -> Setup {
+    fn peer_setup(
+        &self,
+        choice: &SubjectChoice,
+        published: &Published,
+        directory: &Path,
+        metrics: Option<Metrics>,
+    ) -> Setup {
         let serving = match choice.denial.0 {
             None => Serving::Unsigned,
             Some(mechanism) => match online_denial(mechanism) {
@@ -187,12 +230,14 @@ impl Conditions<'_> {
             },
         };
         let workers = self.parameters.workers.value();
+        let lines = metrics.map(Metrics::coredns_line).unwrap_or_default();
+        let zone = PeerZone::new(&published.served.origin, &published.served.file, serving);
         Setup {
             workers,
             cpus: self.cpus.iter().filter(|_| workers == 1).map(|cpus| cpus.server).collect(),
             udp_octets: self.parameters.udp_octets.value(),
             limit: READY_LIMIT,
-            zones: vec![PeerZone::new(&published.served.origin, &published.served.file, serving)],
+            zones: vec![PeerZone { lines, ..zone }],
             ..Setup::new(directory)
         }
     }
@@ -269,6 +314,11 @@ impl Conditions<'_> {
 }
 
 impl Subject {
+    /// Reads the counters of online signing; missing if the server has none, or does not answer.
+    pub(super) fn online_counts(&self) -> OnlineCounts {
+        self.metrics.and_then(|metrics| metrics.read().ok()).unwrap_or_default()
+    }
+
     fn pid(&self) -> u32 {
         match &self.process {
             Process::Nonesuch(server) => server.pid(),

@@ -5,10 +5,16 @@ use crate::peers::error::PeerError;
 use crate::peers::info::OnlineDenial;
 use crate::peers::setup::{PeerZone, Serving, Setup};
 use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_proto::Rtype;
+use nonesuch_zone::Contents;
+use nonesuch_zone::read::read_file;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Opt-out flag of NSEC3 records (RFC 5155 §3.1.2.1).
+const NSEC3_OPT_OUT: u8 = 1;
 
 pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
     location.write("named.conf", &zones_file_text(setup))?;
@@ -56,7 +62,10 @@ fn pdnsutil_calls(zone: &PeerZone) -> Result<Vec<Vec<String>>, PeerError> {
     let name = pdnsutil_name(zone);
     let call = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (denial, keys) = match &zone.serving {
-        Serving::Presigned => return Ok(vec![call(&["set-presigned", name])]),
+        Serving::Presigned => {
+            let nsec3 = presigned_nsec3(zone)?.map(|parameters| call(&["set-nsec3", name, &parameters]));
+            return Ok(nsec3.into_iter().chain([call(&["set-presigned", name])]).collect());
+        }
         Serving::Online { denial, keys } => (*denial, keys),
         Serving::Unsigned | Serving::Secondary { .. } => return Ok(Vec::new()),
     };
@@ -77,6 +86,29 @@ fn pdnsutil_calls(zone: &PeerZone) -> Result<Vec<Vec<String>>, PeerError> {
     Ok(calls)
 }
 
+/// Returns the parameters of the NSEC3 chain of a presigned zone for `pdnsutil set-nsec3`; `None` for
+/// a zone without NSEC3. PowerDNS does not take them from the zone file.
+fn presigned_nsec3(zone: &PeerZone) -> Result<Option<String>, PeerError> {
+    let named = |reason| PeerError::Setup { what: "origin", value: zone.origin.clone(), reason };
+    let origin = zone.origin.parse().map_err(|_| named("not a domain name"))?;
+    let contents = read_file(&zone.file, Some(&origin)).map_err(Box::new)?.contents;
+    Ok(nsec3_parameters(&contents))
+}
+
+/// Returns hash algorithm, flags, iterations and salt of the NSEC3 chain. The flags are those of the
+/// NSEC3 records, because PowerDNS needs the opt-out flag, which NSEC3PARAM does not have (RFC 5155
+/// §4.1.2).
+fn nsec3_parameters(contents: &Contents) -> Option<String> {
+    contents.apex_rrset(Rtype::NSEC3PARAM)?;
+    let mut records = contents.nodes().filter_map(|node| node.rrset(Rtype::NSEC3)?.rdatas().next());
+    let [algorithm, flags, high, low, octets, rest @ ..] = records.next()? else { return None };
+    let salt = rest.get(..usize::from(*octets)).filter(|salt| !salt.is_empty());
+    let salt =
+        salt.map_or_else(|| "-".to_owned(), |salt| salt.iter().map(|octet| format!("{octet:02x}")).collect());
+    let iterations = u16::from_be_bytes([*high, *low]);
+    Some(format!("{algorithm} {} {iterations} {salt}", flags & NSEC3_OPT_OUT))
+}
+
 /// The name of a zone as `pdnsutil` expects it: without the final dot, except the root.
 fn pdnsutil_name(zone: &PeerZone) -> &str {
     match zone.origin.strip_suffix('.') {
@@ -91,4 +123,25 @@ fn is_ksk(key: &Path) -> Result<bool, PeerError> {
     let text = fs::read_to_string(&path).map_err(|source| PeerError::Read { path: path.clone(), source })?;
     let record = KeyRecord::parse(&text).map_err(|source| PeerError::Key { path, source })?;
     Ok(record.is_sep())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_zone::read::read_text;
+
+    #[test]
+    fn parameters_of_a_chain_are_those_of_its_records() {
+        let hash = "2t7b4g4vsa5smi47k61mv5bv1a22bojr";
+        for (records, expected) in [
+            (String::new(), None),
+            (format!("{hash} NSEC3 1 0 5 - {hash} A\n"), None),
+            (format!("@ NSEC3PARAM 1 0 5 -\n{hash} NSEC3 1 0 5 - {hash} A\n"), Some("1 0 5 -")),
+            (format!("@ NSEC3PARAM 1 0 0 AB01\n{hash} NSEC3 1 1 0 AB01 {hash} A\n"), Some("1 1 0 ab01")),
+        ] {
+            let text = format!("$ORIGIN example.\n$TTL 300\n@ SOA ns host 1 2 3 4 5\n@ NS ns\n{records}");
+            let contents = read_text(text.as_bytes(), Path::new("zone"), None).expect("a zone").contents;
+            assert_eq!(nsec3_parameters(&contents).as_deref(), expected, "{records}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::fixture::{EXAMPLE, SignedZone, ask, assert_stops, is_installed};
 use crate::peers::{Peer, PeerRole, PeerServer, PeerZone, Serving, Setup, TransferKey};
 use crate::process;
+use nonesuch_dnssec::Mechanism;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Section, flags};
 use std::fs;
@@ -43,6 +44,30 @@ fn every_peer_serves_a_signed_zone_and_stops() {
         assert!(server.address.ip().is_loopback() && server.memory_kib() > 0, "{peer:?}");
         assert_signed(&server);
         assert_stops(server);
+    }
+}
+
+/// A delegation that opt-out omits from the chain.
+const DELEGATION: &str = "sub NS ns.sub\nns.sub A 192.0.2.9\n";
+
+#[test]
+fn peers_serve_zones_with_nsec3() {
+    let folder = tempfile::tempdir().expect("a directory");
+    for mechanism in [Mechanism::Nsec3, Mechanism::Nsec3OptOut] {
+        let folder = folder.path().join(mechanism.to_string());
+        let zone = SignedZone::make_with(&folder, "example.", &format!("{EXAMPLE}{DELEGATION}"), mechanism);
+        // CoreDNS does not read NSEC3 records.
+        for peer in installed().filter(|peer| *peer != Peer::CoreDns) {
+            let zones = vec![PeerZone::new("example.", &zone.signed, Serving::Presigned)];
+            let setup = Setup { zones, ..Setup::new(&folder.join(peer.info().name)) };
+            let server = PeerServer::start(peer, &setup).unwrap_or_else(|error| panic!("{error}"));
+            let denied = ask(server.address, "missing.example.", Rtype::A);
+            let counts = [Rtype::NSEC, Rtype::NSEC3, Rtype::RRSIG]
+                .map(|rtype| count(&denied, Section::Authority, rtype));
+            // Each NSEC3 record and the SOA record are signed.
+            assert!(counts[0] == 0 && counts[1] >= 2, "{peer:?}, {mechanism}: {denied:?}");
+            assert_eq!(counts[2], counts[1] + 1, "{peer:?}, {mechanism}: {denied:?}");
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::peers::{Peer, PeerServer, TrustAnchor};
 use crate::process;
 use nonesuch_crypto::{Algorithm, DigestType, PrivateKey};
 use nonesuch_dnssec::keys::{KeyRecord, KeyTimes, SEP, ZONE_KEY};
-use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, sign};
 use nonesuch_proto::edns::{DO, push_opt};
 use nonesuch_proto::message::{Message, flags, push_query};
 use nonesuch_proto::{Name, Rtype};
@@ -37,6 +37,12 @@ pub(super) struct SignedZone {
 impl SignedZone {
     /// Signs `text` with P-256 and NSEC, with a KSK and a ZSK in `folder`.
     pub(super) fn make(folder: &Path, origin: &str, text: &str) -> Self {
+        Self::make_with(folder, origin, text, Mechanism::Nsec)
+    }
+
+    /// Signs `text` with P-256 and the denial `mechanism`, with a KSK and a ZSK in `folder`. NSEC3
+    /// has 5 iterations.
+    pub(super) fn make_with(folder: &Path, origin: &str, text: &str, mechanism: Mechanism) -> Self {
         let apex: Name = origin.parse().expect("a name");
         let folder = folder.join(format!("zone-{origin}"));
         fs::create_dir_all(&folder).expect("a directory");
@@ -60,7 +66,8 @@ impl SignedZone {
             read_text(&fs::read(&unsigned).expect("a file"), &unsigned, None).expect("a zone").contents;
         let keys_of_zone = KeySet::new(&apex, pairs.into()).expect("keys");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as u32;
-        let wanted = SignOptions { now, ..SignOptions::new(Mechanism::Nsec, now - 3600, now + 86_400) };
+        let nsec3 = Nsec3Params { iterations: 5, ..Nsec3Params::default() };
+        let wanted = SignOptions { now, nsec3, ..SignOptions::new(mechanism, now - 3600, now + 86_400) };
         let contents = sign(&contents, &keys_of_zone, &wanted).expect("signed").into_contents();
         write_file(&contents, &signed).expect("written");
         Self { unsigned, signed, keys, anchor, dnskeys }
