@@ -219,6 +219,42 @@ fn mixed_traffic_has_the_shares_that_were_asked_for() {
 }
 
 #[test]
+fn online_signatures_of_a_load_are_counted() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    let settings = [
+        "zones=sld:20",
+        "seconds=0.05",
+        "rounds=1",
+        "samples=4",
+        "rates=0",
+        "servers=nonesuch",
+        "combinations=ECDSAP256SHA256 compact,RSASHA256/3072 compact",
+        "queries=label,SOA",
+    ];
+    let mut arguments = vec!["lab", "run", "online-signing", "--json", "--out"];
+    arguments.push(out.to_str().expect("UTF-8"));
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let printed: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON");
+    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    assert_eq!(lines.len(), 2 * 2);
+    let line = |scheme: &str, queries: &str| {
+        let is_it = |line: &&Value| line["scheme"] == scheme && line["queries"] == queries;
+        lines.iter().find(is_it).unwrap_or_else(|| panic!("no line for {scheme} {queries}"))
+    };
+    // The only signature of the response is that of the SOA record: 384 and 64 octets.
+    let octets = |scheme| line(scheme, "SOA")["response_octets"].as_f64().expect("octets");
+    assert_eq!(octets("RSA-3072") - octets("ECDSA P-256"), 320.0);
+    let count = |queries, what: &str| line("ECDSA P-256", queries)[what]["median"].as_f64().expect("a count");
+    // A name that does not exist needs a new signature. The SOA record is in the cache.
+    assert!(count("label", "online_operations") > 0.0 && count("label", "cache_hits") > 0.0, "{lines:?}");
+    assert_eq!(count("label", "online_operations"), count("label", "cache_misses"), "{lines:?}");
+    assert!(count("SOA", "cache_hits") > 0.0 && count("SOA", "cache_misses") == 0.0, "{lines:?}");
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("times as much CPU time with RSA-3072"), "the introduction");
+}
+
+#[test]
 fn the_list_names_every_experiment_and_how_long_it_takes() {
     let text = done(["lab", "list"]).stdout;
     assert!(text.starts_with("verification-benchmark\n"), "{text}");
