@@ -107,8 +107,8 @@ fn line(form: &LinesForm, group: &[&Scope]) -> Scope {
     };
     for column in &form.means {
         let numbers = numbers(column);
-        let mean = || numbers.iter().sum::<f64>() / numbers.len() as f64;
-        line.insert(column.clone(), (!numbers.is_empty()).then(mean).into());
+        let mean = (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64);
+        line.insert(column.clone(), mean.into());
     }
     for column in &form.statistics {
         line.insert(column.clone(), Value::from(Serde(Statistics::of(&numbers(column)))));
