@@ -8,7 +8,7 @@ use nonesuch_proto::message::{Message, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, rdata};
 use nonesuch_testing::require_peer;
 use nonesuch_zone::Contents;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::thread;
@@ -121,32 +121,34 @@ impl Secondary {
     }
 
     /// Returns all records of this version in the form of [`canonical`]. While NSD changes to a new
-    /// version, the old process may still accept connections.
+    /// version, the old process may still accept connections, and closes them when it ends.
     pub fn records(&self, serial: u32) -> Vec<Canonical> {
         let started_at = Instant::now();
         loop {
             let records = self.transfer();
-            let soa = records.iter().find(|record| record.1 == Rtype::SOA.0).expect("an SOA record");
-            if soa.3[soa.3.len() - 20..].starts_with(&serial.to_be_bytes()) || started_at.elapsed() > TIMEOUT
-            {
-                return records;
+            if let Ok(records) = &records {
+                let soa = records.iter().find(|record| record.1 == Rtype::SOA.0).expect("an SOA record");
+                if soa.3[soa.3.len() - 20..].starts_with(&serial.to_be_bytes()) {
+                    return records.clone();
+                }
             }
+            assert!(started_at.elapsed() < TIMEOUT, "no transfer of version {serial}: {records:?}");
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn transfer(&self) -> Vec<Canonical> {
+    fn transfer(&self) -> io::Result<Vec<Canonical>> {
         let mut message = Vec::new();
         push_query(&apex(), Rtype::AXFR, 9, 0, &mut message);
-        let mut stream = TcpStream::connect(self.server.address).expect("connected");
-        stream.set_read_timeout(Some(TIMEOUT)).expect("set");
-        stream.write_all(&[&(message.len() as u16).to_be_bytes()[..], &message].concat()).expect("sent");
+        let mut stream = TcpStream::connect(self.server.address)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.write_all(&[&(message.len() as u16).to_be_bytes()[..], &message].concat())?;
         let mut all = Vec::new();
         while all.len() < 2 || all.iter().filter(|record: &&Canonical| record.1 == Rtype::SOA.0).count() < 2 {
             let mut length = [0; 2];
-            stream.read_exact(&mut length).expect("a message");
+            stream.read_exact(&mut length)?;
             let mut octets = vec![0; usize::from(u16::from_be_bytes(length))];
-            stream.read_exact(&mut octets).expect("a message");
+            stream.read_exact(&mut octets)?;
             let answer = Message::parse(&octets).expect("well formed");
             assert_eq!(answer.header.rcode().0, 0);
             all.extend(
@@ -157,7 +159,7 @@ impl Secondary {
         }
         all.pop();
         all.sort();
-        all
+        Ok(all)
     }
 }
 
