@@ -16,7 +16,9 @@ fn a_bad_configuration_names_program_and_line() {
             Peer::Knot | Peer::Nsd | Peer::Unbound => "  no-such-option: 1\n",
             Peer::PowerDns | Peer::PowerDnsRecursor => "no-such-option=1\n",
             Peer::KnotResolver => "no_such_option()\n",
-            Peer::Bind | Peer::BindResolver | Peer::CoreDns => "no-such-option 1;\n",
+            // At the top of its file, each word is an address of a server block.
+            Peer::CoreDns => ".:0 {\n  no-such-option 1\n}\n",
+            Peer::Bind | Peer::BindResolver => "no-such-option 1;\n",
         };
         let lines = lines.to_owned();
         let setup = Setup { lines, ..Setup::new(&folder.path().join(peer.info().name)) };
