@@ -31,7 +31,7 @@ use subject::{Conditions, LoadedZone, Subject};
 /// Duration of the warm-up of each load, in seconds.
 const WARM_UP_SECONDS: f64 = 0.1;
 
-/// Share of responses with an error code above which a load has a note.
+/// A load gets a note if more than this share of its responses has an error code.
 const MAX_ERROR_SHARE: f64 = 0.01;
 
 /// A row of the data: the result of one load.
@@ -298,12 +298,19 @@ fn row(subject: &Subject, kind: QueryKind, report: &LoadReport) -> Row<'static> 
 
 /// Adds a note if more than 1 % of the responses have a code other than NOERROR and NXDOMAIN.
 fn note_error_codes(subject: &Subject, kind: QueryKind, report: &LoadReport, findings: &mut Findings) {
-    for (rcode, count) in &report.rcodes {
-        let is_answer = matches!(rcode.as_str(), "NOERROR" | "NXDOMAIN");
-        if !is_answer && *count as f64 > MAX_ERROR_SHARE * report.received as f64 {
-            findings.note(format!("{}, {kind} queries: responses with the code {rcode}.", subject.choice));
-        }
+    for rcode in frequent_error_codes(report) {
+        findings.note(format!("{}, {kind} queries: responses with the code {rcode}.", subject.choice));
     }
+}
+
+/// Returns the response codes other than NOERROR and NXDOMAIN, if more than [`MAX_ERROR_SHARE`] of
+/// the responses have one of them.
+fn frequent_error_codes(report: &LoadReport) -> Vec<&str> {
+    let is_error = |rcode: &str| !matches!(rcode, "NOERROR" | "NXDOMAIN");
+    let errors = report.rcodes.iter().filter(|(rcode, _)| is_error(rcode));
+    let count: u64 = errors.clone().map(|(_, count)| count).sum();
+    let are_frequent = count as f64 > MAX_ERROR_SHARE * report.received as f64;
+    errors.filter(|_| are_frequent).map(|(rcode, _)| rcode.as_str()).collect()
 }
 
 #[cfg(test)]

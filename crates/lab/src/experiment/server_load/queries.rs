@@ -113,15 +113,20 @@ impl QueryKind {
         Ok(Arc::new(QueryList::parse(Path::new("generated queries"), &text)?))
     }
 
-    /// Returns the mean size of the queries, with the random label that a load adds to each, in
-    /// octets.
+    /// Returns the mean size of the queries of a load, in octets: of those in `list`, and of the
+    /// random labels that the load adds ([`Self::with_labels`]).
     pub(super) fn query_octets(self, list: &QueryList) -> f64 {
-        let label = match self {
-            Self::Denied | Self::Wildcard => LABEL_OCTETS,
-            Self::Label => SHORT_LABEL_OCTETS,
-            _ => 0,
-        };
-        mean_query_octets(list) + label as f64
+        mean_query_octets(list) + self.mean_label_octets()
+    }
+
+    /// Returns the mean size of the random label that a load adds to a query, in octets.
+    fn mean_label_octets(self) -> f64 {
+        match self {
+            Self::Denied | Self::Wildcard => LABEL_OCTETS as f64,
+            Self::Label => SHORT_LABEL_OCTETS as f64,
+            Self::Labels(percent) => SHORT_LABEL_OCTETS as f64 * f64::from(percent) / 100.0,
+            _ => 0.0,
+        }
     }
 
     /// Returns the options with random labels, if each query of this kind has another name.

@@ -3,6 +3,7 @@
 use super::parameters::{AlgorithmSet, Combination, DenialChoice, Parameters, ServerChoice};
 use super::queries::QueryKind;
 use super::*;
+use crate::load::QueryList;
 use nonesuch_proto::Rtype;
 
 fn subjects(settings: &str) -> Vec<String> {
@@ -99,6 +100,30 @@ fn only_datagrams_count_for_the_size_over_udp() {
     };
     assert_eq!(udp_octets(&report), Some(70.0));
     assert_eq!(udp_octets(&LoadReport::default()), None);
+}
+
+#[test]
+fn all_error_codes_together_are_frequent() {
+    let codes = |refused, failed| {
+        let rcodes = [("NOERROR", 985), ("NXDOMAIN", 5), ("REFUSED", refused), ("SERVFAIL", failed)];
+        let rcodes = rcodes.map(|(rcode, count)| (rcode.to_owned(), count)).into();
+        let report = LoadReport { received: 1000, rcodes, ..LoadReport::default() };
+        frequent_error_codes(&report).join(" ")
+    };
+    assert_eq!(codes(6, 5), "REFUSED SERVFAIL");
+    assert_eq!(codes(5, 5), "");
+}
+
+#[test]
+fn the_size_of_queries_includes_the_mean_random_label() {
+    let list = QueryList::parse("list".as_ref(), b"example. A\n").expect("a list");
+    let added = |kind: &str| {
+        let kind: QueryKind = kind.parse().expect("a kind");
+        kind.query_octets(&list) - QueryKind::Existing.query_octets(&list)
+    };
+    // A length octet and six characters.
+    assert_eq!([added("label"), added("label:100"), added("label:0")], [7.0, 7.0, 0.0]);
+    assert!((added("label:30") - 2.1).abs() < 1e-9);
 }
 
 #[test]
