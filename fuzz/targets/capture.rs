@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nonesuch_lab::capture::{
-    AnonymizeOptions, Anonymizer, CaptureFormat, CaptureKey, CaptureOptions, CaptureReader, CaptureWriter,
+    AnonymizeOptions, Anonymizer, CaptureFormat, AnonymisationKey, CaptureOptions, CaptureReader, CaptureWriter,
     CapturedMessage, MessageKind, Transport,
 };
 use std::io::Cursor;
@@ -45,7 +45,7 @@ fuzz_target!(|octets: &[u8]| {
     let (file, written) = write(&plain, CaptureFormat::Pcap);
     assert_eq!(read(&file, (0..=u16::MAX).collect()), Some(written));
 
-    let key = CaptureKey::from_octets(&[7; 32]);
+    let key = AnonymisationKey::from_octets(&[7; 32]);
     let options = AnonymizeOptions { names: true, zone: None };
     let anonymizer = Anonymizer::new(&key, options).expect("a key");
     for mut message in messages {

@@ -43,7 +43,7 @@ pub(crate) struct Snapshot {
     pub(crate) zones: Vec<ZoneRow>,
     /// Maximum number of zones with per-zone gauges. With more zones, no zone has gauges, because a
     /// monitoring system could not store them all.
-    pub(crate) max_zones: usize,
+    pub(crate) max_zones_with_gauges: usize,
     /// Reloads of the configuration.
     pub(crate) reloads: Reloads,
     /// Log lines that were not written.

@@ -108,7 +108,7 @@ fn generate_all() -> Value {
 
 /// Generates a key. Returns the private key file and a signature over each message.
 fn generate(algorithm: Algorithm, bits: Option<u16>) -> Result<(String, Vec<String>), Box<dyn Error>> {
-    let key = PrivateKey::generate_forced(algorithm, bits)?;
+    let key = PrivateKey::generate_any_length(algorithm, bits)?;
     let signatures = (0..SIGNATURES).map(|number| {
         let mut signature = Vec::new();
         key.sign(&message(number), &mut signature)?;

@@ -175,7 +175,7 @@ pub struct KeyLengths {
     /// Lengths of keys that can be generated, in ascending order.
     pub offered: &'static [u16],
     /// Further lengths, which are known to be weak. Keys with these lengths are only generated with
-    /// [`PrivateKey::generate_forced`](crate::PrivateKey::generate_forced).
+    /// [`PrivateKey::generate_any_length`](crate::PrivateKey::generate_any_length).
     pub forced: &'static [u16],
 }
 

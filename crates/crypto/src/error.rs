@@ -47,7 +47,7 @@ pub enum KeyError {
     #[error("the public key is not in the encoding of {0}: its first octet or a coefficient is out of range")]
     MalformedPublicKey(Algorithm),
     /// A new RSA key has a length that is only generated with
-    /// [`PrivateKey::generate_forced`](crate::PrivateKey::generate_forced).
+    /// [`PrivateKey::generate_any_length`](crate::PrivateKey::generate_any_length).
     #[error(
         "an RSA key of {bits} bits is too weak: generate one with 2048 bits, or force the generation for an experiment"
     )]

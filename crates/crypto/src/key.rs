@@ -142,7 +142,7 @@ impl PrivateKey {
     ///
     /// # Errors
     /// The same as those of [`PrivateKey::generate`], except that for RSA 1024 is not an error.
-    pub fn generate_forced(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
+    pub fn generate_any_length(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
         Self::generate_with(GenerationParameters { algorithm, bits, force: true })
     }
 

@@ -378,8 +378,8 @@ mod tests {
             let key = PrivateKey::generate(Algorithm::RSASHA512, Some(bits)).unwrap();
             assert_signs(&key, u32::from(bits));
         }
-        assert_signs(&PrivateKey::generate_forced(Algorithm::RSASHA256, Some(1024)).unwrap(), 1024);
-        assert_signs(&PrivateKey::generate_forced(Algorithm::RSASHA256, None).unwrap(), 2048);
+        assert_signs(&PrivateKey::generate_any_length(Algorithm::RSASHA256, Some(1024)).unwrap(), 1024);
+        assert_signs(&PrivateKey::generate_any_length(Algorithm::RSASHA256, None).unwrap(), 2048);
     }
 
     fn assert_signs(key: &PrivateKey, bits: u32) {
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(make(1024), Some(KeyError::WeakBits { bits: 1024 }));
         for bits in [0, 1, 512, 1023, 1281, 2047, 4097, u16::MAX] {
             assert_eq!(make(bits), Some(KeyError::UnsupportedBits { bits }));
-            let forced = PrivateKey::generate_forced(Algorithm::RSASHA256, Some(bits));
+            let forced = PrivateKey::generate_any_length(Algorithm::RSASHA256, Some(bits));
             assert_eq!(forced.err(), Some(KeyError::UnsupportedBits { bits }));
         }
     }

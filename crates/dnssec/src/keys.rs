@@ -70,14 +70,14 @@ impl KeyPair {
     /// As [`KeyPair::generate`], but also generates keys with weak lengths.
     ///
     /// # Errors
-    /// As [`PrivateKey::generate_forced`].
-    pub fn generate_forced(
+    /// As [`PrivateKey::generate_any_length`].
+    pub fn generate_any_length(
         owner: &Name,
         flags: u16,
         algorithm: Algorithm,
         bits: Option<u16>,
     ) -> Result<Self, KeyError> {
-        Ok(Self::new(owner.clone(), flags, PrivateKey::generate_forced(algorithm, bits)?))
+        Ok(Self::new(owner.clone(), flags, PrivateKey::generate_any_length(algorithm, bits)?))
     }
 
     /// Adds fresh randomness to all further signatures, as [`PrivateKey::hedge`].

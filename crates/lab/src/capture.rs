@@ -32,7 +32,7 @@ pub use anonymize::{AnonymizeOptions, Anonymizer};
 pub use convert::{CaptureOutput, CopyCounts, CopyError, copy_messages};
 pub use cryptopan::CryptoPan;
 pub use error::{CaptureError, KeyError};
-pub use key::CaptureKey;
+pub use key::AnonymisationKey;
 pub use nonesuch_proto::dnstap::MessageKind;
 pub use question::question_line;
 pub use reader::{CaptureOptions, CaptureReader};

@@ -49,6 +49,7 @@ mod worker;
 
 pub(crate) use encoder::{LABEL_OCTETS, SHORT_LABEL_OCTETS};
 pub use options::LoadOptions;
+pub(crate) use order::SORT_GROUP;
 pub use progress::Progress;
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
 pub use ramp::{Ramp, RampOptions, RampStep, ramp};

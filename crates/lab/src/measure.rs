@@ -17,19 +17,19 @@ pub(crate) mod openssl;
 pub(crate) mod prepare;
 pub(crate) mod probe;
 pub(crate) mod prober;
-pub(crate) mod publication;
 pub(crate) mod server;
 pub(crate) mod subject;
 pub(crate) mod transfer;
 pub(crate) mod zone_choice;
 pub(crate) mod zone_commands;
 pub(crate) mod zone_files;
+pub(crate) mod zone_preparation;
 
 pub use echo::{EchoError, EchoOptions, EchoServer};
 pub use examine::{ExamineError, ExamineOptions, examine};
 pub use probe::{CountError, FollowError, MeasureOptions, follow, measure};
 pub use server::{ServedZone, ServerKeys, serving};
-pub use subject::{Choice, Operation, Subject};
+pub use subject::{AlgorithmChoice, Operation, Subject};
 
 pub(crate) use change::Changes;
 pub(crate) use examine::{ExamineResult, ZoneCounts};

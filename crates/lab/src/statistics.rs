@@ -33,8 +33,8 @@ impl Statistics {
     }
 }
 
-/// Summary of repeated measurements. The field with the summary states whether `value` is the
-/// median or the mean. `least` is the minimum and `most` the maximum.
+/// Median or mean of repeated measurements, with their range. The field that has this type states
+/// whether `value` is the median or the mean. `least` is the minimum and `most` the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub(crate) struct ValueRange {
     pub(crate) value: f64,

@@ -1,5 +1,5 @@
-//! Clients: single queries in datagrams, messages over TCP and TLS, and for load generation a UDP
-//! socket that sends and receives in batches, and connections that never wait.
+//! Clients: single queries over UDP; messages over TCP and TLS. For load generation: a UDP socket
+//! that sends and receives in batches, and non-blocking TCP and TLS connections.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -27,8 +27,8 @@ const SOCKET_BUFFER_SIZE: usize = 4 << 20;
 #[derive(Debug)]
 pub struct UdpClientSocket {
     socket: UdpSocket,
-    /// Whether the kernel can split a long datagram into several datagrams.
-    can_segment: bool,
+    /// Whether the kernel has UDP segmentation offload (`UDP_SEGMENT`).
+    has_gso: bool,
 }
 
 impl UdpClientSocket {
@@ -55,19 +55,20 @@ impl UdpClientSocket {
         receive_timeout: Duration,
     ) -> Result<Self, NetError> {
         open(source, server, receive_timeout)
-            .map(|socket| Self { can_segment: sys::can_segment(&socket), socket })
+            .map(|socket| Self { has_gso: sys::has_gso(&socket), socket })
             .map_err(|source| NetError::Connect { address: server, source })
     }
 
     /// Sends waiting messages from the front of `batch` in one call. Returns the number of messages
-    /// sent; the other messages stay in the batch. Adjacent messages of the same length are
-    /// cheaper, because the kernel handles them as one datagram.
+    /// sent; the other messages stay in the batch. If the kernel supports UDP segmentation offload,
+    /// adjacent messages of the same length pass the network stack together, which costs less. The
+    /// server still receives separate datagrams.
     ///
     /// # Errors
     /// The error of the system. It may concern a message that was sent earlier:
     /// `ConnectionRefused` if no process listened on the server's port.
     pub fn send(&self, batch: &mut SendBatch) -> io::Result<usize> {
-        batch.send(self.socket.as_fd(), self.can_segment)
+        batch.send(self.socket.as_fd(), self.has_gso)
     }
 
     /// Waits for a datagram, and receives it together with all other waiting datagrams, up to the
@@ -88,27 +89,38 @@ impl UdpClientSocket {
     }
 }
 
-/// Determines which of several sockets have something to receive. Its memory is allocated once.
+/// A stream for which [`Poller::wait`] waits.
+#[derive(Clone, Copy, Debug)]
+pub struct PolledStream<'a> {
+    /// The stream.
+    pub stream: &'a StreamClientSocket,
+    /// Whether the stream is also ready if it can send.
+    pub has_output: bool,
+}
+
+/// Waits for several sockets and streams, and determines which are ready. Its memory is allocated
+/// once.
 #[derive(Debug, Default)]
-pub struct ReadySockets {
+pub struct Poller {
     poll: sys::Poll,
 }
 
-impl ReadySockets {
-    /// Waits until one of `sockets` has a datagram or an error, or one of `streams` has octets, an
-    /// error or its end, for at most `limit`; zero returns immediately. With `true`, a stream is
-    /// also ready if it can send.
+impl Poller {
+    /// Waits until a socket or a stream is ready, at most `limit`; zero does not wait. Ready means:
+    /// data, an error, or the end of a stream. A stream with `has_output` is also ready if it can
+    /// send. Returns `Ok(())` also after the limit and after a signal; [`indexes`](Self::indexes)
+    /// then returns nothing.
     ///
     /// # Errors
     /// The error of the system.
     pub fn wait<'a>(
         &mut self,
         sockets: impl IntoIterator<Item = &'a UdpClientSocket>,
-        streams: impl IntoIterator<Item = (&'a StreamClientSocket, bool)>,
+        streams: impl IntoIterator<Item = PolledStream<'a>>,
         limit: Duration,
     ) -> io::Result<()> {
         let sockets = sockets.into_iter().map(|socket| (socket.socket.as_fd(), false));
-        let streams = streams.into_iter().map(|(stream, sends)| (stream.as_fd(), sends));
+        let streams = streams.into_iter().map(|polled| (polled.stream.as_fd(), polled.has_output));
         self.poll.wait(sockets.chain(streams), limit)
     }
 
@@ -218,7 +230,7 @@ mod tests {
     #[test]
     fn of_several_sockets_those_with_answers_are_told() {
         let pairs = [pair(), pair(), pair()];
-        let mut ready = ReadySockets::default();
+        let mut ready = Poller::default();
         ready.wait(pairs.iter().map(|(_, client)| client), [], Duration::ZERO).expect("polled");
         assert_eq!(ready.indexes().count(), 0);
         for (server, client) in [&pairs[0], &pairs[2]] {

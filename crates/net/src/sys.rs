@@ -441,14 +441,14 @@ impl SendBatch {
     }
 
     /// Sends waiting messages from the front in one call. Returns the number of messages sent. With
-    /// `can_segment`, adjacent messages of the same length are passed as one long datagram, which
+    /// `has_gso`, adjacent messages of the same length are passed as one long datagram, which
     /// the kernel splits. So they pass through the layers of the network stack once.
-    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, can_segment: bool) -> io::Result<usize> {
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, has_gso: bool) -> io::Result<usize> {
         if self.pending() == 0 {
             return Ok(0);
         }
         loop {
-            self.prepare(can_segment && !self.has_rejected_run);
+            self.prepare(has_gso && !self.has_rejected_run);
             let headers = self.runs.len();
             // SAFETY: `prepare` has pointed these headers to vectors, slots of `octets` and
             // controls that this object owns, with their true numbers and sizes. `push_with` keeps
@@ -468,8 +468,8 @@ impl SendBatch {
     }
 
     /// Points a header to each run of waiting messages: adjacent messages of the same length with
-    /// `can_segment`, else single messages.
-    fn prepare(&mut self, can_segment: bool) {
+    /// `has_gso`, else single messages.
+    fn prepare(&mut self, has_gso: bool) {
         let octets = self.octets.as_mut_ptr();
         for index in self.start..self.filled {
             self.vectors[index].iov_base = octets.wrapping_add(index * self.message_size).cast();
@@ -477,7 +477,7 @@ impl SendBatch {
         self.runs.clear();
         let mut first = self.start;
         while first < self.filled {
-            let run = if can_segment { self.run_from(first) } else { 1 };
+            let run = if has_gso { self.run_from(first) } else { 1 };
             self.controls[self.runs.len()].size = self.vectors[first].iov_len as u16;
             self.runs.push(run);
             first += run;
@@ -511,8 +511,8 @@ fn may_concern_run(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
-/// Whether the kernel can split datagrams for this socket.
-pub(crate) fn can_segment(socket: &impl AsFd) -> bool {
+/// Whether the kernel has UDP segmentation offload (`UDP_SEGMENT`) for this socket.
+pub(crate) fn has_gso(socket: &impl AsFd) -> bool {
     // The size 0 sets no segment size for the socket. The call only checks whether the option is
     // known.
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()

@@ -26,10 +26,10 @@ impl NameRef<'_> {
     /// Returns the first name after this name and all names below it, in the zone at `apex`. After
     /// the last name of the zone, it returns the apex. This name must be at or below the apex.
     ///
-    /// The function appends a zero octet to the leftmost label. If the label already has the
-    /// maximum length, it increments the label instead. If the label cannot be incremented, no name
-    /// follows it below its parent, and the function continues with the parent (RFC 4471 §3.1.2,
-    /// steps 2 and 3).
+    /// The function appends a zero octet to the leftmost label, unless the label already has the
+    /// maximum length. Otherwise it removes the trailing 255 octets of the label and increments the
+    /// octet before them. If all octets are 255, no name below the parent follows, so it continues
+    /// with the parent (RFC 4471 §3.1.2, steps 2 and 3).
     #[must_use]
     pub fn successor_of_subtree(self, apex: NameRef<'_>) -> Name {
         let mut name = self;

@@ -1,5 +1,5 @@
-//! A headless Chromium that tests control through ChromeDriver: the WebDriver protocol (W3C
-//! Recommendation), JSON over HTTP.
+//! Lets tests control a headless Chromium through ChromeDriver: WebDriver (W3C Recommendation),
+//! JSON over HTTP.
 
 use crate::require_peer;
 use serde_json::{Value, json};
@@ -78,9 +78,9 @@ impl Browser {
     /// Opens a file.
     ///
     /// # Panics
-    /// As all functions of the browser: if the browser reports an error.
+    /// If the browser reports an error.
     pub fn open(&self, file: &Path) {
-        self.send("/url", &json!({ "url": format!("file://{}", file.display()) }));
+        self.session_command("/url", &json!({ "url": format!("file://{}", file.display()) }));
     }
 
     /// Runs the body of a JavaScript function in the page, and returns its value.
@@ -88,7 +88,7 @@ impl Browser {
     /// # Panics
     /// If the function throws an exception.
     pub fn run(&self, script: &str) -> Value {
-        self.send("/execute/sync", &json!({ "script": script, "args": [] }))
+        self.session_command("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// Clicks, as a user does, the first element that the CSS selector matches.
@@ -96,9 +96,9 @@ impl Browser {
     /// # Panics
     /// If there is no such element, or if it is not visible.
     pub fn click(&self, selector: &str) {
-        let found = self.send("/element", &json!({ "using": "css selector", "value": selector }));
+        let found = self.session_command("/element", &json!({ "using": "css selector", "value": selector }));
         let id = found.as_object().and_then(|found| found.values().next()?.as_str());
-        self.send(&format!("/element/{}/click", id.expect("an element")), &json!({}));
+        self.session_command(&format!("/element/{}/click", id.expect("an element")), &json!({}));
     }
 
     /// Runs a command of the Chrome DevTools Protocol.
@@ -106,10 +106,11 @@ impl Browser {
     /// # Panics
     /// If the command fails.
     pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
-        self.send("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
+        self.session_command("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
 
-    /// Returns the messages of the console since the last call.
+    /// Returns the entries of the console log since the last call, as JSON text (level, source,
+    /// message).
     ///
     /// # Panics
     /// If the browser reports an error.
@@ -118,7 +119,7 @@ impl Browser {
         self.log("browser").iter().map(Value::to_string).collect()
     }
 
-    /// Returns the addresses that the page requested since the last call.
+    /// Returns the URLs that the page requested since the last call.
     ///
     /// # Panics
     /// If the browser reports an error.
@@ -135,7 +136,7 @@ impl Browser {
     }
 
     fn log(&self, kind: &str) -> Vec<Value> {
-        let entries = self.send("/se/log", &json!({ "type": kind }));
+        let entries = self.session_command("/se/log", &json!({ "type": kind }));
         entries.as_array().cloned().expect("a list")
     }
 
@@ -156,18 +157,19 @@ impl Browser {
     }
 
     /// Sends a command of the session.
-    fn send(&self, path: &str, body: &Value) -> Value {
+    fn session_command(&self, path: &str, body: &Value) -> Value {
         self.command("POST", &format!("{}{path}", self.session), body)
     }
 
+    /// Sends a WebDriver command; panics if the status is not 200; returns the member `value`.
     fn command(&self, method: &str, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.exchange(method, path, &body.to_string()).expect("an answer");
+        let (status, answer) = self.http_request(method, path, &body.to_string()).expect("an answer");
         assert_eq!(status, 200, "{path} {body}: {answer}");
         answer["value"].clone()
     }
 
     /// Sends a request (HTTP/1.1, RFC 9112), and returns the status and the body of the response.
-    fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Value)> {
+    fn http_request(&self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Value)> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         stream.set_read_timeout(Some(LIMIT))?;
         write!(
@@ -200,7 +202,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // Ends Chromium. A failed test may have ended it already.
-        let _ = self.exchange("DELETE", &self.session, "");
+        let _ = self.http_request("DELETE", &self.session, "");
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }

@@ -53,7 +53,7 @@ impl<'a> ZoneRef<'a> {
     pub fn head(self) -> &'a Contents {
         match self {
             Self::Contents(contents) => contents,
-            Self::Stored(zone) => zone.head(),
+            Self::Stored(zone) => zone.first_chunk(),
         }
     }
 

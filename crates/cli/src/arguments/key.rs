@@ -167,7 +167,7 @@ pub(crate) struct KeyTsigArguments {
     /// { … };, also for secret-file of nonesuch), knot, nsd, and dig (for the option -y of dig and
     /// kdig).
     #[arg(long = "form", value_name = "FORM[=FILE]", default_value = "nonesuch")]
-    pub(crate) forms: Vec<TsigOutput>,
+    pub(crate) outputs: Vec<TsigOutput>,
 }
 
 /// A TSIG key format of a server or client.
@@ -183,7 +183,7 @@ pub(crate) enum TsigKeyFormat {
 /// A format and its output file; `None` for standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TsigOutput {
-    pub(crate) form: TsigKeyFormat,
+    pub(crate) format: TsigKeyFormat,
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -191,8 +191,8 @@ impl FromStr for TsigOutput {
     type Err = ArgumentError;
 
     fn from_str(text: &str) -> Result<Self, ArgumentError> {
-        let (form, file) = text.split_once('=').map_or((text, None), |(form, file)| (form, Some(file)));
-        let form = match form {
+        let (format, file) = text.split_once('=').map_or((text, None), |(format, file)| (format, Some(file)));
+        let format = match format {
             "nonesuch" => TsigKeyFormat::Nonesuch,
             "bind" => TsigKeyFormat::Bind,
             "knot" => TsigKeyFormat::Knot,
@@ -202,7 +202,7 @@ impl FromStr for TsigOutput {
         };
         match file {
             Some("") => Err(ArgumentError::Expected("the name of a file after the =")),
-            file => Ok(Self { form, file: file.map(PathBuf::from) }),
+            file => Ok(Self { format, file: file.map(PathBuf::from) }),
         }
     }
 }

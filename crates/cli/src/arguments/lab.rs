@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_lab::experiment::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD, Need};
 use nonesuch_lab::generate::ZoneModel;
-use nonesuch_lab::measure::{Choice, Operation, Subject};
+use nonesuch_lab::measure::{AlgorithmChoice, Operation, Subject};
 use nonesuch_proto::Name;
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(crate) struct CompareArguments {
     ///
     /// Mnemonics or numbers; for RSA with the key length.
     #[arg(long, value_delimiter = ',', conflicts_with = "all")]
-    pub(crate) algorithms: Vec<Choice>,
+    pub(crate) algorithms: Vec<AlgorithmChoice>,
     /// Compare only these denial mechanisms, for example nsec,nsec3-opt-out.
     #[arg(long, value_delimiter = ',')]
     pub(crate) denial: Vec<Mechanism>,

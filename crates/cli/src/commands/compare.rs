@@ -13,7 +13,7 @@ use nonesuch_lab::experiment::compare::{
     combinations, compare,
 };
 use nonesuch_lab::generate::GenerateOptions;
-use nonesuch_lab::measure::{Choice, serving};
+use nonesuch_lab::measure::{AlgorithmChoice, serving};
 use std::process::Command;
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failure> {
@@ -24,7 +24,9 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failur
         std::env::current_exe().map_err(|source| FileError::Read { path: "nonesuch".into(), source })?;
     let zone = compared_zone(arguments)?;
     let choices = match arguments.algorithms.as_slice() {
-        _ if arguments.all => Choice::all().into_iter().filter(|choice| !choice.signs_slowly()).collect(),
+        _ if arguments.all => {
+            AlgorithmChoice::all().into_iter().filter(|choice| !choice.signs_slowly()).collect()
+        }
         [] => DEFAULT_ALGORITHMS.to_vec(),
         chosen => chosen.to_vec(),
     };
@@ -38,7 +40,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failur
         zone: &zone,
         combinations: &combinations,
         needs: &arguments.needs,
-        server: &|zone| serving(Command::new(&program), zone, 1),
+        server: &|zone| serve_command(Command::new(&program), zone, 1),
         seconds_per_load: arguments.seconds,
         work_dir: work_dir.path(),
         now: zones::time_or_now(arguments.now),

@@ -80,7 +80,7 @@ fn full() -> Snapshot {
             zone("a\\.b\\\"c.example.", "serving", Some(u32::MAX)),
             zone("other.", "failed", None),
         ],
-        max_zones: DEFAULT_MAX_ZONES,
+        max_zones_with_gauges: DEFAULT_MAX_ZONES,
         reloads: Reloads {
             succeeded: 3,
             rejected: 2,
@@ -172,7 +172,7 @@ fn names_are_used_once() {
 #[test]
 fn many_zones_have_no_gauges_of_their_own() {
     let mut snapshot = full();
-    snapshot.max_zones = 2;
+    snapshot.max_zones_with_gauges = 2;
     let text = open_metrics(snapshot);
     assert!(!text.contains("{zone="), "{text}");
     assert_eq!(value(&text, "nonesuch_zones{state=\"failed\"}"), Some("1.0"));

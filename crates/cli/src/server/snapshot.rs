@@ -16,13 +16,15 @@ impl Daemon {
     /// The values for the metrics.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let zones = self.service.zone_status(None);
-        let max_zones = self.configuration().server.metrics_zones;
+        let max_zones_with_gauges = self.configuration().server.metrics_zones;
         // With more zones, the metrics contain no gauges for single zones.
-        let secondaries = if zones.len() <= max_zones { self.transfers.status() } else { Vec::new() };
+        let secondaries =
+            if zones.len() <= max_zones_with_gauges { self.transfers.status() } else { Vec::new() };
         let secondaries: HashMap<String, _> =
             secondaries.iter().map(|zone| (zone.apex.to_string(), zone)).collect();
         let configuration = self.configuration();
-        let counts_queries = configuration.server.metrics_zone_queries && zones.len() <= max_zones;
+        let counts_queries =
+            configuration.server.metrics_zone_queries && zones.len() <= max_zones_with_gauges;
         drop(configuration);
         let database = self.service.zones().database();
         let queries = |zone: &str| {
@@ -58,7 +60,7 @@ impl Daemon {
             tls: server.and_then(Server::tls_counters),
             dnstap: self.context.dnstap.as_ref().map(|dnstap| dnstap.counters()),
             zones: rows.collect(),
-            max_zones,
+            max_zones_with_gauges,
             reloads: self.reloads.counters(),
             log: logging::counters(),
             now: u64::from(time_or_now(None)),

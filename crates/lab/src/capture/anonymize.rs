@@ -3,7 +3,7 @@
 use super::CapturedMessage;
 use super::cryptopan::CryptoPan;
 use super::error::{CaptureError, KeyError};
-use super::key::CaptureKey;
+use super::key::AnonymisationKey;
 use super::layout::MessageLayout;
 use super::names::NameAnonymizer;
 use super::options::anonymize_options;
@@ -34,7 +34,7 @@ impl Anonymizer {
     ///
     /// # Errors
     /// [`KeyError::Cipher`] if the cryptographic library rejects the key.
-    pub fn new(key: &CaptureKey, options: AnonymizeOptions) -> Result<Self, KeyError> {
+    pub fn new(key: &AnonymisationKey, options: AnonymizeOptions) -> Result<Self, KeyError> {
         let names = options.names.then(|| NameAnonymizer::new(key, options.zone));
         Ok(Self { addresses: CryptoPan::new(key)?, names })
     }

@@ -3,7 +3,7 @@
 //! length.
 
 use super::error::{CaptureError, KeyError};
-use super::key::CaptureKey;
+use super::key::AnonymisationKey;
 use aws_lc_rs::cipher::{AES_128, EncryptingKey, UnboundCipherKey};
 use std::net::{IpAddr, SocketAddr};
 use zeroize::Zeroizing;
@@ -23,7 +23,7 @@ impl CryptoPan {
     ///
     /// # Errors
     /// [`KeyError::Cipher`] if the cryptographic library rejects the key.
-    pub fn new(key: &CaptureKey) -> Result<Self, KeyError> {
+    pub fn new(key: &AnonymisationKey) -> Result<Self, KeyError> {
         let (key, block) = key.halves();
         let cipher = UnboundCipherKey::new(&AES_128, key).and_then(EncryptingKey::ecb);
         let cipher = cipher.map_err(|_| KeyError::Cipher)?;
@@ -95,7 +95,7 @@ mod tests {
     ];
 
     fn sample() -> CryptoPan {
-        CryptoPan::new(&CaptureKey::from_octets(&SAMPLE_KEY)).expect("a key")
+        CryptoPan::new(&AnonymisationKey::from_octets(&SAMPLE_KEY)).expect("a key")
     }
 
     fn replaced(text: &str) -> String {
@@ -138,7 +138,7 @@ mod tests {
     proptest! {
         #[test]
         fn prefixes_are_preserved(key in any::<[u8; 32]>(), a in any::<u128>(), bits in 0u32..=128, v4 in any::<bool>()) {
-            let pan = CryptoPan::new(&CaptureKey::from_octets(&key)).expect("a key");
+            let pan = CryptoPan::new(&AnonymisationKey::from_octets(&key)).expect("a key");
             // Differs from `a` after the first `bits` bits.
             let b = if bits == 128 { a } else { a ^ (1 << 127) >> bits };
             let length = if v4 { 4 } else { 16 };

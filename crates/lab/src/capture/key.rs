@@ -9,8 +9,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Length of a key in octets: the AES-128 key of Crypto-PAn, and the block from which it derives
-/// its padding.
+/// Length of a key in octets: the AES-128 key of Crypto-PAn (prefix-preserving anonymisation of IP
+/// addresses, Xu et al. 2002), and the block from which it derives its padding.
 const KEY_SIZE: usize = 32;
 /// Maximum octets that are read from a key file: the digits and some white space.
 const FILE_OCTETS_MAX: u64 = 256;
@@ -18,15 +18,15 @@ const FILE_OCTETS_MAX: u64 = 256;
 /// A key of 32 octets. With the same key, an address or name always has the same replacement. The
 /// key is wiped from memory when it is dropped.
 #[derive(Clone)]
-pub struct CaptureKey(Zeroizing<[u8; KEY_SIZE]>);
+pub struct AnonymisationKey(Zeroizing<[u8; KEY_SIZE]>);
 
-impl fmt::Debug for CaptureKey {
+impl fmt::Debug for AnonymisationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CaptureKey")
+        f.write_str("AnonymisationKey")
     }
 }
 
-impl CaptureKey {
+impl AnonymisationKey {
     /// Creates a key from its octets.
     #[must_use]
     pub fn from_octets(octets: &[u8; KEY_SIZE]) -> Self {
@@ -47,9 +47,9 @@ impl CaptureKey {
     /// creates the file with mode 0600.
     ///
     /// # Errors
-    /// [`KeyError::Read`], [`KeyError::Create`] or [`KeyError::Random`] if the file cannot be read
-    /// or created, [`KeyError::Malformed`] if it is not a key, [`KeyError::Exposed`] if its mode
-    /// gives the group or other users access.
+    /// [`KeyError::Read`] if the file cannot be read, [`KeyError::Create`] if it cannot be created,
+    /// [`KeyError::Random`] if no key can be generated, [`KeyError::Malformed`] if it is not a key,
+    /// [`KeyError::Exposed`] if its mode gives the group or other users access.
     pub fn read_or_create(path: &Path) -> Result<Self, KeyError> {
         match path.metadata() {
             Ok(metadata) if !metadata.is_file() => Err(KeyError::Malformed { path: path.to_path_buf() }),
@@ -107,13 +107,13 @@ mod tests {
     fn a_missing_key_is_created_for_its_owner_and_read_back() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("key");
-        let key = CaptureKey::read_or_create(&path).expect("created");
+        let key = AnonymisationKey::read_or_create(&path).expect("created");
         assert_eq!(fs::metadata(&path).expect("a file").mode() & 0o777, 0o600);
-        let again = CaptureKey::read_or_create(&path).expect("read");
+        let again = AnonymisationKey::read_or_create(&path).expect("read");
         assert_eq!(key.halves(), again.halves());
-        let other = CaptureKey::read_or_create(&folder.path().join("other")).expect("created");
+        let other = AnonymisationKey::read_or_create(&folder.path().join("other")).expect("created");
         assert_ne!(key.halves(), other.halves());
-        assert_eq!(format!("{key:?}"), "CaptureKey");
+        assert_eq!(format!("{key:?}"), "AnonymisationKey");
     }
 
     #[test]
@@ -123,17 +123,18 @@ mod tests {
         for text in ["", "00", &"0g".repeat(32), &"00".repeat(33), &"00".repeat(1000)] {
             fs::write(&path, text).expect("written");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("set");
-            let error = CaptureKey::read_or_create(&path).expect_err("no key");
+            let error = AnonymisationKey::read_or_create(&path).expect_err("no key");
             assert!(matches!(error, KeyError::Malformed { .. }), "{error}");
         }
         fs::write(&path, "Ab".repeat(32)).expect("written");
-        assert_eq!(CaptureKey::read_or_create(&path).expect("a key").halves().0, [0xab; 16]);
+        assert_eq!(AnonymisationKey::read_or_create(&path).expect("a key").halves().0, [0xab; 16]);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("set");
-        let error = CaptureKey::read_or_create(&path).expect_err("exposed");
+        let error = AnonymisationKey::read_or_create(&path).expect_err("exposed");
         assert!(matches!(error, KeyError::Exposed { .. }), "{error}");
-        let error = CaptureKey::read_or_create(folder.path()).expect_err("a directory");
+        let error = AnonymisationKey::read_or_create(folder.path()).expect_err("a directory");
         assert!(matches!(error, KeyError::Malformed { .. }), "{error}");
-        let error = CaptureKey::read_or_create(&folder.path().join("no/key")).expect_err("no directory");
+        let error =
+            AnonymisationKey::read_or_create(&folder.path().join("no/key")).expect_err("no directory");
         assert!(matches!(error, KeyError::Create { .. }), "{error}");
     }
 }

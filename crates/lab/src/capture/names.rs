@@ -7,7 +7,7 @@
 
 use super::cryptopan::CryptoPan;
 use super::error::CaptureError;
-use super::key::CaptureKey;
+use super::key::AnonymisationKey;
 use super::layout::{MessageLayout, RecordPosition};
 use nonesuch_proto::message::HEADER;
 use nonesuch_proto::rdata::{self, Field};
@@ -28,7 +28,7 @@ pub(super) struct NameAnonymizer {
 impl NameAnonymizer {
     /// Creates the replacement function of a key. Names at or below `zone` keep the labels of
     /// `zone`.
-    pub(super) fn new(key: &CaptureKey, zone: Option<Name>) -> Self {
+    pub(super) fn new(key: &AnonymisationKey, zone: Option<Name>) -> Self {
         Self { key: key.derive(KEY_PURPOSE), zone }
     }
 

@@ -67,13 +67,13 @@ fn anonymize_subnet(data: &mut [u8], addresses: &CryptoPan) -> Result<(), Captur
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::CaptureKey;
+    use super::super::key::AnonymisationKey;
     use super::*;
     use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
     fn a_client_subnet_is_the_prefix_of_the_replaced_address() {
-        let pan = CryptoPan::new(&CaptureKey::from_octets(&[7; 32])).expect("a key");
+        let pan = CryptoPan::new(&AnonymisationKey::from_octets(&[7; 32])).expect("a key");
         let IpAddr::V4(whole) = pan.replace_address(Ipv4Addr::new(192, 0, 2, 77).into()).expect("replaced")
         else {
             panic!("an IPv4 address")
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn identifying_options_become_zeros_and_others_stay() {
-        let pan = CryptoPan::new(&CaptureKey::from_octets(&[7; 32])).expect("a key");
+        let pan = CryptoPan::new(&AnonymisationKey::from_octets(&[7; 32])).expect("a key");
         let options = b"\0\x03\0\x01a\xfd\xe9\0\x02bc\0\x0a\0\x01d\0\x0f\0\x03\0\x01e\0\x09\0\x09fg";
         for (names, text) in [(false, &b"\0\x01e"[..]), (true, b"\0\0\0")] {
             let mut rdata = options.to_vec();

@@ -17,7 +17,7 @@ const PCAP_MAGIC_NS: u32 = 0xa1b2_3c4d;
 const SNAPLEN: u32 = 1 << 18;
 /// Link type of packets that begin with the IP header.
 const LINKTYPE_RAW: u32 = 101;
-/// Maximum octets of a UDP datagram over IPv4 (RFC 768, RFC 791).
+/// Maximum octets of data in a UDP datagram over IPv4 (RFC 768, RFC 791); used for IPv6 too.
 const DATAGRAM_MAX: usize = 65_535 - 20 - 8;
 /// Maximum octets of data in a TCP segment.
 const SEGMENT_MAX: usize = 32 << 10;
@@ -64,7 +64,7 @@ pub struct CaptureWriter<W> {
     out: W,
     format: CaptureFormat,
     connections: HashMap<(SocketAddr, SocketAddr), Sequences>,
-    /// The octets of one message in the file.
+    /// Buffer in which each message is encoded before it is written.
     buffer: Vec<u8>,
 }
 
@@ -100,7 +100,10 @@ impl<W: Write> CaptureWriter<W> {
         }
         self.buffer.clear();
         let representable = match (self.format, message.transport) {
-            (CaptureFormat::Dnstap, _) => push_dnstap_frame(message, &mut self.buffer),
+            (CaptureFormat::Dnstap, _) => {
+                push_dnstap_frame(message, &mut self.buffer);
+                Some(())
+            }
             (CaptureFormat::Pcap, Transport::Udp) => push_datagram(message, &mut self.buffer),
             (CaptureFormat::Pcap, _) => self.push_segments(message),
         };
@@ -125,17 +128,19 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// Appends the segments of a message, and before the first message of a connection its
-    /// handshake (RFC 9293 §3.5).
+    /// handshake (RFC 9293 §3.5). `None`: the format cannot represent the message.
     fn push_segments(&mut self, message: &CapturedMessage) -> Option<()> {
         let ends = (message.client, message.server);
         if !self.connections.contains_key(&ends) {
             if self.connections.len() >= CONNECTIONS_MAX {
                 self.connections.clear();
             }
-            let fields = |sequence, syn, acknowledged| TcpFields { sequence, acknowledged, syn };
-            push_segment(message, false, fields(0, true, None), &[], &mut self.buffer)?;
-            push_segment(message, true, fields(0, true, Some(1)), &[], &mut self.buffer)?;
-            push_segment(message, false, fields(1, false, Some(1)), &[], &mut self.buffer)?;
+            let syn = TcpFields { sequence: 0, acknowledged: None, syn: true };
+            let syn_ack = TcpFields { acknowledged: Some(1), ..syn };
+            let ack = TcpFields { sequence: 1, syn: false, ..syn_ack };
+            push_segment(message, false, syn, &[], &mut self.buffer)?;
+            push_segment(message, true, syn_ack, &[], &mut self.buffer)?;
+            push_segment(message, false, ack, &[], &mut self.buffer)?;
         }
         let sequences = self.connections.entry(ends).or_insert(Sequences { client: 1, server: 1 });
         let (own_sequence, peer_sequence) = match message.is_response {
@@ -182,6 +187,7 @@ const fn as_ipv6(address: IpAddr) -> [u8; 16] {
     }
 }
 
+/// Appends the packet of a message over UDP. `None`: the format cannot represent the message.
 fn push_datagram(message: &CapturedMessage, out: &mut Vec<u8>) -> Option<()> {
     if message.octets.len() > DATAGRAM_MAX {
         return None;
@@ -190,6 +196,7 @@ fn push_datagram(message: &CapturedMessage, out: &mut Vec<u8>) -> Option<()> {
     push_packet(message.time_ns, out, |out| builder.udp(from, to).write_to_vec(out, &message.octets).ok())
 }
 
+/// Appends the packet of a TCP segment. `None`: the format cannot represent the message.
 fn push_segment(
     message: &CapturedMessage,
     from_server: bool,
@@ -211,7 +218,8 @@ fn push_segment(
     push_packet(message.time_ns, out, |out| builder.write_to_vec(out, octets).ok())
 }
 
-/// Appends the header of a packet, and the packet that `write` appends.
+/// Appends the header of a packet, and the packet that `write` appends. `None`: the format cannot
+/// represent the message.
 fn push_packet(
     time_ns: u64,
     out: &mut Vec<u8>,
@@ -230,7 +238,7 @@ fn push_packet(
     Some(())
 }
 
-fn push_dnstap_frame(message: &CapturedMessage, out: &mut Vec<u8>) -> Option<()> {
+fn push_dnstap_frame(message: &CapturedMessage, out: &mut Vec<u8>) {
     let octets_of = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
@@ -265,5 +273,4 @@ fn push_dnstap_frame(message: &CapturedMessage, out: &mut Vec<u8>) -> Option<()>
     let frame = Dnstap { message: Some(dnstap_message), ..Dnstap::new(&[], &[]) };
     // Encoding fails only if the output is full, and a vector grows.
     push_data(frame.encoded_len(), out, |out| _ = frame.encode(out));
-    Some(())
 }

@@ -25,7 +25,7 @@ use super::run::Step;
 use crate::load::LoadError;
 use crate::machine::{self, CpuPlacement};
 use crate::measure::key_files::WriteError;
-use crate::measure::publication::PublicationError;
+use crate::measure::zone_preparation::ZonePreparationError;
 use crate::measure::{ServedZone, ServerError};
 use crate::presentation::PresentationError;
 use crate::record::{Invocation, RecordError, RunRecord};
@@ -118,7 +118,7 @@ impl From<WriteError> for CompareError {
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum CombinationFault {
     #[error(transparent)]
-    Publication(#[from] PublicationError),
+    ZonePreparation(#[from] ZonePreparationError),
     #[error("the server does not start: {0}")]
     Server(#[from] ServerError),
     #[error("the server did not answer the query for the keys of the zone (DNSKEY) over UDP")]

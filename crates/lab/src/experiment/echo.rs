@@ -7,11 +7,11 @@
 //! The same load generator loads both in turn. The difference is the cost of generating responses.
 
 use super::error::{RunError, temporary_directory};
-use super::parameters::{Count, Denial, Octets, QueriedNames, Seconds, Workers, deduplicate};
+use super::parameters::{Count, Octets, PresignedMechanism, QueriedNames, Seconds, Workers, deduplicate};
 use super::run::{Findings, RunOptions};
 use crate::conditions::Conditions;
 use crate::load::QueryList;
-use crate::measure::Choice;
+use crate::measure::AlgorithmChoice;
 use crate::measure::echo::{default_queries, echoing};
 use crate::measure::level::LevelProgram;
 use crate::measure::loaded::{IdleCounter, LoadSetup, LoadedServer, WARM_UP_SECONDS};
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 const ORIGIN: &str = "example.";
 /// Algorithm of the zone's signatures.
-const ALGORITHM: Choice = Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
+const ALGORITHM: AlgorithmChoice = AlgorithmChoice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
 /// Name of `nonesuch serve` in the data.
 const SERVER: &str = "nonesuch";
 /// Name of the echo server in the data.
@@ -46,7 +46,7 @@ pub struct Parameters {
     /// Response sizes of echo servers, in octets, in addition to those of `nonesuch serve`.
     pub octets: Vec<Octets>,
     /// Denial mechanisms of the zone.
-    pub denial: Vec<Denial>,
+    pub denial: Vec<PresignedMechanism>,
     /// Kinds of queries.
     pub queries: Vec<QueriedNames>,
     /// Numbers of workers of the servers. Each number is measured with its own servers.
@@ -64,7 +64,9 @@ impl Default for Parameters {
             seconds: Seconds::of(1.0),
             names: Count::of(1000),
             octets: [160, 400, 800].map(Octets::of).to_vec(),
-            denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(Denial).to_vec(),
+            denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut]
+                .map(PresignedMechanism)
+                .to_vec(),
             queries: vec![QueriedNames::Existing, QueriedNames::Denied],
             workers: vec![Workers::of(1)],
             outstanding: Count::of(128),
@@ -142,7 +144,9 @@ pub(super) fn run(
     let workers: Vec<u16> = deduplicate(parameters.workers.iter().map(|workers| workers.value()));
     let is_served = !parameters.denial.is_empty() && !parameters.queries.is_empty();
     if workers.is_empty() || (parameters.octets.is_empty() && !is_served) {
-        return Err(findings.nothing("set a number of workers, and either octets or denial and queries"));
+        return Err(
+            findings.nothing_to_measure("set a number of workers, and either octets or denial and queries")
+        );
     }
     options.begin(0, 1, "generating the zone");
     let zone = ZoneFiles {
@@ -206,7 +210,7 @@ impl Servers<'_> {
             for (kind, list) in self.lists.clone() {
                 let (queries, denial_name) = (Some(kind), Some(denial.0.to_string()));
                 let subject = Subject { server: SERVER, denial: denial_name, queries, workers };
-                let command = self.zone.serving(denial.0, workers);
+                let command = self.zone.serve_command(denial.0, workers);
                 let served = self.setup.start(&subject.to_string(), command, workers, &list)?;
                 // The floor of this server is measured with responses of the same size.
                 let octets = Octets::nearest(self.setup.response_octets(&served)?);

@@ -2,7 +2,7 @@
 
 use super::csv::CsvError;
 use super::parquet_file::ParquetFileError;
-use super::server_load::LoadedZoneError;
+use super::server_load::ZoneSourceError;
 use crate::data::RowMismatch;
 use crate::load::LoadError;
 use crate::measure::ForeignError;
@@ -10,7 +10,7 @@ use crate::measure::level::LevelError;
 use crate::measure::loaded::LoadedError;
 use crate::measure::prepare::PrepareZoneError;
 use crate::measure::prober::ProberError;
-use crate::measure::publication::PublicationError;
+use crate::measure::zone_preparation::ZonePreparationError;
 use crate::presentation::PresentationError;
 use crate::record::RecordError;
 use nonesuch_zone::read::read_remedy;
@@ -64,9 +64,9 @@ pub enum RunError {
     #[error(transparent)]
     Foreign(#[from] ForeignError),
     #[error(transparent)]
-    LoadedZone(#[from] LoadedZoneError),
+    ZoneWithQueries(#[from] ZoneSourceError),
     #[error(transparent)]
-    Publication(#[from] PublicationError),
+    ZonePreparation(#[from] ZonePreparationError),
     #[error("{name}: {source}")]
     LoadedServer { name: String, source: Box<LoadError> },
     #[error(transparent)]

@@ -103,9 +103,9 @@ impl Octets {
 /// A denial mechanism, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Denial(pub Mechanism);
+pub struct PresignedMechanism(pub Mechanism);
 
-impl TryFrom<String> for Denial {
+impl TryFrom<String> for PresignedMechanism {
     type Error = ParameterError;
 
     fn try_from(text: String) -> Result<Self, ParameterError> {
@@ -115,8 +115,8 @@ impl TryFrom<String> for Denial {
     }
 }
 
-impl From<Denial> for String {
-    fn from(denial: Denial) -> Self {
+impl From<PresignedMechanism> for String {
+    fn from(denial: PresignedMechanism) -> Self {
         denial.0.to_string()
     }
 }
@@ -243,7 +243,10 @@ mod tests {
 
     #[test]
     fn unknown_mechanisms_are_rejected() {
-        assert_eq!(Denial::try_from("nsec9".to_owned()), Err(ParameterError::Mechanism(UnknownMechanism)));
+        assert_eq!(
+            PresignedMechanism::try_from("nsec9".to_owned()),
+            Err(ParameterError::Mechanism(UnknownMechanism))
+        );
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl Findings {
 
     /// Returns the error that there is nothing to measure: because of the notes, or, without notes,
     /// because of the parameters that `advice` names.
-    pub(crate) fn nothing(&self, advice: &str) -> RunError {
+    pub(crate) fn nothing_to_measure(&self, advice: &str) -> RunError {
         let reason = if self.notes.is_empty() { advice.to_owned() } else { self.notes.join(" ") };
         RunError::Nothing { reason }
     }

@@ -1,9 +1,11 @@
-//! Servers under load: this program and other servers, with zones of several algorithms and denial
-//! mechanisms, kinds of queries and rates.
+//! Measures servers under load: this program and others. Varied: zone, algorithms, denial
+//! mechanism, kind of query, UDP payload size, rate.
 //!
-//! The method publishes the zone in each way, starts all servers, and validates samples of their
-//! responses. A server whose responses are not valid is left out. A round then loads each server
-//! with each kind of query at each rate, while all other servers wait. Each load is a row.
+//! For each server and each combination of zone, algorithms and denial mechanism, the experiment
+//! writes the zone file and starts the server. It validates samples of the responses of each
+//! server. A server whose responses are not valid is left out. A round then loads each server with
+//! each kind of query and each UDP payload size at each rate, while all other servers wait. Each
+//! load is a row. With `conservative-nsec5`, further rows have computed sizes.
 
 mod composed;
 mod counters;
@@ -12,21 +14,21 @@ mod queries;
 mod subject;
 
 pub(super) use parameters::Parameters;
-pub(super) use subject::LoadedZoneError;
+pub(super) use subject::ZoneSourceError;
 
 use super::error::{RunError, temporary_directory};
 use super::run::{Findings, RunOptions};
 use crate::conditions;
 use crate::load::LoadReport;
 use crate::machine;
-use composed::Twins;
+use composed::Nsec3Nsec5Pair;
 use counters::OnlineCounts;
 use parameters::{ServerChoice, SubjectChoice};
 use queries::QueryKind;
 use serde::Serialize;
 use serde_json::json;
 use std::time::Instant;
-use subject::{Conditions, LoadedZone, Subject};
+use subject::{CommonSetup, RunningServer, ZoneWithQueries};
 
 /// Duration of the warm-up of each load, in seconds.
 const WARM_UP_SECONDS: f64 = 0.1;
@@ -34,7 +36,7 @@ const WARM_UP_SECONDS: f64 = 0.1;
 /// A load gets a note if more than this share of its responses has an error code.
 const MAX_ERROR_SHARE: f64 = 0.01;
 
-/// A row of the data: the result of one load.
+/// A row of the data: the result of one load, or computed sizes ([`composed`]).
 #[derive(Default, Serialize)]
 struct Row<'r> {
     /// Number of the round, starting at 0.
@@ -51,7 +53,7 @@ struct Row<'r> {
     rate: Option<f64>,
     /// UDP payload size in the queries, in octets.
     payload: u16,
-    /// Time from the start of the load of the first round, in seconds.
+    /// Start of this load, in seconds since the start of the first round.
     at_s: f64,
     #[serde(flatten)]
     load: LoadColumns<'r>,
@@ -64,7 +66,8 @@ struct Row<'r> {
     /// Number of records of the zone file, and its size.
     records: Option<u64>,
     zone_octets: Option<u64>,
-    /// Number of validated responses; `None` for an unsigned zone.
+    /// Number of responses of this server, of all kinds of queries, that were validated before the
+    /// first load; `None` for an unsigned zone.
     validated: Option<u64>,
     /// Counters of online signing during the load and its warm-up.
     #[serde(flatten)]
@@ -81,9 +84,9 @@ struct LoadColumns<'r> {
     late: u64,
     lost: u64,
     unsent: u64,
-    /// Number of responses over UDP that were truncated and then repeated over TCP.
+    /// Number of responses with TC set; of composed rows: of those above the limit.
     truncated: u64,
-    /// Number of responses with the most frequent response code, and this code.
+    /// The most frequent response code.
     rcode: Option<&'r str>,
     seconds: f64,
     query_octets: f64,
@@ -93,8 +96,11 @@ struct LoadColumns<'r> {
     truncated_octets: Option<f64>,
     /// Mean size of the responses over UDP, truncated or not.
     udp_octets: Option<f64>,
+    /// CPU time of the server in user mode for each response, in µs.
     user_us: Option<f64>,
+    /// CPU time of the server in kernel mode for each response, in µs.
     system_us: Option<f64>,
+    /// CPU time of the load generator for each query, in µs.
     load_us: Option<f64>,
     latency_min_us: Option<f64>,
     latency_mean_us: Option<f64>,
@@ -143,6 +149,7 @@ impl<'r> LoadColumns<'r> {
 /// those that were not repeated over TCP.
 fn udp_octets(report: &LoadReport) -> Option<f64> {
     let total = |mean: f64, count: u64| mean * count as f64;
+    // Responses over TCP, to queries whose response over UDP was truncated.
     let followed = report.followed.unwrap_or(0);
     let complete = total(report.response_octets_mean, report.received)
         - total(report.followed_octets_mean.unwrap_or(0.0), followed);
@@ -166,7 +173,7 @@ fn standard_deviation_us(histogram: &[(u64, u64)]) -> Option<f64> {
     Some((squares / (count - 1) as f64).sqrt() / 1000.0)
 }
 
-/// Runs the experiment and returns its description for the record.
+/// Runs the experiment and returns its description for the record of the run.
 pub(super) fn run(
     parameters: &Parameters,
     options: &RunOptions<'_>,
@@ -174,83 +181,85 @@ pub(super) fn run(
 ) -> Result<serde_json::Value, RunError> {
     let chosen = parameters.subjects();
     if chosen.is_empty() || parameters.queries.is_empty() || parameters.rates.is_empty() {
-        return Err(
-            findings.nothing("set zones, servers, algorithms, denial, queries and rates that fit together")
-        );
+        return Err(findings.nothing_to_measure(
+            "set zones, servers, algorithms, denial, queries and rates that fit together",
+        ));
     }
     let cpus = machine::choose_cpus();
     let RunOptions { now, seed, program, .. } = *options;
-    let conditions = Conditions { parameters, program, cpus, now, seed };
-    let mut zones: Vec<LoadedZone> = Vec::new();
-    let mut subjects = Vec::new();
+    let setup = CommonSetup { parameters, program, cpus, now, seed };
+    let mut zones: Vec<ZoneWithQueries> = Vec::new();
+    let mut servers = Vec::new();
     for (index, choice) in chosen.iter().enumerate() {
         let progress = |what: &str| options.begin(index, chosen.len(), &format!("{choice}: {what}"));
-        if zones.iter().all(|zone| zone.choice != choice.zone) {
+        let known = zones.iter().position(|zone| zone.choice == choice.zone);
+        let zone_index = known.unwrap_or(zones.len());
+        if known.is_none() {
             progress("generating queries");
-            zones.push(LoadedZone::new(&choice.zone, &parameters.queries, seed)?);
+            zones.push(ZoneWithQueries::new(&choice.zone, &parameters.queries, seed)?);
         }
-        for (place, zone) in zones.iter().enumerate().filter(|(_, zone)| zone.choice == choice.zone) {
-            let directory = temporary_directory(&std::env::temp_dir())?;
-            match conditions.start(choice, zone, directory, &progress) {
-                Ok(subject) => subjects.push((place, subject)),
-                Err(reason) => {
-                    findings.record_failure(&choice.server.to_string(), choice.publication(), &reason);
-                }
+        let directory = temporary_directory(&std::env::temp_dir())?;
+        match setup.start(choice, &zones[zone_index], directory, &progress) {
+            Ok(server) => servers.push((zone_index, server)),
+            Err(reason) => {
+                findings.record_failure(&choice.server.to_string(), choice.zone_description(), &reason);
             }
         }
     }
     findings.note_failures();
-    if subjects.is_empty() {
-        return Err(findings.nothing("no server can be measured"));
+    if servers.is_empty() {
+        return Err(findings.nothing_to_measure("no server can be measured"));
     }
-    record_peers(&subjects, findings);
-    measure(&conditions, &zones, &subjects, options, findings)?;
+    record_peers(&servers, findings);
+    measure(&setup, &zones, &servers, options, findings)?;
     Ok(json!({
         "version": format!("Nonesuch {}", env!("CARGO_PKG_VERSION")),
+        // A server with several workers is not pinned to a CPU.
         "server_cpu": cpus.filter(|_| parameters.workers.value() == 1).map(|cpus| cpus.server),
         "load_cpu": cpus.map(|cpus| cpus.load),
     }))
 }
 
-/// Adds the versions of the measured peers to the record.
-fn record_peers(subjects: &[(usize, Subject)], findings: &mut Findings) {
-    for (_, subject) in subjects {
-        if let ServerChoice::Peer(peer) = subject.choice.server {
+/// Adds the versions of the measured peers to the record of the run.
+fn record_peers(servers: &[(usize, RunningServer)], findings: &mut Findings) {
+    for (_, server) in servers {
+        if let ServerChoice::Peer(peer) = server.choice.server {
             let version = || peer.version().unwrap_or_else(|| "unknown".to_owned());
             findings.peers.entry(peer.info().name.to_owned()).or_insert_with(version);
         }
     }
 }
 
-/// Loads each server in each round, and adds a row for each load.
+/// Loads each server in each round with each kind of query and each UDP payload size at each rate,
+/// and adds a row for each load. Then adds the rows of composed responses.
 fn measure(
-    conditions: &Conditions<'_>,
-    zones: &[LoadedZone],
-    subjects: &[(usize, Subject)],
+    setup: &CommonSetup<'_>,
+    zones: &[ZoneWithQueries],
+    servers: &[(usize, RunningServer)],
     options: &RunOptions<'_>,
     findings: &mut Findings,
 ) -> Result<(), RunError> {
-    let parameters = conditions.parameters;
+    let parameters = setup.parameters;
     let (rounds, started) = (parameters.rounds.value(), Instant::now());
-    let twins = if parameters.conservative_nsec5 { Twins::of(subjects) } else { Vec::new() };
+    let pairs = if parameters.conservative_nsec5 { Nsec3Nsec5Pair::of(servers) } else { Vec::new() };
     // Servers of one program share memory, so that each has less while more of them run.
-    let start_memory: Vec<u64> = subjects.iter().map(|(_, subject)| subject.memory_kib()).collect();
+    let start_memory: Vec<u64> = servers.iter().map(|(_, server)| server.memory_kib()).collect();
     for round in 0..rounds {
-        for (index, (place, subject)) in subjects.iter().enumerate() {
+        for (index, (zone_index, server)) in servers.iter().enumerate() {
             let start_memory_kib = start_memory.get(index).copied();
-            let step = round as usize * subjects.len() + index;
-            options.begin(step, rounds as usize * subjects.len(), &subject.choice.to_string());
-            let lists = &zones[*place].lists;
+            let step = round as usize * servers.len() + index;
+            options.begin(step, rounds as usize * servers.len(), &server.choice.to_string());
+            let lists = &zones[*zone_index].lists;
             for ((kind, list), payload, rate) in lists.iter().flat_map(|list| parameters.loads_of(list)) {
                 let at_s = started.elapsed().as_secs_f64();
-                let before = subject.online_counts();
-                let report = conditions.load(subject, *kind, list, rate, payload);
+                let before = server.online_counts();
+                let report = setup.load(server, *kind, list, rate, payload);
                 let report = report.map_err(|source| RunError::LoadedServer {
-                    name: subject.choice.to_string(),
+                    name: server.choice.to_string(),
                     source: Box::new(source),
                 })?;
-                let counts = subject.online_counts().since(before);
-                note_error_codes(subject, *kind, &report, findings);
+                let counts = server.online_counts().since(before);
+                note_error_codes(server, *kind, &report, findings);
                 let load = LoadColumns::of(&report, kind.query_octets(list));
                 let row = Row {
                     round,
@@ -259,47 +268,49 @@ fn measure(
                     load,
                     start_memory_kib,
                     counts,
-                    ..row(subject, *kind, &report)
+                    ..row(server, *kind, &report)
                 };
                 findings.push(&row)?;
             }
         }
-        for (twins, (kind, list)) in
-            twins.iter().flat_map(|twins| zones[twins.place].lists.iter().map(move |list| (twins, list)))
+        for (pair, (kind, list)) in
+            pairs.iter().flat_map(|pair| zones[pair.zone_index].lists.iter().map(move |list| (pair, list)))
         {
-            let rows = twins.rows(conditions, round, *kind, list, started.elapsed().as_secs_f64());
-            let fault = |source| RunError::LoadedServer { name: twins.to_string(), source: Box::new(source) };
+            let rows = pair.rows(setup, round, *kind, list, started.elapsed().as_secs_f64());
+            let fault = |source| RunError::LoadedServer { name: pair.to_string(), source: Box::new(source) };
             rows.map_err(fault)?.iter().try_for_each(|row| findings.push(row))?;
         }
     }
     Ok(())
 }
 
-/// Returns the columns of the server and of the report, without those of the load.
-fn row(subject: &Subject, kind: QueryKind, report: &LoadReport) -> Row<'static> {
-    let SubjectChoice { zone, server, algorithms, denial, iterations } = &subject.choice;
+/// Returns a row without `round`, `payload`, `at_s`, `start_memory_kib` and `load`, which the
+/// caller sets.
+fn row(server: &RunningServer, kind: QueryKind, report: &LoadReport) -> Row<'static> {
+    let SubjectChoice { zone, server: choice, algorithms, denial, iterations } = &server.choice;
     Row {
-        server: server.to_string(),
+        server: choice.to_string(),
         zone: zone.to_string(),
         scheme: algorithms.schemes(),
         denial: denial.to_string(),
         iterations: *iterations,
         queries: kind.to_string(),
         rate: report.rate,
-        memory_kib: Some(subject.memory_kib()),
-        ready_s: Some(subject.ready_s),
-        records: Some(subject.published.records),
-        zone_octets: Some(subject.published.octets),
-        validated: subject.validated,
+        memory_kib: Some(server.memory_kib()),
+        ready_s: Some(server.ready_s),
+        records: Some(server.prepared.records),
+        zone_octets: Some(server.prepared.octets),
+        validated: server.validated,
         conditions: conditions::Conditions { others_cpu: report.others_cpu, limited_by: report.limited_by },
         ..Row::default()
     }
 }
 
-/// Adds a note if more than 1 % of the responses have a code other than NOERROR and NXDOMAIN.
-fn note_error_codes(subject: &Subject, kind: QueryKind, report: &LoadReport, findings: &mut Findings) {
+/// Adds a note for each error code, if more than 1 % of the responses have a code other than
+/// NOERROR and NXDOMAIN.
+fn note_error_codes(server: &RunningServer, kind: QueryKind, report: &LoadReport, findings: &mut Findings) {
     for rcode in frequent_error_codes(report) {
-        findings.note(format!("{}, {kind} queries: responses with the code {rcode}.", subject.choice));
+        findings.note(format!("{}, {kind} queries: responses with the code {rcode}.", server.choice));
     }
 }
 

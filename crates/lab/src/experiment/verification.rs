@@ -107,7 +107,7 @@ impl<'a> Runner<'a> {
         if has_subjects || !runner.openssl.schemes.is_empty() {
             return Ok(runner);
         }
-        Err(findings.nothing("set at least one operation, and one level or iterations of openssl"))
+        Err(findings.nothing_to_measure("set at least one operation, and one level or iterations of openssl"))
     }
 
     /// Returns what `nonesuch` reports at each level.

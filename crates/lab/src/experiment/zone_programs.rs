@@ -1,20 +1,21 @@
-//! Programs that sign and verify zones: this program and those of other projects.
+//! Programs that sign and verify zones: nonesuch and programs of other projects.
 //!
-//! Each signer signs the same zone file with a KSK and a ZSK of the same algorithm, and writes a zone
-//! file. Each verifier verifies the zone that this program signed. A round runs each program once.
-//! CPU time, wall time and memory are those of the whole process.
+//! Each signer signs the same zone file with a KSK and a ZSK of the same algorithm, and writes a
+//! zone file. Each verifier verifies the zone that nonesuch signed. A round runs each program once
+//! for each algorithm and denial mechanism; all rounds of one combination run before the next. CPU
+//! time, wall time and memory are those of the whole process.
 
 mod programs;
 
 use super::error::{RunError, temporary_directory};
-use super::parameters::{Count, Denial, deduplicate};
+use super::parameters::{Count, PresignedMechanism, deduplicate};
 use super::run::{Findings, RunOptions};
 use crate::conditions::Conditions;
 use crate::generate::{GenerateOptions, ZoneModel, generate};
-use crate::measure::Choice;
+use crate::measure::AlgorithmChoice;
 use crate::measure::job;
 use crate::measure::key_files::{WriteError, write_signing_keys};
-use crate::measure::publication::{PublicationError, generate_keys};
+use crate::measure::zone_preparation::{ZonePreparationError, generate_keys};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::keys::KeyTimes;
@@ -32,14 +33,15 @@ const ORIGIN: &str = "example.";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Parameters {
-    /// Number of measured rounds. A round runs each program once.
+    /// Number of measured rounds. A round runs each program once for each algorithm and denial
+    /// mechanism; all rounds of one combination run before the next.
     pub rounds: Count,
     /// Number of delegations of the generated zone.
     pub names: Count,
     /// Algorithms of the keys.
-    pub algorithms: Vec<Choice>,
+    pub algorithms: Vec<AlgorithmChoice>,
     /// Denial mechanisms.
-    pub denial: Vec<Denial>,
+    pub denial: Vec<PresignedMechanism>,
 }
 
 impl Default for Parameters {
@@ -47,8 +49,10 @@ impl Default for Parameters {
         Self {
             rounds: Count::of(3),
             names: Count::of(20_000),
-            algorithms: vec![Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None }],
-            denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(Denial).to_vec(),
+            algorithms: vec![AlgorithmChoice { algorithm: Algorithm::ECDSAP256SHA256, bits: None }],
+            denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut]
+                .map(PresignedMechanism)
+                .to_vec(),
         }
     }
 }
@@ -87,7 +91,7 @@ pub(super) fn run(
     findings: &mut Findings,
 ) -> Result<serde_json::Value, RunError> {
     if parameters.algorithms.is_empty() || parameters.denial.is_empty() {
-        return Err(findings.nothing("set algorithms and denial"));
+        return Err(findings.nothing_to_measure("set algorithms and denial"));
     }
     let temporary = temporary_directory(&std::env::temp_dir())?;
     options.begin(0, 1, "generating the zone");
@@ -100,7 +104,7 @@ pub(super) fn run(
             findings.peers.insert(program.name.to_owned(), version);
         }
     }
-    let algorithms = deduplicate(parameters.algorithms.iter().map(|choice| choice.with_length()));
+    let algorithms = deduplicate(parameters.algorithms.iter().map(|choice| choice.with_default_key_length()));
     let denial = deduplicate(parameters.denial.clone());
     let steps = algorithms.len() * denial.len();
     for (index, (choice, denial)) in
@@ -108,8 +112,8 @@ pub(super) fn run(
     {
         let directory = temporary.path().join(index.to_string());
         let work = Work::prepare(options.program, &zone, &directory, *choice, denial, options.now)?;
-        let place = Place { options, index, steps, rounds: parameters.rounds.value() };
-        measure(&work, &installed, &place, findings)?;
+        let step = StepProgress { options, index, steps, rounds: parameters.rounds.value() };
+        measure(&work, &installed, &step, findings)?;
     }
     findings.note_failures();
     Ok(json!({
@@ -123,16 +127,17 @@ fn write_zone(path: &Path, names: u32, seed: u64) -> Result<(), RunError> {
     let names = u64::from(names);
     let generated =
         generate(&GenerateOptions { like: ZoneModel::Tld, names, seed, origin: ORIGIN }, &mut text);
-    generated.map_err(super::server_load::LoadedZoneError::Generate)?;
+    generated.map_err(super::server_load::ZoneSourceError::Generate)?;
     fs::write(path, text).map_err(|source| write_error(path, source))
 }
 
 fn write_error(path: &Path, source: std::io::Error) -> RunError {
-    PublicationError::from(WriteError { path: path.to_owned(), source }).into()
+    ZonePreparationError::from(WriteError { path: path.to_owned(), source }).into()
 }
 
-/// A way to sign the zone within the experiment, for the progress.
-struct Place<'p, 'a> {
+/// The position of a combination of algorithm and denial mechanism in the experiment, for the
+/// progress.
+struct StepProgress<'p, 'a> {
     options: &'p RunOptions<'a>,
     index: usize,
     steps: usize,
@@ -144,16 +149,16 @@ struct Place<'p, 'a> {
 fn measure(
     work: &Work<'_>,
     programs: &[&Program],
-    place: &Place<'_, '_>,
+    step: &StepProgress<'_, '_>,
     findings: &mut Findings,
 ) -> Result<(), RunError> {
     let mut programs = programs.to_vec();
     let (scheme, denial) = (work.choice.scheme(), work.denial.to_string());
-    for round in 0..=place.rounds {
+    for round in 0..=step.rounds {
         let mut failed = Vec::new();
         for program in &programs {
             let what = format!("{scheme} {denial}: {}", program.name);
-            place.options.begin(place.index, place.steps, &what);
+            step.options.begin(step.index, step.steps, &what);
             match job::run(&mut program.command(work)?) {
                 Ok(finished) if round > 0 => findings.push(&Row {
                     round: round - 1,
@@ -185,15 +190,16 @@ impl<'a> Work<'a> {
         program: &'a Path,
         zone: &'a Path,
         directory: &Path,
-        choice: Choice,
+        choice: AlgorithmChoice,
         denial: Mechanism,
         now: u32,
     ) -> Result<Self, RunError> {
         let apex = ORIGIN.parse().map_err(|fault| {
-            RunError::from(super::server_load::LoadedZoneError::Origin(ORIGIN.to_owned(), fault))
+            RunError::from(super::server_load::ZoneSourceError::Origin(ORIGIN.to_owned(), fault))
         })?;
         let keys = generate_keys(&apex, &[choice], false)?;
-        write_signing_keys(directory, &keys, &KeyTimes::active_since(now)).map_err(PublicationError::from)?;
+        write_signing_keys(directory, &keys, &KeyTimes::active_since(now))
+            .map_err(ZonePreparationError::from)?;
         let key_names = keys.keys().iter().map(|key| key.base_name()).collect();
         Ok(Self { program, zone, directory: directory.to_owned(), key_names, choice, denial })
     }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use super::{GenerateError, QuerySummary, queries_from_owners};
-use crate::measure::examine::strip;
+use crate::measure::examine::strip_dnssec;
 
 /// Number of the type HINFO (RFC 1035 §3.3.2), which few names have.
 const HINFO: u16 = 13;
@@ -26,7 +26,7 @@ impl QueriedZone {
     #[must_use]
     pub fn of(contents: &Contents) -> Self {
         // The owner names of NSEC3 records do not exist for queries (RFC 5155 §7.2.8).
-        let unsigned = strip(contents);
+        let unsigned = strip_dnssec(contents);
         let names = unsigned.nodes().zip(name_statuses(&unsigned));
         let owners = names
             .filter(|(_, status)| status.is_in_chain())

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use nonesuch_net::BATCH;
-use nonesuch_net::client::{ReadySockets, StreamClientSocket};
+use nonesuch_net::client::{PolledStream, Poller, StreamClientSocket};
 
 use super::connection::ReopenedConnection;
 use super::encoder::QueryEncoder;
@@ -22,7 +22,7 @@ pub(super) struct Connections {
     next: usize,
     /// Maximum number of queries on a connection.
     queries_max: u64,
-    ready: ReadySockets,
+    ready: Poller,
     /// Indexes of the connections that the last call of `streams` returned, in this order.
     polled: Vec<usize>,
     buffer: Vec<u8>,
@@ -40,7 +40,7 @@ impl Connections {
             } else {
                 options.queries_per_connection
             },
-            ready: ReadySockets::default(),
+            ready: Poller::default(),
             polled: Vec::with_capacity(count),
             buffer: vec![0; RECEIVE_SIZE],
         }
@@ -124,12 +124,14 @@ impl Connections {
     }
 
     /// Returns the open connections, and whether they have octets to send.
-    pub(super) fn streams(&mut self) -> impl Iterator<Item = (&StreamClientSocket, bool)> {
+    pub(super) fn streams(&mut self) -> impl Iterator<Item = PolledStream<'_>> {
         self.polled.clear();
         let open = (0..).zip(&self.connections).filter(|(_, connection)| connection.socket.is_some());
         self.polled.extend(open.map(|(index, _)| index));
         self.connections.iter().filter_map(|connection| {
-            connection.socket.as_ref().map(|socket| (socket, connection.has_output() || socket.has_unsent()))
+            let stream = connection.socket.as_ref()?;
+            let has_output = connection.has_output() || stream.has_unsent();
+            Some(PolledStream { stream, has_output })
         })
     }
 

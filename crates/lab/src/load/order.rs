@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{LoadOptions, QueryList};
 
 /// Number of queries in each group that a closed loop sorts by length.
-const SORT_GROUP: usize = 1024;
+pub(crate) const SORT_GROUP: usize = 1024;
 /// Minimum and maximum number of queries that are drawn with Zipf's law. The load then repeats
 /// them.
 const DRAWS_MIN: usize = 1 << 20;

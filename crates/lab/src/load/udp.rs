@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use nonesuch_net::client::{ReadySockets, UdpClientSocket};
+use nonesuch_net::client::{Poller, UdpClientSocket};
 use nonesuch_net::{BATCH, NetError, ReceiveBatch, SendBatch};
 
 use super::encoder::QueryEncoder;
@@ -23,7 +23,7 @@ pub(super) struct UdpSockets {
     pub(super) slots: Vec<Slots>,
     /// Index of the socket for the next batch.
     next_socket: usize,
-    ready: ReadySockets,
+    ready: Poller,
     pub(super) outgoing: SendBatch,
     incoming: ReceiveBatch,
     /// Message ID and times of each query in the outgoing batch.
@@ -62,7 +62,7 @@ impl UdpSockets {
             slots: (0..sockets.len()).map(|socket| Slots::new(slots(socket))).collect(),
             sockets,
             next_socket: 0,
-            ready: ReadySockets::default(),
+            ready: Poller::default(),
             outgoing: SendBatch::new(BATCH, query_size),
             incoming: ReceiveBatch::new(BATCH, RECEIVE_SIZE_MIN.max(response_size)),
             batch: Vec::with_capacity(BATCH),

@@ -10,7 +10,7 @@ use nonesuch_dnssec::validate::{
     Budget, Question, SecurityStatus, TrustedKeys, ValidationLimits, validate, validate_octets,
 };
 use nonesuch_dnssec::verify::Anchor;
-use nonesuch_net::client::{ReadySockets, StreamClientSocket};
+use nonesuch_net::client::{PolledStream, Poller, StreamClientSocket};
 use nonesuch_net::{ClientError, ClientPhase, Transport};
 use nonesuch_proto::edns::{self, push_opt};
 use nonesuch_proto::message::{Header, Message, Section, push_query};
@@ -175,13 +175,14 @@ fn query_over_stream(options: &LoadOptions, name: &Name, rtype: Rtype) -> Result
 fn exchange(mut socket: StreamClientSocket, stream: &[u8], options: &LoadOptions) -> io::Result<Vec<u8>> {
     let end = Instant::now() + options.timeout;
     let (mut sent, mut splitter, mut buffer) = (0, MessageSplitter::default(), vec![0; RECEIVE_SIZE]);
-    let (mut ready, mut message) = (ReadySockets::default(), None);
+    let (mut ready, mut message) = (Poller::default(), None);
     while message.is_none() {
         let until_end = end.saturating_duration_since(Instant::now());
         if until_end.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        ready.wait([], [(&socket, sent < stream.len() || socket.has_unsent())], until_end)?;
+        let has_output = sent < stream.len() || socket.has_unsent();
+        ready.wait([], [PolledStream { stream: &socket, has_output }], until_end)?;
         if sent < stream.len() {
             sent += would_block_to_none(socket.send(&stream[sent..]))?.unwrap_or(0);
         }

@@ -79,7 +79,7 @@ pub(crate) struct SignatureBench {
 pub(crate) fn make_key(subject: Subject) -> Result<String, PrepareError> {
     Ok(match subject.selection {
         Selection::Signatures(choice) => {
-            PrivateKey::generate_forced(choice.algorithm, choice.bits)?.to_bind().to_string()
+            PrivateKey::generate_any_length(choice.algorithm, choice.bits)?.to_bind().to_string()
         }
         Selection::Vrf(algorithm) => VrfPrivateKey::generate(algorithm)?.to_text().to_string(),
     })

@@ -1,7 +1,7 @@
 //! Expected durations of signing and verifying zones, for experiments with a time limit: estimates
 //! until an algorithm is measured.
 
-use super::{Choice, ZoneCounts};
+use super::{AlgorithmChoice, ZoneCounts};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ const EXTRAS_RATIO: f64 = 0.7;
 pub(crate) const SIGNED_SHARE: f64 = 0.5;
 
 /// Returns the estimated CPU time of a signature and of its verification, in µs.
-fn estimate_us(choice: Choice) -> [f64; 2] {
+fn estimate_us(choice: AlgorithmChoice) -> [f64; 2] {
     let same = |algorithm: Algorithm| {
         // RSA has the same cost with both hashes.
         algorithm == choice.algorithm || (choice.bits.is_some() && algorithm == Algorithm::RSASHA256)
@@ -75,7 +75,7 @@ impl Costs {
     pub(crate) fn expected_seconds(
         &self,
         key: [usize; 2],
-        choice: Choice,
+        choice: AlgorithmChoice,
         signatures: f64,
         extras: bool,
     ) -> f64 {

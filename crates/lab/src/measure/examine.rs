@@ -98,7 +98,7 @@ pub enum ExamineError {
 pub fn examine(options: &ExamineOptions) -> Result<ExamineResult, ExamineError> {
     let contents = read_file(&options.file, options.origin.as_ref())?.contents;
     let transfer = options.transfer.then(|| transfer(&contents));
-    let contents = strip(&contents);
+    let contents = strip_dnssec(&contents);
     let write = |contents: &Contents, path: &PathBuf| {
         write_file(contents, path).map_err(|source| ExamineError::Write { path: path.clone(), source })
     };
@@ -116,7 +116,7 @@ pub fn examine(options: &ExamineOptions) -> Result<ExamineResult, ExamineError> 
 
 /// Removes the records that signing adds, the keys and the records published for them, and the
 /// ZONEMD record, because signing invalidates the digest (RFC 8976 §3).
-pub(crate) fn strip(contents: &Contents) -> Contents {
+pub(crate) fn strip_dnssec(contents: &Contents) -> Contents {
     let mut run = NodesBuilder::default();
     let apex = contents.apex().view();
     for node in contents.nodes() {
@@ -171,7 +171,7 @@ ns.child 3600 A 192.0.2.2
 
     #[test]
     fn stripping_leaves_what_was_signed() {
-        let stripped = strip(&signed_zone());
+        let stripped = strip_dnssec(&signed_zone());
         let names: Vec<String> = stripped.nodes().map(|node| node.name().to_string()).collect();
         assert_eq!(
             names,

@@ -7,7 +7,7 @@ use super::probe::{
     Answer, Benches, CountError, CountResult, FORMAT, ImplementationInfo, Order, Ready, SubjectInfo,
     push_line,
 };
-use super::subject::{Choice, Operation, Selection, Subject};
+use super::subject::{AlgorithmChoice, Operation, Selection, Subject};
 use std::io;
 use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -96,7 +96,7 @@ impl Prober {
     /// single signatures. `None` if the subject is not prepared.
     pub(crate) fn implementation(
         &self,
-        choice: Choice,
+        choice: AlgorithmChoice,
         batch: u16,
         operation: Operation,
     ) -> Option<&ImplementationInfo> {

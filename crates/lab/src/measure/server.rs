@@ -64,7 +64,7 @@ pub enum ServerKeys {
 /// Returns the command that serves a zone on a free port of 127.0.0.1 with structural verification.
 /// `program` is `nonesuch` with its environment.
 #[must_use]
-pub fn serving(mut program: Command, zone: &ServedZone, workers: u16) -> Command {
+pub fn serve_command(mut program: Command, zone: &ServedZone, workers: u16) -> Command {
     program.args(["serve", "--listen", "127.0.0.1:0", "--verify", "structural", "--origin"]);
     program.arg(&zone.origin).arg("--workers").arg(workers.to_string());
     match &zone.keys {

@@ -27,7 +27,7 @@ pub struct Subject {
 #[serde(try_from = "String", into = "String")]
 pub enum Selection {
     /// A signature algorithm. Without a key length, it selects all key lengths.
-    Signatures(Choice),
+    Signatures(AlgorithmChoice),
     /// A VRF of NSEC5.
     Vrf(VrfAlgorithm),
 }
@@ -36,7 +36,7 @@ pub enum Selection {
 /// key length. In a selection for measurement, `None` selects all key lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Choice {
+pub struct AlgorithmChoice {
     /// The algorithm; never an alias.
     pub algorithm: Algorithm,
     /// Key length, in bits.
@@ -67,7 +67,7 @@ pub struct SubjectError(String);
 /// The text is not the name of an algorithm with an optional key length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ChoiceError {
+pub enum AlgorithmChoiceError {
     #[error("cannot generate keys of '{0}': `nonesuch key generate --help` lists the algorithms")]
     Algorithm(String),
     #[error("{0} has the same cost as {1}: use {1}")]
@@ -115,7 +115,7 @@ impl FromStr for Operation {
     }
 }
 
-impl Choice {
+impl AlgorithmChoice {
     /// Returns all algorithms with all their key lengths, without aliases: an alias has the same
     /// cost as its algorithm.
     #[must_use]
@@ -125,7 +125,7 @@ impl Choice {
     }
 
     /// Adds the default key length if `bits` is `None` and the algorithm has several key lengths.
-    pub(crate) fn with_length(self) -> Self {
+    pub(crate) fn with_default_key_length(self) -> Self {
         let lengths = self.algorithm.entry().and_then(|entry| entry.scheme.key_lengths.as_ref());
         Self { bits: self.bits.or_else(|| lengths.map(|lengths| lengths.default)), ..self }
     }
@@ -179,7 +179,7 @@ impl Choice {
 /// mnemonic of the algorithm or the name of its scheme.
 pub(crate) fn experimental(name: &str) -> Option<&'static str> {
     let is_it = |entry: &&AlgorithmEntry| {
-        entry.mnemonic == name || Choice { algorithm: entry.algorithm, bits: None }.scheme() == name
+        entry.mnemonic == name || AlgorithmChoice { algorithm: entry.algorithm, bits: None }.scheme() == name
     };
     ALGORITHMS.iter().find(is_it)?.scheme.experimental
 }
@@ -217,7 +217,7 @@ impl Subject {
 
     /// Returns the algorithm and key length, or `None` for a VRF.
     #[must_use]
-    pub const fn choice(&self) -> Option<Choice> {
+    pub const fn choice(&self) -> Option<AlgorithmChoice> {
         if let Selection::Signatures(choice) = self.selection { Some(choice) } else { None }
     }
 
@@ -264,12 +264,12 @@ impl Selection {
     fn all() -> Vec<Self> {
         let entries = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
         let signatures =
-            entries.map(|entry| Self::Signatures(Choice { algorithm: entry.algorithm, bits: None }));
+            entries.map(|entry| Self::Signatures(AlgorithmChoice { algorithm: entry.algorithm, bits: None }));
         signatures.chain(VRF_ALGORITHMS.iter().map(|entry| Self::Vrf(entry.algorithm))).collect()
     }
 
     /// Returns the algorithm with each selected key length. The list is empty for a VRF.
-    pub(crate) fn choices(self) -> Vec<Choice> {
+    pub(crate) fn choices(self) -> Vec<AlgorithmChoice> {
         if let Self::Signatures(choice) = self { choice.variants() } else { Vec::new() }
     }
 
@@ -285,7 +285,7 @@ impl Selection {
     /// length has none.
     fn batched(self) -> &'static [CryptoOperation] {
         match self {
-            Self::Signatures(Choice { algorithm, bits: None }) => {
+            Self::Signatures(AlgorithmChoice { algorithm, bits: None }) => {
                 algorithm.entry().map_or(&[], |entry| entry.scheme.batched)
             }
             Self::Signatures(_) => &[],
@@ -315,7 +315,7 @@ fn vrf_name(algorithm: VrfAlgorithm) -> String {
     format!("{VRF_PREFIX}{}", algorithm.entry().map_or("", |entry| entry.name))
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for AlgorithmChoice {
     /// Formats as `ED25519` or `RSASHA256/2048`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bits {
@@ -325,26 +325,26 @@ impl fmt::Display for Choice {
     }
 }
 
-impl FromStr for Choice {
-    type Err = ChoiceError;
+impl FromStr for AlgorithmChoice {
+    type Err = AlgorithmChoiceError;
 
-    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+    fn from_str(text: &str) -> Result<Self, AlgorithmChoiceError> {
         let (name, bits) = match text.split_once('/') {
             Some((name, bits)) => (name, Some(bits)),
             None => (text, None),
         };
-        let unknown = || ChoiceError::Algorithm(name.to_owned());
+        let unknown = || AlgorithmChoiceError::Algorithm(name.to_owned());
         let algorithm: Algorithm = name.parse().map_err(|_| unknown())?;
         let entry = algorithm.entry().ok_or_else(unknown)?;
         if let Some(plain) = entry.alias_of {
-            return Err(ChoiceError::Alias(algorithm, plain));
+            return Err(AlgorithmChoiceError::Alias(algorithm, plain));
         }
         let Some(found) = bits else { return Ok(Self { algorithm, bits: None }) };
         let lengths = lengths(entry);
         match found.parse() {
-            _ if lengths.is_empty() => Err(ChoiceError::Fixed(algorithm)),
+            _ if lengths.is_empty() => Err(AlgorithmChoiceError::Fixed(algorithm)),
             Ok(bits) if lengths.contains(&bits) => Ok(Self { algorithm, bits: Some(bits) }),
-            _ => Err(ChoiceError::Bits { algorithm, found: found.to_owned(), lengths }),
+            _ => Err(AlgorithmChoiceError::Bits { algorithm, found: found.to_owned(), lengths }),
         }
     }
 }
@@ -396,7 +396,7 @@ impl FromStr for Subject {
 }
 
 /// Implements the conversions for serialisation as text.
-macro_rules! by_text {
+macro_rules! serde_as_text {
     ($error:ty: $($name:ident),*) => {$(
         impl TryFrom<String> for $name {
             type Error = $error;
@@ -414,10 +414,10 @@ macro_rules! by_text {
     )*};
 }
 
-pub(crate) use by_text;
+pub(crate) use serde_as_text;
 
-by_text!(SubjectError: Selection, Subject);
-by_text!(ChoiceError: Choice);
+serde_as_text!(SubjectError: Selection, Subject);
+serde_as_text!(AlgorithmChoiceError: AlgorithmChoice);
 
 #[cfg(test)]
 mod tests {
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(subjects.len(), 2 * 5 + 8 + 2 + 4 + 3);
         assert_eq!(subjects.iter().collect::<HashSet<_>>().len(), subjects.len());
         for entry in ALGORITHMS {
-            let is_it = |choice: Choice| choice.algorithm == entry.algorithm;
+            let is_it = |choice: AlgorithmChoice| choice.algorithm == entry.algorithm;
             let found = subjects.iter().any(|subject| subject.choice().is_some_and(is_it));
             assert_eq!(found, entry.alias_of.is_none(), "{}", entry.mnemonic);
         }
@@ -515,22 +515,25 @@ mod tests {
 
     #[test]
     fn choices_are_read_and_have_a_length() {
-        let choice = |algorithm, bits| Ok(Choice { algorithm, bits });
-        let read = |text: &str| text.parse().map(Choice::with_length);
+        let choice = |algorithm, bits| Ok(AlgorithmChoice { algorithm, bits });
+        let read = |text: &str| text.parse().map(AlgorithmChoice::with_default_key_length);
         assert_eq!(read("rsasha256"), choice(Algorithm::RSASHA256, Some(2048)));
         assert_eq!(read("RSASHA512/1280"), choice(Algorithm::RSASHA512, Some(1280)));
         assert_eq!(read("8/1024"), choice(Algorithm::RSASHA256, Some(1024)));
         assert_eq!(read("mayo2"), choice(Algorithm::MAYO2, None));
-        let error = |text: &str| text.parse::<Choice>().unwrap_err();
+        let error = |text: &str| text.parse::<AlgorithmChoice>().unwrap_err();
         for unknown in ["", "rsa", "99", "256", "/2048"] {
-            assert_eq!(error(unknown), ChoiceError::Algorithm(unknown.trim_end_matches("/2048").to_owned()));
+            assert_eq!(
+                error(unknown),
+                AlgorithmChoiceError::Algorithm(unknown.trim_end_matches("/2048").to_owned())
+            );
         }
-        let alias = ChoiceError::Alias(Algorithm(232), Algorithm::ED448);
+        let alias = AlgorithmChoiceError::Alias(Algorithm(232), Algorithm::ED448);
         assert_eq!((error("nsec5-ed448"), error("232")), (alias.clone(), alias));
-        assert_eq!(error("ed25519/256"), ChoiceError::Fixed(Algorithm::ED25519));
+        assert_eq!(error("ed25519/256"), AlgorithmChoiceError::Fixed(Algorithm::ED25519));
         for found in ["", "1281", "512", "70000", "x", "2048/1"] {
             let (algorithm, lengths) = (Algorithm::RSASHA256, vec![1024, 1280, 2048, 3072, 4096]);
-            let expected = ChoiceError::Bits { algorithm, found: found.to_owned(), lengths };
+            let expected = AlgorithmChoiceError::Bits { algorithm, found: found.to_owned(), lengths };
             assert_eq!(error(&format!("rsasha256/{found}")), expected);
         }
     }

@@ -1,6 +1,6 @@
 //! Selection of a zone for measurement: a generated zone or a zone file.
 
-use super::subject::by_text;
+use super::subject::serde_as_text;
 use crate::generate::ZoneModel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -63,7 +63,7 @@ impl fmt::Display for ZoneChoice {
     }
 }
 
-by_text!(ZoneChoiceError: ZoneChoice);
+serde_as_text!(ZoneChoiceError: ZoneChoice);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Commands of a program that generate keys, and sign, verify, compile, compare and serve zones:
 //! the jobs of operators.
 
-use super::Choice;
+use super::AlgorithmChoice;
 use super::job::{self, JobError};
 use super::level::LevelProgram;
 use super::server::{ServedZone, Server, ServerError, serving};
@@ -24,7 +24,12 @@ pub(crate) struct ZoneCommands<'a> {
 impl ZoneCommands<'_> {
     /// Generates a KSK and a ZSK in `directory`, which is created if it is missing. The keys are
     /// active at `now`. Also generates weak RSA keys.
-    pub(crate) fn generate_keys(&self, choice: Choice, now: u32, directory: &Path) -> Result<(), JobError> {
+    pub(crate) fn generate_keys(
+        &self,
+        choice: AlgorithmChoice,
+        now: u32,
+        directory: &Path,
+    ) -> Result<(), JobError> {
         fs::create_dir_all(directory).map_err(JobError::Store)?;
         for kind in [Some("--ksk"), None] {
             let mut command = self.program.command();
@@ -83,16 +88,16 @@ impl ZoneCommands<'_> {
     }
 
     /// Returns the command that serves the zone. The server does not verify the signatures.
-    pub(crate) fn serving(&self, zone: &Path, workers: u16, now: u32) -> Command {
+    pub(crate) fn serve_command(&self, zone: &Path, workers: u16, now: u32) -> Command {
         let served = ServedZone::without_keys(self.origin, zone);
-        let mut command = serving(self.program.command(), &served, workers);
+        let mut command = serve_command(self.program.command(), &served, workers);
         command.args(["--now", &now.to_string()]);
         command
     }
 
     /// Starts a server with the zone and one worker. Standard error goes to the file `log`.
     pub(crate) fn serve(&self, zone: &Path, now: u32, log: &Path) -> Result<Server, ServerError> {
-        Server::start(self.serving(zone, 1, now), None, log, READY_LIMIT)
+        Server::start(self.serve_command(zone, 1, now), None, log, READY_LIMIT)
     }
 
     fn command(&self, words: &[&str]) -> Command {

@@ -1,7 +1,7 @@
 //! Zone files of experiments, prepared with the commands of this program: a generated zone, queries
 //! for it, keys, and signed versions. The time of these commands is not measured.
 
-use super::Choice;
+use super::AlgorithmChoice;
 use super::job::{self, JobError};
 use super::level::LevelProgram;
 use super::prepare::PrepareZoneError;
@@ -17,12 +17,14 @@ const QUERIES: u64 = 100_000;
 
 /// Files of one zone in a temporary directory. Dropping it removes the files.
 pub(crate) struct ZoneFiles {
+    /// The program `nonesuch`, built for one instruction level.
     pub(crate) program: LevelProgram,
-    /// An empty directory.
+    /// Directory of all files; empty at the start.
     pub(crate) directory: TempDir,
     /// Apex of the zone.
     pub(crate) origin: &'static str,
-    /// Time of the signatures, in seconds since 1970.
+    /// Current time for all commands: creation of keys, signatures, and `serve --now`; in seconds
+    /// since 1970.
     pub(crate) now: u32,
 }
 
@@ -52,7 +54,7 @@ impl ZoneFiles {
     }
 
     /// Generates a KSK and a ZSK.
-    pub(crate) fn generate_keys(&self, choice: Choice) -> Result<(), JobError> {
+    pub(crate) fn generate_keys(&self, choice: AlgorithmChoice) -> Result<(), JobError> {
         self.commands().generate_keys(choice, self.now, self.directory())
     }
 
@@ -64,8 +66,8 @@ impl ZoneFiles {
     }
 
     /// Returns the command that serves the zone that is signed with this mechanism.
-    pub(crate) fn serving(&self, denial: Mechanism, workers: u16) -> Command {
-        self.commands().serving(&self.signed(denial), workers, self.now)
+    pub(crate) fn serve_command(&self, denial: Mechanism, workers: u16) -> Command {
+        self.commands().serve_command(&self.signed(denial), workers, self.now)
     }
 
     fn commands(&self) -> ZoneCommands<'_> {

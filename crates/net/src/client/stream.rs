@@ -1,5 +1,5 @@
 //! A connection that never waits, over TCP or TLS, for load generation. Opening, sending and
-//! receiving return immediately; [`ReadySockets`](super::ReadySockets) waits.
+//! receiving return immediately; [`Poller`](super::Poller) waits.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -125,7 +125,7 @@ fn tls_error(error: tokio_rustls::rustls::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ReadySockets;
+    use super::super::{PolledStream, Poller};
     use super::*;
     use crate::bind::bind_tcp;
     use crate::tcp::{TcpOptions, TcpServer, serve, serve_tls};
@@ -148,7 +148,7 @@ mod tests {
     fn exchange(socket: &mut StreamClientSocket, octets: &[u8]) -> io::Result<Vec<u8>> {
         let end = Instant::now() + TIMEOUT;
         let (mut sent, mut received, mut buffer) = (0, Vec::new(), vec![0; 1 << 16]);
-        let mut ready = ReadySockets::default();
+        let mut ready = Poller::default();
         let would_block = |result: io::Result<usize>| match result {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             result => result.map(Some),
@@ -156,7 +156,9 @@ mod tests {
         while received.len() < octets.len() {
             assert!(Instant::now() < end, "the echo arrives in time");
             let has_unsent = sent < octets.len() || socket.has_unsent();
-            ready.wait([], [(&*socket, has_unsent)], TIMEOUT).expect("polled");
+            ready
+                .wait([], [PolledStream { stream: socket, has_output: has_unsent }], TIMEOUT)
+                .expect("polled");
             if sent < octets.len() {
                 sent += would_block(socket.send(&octets[sent..]))?.unwrap_or(0);
             }

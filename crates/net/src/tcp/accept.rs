@@ -22,7 +22,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::connection::{Connection, ConnectionIo};
 use super::counting_socket::CountingSocket;
-use super::server_state::{ConnectionSlot, ServerState};
+use super::server_state::{ConnectionGuard, ServerState};
 use super::table::{ConnectionCommand, EndReason, Phase, Refusal};
 use crate::handler::{Handler, TlsSession};
 use crate::heartbeat::Heartbeat;
@@ -135,11 +135,11 @@ pub(super) async fn accept_all<H>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                if let Some(slot) = assign_slot(&shared, peer, identity.is_some()) {
+                if let Some(guard) = register_connection(&shared, peer, identity.is_some()) {
                     match &identity {
-                        None => tasks.spawn_local(serve_plain(stream, peer, slot)),
+                        None => tasks.spawn_local(serve_plain(stream, peer, guard)),
                         Some(identity) => {
-                            tasks.spawn_local(serve_tls(stream, peer, slot, identity.acceptor()))
+                            tasks.spawn_local(serve_tls(stream, peer, guard, identity.acceptor()))
                         }
                     };
                 }
@@ -171,8 +171,13 @@ pub(super) async fn accept_all<H>(
     }
 }
 
-/// Returns a slot for a new connection, or `None` if the connection is refused and must be closed.
-fn assign_slot<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> Option<ConnectionSlot<H>> {
+/// Adds a new connection to the table. Returns `None` if the connection is refused and must be
+/// closed.
+fn register_connection<H>(
+    shared: &Rc<ServerState<H>>,
+    peer: SocketAddr,
+    tls: bool,
+) -> Option<ConnectionGuard<H>> {
     let counters = &shared.counters;
     counters.accepted.fetch_add(1, Relaxed);
     let phase = if tls { Phase::Handshake } else { Phase::FirstMessage };
@@ -181,7 +186,7 @@ fn assign_slot<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> O
         Ok((id, entry, evicted)) => {
             counters.evicted.fetch_add(u64::from(evicted), Relaxed);
             counters.open.fetch_add(1, Relaxed);
-            Some(ConnectionSlot { id, entry, shared: Rc::clone(shared) })
+            Some(ConnectionGuard { id, entry, shared: Rc::clone(shared) })
         }
         Err(refusal) => {
             let counter = match refusal {
@@ -194,23 +199,23 @@ fn assign_slot<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> O
     }
 }
 
-async fn serve_plain<H>(stream: TcpStream, peer: SocketAddr, slot: ConnectionSlot<H>)
+async fn serve_plain<H>(stream: TcpStream, peer: SocketAddr, guard: ConnectionGuard<H>)
 where
     H: Handler,
 {
-    let shared = Rc::clone(&slot.shared);
-    shared.count_end(Connection::new(stream, peer, slot).await);
+    let shared = Rc::clone(&guard.shared);
+    shared.count_end(Connection::new(stream, peer, guard).await);
 }
 
-async fn serve_tls<H>(stream: TcpStream, peer: SocketAddr, slot: ConnectionSlot<H>, acceptor: TlsAcceptor)
+async fn serve_tls<H>(stream: TcpStream, peer: SocketAddr, guard: ConnectionGuard<H>, acceptor: TlsAcceptor)
 where
     H: Handler,
 {
-    let shared = Rc::clone(&slot.shared);
-    match Box::pin(perform_handshake(stream, &slot, acceptor)).await {
+    let shared = Rc::clone(&guard.shared);
+    match Box::pin(perform_handshake(stream, &guard, acceptor)).await {
         Ok(stream) => {
-            slot.entry.begin_phase(Phase::FirstMessage);
-            shared.count_end(Connection::new(stream, peer, slot).await);
+            guard.entry.begin_phase(Phase::FirstMessage);
+            shared.count_end(Connection::new(stream, peer, guard).await);
         }
         Err(end) => shared.count_end(end),
     }
@@ -222,23 +227,23 @@ where
 /// Returns the [`EndReason`] of the command, or [`EndReason::Orderly`] if the handshake fails.
 async fn perform_handshake<H>(
     stream: TcpStream,
-    slot: &ConnectionSlot<H>,
+    guard: &ConnectionGuard<H>,
     acceptor: TlsAcceptor,
 ) -> Result<Box<TlsStream<CountingSocket>>, EndReason> {
-    slot.set_buffered(HANDSHAKE_CHARGE_OCTETS);
+    guard.set_buffered(HANDSHAKE_CHARGE_OCTETS);
     let mut accept = pin!(acceptor.accept(CountingSocket::new(stream)));
-    let handshake = poll_fn(|cx| match slot.entry.poll_command(cx.waker()) {
+    let handshake = poll_fn(|cx| match guard.entry.poll_command(cx.waker()) {
         Some(ConnectionCommand::End(end)) => Poll::Ready(Err(end)),
         Some(ConnectionCommand::Finish) => Poll::Ready(Err(EndReason::Orderly)),
         None => {
             let handshake = accept.as_mut().poll(cx).map(Ok);
-            slot.set_buffered(
+            guard.set_buffered(
                 HANDSHAKE_CHARGE_OCTETS + accept.get_ref().map_or(0, CountingSocket::undelivered),
             );
             handshake
         }
     });
-    let counters = &slot.shared.counters;
+    let counters = &guard.shared.counters;
     match handshake.await? {
         Ok(mut stream) => {
             stream.get_mut().0.mark_delivered();

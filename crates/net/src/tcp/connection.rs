@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::server_state::{ConnectionSlot, ServerState};
+use super::server_state::{ConnectionGuard, ServerState};
 use super::table::{ConnectionCommand, EndReason, Phase};
 use crate::handler::{Answer, Handler, ResponseStream, TlsSession, trim_response_buffer};
 
@@ -73,7 +73,7 @@ pub(super) trait ConnectionIo: AsyncRead + AsyncWrite + Unpin {
 pub(super) struct Connection<C, H> {
     io: C,
     peer: SocketAddr,
-    slot: ConnectionSlot<H>,
+    guard: ConnectionGuard<H>,
     /// Octets that are received and not answered yet.
     input: Vec<u8>,
     /// Answers with their length prefixes.
@@ -109,11 +109,11 @@ where
     C: ConnectionIo,
     H: Handler,
 {
-    pub(super) const fn new(io: C, peer: SocketAddr, slot: ConnectionSlot<H>) -> Self {
+    pub(super) const fn new(io: C, peer: SocketAddr, guard: ConnectionGuard<H>) -> Self {
         Self {
             io,
             peer,
-            slot,
+            guard,
             input: Vec::new(),
             output: Vec::new(),
             written_octets: 0,
@@ -133,7 +133,7 @@ where
     /// Executes the command for the connection. Otherwise, repeats steps until there is no
     /// progress, or until other connections must continue.
     fn run_steps(&mut self, cx: &mut Context<'_>) -> Poll<EndReason> {
-        match self.slot.entry.poll_command(cx.waker()) {
+        match self.guard.entry.poll_command(cx.waker()) {
             Some(ConnectionCommand::End(end)) => return Poll::Ready(end),
             Some(ConnectionCommand::Finish) => {
                 self.pending_end = self.pending_end.or(Some(EndReason::Orderly));
@@ -208,7 +208,7 @@ where
                 Poll::Ready(Err(_)) => return Err(EndReason::Broken),
                 Poll::Ready(Ok(())) => self.unflushed = false,
             }
-            let counters = &self.slot.shared.counters;
+            let counters = &self.guard.shared.counters;
             counters.messages_out.fetch_add(std::mem::take(&mut self.unsent_messages), Relaxed);
         }
         self.written_octets = 0;
@@ -223,7 +223,7 @@ where
             return Ok(false);
         }
         self.output.drain(..std::mem::take(&mut self.written_octets));
-        let (_, message) = &mut *self.slot.shared.handler.borrow_mut();
+        let (_, message) = &mut *self.guard.shared.handler.borrow_mut();
         while self.output.len() < STREAM_OUTPUT_MAX
             && let Some((since, mut stream)) = self.streams.pop_front()
         {
@@ -256,10 +256,10 @@ where
         }
         // All connections share this buffer, so a waiting connection needs none. If a handler
         // panics, the buffer is lost, and the next read allocates another one.
-        let mut buffer = std::mem::take(&mut *self.slot.shared.read_buffer.borrow_mut());
+        let mut buffer = std::mem::take(&mut *self.guard.shared.read_buffer.borrow_mut());
         buffer.resize(READ_SIZE, 0);
         let answered = self.read_into(&mut buffer, cx);
-        *self.slot.shared.read_buffer.borrow_mut() = buffer;
+        *self.guard.shared.read_buffer.borrow_mut() = buffer;
         answered
     }
 
@@ -302,7 +302,7 @@ where
     /// Answers the complete messages of `input` in batches while there is room. Returns the number
     /// of octets consumed.
     fn answer(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<usize, EndReason> {
-        let shared = Rc::clone(&self.slot.shared);
+        let shared = Rc::clone(&self.guard.shared);
         let (handler, response) = &mut *shared.handler.borrow_mut();
         let mut consumed = 0;
         let mut deferred = Vec::new();
@@ -389,7 +389,7 @@ where
             () if !self.input.is_empty() => Phase::Message,
             () => Phase::Idle,
         };
-        let entry = &self.slot.entry;
+        let entry = &self.guard.entry;
         let progress = if matches!(phase, Phase::Writing | Phase::Streaming) { self.progress() } else { 0 };
         // Only complete messages, or a fixed amount of acknowledged answers, extend the time limit.
         // Otherwise, a peer could prolong the connection octet by octet. If less than this amount
@@ -410,7 +410,7 @@ where
         });
         self.has_new_message = false;
         let buffered = self.input.capacity() + self.output.capacity() + self.io.buffered();
-        self.slot.set_buffered(buffered);
+        self.guard.set_buffered(buffered);
     }
 
     /// Whether messages of a stream are missing, or not accepted by the transport yet.

@@ -1,4 +1,4 @@
-//! State that the connections of one server share.
+//! State that all connections of one listener share. One thread serves a listener.
 
 use super::counters::Counters;
 use super::options::TcpOptions;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The unit of the idle timeout in the edns-tcp-keepalive option (RFC 7828 section 3.1).
 const IDLE_TIMEOUT_UNIT_MS: u128 = 100;
 
-/// State that the tasks of one server share. All tasks run in one thread.
+/// State that all connections of one listener share. One thread serves a listener.
 pub(super) struct ServerState<H> {
     pub(super) options: TcpOptions,
     pub(super) counters: Arc<Counters>,
@@ -39,7 +39,7 @@ impl<H> ServerState<H> {
         }
     }
 
-    /// Counts the end of a connection.
+    /// Counts the end of a connection. An orderly end has no counter.
     pub(super) fn count_end(&self, end: EndReason) {
         match end {
             // The code that evicts a connection counts it.
@@ -54,7 +54,9 @@ impl<H> ServerState<H>
 where
     H: Handler,
 {
-    /// Ends the connections that have exceeded a time limit.
+    /// Ends the connections that have exceeded a time limit, wakes the connections that write, and
+    /// passes a changed idle timeout to the handler. The accept loop calls it at regular intervals
+    /// while there are connections.
     pub(super) fn sweep(&self) {
         let mut table = self.table.borrow_mut();
         let idle = self.options.idle_timeout_at(table.len());
@@ -62,7 +64,8 @@ where
         self.announce_idle_timeout(idle);
     }
 
-    /// Passes the idle timeout to the handler if it differs from the last one in units of 100 ms.
+    /// Passes the idle timeout to the handler if its number of whole units of 100 ms is not that of
+    /// the value that was passed last.
     pub(super) fn announce_idle_timeout(&self, idle: Duration) {
         let units = idle.as_millis() / IDLE_TIMEOUT_UNIT_MS;
         if self.announced_idle_units.replace(units) != units {
@@ -71,16 +74,17 @@ where
     }
 }
 
-/// The table entry of a connection, for the task that serves it. Dropping the slot removes the
+/// The table entry of a connection, for the task that serves it. Dropping the guard removes the
 /// entry.
-pub(super) struct ConnectionSlot<H> {
+pub(super) struct ConnectionGuard<H> {
     pub(super) id: u64,
     pub(super) entry: Rc<ConnectionEntry>,
     pub(super) shared: Rc<ServerState<H>>,
 }
 
-impl<H> ConnectionSlot<H> {
-    /// Updates the octets of the connection's buffers.
+impl<H> ConnectionGuard<H> {
+    /// Records that the buffers of this connection occupy `octets` octets, and evicts connections
+    /// if all buffers exceed the limit.
     pub(super) fn set_buffered(&self, octets: usize) {
         if self.entry.buffered.get() != octets {
             let evicted = self.shared.table.borrow_mut().set_buffered(self.id, octets, &self.shared.options);
@@ -89,7 +93,7 @@ impl<H> ConnectionSlot<H> {
     }
 }
 
-impl<H> Drop for ConnectionSlot<H> {
+impl<H> Drop for ConnectionGuard<H> {
     fn drop(&mut self) {
         self.shared.table.borrow_mut().remove(self.id);
         self.shared.counters.open.fetch_sub(1, Relaxed);

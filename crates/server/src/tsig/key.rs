@@ -37,15 +37,15 @@ impl TsigAlgorithm {
 
     /// Length of a full MAC in octets.
     #[must_use]
-    pub const fn octets(self) -> usize {
+    pub const fn mac_length(self) -> usize {
         self.mac().octets()
     }
 
     /// Minimum length of a truncated MAC in octets (RFC 8945 §5.2.2.1): half of a full MAC, but at
     /// least 10.
     #[must_use]
-    pub const fn min_octets(self) -> usize {
-        let half = self.octets() / 2;
+    pub const fn min_mac_length(self) -> usize {
+        let half = self.mac_length() / 2;
         if half < 10 { 10 } else { half }
     }
 
@@ -135,8 +135,8 @@ impl TsigKey {
             name: name.view().to_canonical(),
             algorithm,
             mac: MacKey::new(algorithm.mac(), secret),
-            is_short: secret.len() < algorithm.octets(),
-            min_mac_octets: algorithm.min_octets(),
+            is_short: secret.len() < algorithm.mac_length(),
+            min_mac_octets: algorithm.min_mac_length(),
         })
     }
 
@@ -178,7 +178,7 @@ impl TsigKey {
     /// reduced to a full MAC if it is higher.
     #[must_use]
     pub fn with_min_mac(mut self, octets: usize) -> Self {
-        self.min_mac_octets = octets.clamp(self.algorithm.min_octets(), self.algorithm.octets());
+        self.min_mac_octets = octets.clamp(self.algorithm.min_mac_length(), self.algorithm.mac_length());
         self
     }
 

@@ -93,7 +93,7 @@ impl<'m> TsigRecord<'m> {
 
     /// Whether the RFC permits the length of the MAC (RFC 8945 §5.2.2.1).
     pub(super) fn has_possible_length(&self, algorithm: TsigAlgorithm) -> bool {
-        (algorithm.min_octets()..=algorithm.octets()).contains(&self.mac.len())
+        (algorithm.min_mac_length()..=algorithm.mac_length()).contains(&self.mac.len())
     }
 
     /// Digests the message as it was before signing: without this record and with the original ID.

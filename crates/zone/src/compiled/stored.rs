@@ -112,7 +112,7 @@ impl StoredZone {
 
     /// The first chunk of the zone: the apex with all its records, and the names after it.
     #[must_use]
-    pub const fn head(&self) -> &Contents {
+    pub const fn first_chunk(&self) -> &Contents {
         &self.head
     }
 

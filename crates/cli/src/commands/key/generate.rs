@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<CommandOutcome, Fa
 
 fn generate(arguments: &KeyGenerateArguments) -> Result<KeyPair, Failure> {
     let flags = if arguments.ksk || arguments.csk { ZONE_KEY | SEP } else { ZONE_KEY };
-    let make = if arguments.force { KeyPair::generate_forced } else { KeyPair::generate };
+    let make = if arguments.force { KeyPair::generate_any_length } else { KeyPair::generate };
     let zone = arguments.zone.view().to_canonical();
     for _ in 0..MAX_ATTEMPTS {
         let key = make(&zone, flags, algorithm(arguments), arguments.bits)?;

@@ -22,12 +22,12 @@ struct NewTsigKey<'a> {
 
 pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failure> {
     let name = portable_name(&arguments.name)?;
-    check_outputs(&arguments.forms)?;
+    check_outputs(&arguments.outputs)?;
     let secret = generate_secret(arguments.algorithm)?;
     let key = NewTsigKey { name, algorithm: arguments.algorithm, secret: &secret };
     let mut written: Vec<&Path> = Vec::new();
-    for output in &arguments.forms {
-        let text = render(output.form, &key);
+    for output in &arguments.outputs {
+        let text = render(output.format, &key);
         let outcome = match &output.file {
             Some(file) => {
                 let write =
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failur
             None => print(&text),
         };
         if let Err(failure) = outcome {
-            // A single file of a pair is useless, and would block the next attempt.
+            // Some of the files alone are useless, and would block the next attempt.
             written.iter().for_each(|file| drop(fs::remove_file(file)));
             return Err(failure.into());
         }
@@ -45,8 +45,8 @@ pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failur
     Ok(CommandOutcome::Done)
 }
 
-/// The name in lower case, if all servers accept it. The servers quote other characters
-/// differently.
+/// Returns the name in lower case. Accepts only letters, digits, `-`, `_` and `.`, because the
+/// servers quote other characters differently.
 fn portable_name(name: &Name) -> Result<String, Failure> {
     let text = name.view().to_canonical().to_string();
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
@@ -57,12 +57,12 @@ fn portable_name(name: &Name) -> Result<String, Failure> {
 }
 
 /// Checks, before a key is generated, that no output file exists and that no file is given twice.
-fn check_outputs(forms: &[TsigOutput]) -> Result<(), FileError> {
+fn check_outputs(outputs: &[TsigOutput]) -> Result<(), FileError> {
     for (index, file) in
-        forms.iter().enumerate().filter_map(|(index, output)| Some((index, output.file.as_ref()?)))
+        outputs.iter().enumerate().filter_map(|(index, output)| Some((index, output.file.as_ref()?)))
     {
         check_new_output(file)?;
-        if forms[..index].iter().any(|earlier| earlier.file.as_ref() == Some(file)) {
+        if outputs[..index].iter().any(|earlier| earlier.file.as_ref() == Some(file)) {
             return Err(FileError::SameOutput { path: file.clone() });
         }
     }
@@ -71,7 +71,7 @@ fn check_outputs(forms: &[TsigOutput]) -> Result<(), FileError> {
 
 /// A random secret with the length of the hash (RFC 8945 §8), in Base64.
 fn generate_secret(algorithm: TsigAlgorithm) -> Result<Zeroizing<String>, Failure> {
-    let mut octets = Zeroizing::new(vec![0; algorithm.octets()]);
+    let mut octets = Zeroizing::new(vec![0; algorithm.mac_length()]);
     getrandom::fill(&mut octets).map_err(Failure::Random)?;
     Ok(Zeroizing::new(data_encoding::BASE64.encode(&octets)))
 }
@@ -83,14 +83,14 @@ fn print(text: &str) -> Result<(), FileError> {
 }
 
 /// The key in the configuration format of one of the servers.
-fn render(form: TsigKeyFormat, key: &NewTsigKey<'_>) -> Zeroizing<String> {
+fn render(format: TsigKeyFormat, key: &NewTsigKey<'_>) -> Zeroizing<String> {
     let NewTsigKey { name, algorithm, secret } = key;
     let bare = name.trim_end_matches('.');
     // The capacity is sufficient for the complete text, because a reallocation would leave a copy
     // that is not wiped.
     let mut text = Zeroizing::new(String::with_capacity(4 * (name.len() + secret.len() + 64)));
     // Writing to a string does not fail.
-    let _ = match form {
+    let _ = match format {
         TsigKeyFormat::Nonesuch => {
             write!(text, "[key.\"{name}\"]\nalgorithm = \"{algorithm}\"\nsecret = \"{secret}\"\n")
         }

@@ -7,8 +7,8 @@ use crate::files::{
 };
 use crate::outcome::CommandOutcome;
 use nonesuch_lab::capture::{
-    AnonymizeOptions, Anonymizer, CaptureFormat, CaptureKey, CaptureOptions, CaptureOutput, CaptureReader,
-    CopyCounts, CopyError, copy_messages,
+    AnonymisationKey, AnonymizeOptions, Anonymizer, CaptureFormat, CaptureOptions, CaptureOutput,
+    CaptureReader, CopyCounts, CopyError, copy_messages,
 };
 use std::path::Path;
 
@@ -54,7 +54,8 @@ fn anonymizer(arguments: &LabCaptureArguments) -> Result<Option<Anonymizer>, Fai
     if !arguments.anonymize {
         return Ok(None);
     }
-    let key = arguments.key.as_deref().map_or_else(CaptureKey::generate, CaptureKey::read_or_create)?;
+    let key =
+        arguments.key.as_deref().map_or_else(AnonymisationKey::generate, AnonymisationKey::read_or_create)?;
     let options = AnonymizeOptions { names: arguments.names, zone: arguments.zone.clone() };
     Ok(Some(Anonymizer::new(&key, options)?))
 }

@@ -34,7 +34,7 @@ pub(crate) enum Failure {
     },
     Capture(#[from] CaptureError),
     Copy(#[from] CopyError),
-    CaptureKey(#[from] KeyError),
+    AnonymisationKey(#[from] KeyError),
     CaptureFormat(#[from] CaptureFormatError),
 }
 

@@ -23,14 +23,14 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["zone"],
         help: "1 if the newest version of the zone was rejected or the catalog is broken, else 0",
-        collect: refused_zones,
+        collect: collect_zone_is_refused,
     },
     Metric {
         name: "nonesuch_reloads",
         kind: MetricKind::Counter,
         unit: "",
         labels: &["result"],
-        help: "Reloads of the configuration: done, or refused because of a fault",
+        help: "Reloads of the configuration: done, or rejected because of an error in it",
         collect: |snapshot, out| {
             out.push(count_sample(vec!["done".into()], snapshot.reloads.succeeded));
             out.push(count_sample(vec!["refused".into()], snapshot.reloads.rejected));
@@ -64,8 +64,9 @@ pub(super) const METRICS: &[Metric] = &[
     },
 ];
 
-fn refused_zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    if snapshot.zones.len() <= snapshot.max_zones {
+/// Exports nothing if the server has more than `max_zones_with_gauges` zones.
+fn collect_zone_is_refused(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    if snapshot.zones.len() <= snapshot.max_zones_with_gauges {
         let is_rejected = |zone: &ZoneRow| f64::from(u8::from(zone.is_rejected));
         out.extend(
             snapshot

@@ -127,7 +127,7 @@ fn zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
 
 /// Adds one value for each zone that has it; adds none if there are too many zones.
 fn add_for_each_zone(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&ZoneRow) -> Option<f64>) {
-    if snapshot.zones.len() <= snapshot.max_zones {
+    if snapshot.zones.len() <= snapshot.max_zones_with_gauges {
         let known = snapshot.zones.iter().filter_map(|zone| Some((zone.zone.clone(), value(zone)?)));
         out.extend(known.map(|(zone, value)| number_sample(vec![zone.into()], value)));
     }

@@ -1,4 +1,5 @@
-//! Export of a zone over the control socket as zone file text, in lines with the member `text`.
+//! Exports a zone over the control socket: the text of the zone file, cut into JSON lines
+//! `{"text": …}`.
 //!
 //! The text is generated and sent piece by piece, so the memory use does not depend on the size of
 //! the zone.
@@ -37,13 +38,13 @@ impl ExportSource {
     fn summary(&self, apex: &Name) -> ZoneExported {
         let (soa, records) = match self {
             Self::InMemory(contents) => (contents.soa(), contents.record_count()),
-            Self::Stored(zone) => (zone.head().soa(), zone.record_count()),
+            Self::Stored(zone) => (zone.first_chunk().soa(), zone.record_count()),
         };
         ZoneExported { zone: apex.to_string(), serial: soa.map(|soa| soa.serial), records }
     }
 }
 
-/// Writer that splits text into lines of JSON of the control protocol ([`Line::Text`]).
+/// Writer that cuts text into JSON lines `{"text": …}` of the control protocol ([`Line::Text`]).
 struct JsonLineWriter<W> {
     output: W,
     text: Vec<u8>,
@@ -59,7 +60,8 @@ impl<W: Write> Write for JsonLineWriter<W> {
         Ok(accepted)
     }
 
-    /// The text of a zone file is ASCII, so a split never divides a character.
+    /// Sends the collected text as a line. It does not flush `output`: that would cost a system
+    /// call for each line. The text of a zone file is ASCII, so a split never divides a character.
     fn flush(&mut self) -> io::Result<()> {
         if !self.text.is_empty() {
             write_line(&mut self.output, &Line::Text(String::from_utf8_lossy(&self.text).into_owned()))?;

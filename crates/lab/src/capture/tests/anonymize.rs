@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 fn anonymizer(names: bool, zone: Option<&str>) -> Anonymizer {
     let zone = zone.map(|zone| zone.parse().expect("a name"));
-    Anonymizer::new(&CaptureKey::from_octets(&[7; 32]), AnonymizeOptions { names, zone }).expect("a key")
+    Anonymizer::new(&AnonymisationKey::from_octets(&[7; 32]), AnonymizeOptions { names, zone })
+        .expect("a key")
 }
 
 fn parsed(message: &CapturedMessage) -> Message {
@@ -58,7 +59,7 @@ fn addresses_alone_leave_names_and_change_the_client_subnet() {
     assert_eq!((message.client.port(), message.server.port()), (4711, 53));
     let subnet = original.octets.len() - 3;
     assert_eq!(message.octets[..subnet], original.octets[..subnet]);
-    let expected = CryptoPan::new(&CaptureKey::from_octets(&[7; 32]))
+    let expected = CryptoPan::new(&AnonymisationKey::from_octets(&[7; 32]))
         .map(|pan| pan.replace_address([192, 0, 2, 0].into()).expect("replaced"))
         .expect("a key");
     let [.., a, b, c] = message.octets[..] else { panic!("three octets") };
@@ -108,8 +109,10 @@ fn a_name_has_one_replacement_which_depends_on_its_ancestors() {
     assert!(masked_in_zone.view().is_below(name("example.com").view()));
     assert_ne!(masked_in_zone, name("a.www.example.com"));
     assert!(!masked(&zone, "www.example.net").view().is_below(name("example.net").view()));
-    let other_key =
-        Anonymizer::new(&CaptureKey::from_octets(&[8; 32]), AnonymizeOptions { names: true, zone: None });
+    let other_key = Anonymizer::new(
+        &AnonymisationKey::from_octets(&[8; 32]),
+        AnonymizeOptions { names: true, zone: None },
+    );
     assert_ne!(masked(&other_key.expect("a key"), "www.example.com"), www);
 }
 

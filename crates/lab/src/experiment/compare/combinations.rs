@@ -1,29 +1,29 @@
 //! The combinations of algorithm and denial mechanism that a comparison measures.
 
 use crate::experiment::parameters::deduplicate;
-use crate::measure::Choice;
+use crate::measure::AlgorithmChoice;
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::{MECHANISMS, NameHash};
 use std::fmt;
 
-/// A way to publish the zone.
+/// Algorithm and denial mechanism of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Combination {
     /// Without DNSSEC, as the baseline.
     Unsigned,
     /// Signed with keys of this algorithm and length, and with this denial mechanism.
-    Signed(Choice, Mechanism),
+    Signed(AlgorithmChoice, Mechanism),
 }
 
 /// Default algorithms: the algorithms of nearly all signed zones, the recommended ones (RFC 8624
 /// §3.1), and a standard for signatures that quantum computers cannot forge (FIPS 204).
-pub const DEFAULT_ALGORITHMS: [Choice; 4] = [
-    Choice { algorithm: Algorithm::RSASHA256, bits: Some(2048) },
-    Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None },
-    Choice { algorithm: Algorithm::ED25519, bits: None },
-    Choice { algorithm: Algorithm::MLDSA44, bits: None },
+pub const DEFAULT_ALGORITHMS: [AlgorithmChoice; 4] = [
+    AlgorithmChoice { algorithm: Algorithm::RSASHA256, bits: Some(2048) },
+    AlgorithmChoice { algorithm: Algorithm::ECDSAP256SHA256, bits: None },
+    AlgorithmChoice { algorithm: Algorithm::ED25519, bits: None },
+    AlgorithmChoice { algorithm: Algorithm::MLDSA44, bits: None },
 ];
 
 /// Default mechanisms.
@@ -40,12 +40,12 @@ pub const DEFAULT_MECHANISMS: [Mechanism; 6] = [
 /// algorithm in `choices` is combined with each of `mechanisms`, or with all mechanisms if the list
 /// is empty. A choice without a key length has the default length.
 #[must_use]
-pub fn combinations(choices: &[Choice], mechanisms: &[Mechanism]) -> Vec<Combination> {
+pub fn combinations(choices: &[AlgorithmChoice], mechanisms: &[Mechanism]) -> Vec<Combination> {
     let known = MECHANISMS.iter().map(|entry| entry.mechanism);
     let mechanisms: Vec<Mechanism> =
         known.filter(|mechanism| mechanisms.is_empty() || mechanisms.contains(mechanism)).collect();
-    let of = |choice: &Choice| {
-        let choice = choice.with_length();
+    let of = |choice: &AlgorithmChoice| {
+        let choice = choice.with_default_key_length();
         mechanisms.iter().map(move |mechanism| Combination::Signed(choice, *mechanism))
     };
     deduplicate([Combination::Unsigned].into_iter().chain(choices.iter().flat_map(of)))
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn all_combinations_are_every_row_of_both_tables_once() {
-        let all = combinations(&Choice::all(), &[]);
+        let all = combinations(&AlgorithmChoice::all(), &[]);
         assert_eq!(all[0], Combination::Unsigned);
         // Two algorithms with five RSA key lengths each, and eight with one key length.
         assert_eq!(all.len(), 1 + (2 * 5 + 8) * MECHANISMS.len());
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn the_default_combinations_are_a_part_of_all() {
         let default = combinations(&DEFAULT_ALGORITHMS, &DEFAULT_MECHANISMS);
-        let all = combinations(&Choice::all(), &[]);
+        let all = combinations(&AlgorithmChoice::all(), &[]);
         assert_eq!(default.len(), 1 + 4 * 6);
         assert!(default.iter().all(|combination| all.contains(combination)));
         let names: Vec<String> = default.iter().take(3).map(Combination::to_string).collect();

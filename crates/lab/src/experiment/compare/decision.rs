@@ -299,7 +299,7 @@ mod tests {
     use super::super::figures::DnskeyResponse;
     use super::super::figures::tests::sample_row;
     use super::*;
-    use crate::measure::Choice;
+    use crate::measure::AlgorithmChoice;
     use Mechanism::{Compact, Nsec, Nsec3, Nsec3OptOut, Nsec5, WhiteLies};
     use nonesuch_crypto::Algorithm;
 
@@ -308,7 +308,7 @@ mod tests {
     fn measured() -> (Vec<Combination>, Vec<Row>) {
         let mut combinations = vec![Combination::Unsigned];
         for algorithm in [Algorithm::ECDSAP256SHA256, Algorithm::MLDSA44] {
-            let choice = Choice { algorithm, bits: None };
+            let choice = AlgorithmChoice { algorithm, bits: None };
             let signed = |mechanism| Combination::Signed(choice, mechanism);
             combinations.extend([Nsec, Nsec3OptOut, Nsec3, Compact, WhiteLies, Nsec5].map(signed));
         }

@@ -9,7 +9,7 @@ use crate::conditions::Limit;
 use crate::experiment::parameters::QueriedNames;
 use crate::load::ValidationCounts;
 use crate::measure::ZoneCounts;
-use crate::measure::publication::OperationCost;
+use crate::measure::zone_preparation::OperationCost;
 use crate::presentation::{Presentation, Scope};
 use crate::record::RunRecord;
 use crate::report::Attachment;
@@ -265,7 +265,7 @@ pub(super) mod tests {
     use crate::machine::Machine;
     use crate::record::tests::sample as sample_run;
 
-    use crate::measure::Choice;
+    use crate::measure::AlgorithmChoice;
     use nonesuch_crypto::Algorithm;
     use nonesuch_dnssec::Mechanism;
 
@@ -318,8 +318,8 @@ pub(super) mod tests {
 
     /// A comparison with fixed figures.
     pub(crate) fn sample() -> Comparison {
-        let rsa = Choice { algorithm: Algorithm::RSASHA256, bits: Some(2048) };
-        let p256 = Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
+        let rsa = AlgorithmChoice { algorithm: Algorithm::RSASHA256, bits: Some(2048) };
+        let p256 = AlgorithmChoice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
         let measured = [
             (Combination::Unsigned, 1.0),
             (Combination::Signed(rsa, Mechanism::Nsec), 5.2),

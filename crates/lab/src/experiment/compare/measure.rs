@@ -224,7 +224,7 @@ fn idle_notes(row: &Row) -> Vec<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Choice;
+    use crate::measure::AlgorithmChoice;
     use nonesuch_crypto::Algorithm;
 
     fn round(received: u64, lost: u64, rcode: &str, cpu: f64) -> LoadReport {
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn compact_denial_answers_with_noerror() {
-        let choice = Choice { algorithm: Algorithm::ED25519, bits: None };
+        let choice = AlgorithmChoice { algorithm: Algorithm::ED25519, bits: None };
         let compact = Combination::Signed(choice, Mechanism::Compact);
         let figures = combine_rounds(&[round(1000, 0, "NOERROR", 1.0)]);
         assert_eq!(check_load(compact, QueriedNames::Denied, &figures).expect("answered"), []);

@@ -1,9 +1,9 @@
-//! Prepares a combination: publishes the zone in this way, and writes its figures to the row.
+//! Prepares a combination: signs the zone, writes its files, and writes its figures to the row.
 
 use super::figures::Row;
 use super::{Combination, CombinationFault, CompareError, CompareOptions};
 use crate::measure::ServedZone;
-use crate::measure::publication::{Publication, PublicationError, Published};
+use crate::measure::zone_preparation::{PreparedZone, ZonePreparation, ZonePreparationError};
 use nonesuch_crypto::vrf::VrfAlgorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::verify::Anchor;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Maximum number of runs of an operation on the zone.
 const RUNS_MAX: u32 = 5;
 
-/// Publishes the zone of `options` in the empty directory `directory`. Calls `progress` before each
+/// Prepares the zone of `options` in the empty directory `directory`. Calls `progress` before each
 /// step. Writes the figures of the zone to `row`.
 pub(super) fn prepare(
     options: &CompareOptions<'_>,
@@ -25,7 +25,7 @@ pub(super) fn prepare(
         Combination::Unsigned => (None, Mechanism::Nsec),
         Combination::Signed(choice, mechanism) => (Some(choice), mechanism),
     };
-    let publication = Publication {
+    let preparation = ZonePreparation {
         zone: &options.zone.contents,
         algorithms: choice.as_slice(),
         mechanism,
@@ -36,10 +36,10 @@ pub(super) fn prepare(
         directory,
         progress,
     };
-    let Published { served, anchors, records, octets, signing, verification, .. } =
-        publication.publish().map_err(|fault| match fault {
-            PublicationError::Write(fault) => fault.into(),
-            fault => CompareError::Combination(combination, CombinationFault::Publication(fault)),
+    let PreparedZone { served, anchors, records, octets, signing, verification, .. } =
+        preparation.prepare().map_err(|fault| match fault {
+            ZonePreparationError::Write(fault) => fault.into(),
+            fault => CompareError::Combination(combination, CombinationFault::ZonePreparation(fault)),
         })?;
     (row.records, row.zone_octets, row.signing, row.verification) = (records, octets, signing, verification);
     Ok((served, anchors))

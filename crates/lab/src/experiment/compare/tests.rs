@@ -4,8 +4,8 @@ use super::figures::Row;
 use super::figures::tests::sample;
 use super::*;
 use crate::generate::{GenerateOptions, ZoneModel};
-use crate::measure::publication::OperationCost;
-use crate::measure::{Choice, ServerKeys};
+use crate::measure::zone_preparation::OperationCost;
+use crate::measure::{AlgorithmChoice, ServerKeys};
 use crate::statistics::ValueRange;
 use nonesuch_net::tcp::{self, TcpOptions};
 use nonesuch_net::udp::{self, UdpOptions};
@@ -131,7 +131,7 @@ fn missing_cpus_are_noted() {
 }
 
 fn signed(algorithm: nonesuch_crypto::Algorithm, mechanism: nonesuch_dnssec::Mechanism) -> Combination {
-    Combination::Signed(Choice { algorithm, bits: None }, mechanism)
+    Combination::Signed(AlgorithmChoice { algorithm, bits: None }, mechanism)
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn what_is_no_plain_figure_is_told_as_that() {
 fn the_widest_combinations_fit_the_terminal() {
     let mut comparison = sample();
     let wide = comparison.rows[3].clone();
-    for combination in combinations(&Choice::all(), &[]) {
+    for combination in combinations(&AlgorithmChoice::all(), &[]) {
         let Row { algorithm, algorithm_number, bits, denial, .. } = Row::of(combination);
         comparison.rows.push(Row { algorithm, algorithm_number, bits, denial, ..wide.clone() });
     }

@@ -4,7 +4,7 @@ use super::ROUNDS;
 use crate::experiment::parameters::QueriedNames;
 use crate::generate::{GenerateError, GenerateOptions, QueriedZone, generate, queries};
 use crate::load::{QueryList, QueryListError};
-use crate::measure::examine::strip;
+use crate::measure::examine::strip_dnssec;
 use nonesuch_zone::read::read_text;
 use nonesuch_zone::{Contents, ReadError};
 use std::path::Path;
@@ -64,7 +64,7 @@ impl ComparedZone {
     /// # Errors
     /// Fails if the zone has no names to query, or no name that can be denied.
     pub fn of_contents(contents: &Contents, source: String, seed: u64) -> Result<Self, ComparedZoneError> {
-        let contents = strip(contents);
+        let contents = strip_dnssec(contents);
         let queried = QueriedZone::of(&contents);
         Self::with_queries(contents, source, seed, |denied_percent, seed, text| {
             queried.write_queries(denied_percent, QUERIES, seed, text).map(drop)

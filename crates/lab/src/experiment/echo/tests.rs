@@ -187,7 +187,7 @@ fn durations_count_every_load() {
         seconds: Seconds::of(0.9),
         names: Count::of(1),
         octets: [160, 160, 400].map(Octets::of).to_vec(),
-        denial: vec![Denial(Mechanism::Nsec)],
+        denial: vec![PresignedMechanism(Mechanism::Nsec)],
         workers: [1, 2].map(Workers::of).to_vec(),
         ..Parameters::default()
     };

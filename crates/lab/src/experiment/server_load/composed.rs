@@ -5,9 +5,9 @@
 //! NSEC5, and the size of a message with the records of both responses is computed.
 
 use super::queries::QueryKind;
-use super::subject::{Conditions, SAMPLE_SECONDS, Subject};
+use super::subject::{CommonSetup, RunningServer, SAMPLE_SECONDS};
 use super::{LoadColumns, Row};
-use crate::load::{self, LoadError, LoadOptions, QueryList};
+use crate::load::{self, LoadError, LoadOptions, QueryList, SORT_GROUP};
 use nonesuch_net::Transport;
 use nonesuch_proto::message::{Header, MessageError, read_record};
 use nonesuch_proto::{Name, Rtype};
@@ -19,43 +19,45 @@ use std::sync::Arc;
 const SERVER: &str = "composed";
 /// Denial mechanism in these rows.
 const DENIAL: &str = "nsec3+nsec5";
-/// Number of queries of a row: a group that the load generator sorts by length.
-const QUERIES: u64 = 1024;
+/// Number of queries for a row: one whole sort group of the load generator
+/// ([`SORT_GROUP`](crate::load::SORT_GROUP)), so that both servers get the same queries.
+const QUERIES: u64 = SORT_GROUP as u64;
 /// Offset of the question (RFC 1035 §4.1.1).
 const HEADER_OCTETS: usize = 12;
 
-/// The servers of a zone with NSEC3 and with NSEC5.
-pub(super) struct Twins<'s> {
+/// Two servers of the same zone: one with NSEC3, one with NSEC5.
+pub(super) struct Nsec3Nsec5Pair<'s> {
     /// Index of the zone.
-    pub(super) place: usize,
-    nsec3: &'s Subject,
-    nsec5: &'s Subject,
+    pub(super) zone_index: usize,
+    nsec3: &'s RunningServer,
+    nsec5: &'s RunningServer,
 }
 
-impl<'s> Twins<'s> {
-    /// Returns the zones that are served with NSEC3 and with NSEC5.
-    pub(super) fn of(subjects: &'s [(usize, Subject)]) -> Vec<Self> {
-        let twins = subjects.iter().filter_map(|(place, nsec3)| {
-            let twin = nsec3.choice.nsec5_twin()?;
-            let (_, nsec5) = subjects.iter().find(|(_, subject)| subject.choice == twin)?;
-            Some(Self { place: *place, nsec3, nsec5 })
+impl<'s> Nsec3Nsec5Pair<'s> {
+    /// Returns the pairs of servers with the same zone, one with NSEC3 and one with NSEC5.
+    pub(super) fn of(servers: &'s [(usize, RunningServer)]) -> Vec<Self> {
+        let pairs = servers.iter().filter_map(|(zone_index, nsec3)| {
+            let wanted = nsec3.choice.with_nsec5()?;
+            let (_, nsec5) = servers.iter().find(|(_, server)| server.choice == wanted)?;
+            Some(Self { zone_index: *zone_index, nsec3, nsec5 })
         });
-        twins.collect()
+        pairs.collect()
     }
 
     /// Returns rows with the sizes of composed responses to queries of a kind, one for each UDP
-    /// payload size; none if no response can be composed.
+    /// payload size; none if no response can be composed. `sent` and `received` are the number of
+    /// composed responses.
     pub(super) fn rows(
         &self,
-        conditions: &Conditions<'_>,
+        setup: &CommonSetup<'_>,
         round: u32,
         kind: QueryKind,
         list: &Arc<QueryList>,
         at_s: f64,
     ) -> Result<Vec<Row<'static>>, LoadError> {
-        let seed = conditions.seed.wrapping_add(round.into());
+        let seed = setup.seed.wrapping_add(round.into());
         let [nsec3, nsec5] =
-            [self.nsec3, self.nsec5].map(|subject| responses(conditions, subject, kind, list, seed));
+            [self.nsec3, self.nsec5].map(|server| responses(setup, server, kind, list, seed));
         let (nsec3, nsec5): (Vec<_>, HashMap<_, _>) = (nsec3?, nsec5?.into_iter().collect());
         let composed =
             nsec3.iter().filter_map(|(question, old)| composed_octets(old, nsec5.get(question)?).ok());
@@ -82,16 +84,16 @@ impl<'s> Twins<'s> {
             queries: kind.to_string(),
             payload,
             at_s,
-            load: load(payload.min(conditions.parameters.udp_octets.value()).into()),
+            load: load(payload.min(setup.parameters.udp_octets.value()).into()),
             ..Row::default()
         };
-        Ok(conditions.parameters.payloads().iter().map(|payload| row(payload.value())).collect())
+        Ok(setup.parameters.payloads().iter().map(|payload| row(payload.value())).collect())
     }
 }
 
-impl fmt::Display for Twins<'_> {
+impl fmt::Display for Nsec3Nsec5Pair<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SERVER}, {} and {}", self.nsec3.choice.publication(), self.nsec5.choice.denial)
+        write!(f, "{SERVER}, {} and {}", self.nsec3.choice.zone_description(), self.nsec5.choice.denial)
     }
 }
 
@@ -100,8 +102,8 @@ type Question = Vec<u8>;
 
 /// Returns complete responses, each after its question. The queries are the same for each server.
 fn responses(
-    conditions: &Conditions<'_>,
-    subject: &Subject,
+    setup: &CommonSetup<'_>,
+    server: &RunningServer,
     kind: QueryKind,
     list: &Arc<QueryList>,
     seed: u64,
@@ -114,7 +116,7 @@ fn responses(
         seconds: SAMPLE_SECONDS,
         repeatable: true,
         seed,
-        ..conditions.options(subject, kind, list)
+        ..setup.options(server, kind, list)
     })?;
     let with_question = report.samples.into_iter().filter_map(|response| {
         let (_, end) = Name::from_message(&response, HEADER_OCTETS).ok()?;
@@ -127,8 +129,8 @@ fn responses(
 type WireRecord = (Vec<u8>, Rtype, Vec<u8>);
 
 /// Returns the size of a message with all records of `old` and those of `new` that `old` does not
-/// have. Both messages have the same question, so that a compressed name has the same size in either
-/// and in the composed message.
+/// have. A moved record keeps its size if all names that it points to are also in the composed
+/// message; this is true for the question and for all records of both.
 fn composed_octets(old: &[u8], new: &[u8]) -> Result<usize, MessageError> {
     let known: HashSet<WireRecord> = records(old)?.into_iter().map(|(record, _)| record).collect();
     let is_added = |record: &WireRecord| record.1 != Rtype::OPT && !known.contains(record);

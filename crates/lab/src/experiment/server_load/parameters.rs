@@ -3,8 +3,8 @@
 use super::queries::QueryKind;
 use crate::experiment::parameters::{Count, Octets, Seconds, Workers, deduplicate};
 use crate::generate::ZoneModel;
-use crate::measure::Choice;
-use crate::measure::subject::{ChoiceError, by_text};
+use crate::measure::AlgorithmChoice;
+use crate::measure::subject::{AlgorithmChoiceError, serde_as_text};
 use crate::measure::zone_choice::ZoneChoice;
 use crate::peers::{OnlineDenial, Peer, PeerRole};
 use nonesuch_crypto::Algorithm;
@@ -20,18 +20,24 @@ use std::time::Duration;
 const NONESUCH: &str = "nonesuch";
 /// Name of a zone without DNSSEC in parameters.
 const UNSIGNED: &str = "unsigned";
-/// Queries per second of a load with a limited number of queries, for the expected duration.
+/// Assumed rate of a load with `query-limit`, in queries per second; only for the estimate of the
+/// duration.
 const EXPECTED_RATE: f64 = 5000.0;
+
+/// Expected time to start a server and to validate samples of its responses, in seconds.
+const START_SECONDS: f64 = 0.7;
 
 /// Expected time to generate, sign and verify a zone, for each name, in seconds.
 const PREPARATION_SECONDS: f64 = 2e-4;
 
 /// Parameters of the experiment. Each server serves each zone with each combination of algorithms
-/// and denial mechanism, and is loaded with each kind of query at each rate.
+/// and denial mechanism, and is loaded with each kind of query and each UDP payload size at each
+/// rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Parameters {
-    /// Number of rounds. A round loads each server once with each kind of query at each rate.
+    /// Number of rounds. A round loads each server once with each kind of query and each UDP
+    /// payload size at each rate.
     pub rounds: Count,
     /// Duration of each load, in seconds.
     pub seconds: Seconds,
@@ -53,7 +59,7 @@ pub struct Parameters {
     /// Kinds of queries.
     pub queries: Vec<QueryKind>,
     /// Offered rates, in queries per second; 0: a closed loop, which sends a query for each
-    /// response.
+    /// response or loss.
     pub rates: Vec<u32>,
     /// Maximum number of outstanding queries.
     pub outstanding: Count,
@@ -61,24 +67,26 @@ pub struct Parameters {
     pub sockets: Count,
     /// Number of workers of each server.
     pub workers: Workers,
-    /// UDP payload size in the queries, and maximum size of UDP responses, in octets.
+    /// Maximum size of UDP responses, in octets, set in each server; also the UDP payload size of
+    /// the queries for validation.
     pub udp_octets: Octets,
-    /// UDP payload sizes in the queries of the loads, in octets; empty: `udp-octets`.
+    /// UDP payload sizes of the queries in the loads, in octets; default: `udp-octets`.
     pub payloads: Vec<Octets>,
-    /// Whether to compose the responses of a conservative transition from NSEC3 to NSEC5, with the
-    /// records of both (ePrint 2017/099 §9.1). Each NSEC3 zone that this program serves is then also
-    /// served with NSEC5.
+    /// Whether to compose the responses of a conservative transition from NSEC3 to NSEC5 (*Making
+    /// NSEC5 Practical for DNSSEC*, IACR ePrint 2017/099 §9.1): the zone has NSEC3 and NSEC5 at the
+    /// same time, for old and new resolvers. Each zone with NSEC3 (without opt-out) and one
+    /// algorithm that this program serves is then also served with NSEC5.
     pub conservative_nsec5: bool,
     /// Whether to enable the metrics of Nonesuch and CoreDNS, and to read their counters of online
     /// signing before and after each load.
     pub online_counters: bool,
-    /// Number of responses of each server that are validated before the load.
+    /// Maximum number of responses of each server to each kind of query that are validated.
     pub samples: Count,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        let p256 = Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
+        let p256 = AlgorithmChoice { algorithm: Algorithm::ECDSAP256SHA256, bits: None };
         Self {
             rounds: Count::of(3),
             seconds: Seconds::of(0.5),
@@ -116,7 +124,7 @@ impl Parameters {
         let load = self.seconds.value().min(limited) + super::WARM_UP_SECONDS;
         let names = |zone: &ZoneChoice| if let ZoneChoice::Like { names, .. } = zone { *names } else { 0 };
         let names = self.zones.iter().map(names).sum::<u64>() as f64 / self.zones.len().max(1) as f64;
-        let seconds = subjects * (loads as f64 * load + 0.7 + names * PREPARATION_SECONDS);
+        let seconds = subjects * (loads as f64 * load + START_SECONDS + names * PREPARATION_SECONDS);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
@@ -141,8 +149,8 @@ impl Parameters {
             }
         }
         if self.conservative_nsec5 {
-            let twins: Vec<_> = subjects.iter().filter_map(SubjectChoice::nsec5_twin).collect();
-            subjects.extend(twins);
+            let with_nsec5: Vec<_> = subjects.iter().filter_map(SubjectChoice::with_nsec5).collect();
+            subjects.extend(with_nsec5);
         }
         deduplicate(subjects)
     }
@@ -161,22 +169,22 @@ impl Parameters {
         self.denial.iter().flat_map(of).collect()
     }
 
-    /// Returns the UDP payload sizes in the queries of the loads.
+    /// Returns the UDP payload sizes of the queries in the loads, in octets.
     pub(super) fn payloads(&self) -> &[Octets] {
         if self.payloads.is_empty() { std::slice::from_ref(&self.udp_octets) } else { &self.payloads }
     }
 
-    /// Returns the loads with the queries of `list`: its payload sizes, and the rates of an open loop
-    /// in queries per second; `None`: a closed loop.
+    /// Returns `list` with each payload size and each rate in queries per second (`None`: closed
+    /// loop).
     pub(super) fn loads_of<T: Copy>(&self, list: T) -> impl Iterator<Item = (T, u16, Option<f64>)> {
-        let rate = |rate: &u32| Some(f64::from(*rate)).filter(|rate| *rate > 0.0);
-        self.payloads()
-            .iter()
-            .flat_map(move |payload| self.rates.iter().map(move |text| (list, payload.value(), rate(text))))
+        let offered = |rate: &u32| Some(f64::from(*rate)).filter(|rate| *rate > 0.0);
+        self.payloads().iter().flat_map(move |payload| {
+            self.rates.iter().map(move |rate| (list, payload.value(), offered(rate)))
+        })
     }
 }
 
-/// A server and the way in which it publishes a zone.
+/// A server, and the zone that it serves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SubjectChoice {
     pub(super) zone: ZoneChoice,
@@ -200,16 +208,16 @@ impl SubjectChoice {
 
     /// Returns the same zone with NSEC5, if this is an NSEC3 zone with one algorithm that this
     /// program serves.
-    pub(super) fn nsec5_twin(&self) -> Option<Self> {
-        let has_twin = self.server == ServerChoice::Nonesuch
+    pub(super) fn with_nsec5(&self) -> Option<Self> {
+        let is_in_pair = self.server == ServerChoice::Nonesuch
             && self.denial.0 == Some(Mechanism::Nsec3)
             && self.algorithms.0.len() == 1;
         let denial = DenialChoice(Some(Mechanism::Nsec5));
-        has_twin.then(|| Self { denial, iterations: 0, ..self.clone() })
+        is_in_pair.then(|| Self { denial, iterations: 0, ..self.clone() })
     }
 
-    /// Describes the zone and how it is published.
-    pub(super) fn publication(&self) -> String {
+    /// Describes the zone: its source, algorithms and denial mechanism.
+    pub(super) fn zone_description(&self) -> String {
         let Self { zone, algorithms, denial, iterations, .. } = self;
         let space = if algorithms.0.is_empty() { "" } else { " " };
         let iterations = if *iterations > 0 { format!(", {iterations} iterations") } else { String::new() };
@@ -219,7 +227,7 @@ impl SubjectChoice {
 
 impl fmt::Display for SubjectChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.server, self.publication())
+        write!(f, "{}, {}", self.server, self.zone_description())
     }
 }
 
@@ -244,7 +252,7 @@ impl ServerChoice {
     }
 }
 
-/// Returns the mechanism in the terms of peers, if a peer has it.
+/// Returns the online denial that corresponds to `mechanism`; `None` if no peer implements it.
 pub(super) const fn online_denial(mechanism: Mechanism) -> Option<OnlineDenial> {
     match mechanism {
         Mechanism::Compact => Some(OnlineDenial::Compact),
@@ -281,28 +289,29 @@ impl fmt::Display for ServerChoice {
 /// Algorithms that sign a zone together, as during an algorithm rollover (RFC 6781 §4.1.4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct AlgorithmSet(pub(super) Vec<Choice>);
+pub struct AlgorithmSet(pub(super) Vec<AlgorithmChoice>);
 
 impl AlgorithmSet {
     /// Returns the schemes for the data; `None` without algorithms.
     pub(super) fn schemes(&self) -> Option<String> {
-        let schemes: Vec<String> = self.0.iter().map(Choice::scheme).collect();
+        let schemes: Vec<String> = self.0.iter().map(AlgorithmChoice::scheme).collect();
         Some(schemes.join(" + ")).filter(|schemes| !schemes.is_empty())
     }
 }
 
 impl FromStr for AlgorithmSet {
-    type Err = ChoiceError;
+    type Err = AlgorithmChoiceError;
 
-    fn from_str(text: &str) -> Result<Self, ChoiceError> {
-        let choices = text.split('+').map(|part| Ok(part.trim().parse::<Choice>()?.with_length()));
-        Ok(Self(choices.collect::<Result<_, ChoiceError>>()?))
+    fn from_str(text: &str) -> Result<Self, AlgorithmChoiceError> {
+        let choices =
+            text.split('+').map(|part| Ok(part.trim().parse::<AlgorithmChoice>()?.with_default_key_length()));
+        Ok(Self(choices.collect::<Result<_, AlgorithmChoiceError>>()?))
     }
 }
 
 impl fmt::Display for AlgorithmSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = self.0.iter().map(Choice::to_string).collect();
+        let names: Vec<String> = self.0.iter().map(AlgorithmChoice::to_string).collect();
         f.pad(&names.join("+"))
     }
 }
@@ -367,7 +376,7 @@ impl fmt::Display for Combination {
     }
 }
 
-by_text!(ServerNameError: ServerChoice);
-by_text!(ChoiceError: AlgorithmSet);
-by_text!(UnknownMechanism: DenialChoice);
-by_text!(CombinationError: Combination);
+serde_as_text!(ServerNameError: ServerChoice);
+serde_as_text!(AlgorithmChoiceError: AlgorithmSet);
+serde_as_text!(UnknownMechanism: DenialChoice);
+serde_as_text!(CombinationError: Combination);

@@ -4,7 +4,7 @@ use crate::experiment::parameters::ParameterError;
 use crate::generate::{GenerateError, QueriedZone};
 use crate::load::{LABEL_OCTETS, LoadOptions, QueryList, QueryListError, SHORT_LABEL_OCTETS};
 use crate::measure::loaded::mean_query_octets;
-use crate::measure::subject::by_text;
+use crate::measure::subject::serde_as_text;
 use nonesuch_proto::Rtype;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,24 +19,25 @@ const QUERIES: u64 = 50_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum QueryKind {
-    /// `existing`: names that exist, mostly with types that they have.
+    /// `existing`: names that the zone answers: existing names, names below delegations, wildcards
+    /// and DNAME records; Zipf-distributed.
     Existing,
-    /// `denied`: names that do not exist. Each query has another name.
+    /// `denied`: names that do not exist. Each query has a different name.
     Denied,
     /// `denied:N`: N % of the queries are for names that do not exist, the others for names that
     /// exist. The list of names is repeated.
-    Mixed(u8),
+    DeniedMixed(u8),
     /// `label`: a random label of six characters below names that exist (ePrint 2017/099 §7). Each
-    /// query has another name.
-    Label,
+    /// query has a different name.
+    RandomLabel,
     /// `label:N`: N % of the queries are for a random label of six characters below a name with an
-    /// address, the others for a name with an address. Each name that does not exist is another one.
-    Labels(u8),
+    /// address, the others for a name with an address. Each name that does not exist is different.
+    RandomLabelMixed(u8),
     /// `referral`: names below delegations.
     Referral,
     /// `no-data`: names that exist, with a type that they do not have.
     NoData,
-    /// `wildcard`: names that match a wildcard. Each query has another name.
+    /// `wildcard`: names that match a wildcard. Each query has a different name.
     Wildcard,
     /// A type, for example `DNSKEY`: the apex with this type.
     Apex(Rtype),
@@ -50,15 +51,15 @@ impl FromStr for QueryKind {
         if let Some((kind, percent)) = text.split_once(':') {
             let percent = percent.parse().ok().filter(|percent| *percent <= 100).ok_or_else(unknown)?;
             return match kind {
-                "denied" => Ok(Self::Mixed(percent)),
-                "label" => Ok(Self::Labels(percent)),
+                "denied" => Ok(Self::DeniedMixed(percent)),
+                "label" => Ok(Self::RandomLabelMixed(percent)),
                 _ => Err(unknown()),
             };
         }
         Ok(match text {
             "existing" => Self::Existing,
             "denied" => Self::Denied,
-            "label" => Self::Label,
+            "label" => Self::RandomLabel,
             "referral" => Self::Referral,
             "no-data" => Self::NoData,
             "wildcard" => Self::Wildcard,
@@ -72,9 +73,9 @@ impl fmt::Display for QueryKind {
         match self {
             Self::Existing => f.pad("existing"),
             Self::Denied => f.pad("denied"),
-            Self::Mixed(percent) => f.pad(&format!("denied:{percent}")),
-            Self::Label => f.pad("label"),
-            Self::Labels(percent) => f.pad(&format!("label:{percent}")),
+            Self::DeniedMixed(percent) => f.pad(&format!("denied:{percent}")),
+            Self::RandomLabel => f.pad("label"),
+            Self::RandomLabelMixed(percent) => f.pad(&format!("label:{percent}")),
             Self::Referral => f.pad("referral"),
             Self::NoData => f.pad("no-data"),
             Self::Wildcard => f.pad("wildcard"),
@@ -83,7 +84,7 @@ impl fmt::Display for QueryKind {
     }
 }
 
-by_text!(ParameterError: QueryKind);
+serde_as_text!(ParameterError: QueryKind);
 
 /// Reasons why a zone has no list of queries of a kind.
 #[derive(Debug, thiserror::Error)]
@@ -102,9 +103,9 @@ impl QueryKind {
         match self {
             Self::Existing => drop(zone.write_queries(0, QUERIES, seed, &mut text)?),
             Self::Denied => drop(zone.write_queries(100, QUERIES, seed, &mut text)?),
-            Self::Mixed(percent) => drop(zone.write_queries(percent, QUERIES, seed, &mut text)?),
-            Self::Label => zone.write_parents(&mut text)?,
-            Self::Labels(_) => zone.write_hosts(&mut text)?,
+            Self::DeniedMixed(percent) => drop(zone.write_queries(percent, QUERIES, seed, &mut text)?),
+            Self::RandomLabel => zone.write_parents(&mut text)?,
+            Self::RandomLabelMixed(_) => zone.write_hosts(&mut text)?,
             Self::Referral => zone.write_referrals(&mut text)?,
             Self::NoData => zone.write_missing_types(&mut text)?,
             Self::Wildcard => zone.write_wildcards(&mut text)?,
@@ -123,17 +124,17 @@ impl QueryKind {
     fn mean_label_octets(self) -> f64 {
         match self {
             Self::Denied | Self::Wildcard => LABEL_OCTETS as f64,
-            Self::Label => SHORT_LABEL_OCTETS as f64,
-            Self::Labels(percent) => SHORT_LABEL_OCTETS as f64 * f64::from(percent) / 100.0,
+            Self::RandomLabel => SHORT_LABEL_OCTETS as f64,
+            Self::RandomLabelMixed(percent) => SHORT_LABEL_OCTETS as f64 * f64::from(percent) / 100.0,
             _ => 0.0,
         }
     }
 
-    /// Returns the options with random labels, if each query of this kind has another name.
+    /// Returns `options` with the random labels of this kind of query, if it has any.
     pub(super) fn with_labels(self, options: LoadOptions) -> LoadOptions {
         let random_prefix = matches!(self, Self::Denied | Self::Wildcard);
-        let random_label = matches!(self, Self::Label | Self::Labels(_));
-        let label_percent = if let Self::Labels(percent) = self { percent } else { 100 };
+        let random_label = matches!(self, Self::RandomLabel | Self::RandomLabelMixed(_));
+        let label_percent = if let Self::RandomLabelMixed(percent) = self { percent } else { 100 };
         LoadOptions { random_prefix, random_label, label_percent, ..options }
     }
 }

@@ -1,4 +1,4 @@
-//! A measured server: publishes the zone, starts the server, validates its responses, loads it.
+//! A measured server: writes the zone file, starts the server, validates its responses, loads it.
 
 use super::counters::{self, Metrics, OnlineCounts};
 use super::parameters::{Parameters, ServerChoice, SubjectChoice, online_denial};
@@ -6,15 +6,14 @@ use super::queries::{QueriesError, QueryKind};
 use crate::generate::{GenerateError, GenerateOptions, QueriedZone, generate};
 use crate::load::{self, LoadError, LoadOptions, LoadReport, QueryList, ValidationOptions, validate_samples};
 use crate::machine::CpuPlacement;
-use crate::measure::examine::strip;
+use crate::measure::examine::strip_dnssec;
 use crate::measure::level::command_with_all_cpu_features;
-use crate::measure::publication::{Publication, PublicationError, Published};
-use crate::measure::server::{Server, ServerError, serving};
+use crate::measure::server::{Server, ServerError, serve_command};
 use crate::measure::zone_choice::ZoneChoice;
+use crate::measure::zone_preparation::{PreparedZone, ZonePreparation, ZonePreparationError};
 use crate::peers::{PeerError, PeerServer, PeerZone, Serving, Setup, free_address};
 use crate::process;
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::denial::DenialGeneration;
 use nonesuch_proto::{Name, NameError};
 use nonesuch_zone::read::{read_file, read_text};
 use nonesuch_zone::{Contents, ReadError};
@@ -29,19 +28,19 @@ use tempfile::TempDir;
 const ORIGIN: &str = "example.";
 /// Time limit for a server to read its zone.
 const READY_LIMIT: Duration = Duration::from_secs(1800);
-/// Number of queries from whose responses the samples are taken, for each sample.
+/// Number of queries sent for each wanted sample; the samples are chosen from the responses.
 const QUERIES_PER_SAMPLE: u64 = 4;
 /// Time limit for these queries, in seconds.
 pub(super) const SAMPLE_SECONDS: f64 = 30.0;
 /// Time limit of a query.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reasons why a subject is not measured.
+/// Reasons why a server is not measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum SubjectError {
+pub(super) enum RunningServerError {
     #[error(transparent)]
-    Publication(#[from] PublicationError),
+    ZonePreparation(#[from] ZonePreparationError),
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
@@ -61,27 +60,27 @@ pub(super) enum SubjectError {
 /// Reasons why a zone cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LoadedZoneError {
+pub enum ZoneSourceError {
     #[error(transparent)]
     Generate(#[from] GenerateError),
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error("'{0}' is not a name: {1}")]
     Origin(String, #[source] NameError),
-    #[error("{kind} queries: {source}; omit them with --set queries=")]
+    #[error("{kind} queries: {source}; list the other kinds, for example --set queries=existing,denied")]
     Queries { kind: QueryKind, source: QueriesError },
 }
 
 /// A zone without DNSSEC records, and its lists of queries.
-pub(super) struct LoadedZone {
+pub(super) struct ZoneWithQueries {
     pub(super) choice: ZoneChoice,
     pub(super) contents: Contents,
     pub(super) lists: Vec<(QueryKind, Arc<QueryList>)>,
 }
 
-impl LoadedZone {
+impl ZoneWithQueries {
     /// Generates or reads the zone, and generates the queries with `seed`.
-    pub(super) fn new(choice: &ZoneChoice, kinds: &[QueryKind], seed: u64) -> Result<Self, LoadedZoneError> {
+    pub(super) fn new(choice: &ZoneChoice, kinds: &[QueryKind], seed: u64) -> Result<Self, ZoneSourceError> {
         let contents = match choice {
             ZoneChoice::Like { like, names } => {
                 let mut text = Vec::new();
@@ -90,16 +89,16 @@ impl LoadedZone {
             }
             ZoneChoice::File { path, origin } => {
                 let name = |text: &String| {
-                    text.parse::<Name>().map_err(|fault| LoadedZoneError::Origin(text.clone(), fault))
+                    text.parse::<Name>().map_err(|fault| ZoneSourceError::Origin(text.clone(), fault))
                 };
                 let origin = origin.as_ref().map(name).transpose()?;
-                strip(&read_file(path, origin.as_ref())?.contents)
+                strip_dnssec(&read_file(path, origin.as_ref())?.contents)
             }
         };
         let queried = QueriedZone::of(&contents);
         let list = |kind: &QueryKind| match kind.list(&queried, seed) {
             Ok(list) => Ok((*kind, list)),
-            Err(source) => Err(LoadedZoneError::Queries { kind: *kind, source }),
+            Err(source) => Err(ZoneSourceError::Queries { kind: *kind, source }),
         };
         let lists = kinds.iter().map(list).collect::<Result<_, _>>()?;
         Ok(Self { choice: choice.clone(), contents, lists })
@@ -112,10 +111,10 @@ enum Process {
 }
 
 /// A running server.
-pub(super) struct Subject {
+pub(super) struct RunningServer {
     pub(super) choice: SubjectChoice,
     process: Process,
-    pub(super) published: Published,
+    pub(super) prepared: PreparedZone,
     /// Time from the start of the process until it answered.
     pub(super) ready_s: f64,
     /// Number of validated responses; `None` for an unsigned zone.
@@ -125,8 +124,8 @@ pub(super) struct Subject {
     _directory: TempDir,
 }
 
-/// What is the same for all subjects.
-pub(super) struct Conditions<'a> {
+/// What is the same for all servers.
+pub(super) struct CommonSetup<'a> {
     pub(super) parameters: &'a Parameters,
     /// Path of the program `nonesuch`.
     pub(super) program: &'a Path,
@@ -135,16 +134,16 @@ pub(super) struct Conditions<'a> {
     pub(super) seed: u64,
 }
 
-impl Conditions<'_> {
-    /// Publishes the zone, starts the server and validates samples of its responses.
+impl CommonSetup<'_> {
+    /// Writes the zone file, starts the server and validates samples of its responses.
     pub(super) fn start(
         &self,
         choice: &SubjectChoice,
-        zone: &LoadedZone,
+        zone: &ZoneWithQueries,
         directory: TempDir,
         progress: &dyn Fn(&str),
-    ) -> Result<Subject, SubjectError> {
-        let published = Publication {
+    ) -> Result<RunningServer, RunningServerError> {
+        let prepared = ZonePreparation {
             zone: &zone.contents,
             algorithms: &choice.algorithms.0,
             mechanism: choice.denial.0.unwrap_or(Mechanism::Nsec),
@@ -155,15 +154,15 @@ impl Conditions<'_> {
             directory: directory.path(),
             progress,
         }
-        .publish()?;
+        .prepare()?;
         progress("starting the server");
         let metrics = self.metrics(choice.server)?;
         let started = Instant::now();
         let process = match choice.server {
-            ServerChoice::Nonesuch => self.start_nonesuch(&published, directory.path(), metrics)?,
+            ServerChoice::Nonesuch => self.start_nonesuch(&prepared, directory.path(), metrics)?,
             ServerChoice::Peer(peer) => Process::Peer(PeerServer::start(
                 peer,
-                &self.peer_setup(choice, &published, directory.path(), metrics),
+                &self.peer_setup(choice, &prepared, directory.path(), metrics),
             )?),
         };
         let ready_s = started.elapsed().as_secs_f64();
@@ -171,11 +170,18 @@ impl Conditions<'_> {
         if let Some(metrics) = metrics {
             metrics.read().map_err(SubjectError::Metrics)?;
         }
-        let mut subject =
-            Subject { choice, process, published, ready_s, validated: None, metrics, _directory: directory };
+        let mut server = RunningServer {
+            choice,
+            process,
+            prepared,
+            ready_s,
+            validated: None,
+            metrics,
+            _directory: directory,
+        };
         progress("validating responses");
-        self.validate(&mut subject, zone)?;
-        Ok(subject)
+        self.validate(&mut server, zone)?;
+        Ok(server)
     }
 
     /// Returns the metrics that a server gets; `None` if its counters are not read.
@@ -192,7 +198,7 @@ impl Conditions<'_> {
 
     fn start_nonesuch(
         &self,
-        published: &Published,
+        prepared: &PreparedZone,
         directory: &Path,
         metrics: Option<Metrics>,
     ) -> Result<Process, ServerError> {
@@ -200,15 +206,16 @@ impl Conditions<'_> {
         let program = command_with_all_cpu_features(self.program);
         let command = match metrics {
             Some(metrics) => {
-                let text = metrics.configuration(&published.served, workers.value(), udp_octets.value());
+                let text = metrics.configuration(&prepared.served, workers.value(), udp_octets.value());
                 counters::serving(program, directory, &text)?
             }
             None => {
-                let mut command = serving(program, &published.served, workers.value());
+                let mut command = serve_command(program, &prepared.served, workers.value());
                 command.args(["--max-udp-size", &udp_octets.value().to_string()]);
                 command
             }
         };
+        // A server with several workers is not pinned to a CPU.
         let cpu = self.cpus.map(|cpus| cpus.server).filter(|_| workers.value() == 1);
         Ok(Process::Nonesuch(Server::start(command, cpu, &directory.join("log"), READY_LIMIT)?))
     }
@@ -216,17 +223,15 @@ impl Conditions<'_> {
     fn peer_setup(
         &self,
         choice: &SubjectChoice,
-        published: &Published,
+        prepared: &PreparedZone,
         directory: &Path,
         metrics: Option<Metrics>,
     ) -> Setup {
         let serving = match choice.denial.0 {
             None => Serving::Unsigned,
             Some(mechanism) => match online_denial(mechanism) {
-                Some(denial) if mechanism.generation() == DenialGeneration::Online => {
-                    Serving::Online { denial, keys: published.key_files.clone() }
-                }
-                _ => Serving::Presigned,
+                Some(denial) => Serving::Online { denial, keys: prepared.key_files.clone() },
+                None => Serving::Presigned,
             },
         };
         let workers = self.parameters.workers.value();
@@ -243,7 +248,7 @@ impl Conditions<'_> {
     }
 
     /// Validates samples of the responses to each kind of query.
-    fn validate(&self, subject: &mut Subject, zone: &LoadedZone) -> Result<(), SubjectError> {
+    fn validate(&self, server: &mut RunningServer, zone: &ZoneWithQueries) -> Result<(), RunningServerError> {
         let samples = self.parameters.samples.value();
         for (kind, list) in &zone.lists {
             let limit = u64::from(samples) * QUERIES_PER_SAMPLE;
@@ -251,26 +256,26 @@ impl Conditions<'_> {
                 samples: samples as usize,
                 limit: Some(limit),
                 seconds: SAMPLE_SECONDS,
-                ..self.options(subject, *kind, list)
+                ..self.options(server, *kind, list)
             };
             let report = load::run(&options)?;
             if report.received == 0 {
-                return Err(SubjectError::Silent(report.sent));
+                return Err(RunningServerError::Silent(report.sent));
             }
-            if subject.published.anchors.is_empty() {
+            if server.prepared.anchors.is_empty() {
                 continue;
             }
             let wanted = ValidationOptions {
                 zone: zone.contents.apex().clone(),
-                anchors: subject.published.anchors.clone(),
+                anchors: server.prepared.anchors.clone(),
                 now: self.now,
             };
             let counts = validate_samples(&options, &wanted, report.samples.iter().map(Vec::as_slice))?;
             let (wrong, samples) = (counts.bogus + counts.indeterminate, report.samples.len() as u64);
             if let Some(reason) = counts.first_reason.filter(|_| wrong > 0) {
-                return Err(SubjectError::Invalid { wrong, samples, reason });
+                return Err(RunningServerError::Invalid { wrong, samples, reason });
             }
-            *subject.validated.get_or_insert(0) += samples;
+            *server.validated.get_or_insert(0) += samples;
         }
         Ok(())
     }
@@ -279,7 +284,7 @@ impl Conditions<'_> {
     /// payload size `payload`, in octets.
     pub(super) fn load(
         &self,
-        subject: &Subject,
+        server: &RunningServer,
         kind: QueryKind,
         list: &Arc<QueryList>,
         rate: Option<f64>,
@@ -292,11 +297,17 @@ impl Conditions<'_> {
             warm_up: Duration::from_secs_f64(super::WARM_UP_SECONDS),
             seconds: seconds.value(),
             limit: Some(u64::from(*query_limit)).filter(|limit| *limit > 0),
-            ..self.options(subject, kind, list)
+            ..self.options(server, kind, list)
         })
     }
 
-    pub(super) fn options(&self, subject: &Subject, kind: QueryKind, list: &Arc<QueryList>) -> LoadOptions {
+    /// Returns the options that all loads share. At least one query for each socket is outstanding.
+    pub(super) fn options(
+        &self,
+        server: &RunningServer,
+        kind: QueryKind,
+        list: &Arc<QueryList>,
+    ) -> LoadOptions {
         let Parameters { outstanding, sockets, udp_octets, .. } = self.parameters;
         let sockets = sockets.value() as usize;
         kind.with_labels(LoadOptions {
@@ -304,16 +315,16 @@ impl Conditions<'_> {
             sockets,
             edns_size: udp_octets.value(),
             follow_truncated: true,
-            server_pid: Some(subject.pid()),
+            server_pid: Some(server.pid()),
             cpus: self.cpus.map(|cpus| vec![cpus.load]),
             timeout: TIMEOUT,
             seed: self.seed,
-            ..LoadOptions::new(subject.address(), Arc::clone(list))
+            ..LoadOptions::new(server.address(), Arc::clone(list))
         })
     }
 }
 
-impl Subject {
+impl RunningServer {
     /// Reads the counters of online signing; missing if the server has none, or does not answer.
     pub(super) fn online_counts(&self) -> OnlineCounts {
         self.metrics.and_then(|metrics| metrics.read().ok()).unwrap_or_default()

@@ -1,11 +1,11 @@
 //! Parameters of the zone signing experiment.
 
 use super::plan;
-use crate::experiment::parameters::{Count, Cpu, Denial, Minutes, Share};
+use crate::experiment::parameters::{Count, Cpu, Minutes, PresignedMechanism, Share};
 use crate::generate::ZoneModel;
 use crate::measure::level::Level;
 use crate::measure::zone_choice::ZoneChoice;
-use crate::measure::{Choice, Selection};
+use crate::measure::{AlgorithmChoice, Selection};
 use nonesuch_dnssec::Mechanism;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -25,7 +25,7 @@ pub struct Parameters {
     /// Additional algorithms. With a time limit, they are measured in the remaining time.
     pub additions: Vec<Selection>,
     /// Denial mechanisms.
-    pub denial: Vec<Denial>,
+    pub denial: Vec<PresignedMechanism>,
     /// Instruction levels. Only the first is also used for serving, transfer and re-signing.
     pub levels: Vec<Level>,
     /// Zones in ascending order of size.
@@ -47,7 +47,9 @@ impl Default for Parameters {
             minutes: Minutes::of(0.0),
             algorithms: Vec::new(),
             additions: Vec::new(),
-            denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(Denial).to_vec(),
+            denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut]
+                .map(PresignedMechanism)
+                .to_vec(),
             levels: vec![Level::Native],
             zones: vec![zone(ZoneModel::Tld, 10_000)],
             change_share: Share::of(0.01),
@@ -87,7 +89,7 @@ impl Parameters {
 /// An algorithm that is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ChosenAlgorithm {
-    pub(super) choice: Choice,
+    pub(super) choice: AlgorithmChoice,
     /// Whether the algorithm is an addition to those of the published study.
     pub(super) addition: bool,
 }

@@ -1,7 +1,7 @@
 //! The table of programs that sign or verify a zone, with their commands.
 
 use super::{ORIGIN, RunError, write_error};
-use crate::measure::Choice;
+use crate::measure::AlgorithmChoice;
 use crate::measure::level::command_with_all_cpu_features;
 use crate::peers::{find_program, version_of};
 use nonesuch_dnssec::Mechanism;
@@ -29,7 +29,7 @@ pub(super) struct Work<'a> {
     pub(super) directory: PathBuf,
     /// Names of the key files without suffix, that of the KSK first.
     pub(super) key_names: Vec<String>,
-    pub(super) choice: Choice,
+    pub(super) choice: AlgorithmChoice,
     pub(super) denial: Mechanism,
 }
 
@@ -37,72 +37,71 @@ pub(super) struct Work<'a> {
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) task: Task,
-    /// The Debian package; empty for this program.
+    /// The Debian package; empty for nonesuch.
     package: &'static str,
     /// Option that prints the version.
     version_option: &'static str,
-    /// Sets the arguments.
-    arguments: fn(&Work<'_>, &mut Command) -> Result<(), RunError>,
+    /// Writes the files that the program needs, and sets its arguments.
+    prepare: fn(&Work<'_>, &mut Command) -> Result<(), RunError>,
 }
 
-/// The programs. The signer of this project precedes the verifiers, which read the zone that it
-/// signed.
+/// The programs. `nonesuch zone sign` precedes the verifiers, which read the zone that it signed.
 pub(super) const PROGRAMS: [Program; 8] = [
     Program {
         name: "nonesuch zone sign",
         task: Task::Sign,
         package: "",
         version_option: "--version",
-        arguments: sign,
+        prepare: sign,
     },
     Program {
         name: "kzonesign",
         task: Task::Sign,
         package: "knot-dnssecutils",
         version_option: "-V",
-        arguments: sign_knot,
+        prepare: sign_knot,
     },
     Program {
         name: "ldns-signzone",
         task: Task::Sign,
         package: "ldnsutils",
         version_option: "-v",
-        arguments: sign_ldns,
+        prepare: sign_ldns,
     },
     Program {
         name: "dnssec-signzone",
         task: Task::Sign,
         package: "bind9-utils",
         version_option: "-V",
-        arguments: sign_bind,
+        prepare: sign_bind,
     },
     Program {
         name: "nonesuch zone verify",
         task: Task::Verify,
         package: "",
         version_option: "--version",
-        arguments: verify,
+        prepare: verify,
     },
     Program {
         name: "dnssec-verify",
         task: Task::Verify,
         package: "bind9-utils",
         version_option: "-V",
-        arguments: verify_bind,
+        prepare: verify_bind,
     },
     Program {
         name: "ldns-verify-zone",
         task: Task::Verify,
         package: "ldnsutils",
         version_option: "-v",
-        arguments: verify_ldns,
+        prepare: verify_ldns,
     },
     Program {
         name: "kzonecheck",
         task: Task::Verify,
         package: "knot-dnsutils",
         version_option: "-V",
-        arguments: verify_knot,
+        prepare: verify_knot,
     },
 ];
 
@@ -115,7 +114,7 @@ pub(super) struct NotInstalled {
 }
 
 impl Program {
-    /// Whether this is a command of this program.
+    /// Whether this is a command of nonesuch.
     fn is_own(&self) -> bool {
         self.package.is_empty()
     }
@@ -130,7 +129,7 @@ impl Program {
         }
     }
 
-    /// Returns the version of a program of others, if it prints one.
+    /// Returns the version of a program of another project, if it prints one.
     pub(super) fn version(&self) -> Option<String> {
         if self.is_own() { None } else { version_of(self.name, self.version_option) }
     }
@@ -142,13 +141,13 @@ impl Program {
             _ => command_with_all_cpu_features(work.program),
         };
         command.current_dir(&work.directory);
-        (self.arguments)(work, &mut command)?;
+        (self.prepare)(work, &mut command)?;
         Ok(command)
     }
 }
 
 impl Work<'_> {
-    /// Returns the path of the zone that this program signed.
+    /// Returns the path of the zone that nonesuch signed.
     fn signed(&self) -> PathBuf {
         self.directory.join("nonesuch.signed")
     }

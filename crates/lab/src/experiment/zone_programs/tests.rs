@@ -9,7 +9,7 @@ fn work(denial: Mechanism) -> Work<'static> {
         zone: Path::new("/z/zone"),
         directory: PathBuf::from("/k"),
         key_names: vec!["Kexample.+013+00001".to_owned(), "Kexample.+013+00002".to_owned()],
-        choice: Choice { algorithm: Algorithm::RSASHA256, bits: Some(2048) },
+        choice: AlgorithmChoice { algorithm: Algorithm::RSASHA256, bits: Some(2048) },
         denial,
     }
 }

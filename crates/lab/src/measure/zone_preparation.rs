@@ -1,10 +1,9 @@
-//! Publication of a zone: generates keys, signs and verifies the zone, and writes the files for a
-//! server.
+//! Prepares a zone for a server: generates keys, signs and verifies the zone, and writes the files.
 
 use super::examine::write_file;
 use super::key_files::{WriteError, write_nsec5_files, write_signing_keys};
 use super::server::{ServedZone, ServerKeys};
-use super::subject::Choice;
+use super::subject::AlgorithmChoice;
 use crate::conditions::OthersCpu;
 use crate::process;
 use crate::statistics::ValueRange;
@@ -28,13 +27,13 @@ use std::time::{Duration, Instant};
 const BACKDATED_SECONDS: u32 = 3600;
 /// Signatures are valid until this many seconds after the start of the measurement.
 const VALID_SECONDS: u32 = 30 * 86_400;
-/// Total time after which an operation on the zone is not repeated.
+/// Total time of the runs after which signing or verifying is not repeated.
 const REPEAT_LIMIT: Duration = Duration::from_millis(700);
 
-/// Reasons why a zone cannot be published.
+/// Reasons why a zone cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PublicationError {
+pub enum ZonePreparationError {
     #[error("cannot generate keys: {0}")]
     Keys(#[from] KeyError),
     #[error("cannot generate a VRF key: {0}")]
@@ -51,20 +50,20 @@ pub enum PublicationError {
     Write(#[from] WriteError),
 }
 
-/// A way to publish a zone.
-pub(crate) struct Publication<'a> {
+/// A zone, and how to prepare it for a server.
+pub(crate) struct ZonePreparation<'a> {
     /// The zone without DNSSEC records.
     pub(crate) zone: &'a Contents,
     /// Algorithms of the keys: a KSK and a ZSK of each. Empty: the zone is not signed.
-    pub(crate) algorithms: &'a [Choice],
+    pub(crate) algorithms: &'a [AlgorithmChoice],
     /// Denial mechanism of a signed zone.
     pub(crate) mechanism: Mechanism,
     /// Additional iterations of an NSEC3 chain.
     pub(crate) iterations: u16,
     /// Algorithm of the VRF of an NSEC5 chain.
     pub(crate) vrf: VrfAlgorithm,
-    /// Maximum number of runs of signing and of verifying. They are only measured, and run once if
-    /// they take longer than [`REPEAT_LIMIT`].
+    /// Maximum number of runs of signing and of verifying. Further runs only improve the
+    /// measurement; none begins when the runs together have taken [`REPEAT_LIMIT`].
     pub(crate) runs_max: u32,
     /// Current time, in seconds since 1970.
     pub(crate) now: u32,
@@ -74,11 +73,11 @@ pub(crate) struct Publication<'a> {
     pub(crate) progress: &'a dyn Fn(&str),
 }
 
-/// A published zone.
+/// A prepared zone.
 #[derive(Debug)]
-pub(crate) struct Published {
+pub(crate) struct PreparedZone {
     pub(crate) served: ServedZone,
-    /// Names of the key files of a server that signs online, without suffix.
+    /// Paths of the key files of a server that signs online, without suffix.
     pub(crate) key_files: Vec<PathBuf>,
     /// The secure entry points; empty for an unsigned zone.
     pub(crate) anchors: Vec<Anchor>,
@@ -106,9 +105,9 @@ pub(crate) struct OperationCost {
     pub(crate) others_cpu: Option<f64>,
 }
 
-impl Publication<'_> {
-    /// Publishes the zone. The cost of an NSEC5 chain includes that of its proofs.
-    pub(crate) fn publish(&self) -> Result<Published, PublicationError> {
+impl ZonePreparation<'_> {
+    /// Prepares the zone. The cost of an NSEC5 chain includes that of its proofs.
+    pub(crate) fn prepare(&self) -> Result<PreparedZone, ZonePreparationError> {
         if self.algorithms.is_empty() {
             return self.write(self.zone, &[]);
         }
@@ -118,37 +117,37 @@ impl Publication<'_> {
         let anchors: Vec<Anchor> =
             keys.secure_entry_points().map(|key| Anchor::Dnskey(key.dnskey_rdata())).collect();
         if self.mechanism.generation() == DenialGeneration::Online {
-            let mut published = self.write(self.zone, &anchors)?;
+            let mut prepared = self.write(self.zone, &anchors)?;
             let directory = self.directory.join("keys");
             write_signing_keys(&directory, &keys, &KeyTimes::default())?;
-            published.key_files = keys.keys().iter().map(|key| directory.join(key.base_name())).collect();
-            published.served.keys = ServerKeys::Online { mechanism: self.mechanism, directory };
-            return Ok(published);
+            prepared.key_files = keys.keys().iter().map(|key| directory.join(key.base_name())).collect();
+            prepared.served.keys = ServerKeys::Online { mechanism: self.mechanism, directory };
+            return Ok(prepared);
         }
         let vrf = is_nsec5.then(|| VrfPrivateKey::generate(self.vrf)).transpose()?;
         let (signed, proofs, signing) = self.sign(&keys, vrf.as_ref())?;
         let verification = self.verify(&signed, &anchors)?;
-        let mut published = self.write(signed.contents(), &anchors)?;
+        let mut prepared = self.write(signed.contents(), &anchors)?;
         if let Some((key, mut proofs)) = vrf.zip(proofs) {
             proofs.set_serial(signed.statistics().serial);
             proofs.add_seal(&keys).map_err(SignError::from)?;
             let directory = self.directory.join("nsec5");
             write_nsec5_files(&directory, self.zone.apex(), &key, &proofs)?;
-            published.served.keys = ServerKeys::Nsec5 { directory };
+            prepared.served.keys = ServerKeys::Nsec5 { directory };
         }
-        Ok(Published { signing: Some(signing), verification: Some(verification), ..published })
+        Ok(PreparedZone { signing: Some(signing), verification: Some(verification), ..prepared })
     }
 
     fn sign(
         &self,
         keys: &KeySet,
         vrf: Option<&VrfPrivateKey>,
-    ) -> Result<(Signed, Option<Proofs>, OperationCost), PublicationError> {
+    ) -> Result<(Signed, Option<Proofs>, OperationCost), ZonePreparationError> {
         (self.progress)("signing");
         let now = self.now;
         let (inception, expiration) = (now.wrapping_sub(BACKDATED_SECONDS), now.wrapping_add(VALID_SECONDS));
         let nsec3 = Nsec3Params { iterations: self.iterations, ..Nsec3Params::default() };
-        let ((signed, proofs), cost) = repeat(self.runs_max, || -> Result<_, PublicationError> {
+        let ((signed, proofs), cost) = repeat(self.runs_max, || -> Result<_, ZonePreparationError> {
             let proofs = vrf.map(|key| prove_chain(self.zone, key, &ProveOptions::new(self.mechanism)));
             let proofs = proofs.transpose()?.map(|(proofs, _)| proofs);
             let nsec5 = proofs.as_ref().map(|proofs| Nsec5Chain { proofs, keep_other_keys: false });
@@ -166,7 +165,7 @@ impl Publication<'_> {
         Ok((signed, proofs, OperationCost { signatures, ..cost }))
     }
 
-    fn verify(&self, signed: &Signed, anchors: &[Anchor]) -> Result<OperationCost, PublicationError> {
+    fn verify(&self, signed: &Signed, anchors: &[Anchor]) -> Result<OperationCost, ZonePreparationError> {
         (self.progress)("verifying");
         let wanted =
             VerifyOptions { now: Some(self.now), anchors: anchors.to_vec(), ..VerifyOptions::default() };
@@ -174,18 +173,20 @@ impl Publication<'_> {
             let report = verify(signed.contents(), &wanted);
             match report.faults.first() {
                 None => Ok(report),
-                Some(first) => Err(PublicationError::Faults(report.faults.len(), Box::new(first.clone()))),
+                Some(first) => {
+                    Err(ZonePreparationError::Faults(report.faults.len(), Box::new(first.clone())))
+                }
             }
         })?;
         Ok(OperationCost { signatures: report.signatures_verified, ..cost })
     }
 
     /// Writes the zone file.
-    fn write(&self, contents: &Contents, anchors: &[Anchor]) -> Result<Published, PublicationError> {
+    fn write(&self, contents: &Contents, anchors: &[Anchor]) -> Result<PreparedZone, ZonePreparationError> {
         (self.progress)("writing the zone file");
         let path = self.directory.join("zone");
         write_file(contents, &path).map_err(|source| WriteError { path: path.clone(), source })?;
-        Ok(Published {
+        Ok(PreparedZone {
             served: ServedZone::without_keys(&contents.apex().to_string(), &path),
             key_files: Vec::new(),
             anchors: anchors.to_vec(),
@@ -197,20 +198,21 @@ impl Publication<'_> {
     }
 }
 
-/// Generates a KSK and a ZSK of each algorithm, including weak keys, because their cost is part of the
-/// measurement. For NSEC5, they have the number that marks zones with NSEC5.
+/// Generates a KSK and a ZSK of each algorithm. Key lengths that are too short for use are
+/// permitted, because experiments measure them. For NSEC5, the keys have the alias algorithm
+/// number.
 pub(crate) fn generate_keys(
     apex: &Name,
-    choices: &[Choice],
+    choices: &[AlgorithmChoice],
     is_nsec5: bool,
-) -> Result<KeySet, PublicationError> {
+) -> Result<KeySet, ZonePreparationError> {
     let mut keys: Vec<KeyPair> = Vec::new();
     for choice in choices {
         let alias = choice.algorithm.nsec5_alias().filter(|_| is_nsec5);
         let algorithm = alias.unwrap_or(choice.algorithm);
         for flags in [ZONE_KEY | SEP, ZONE_KEY] {
             let make = || {
-                let key = PrivateKey::generate_forced(algorithm, choice.bits)?;
+                let key = PrivateKey::generate_any_length(algorithm, choice.bits)?;
                 Ok::<_, KeyError>(KeyPair::new(apex.clone(), flags, key))
             };
             let mut key = make()?;
