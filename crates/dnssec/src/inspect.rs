@@ -159,7 +159,7 @@ pub fn denial(contents: &Contents) -> Option<DenialInfo> {
 /// if the apex has an NSEC5 key; [`denial`] then needs the whole zone.
 #[must_use]
 pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
-    let apex = zone.head();
+    let apex = zone.first_chunk();
     if apex.apex_rrset(Rtype::NSEC5KEY).is_some() {
         return None;
     }

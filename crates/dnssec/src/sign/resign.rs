@@ -105,10 +105,10 @@ fn resign_stored_zone<'a>(
 ) -> Result<IncrementalResult<'a>, SignError> {
     let previous_options = options.previous.ok_or(SignError::NoPrevious)?;
     let options = &SignOptions {
-        previous: Some(PreviousZone { contents: previous.head(), ..previous_options }),
+        previous: Some(PreviousZone { contents: previous.first_chunk(), ..previous_options }),
         ..options.clone()
     };
-    check(previous.head(), keys, options)?;
+    check(previous.first_chunk(), keys, options)?;
     let edits = view::Edits::new(previous.into(), changes);
     // Names in a part that cannot be loaded seem to be missing, so this error is the cause of
     // others.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use nonesuch_net::BATCH;
-use nonesuch_net::client::{PolledStream, Poller, StreamClientSocket};
+use nonesuch_net::client::{PolledStream, Poller};
 
 use super::connection::ReopenedConnection;
 use super::encoder::QueryEncoder;

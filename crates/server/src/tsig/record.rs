@@ -180,7 +180,11 @@ impl TsigVariables<'_> {
 
 /// Octets of the record with a full MAC and without other data.
 pub(super) fn record_octets(key: &TsigKey) -> usize {
-    key.name().len() + FIXED_OCTETS + key.algorithm().name().len() + FIELD_OCTETS + key.algorithm().octets()
+    key.name().len()
+        + FIXED_OCTETS
+        + key.algorithm().name().len()
+        + FIELD_OCTETS
+        + key.algorithm().mac_length()
 }
 
 /// Begins the MAC of a message that follows a message with the MAC `prior_mac` (RFC 8945 §4.3.1 and

@@ -66,13 +66,13 @@ fn sign_from_comparison(arguments: &SignArguments, started_at: Instant) -> Resul
     let Some(denial_info) = denial_by_directory(&previous) else {
         return Ok(Comparison::NeedsWholeZone(new));
     };
-    let arguments = &with_denial_info(arguments, Some(denial_info), previous.head());
+    let arguments = &with_denial_info(arguments, Some(denial_info), previous.first_chunk());
     if arguments.mechanism().name_hash() == NameHash::Vrf {
         return Ok(Comparison::NeedsWholeZone(new));
     }
     let keys = load_keys(arguments, new.apex())?;
     let mut options = sign_options(arguments)?;
-    options.previous = Some(previous_zone(arguments, previous.head(), &options));
+    options.previous = Some(previous_zone(arguments, previous.first_chunk(), &options));
     let result = resign_stored_with_contents(&previous, &changes, &new, &keys, &options)?;
     let Some(new_version) = NewVersion::of(result, &previous) else {
         return Ok(Comparison::NeedsWholeZone(new));
@@ -93,14 +93,14 @@ fn sign_stored(arguments: &SignArguments, started_at: Instant) -> Result<Option<
     let previous = open_compiled(path, arguments.origin.as_ref()).map_err(ReadZoneError::previous)?;
     let Some(previous) = previous else { return Ok(None) };
     let Some(denial_info) = denial_by_directory(&previous) else { return Ok(None) };
-    let arguments = &with_denial_info(arguments, Some(denial_info), previous.head());
+    let arguments = &with_denial_info(arguments, Some(denial_info), previous.first_chunk());
     if arguments.mechanism().name_hash() == NameHash::Vrf {
         return Ok(None);
     }
     let zone = previous.apex();
     let keys = load_keys(arguments, zone)?;
     let mut options = sign_options(arguments)?;
-    options.previous = Some(previous_zone(arguments, previous.head(), &options));
+    options.previous = Some(previous_zone(arguments, previous.first_chunk(), &options));
     let changes_set = read_changes(changes, zone)?;
     let result = resign_stored(&previous, &changes_set, &keys, &options);
     let result = result.map_err(|error| sign_failure(changes, error))?;
