@@ -28,7 +28,7 @@ pub(crate) mod zone_preparation;
 pub use echo::{EchoError, EchoOptions, EchoServer};
 pub use examine::{ExamineError, ExamineOptions, examine};
 pub use probe::{CountError, FollowError, MeasureOptions, follow, measure};
-pub use server::{ServedZone, ServerKeys, serving};
+pub use server::{ServedZone, ServerKeys, serve_command};
 pub use subject::{AlgorithmChoice, Operation, Subject};
 
 pub(crate) use change::Changes;

@@ -13,7 +13,7 @@ use nonesuch_lab::experiment::compare::{
     combinations, compare,
 };
 use nonesuch_lab::generate::GenerateOptions;
-use nonesuch_lab::measure::{AlgorithmChoice, serving};
+use nonesuch_lab::measure::{AlgorithmChoice, serve_command};
 use std::process::Command;
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failure> {

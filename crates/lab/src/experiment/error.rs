@@ -64,7 +64,7 @@ pub enum RunError {
     #[error(transparent)]
     Foreign(#[from] ForeignError),
     #[error(transparent)]
-    ZoneWithQueries(#[from] ZoneSourceError),
+    ZoneSource(#[from] ZoneSourceError),
     #[error(transparent)]
     ZonePreparation(#[from] ZonePreparationError),
     #[error("{name}: {source}")]
