@@ -4,7 +4,7 @@
 use super::AlgorithmChoice;
 use super::job::{self, JobError};
 use super::level::LevelProgram;
-use super::server::{ServedZone, Server, ServerError, serving};
+use super::server::{ServedZone, Server, ServerError, serve_command};
 use nonesuch_dnssec::Mechanism;
 use std::fs::{self, File};
 use std::path::Path;
