@@ -168,7 +168,7 @@ impl CommonSetup<'_> {
         let ready_s = started.elapsed().as_secs_f64();
         let choice = choice.clone();
         if let Some(metrics) = metrics {
-            metrics.read().map_err(SubjectError::Metrics)?;
+            metrics.read().map_err(RunningServerError::Metrics)?;
         }
         let mut server = RunningServer {
             choice,
@@ -185,11 +185,11 @@ impl CommonSetup<'_> {
     }
 
     /// Returns the metrics that a server gets; `None` if its counters are not read.
-    fn metrics(&self, server: ServerChoice) -> Result<Option<Metrics>, SubjectError> {
+    fn metrics(&self, server: ServerChoice) -> Result<Option<Metrics>, RunningServerError> {
         if !self.parameters.online_counters {
             return Ok(None);
         }
-        let address = free_address(Ipv4Addr::LOCALHOST).map_err(SubjectError::NoMetrics)?;
+        let address = free_address(Ipv4Addr::LOCALHOST).map_err(RunningServerError::NoMetrics)?;
         Ok(match server {
             ServerChoice::Nonesuch => Some(Metrics::of_nonesuch(address)),
             ServerChoice::Peer(peer) => Metrics::of_peer(peer, address),
@@ -236,7 +236,7 @@ impl CommonSetup<'_> {
         };
         let workers = self.parameters.workers.value();
         let lines = metrics.map(Metrics::coredns_line).unwrap_or_default();
-        let zone = PeerZone::new(&published.served.origin, &published.served.file, serving);
+        let zone = PeerZone::new(&prepared.served.origin, &prepared.served.file, serving);
         Setup {
             workers,
             cpus: self.cpus.iter().filter(|_| workers == 1).map(|cpus| cpus.server).collect(),
