@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use nonesuch_lab::capture::{
-    AnonymizeOptions, Anonymizer, CaptureFormat, AnonymisationKey, CaptureOptions, CaptureReader, CaptureWriter,
-    CapturedMessage, MessageKind, Transport,
+    AnonymisationKey, AnonymizeOptions, Anonymizer, CaptureFormat, CaptureOptions, CaptureReader,
+    CaptureWriter, CapturedMessage, MessageKind, Transport,
 };
 use std::io::Cursor;
 use std::path::Path;
