@@ -20,7 +20,7 @@ const SERVER: &str = "composed";
 /// Denial mechanism in these rows.
 const DENIAL: &str = "nsec3+nsec5";
 /// Number of queries for a row: one whole sort group of the load generator
-/// ([`SORT_GROUP`](crate::load::SORT_GROUP)), so that both servers get the same queries.
+/// (`SORT_GROUP`), so that both servers get the same queries.
 const QUERIES: u64 = SORT_GROUP as u64;
 /// Offset of the question (RFC 1035 §4.1.1).
 const HEADER_OCTETS: usize = 12;

@@ -57,7 +57,7 @@ impl Metrics {
     }
 
     /// The configuration of `nonesuch serve` with these metrics. It has the settings of
-    /// [`serving`](crate::measure::server::serving).
+    /// [`serve_command`](crate::measure::server::serve_command).
     pub(super) fn configuration(self, zone: &ServedZone, workers: u16, udp_octets: u16) -> String {
         let quoted = |text: &dyn std::fmt::Display| toml::Value::String(text.to_string()).to_string();
         let keys = match &zone.keys {
