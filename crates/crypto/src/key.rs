@@ -257,7 +257,7 @@ mod tests {
         ALGORITHMS.iter().map(generate).collect()
     }
 
-    /// Returns one key of each algorithm, except of the aliases of those that sign slowly.
+    /// Returns one key of each algorithm, except of the aliases of algorithms that sign slowly.
     fn keys_for_few_signatures() -> Vec<PrivateKey> {
         let is_slow_alias = |key: &PrivateKey| key.entry.scheme.signs_slowly && key.entry.alias_of.is_some();
         keys().into_iter().filter(|key| !is_slow_alias(key)).collect()

@@ -46,8 +46,7 @@ fn run_experiments(arguments: &LabRunArguments) -> Result<CommandOutcome, Failur
     if arguments.name.as_deref() != Some(ALL) {
         let definition = read_definition(arguments)?;
         let default = || Path::new(RESULTS).join(&definition.name);
-        run_experiment(arguments, &definition, &arguments.out.clone().unwrap_or_else(default))?;
-        return Ok(CommandOutcome::Done);
+        return run_experiment(arguments, &definition, &arguments.out.clone().unwrap_or_else(default));
     }
     let parent = arguments.out.clone().unwrap_or_else(|| RESULTS.into());
     let mut failed = Vec::new();
@@ -64,7 +63,11 @@ fn run_experiments(arguments: &LabRunArguments) -> Result<CommandOutcome, Failur
 }
 
 /// Runs an experiment, and writes its results to the directory `out`.
-fn run_experiment(arguments: &LabRunArguments, definition: &Definition, out: &Path) -> Result<(), Failure> {
+fn run_experiment(
+    arguments: &LabRunArguments,
+    definition: &Definition,
+    out: &Path,
+) -> Result<CommandOutcome, Failure> {
     store::check_free(out, &definition.name, arguments.overwrite)?;
     // A directory that cannot be created is reported before the measurement starts.
     std::fs::create_dir_all(out).map_err(|source| FileError::Write { path: out.to_owned(), source })?;
@@ -87,8 +90,7 @@ fn run_experiment(arguments: &LabRunArguments, definition: &Definition, out: &Pa
     store::save(out, &results)?;
     let Report { text, summary, .. } = results.report()?;
     let json = || serde_json::json!({ "record": results.record, "summary": summary });
-    show(&text, arguments.json.then(json), &written_to(out))?;
-    Ok(())
+    show(&text, arguments.json.then(json), &written_to(out))
 }
 
 /// Reads the experiment and applies the options that change its parameters.

@@ -31,6 +31,14 @@ fn run_tiny(out: &Path, more: &[&str]) -> common::Ended {
     done([&["lab", "run", "verification-benchmark", "--out", out][..], &TINY, more].concat())
 }
 
+/// Runs an experiment with these parameters and output to `out`. Returns the lines of its summary.
+fn lines_of(experiment: &str, out: &Path, settings: &[&str]) -> Vec<Value> {
+    let mut arguments = vec!["lab", "run", experiment, "--json", "--out", out.to_str().expect("UTF-8")];
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let printed: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON");
+    printed["summary"]["lines"].as_array().expect("lines").clone()
+}
+
 /// Runs a command in `folder`; expects status 2 and one line on standard error, as in the section
 /// `case` of the snapshot of the command. Returns the line.
 #[track_caller]
@@ -143,11 +151,7 @@ fn loads_compare_two_algorithms_and_compose_a_transition_to_nsec5() {
         "algorithms=ED25519,ED25519+ECDSAP256SHA256",
         "payloads=[512,1232]",
     ];
-    let mut arguments = vec!["lab", "run", "algorithm-rollover", "--json", "--out"];
-    arguments.push(out.to_str().expect("UTF-8"));
-    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    let printed: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON");
-    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    let lines = lines_of("algorithm-rollover", &out, &settings);
     // The unsigned zone, NSEC3 with one and with two algorithms, NSEC5, and both.
     assert_eq!(lines.len(), 5 * 2 * 2);
     let line = |server: &str, denial: &str, scheme: &str, queries: &str, payload: u64| {
@@ -194,11 +198,7 @@ fn mixed_traffic_has_the_shares_that_were_asked_for() {
         "combinations=ECDSAP256SHA256 nsec3,ECDSAP256SHA256 nsec5",
         "queries=label:0,label:50,label:100",
     ];
-    let mut arguments = vec!["lab", "run", "nsec5-mixed", "--json", "--out"];
-    arguments.push(out.to_str().expect("UTF-8"));
-    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    let printed: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON");
-    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    let lines = lines_of("nsec5-mixed", &out, &settings);
     assert_eq!(lines.len(), 2 * 3);
     for denial in ["nsec3", "nsec5"] {
         let line = |queries: &str| {
@@ -232,11 +232,7 @@ fn online_signatures_of_a_load_are_counted() {
         "combinations=ECDSAP256SHA256 compact,RSASHA256/3072 compact",
         "queries=label,SOA",
     ];
-    let mut arguments = vec!["lab", "run", "online-signing", "--json", "--out"];
-    arguments.push(out.to_str().expect("UTF-8"));
-    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    let printed: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON");
-    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    let lines = lines_of("online-signing", &out, &settings);
     assert_eq!(lines.len(), 2 * 2);
     let line = |scheme: &str, queries: &str| {
         let is_it = |line: &&Value| line["scheme"] == scheme && line["queries"] == queries;

@@ -139,7 +139,7 @@ impl Runs {
         Self { first: results, others: Vec::new() }
     }
 
-    /// Orders runs by machine and date. Returns `None` if there are none.
+    /// Orders runs by machine and date. Returns `None` without runs.
     fn ordered(mut all: Vec<Results>) -> Option<Self> {
         let key = |results: &Results| {
             let RunRecord { run_id, date, machine, .. } = &results.record.run;

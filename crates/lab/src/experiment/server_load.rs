@@ -146,7 +146,7 @@ impl<'r> LoadColumns<'r> {
 }
 
 /// Returns the mean size of the responses over UDP, in octets: of the truncated responses, and of
-/// those that were not repeated over TCP.
+/// the complete responses over UDP.
 fn udp_octets(report: &LoadReport) -> Option<f64> {
     let total = |mean: f64, count: u64| mean * count as f64;
     // Responses over TCP, to queries whose response over UDP was truncated.

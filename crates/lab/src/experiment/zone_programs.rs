@@ -11,10 +11,11 @@ use super::error::{RunError, temporary_directory};
 use super::parameters::{Count, PresignedMechanism, deduplicate};
 use super::run::{Findings, RunOptions};
 use crate::conditions::Conditions;
-use crate::generate::{GenerateOptions, ZoneModel, generate};
+use crate::generate::{GenerateOptions, ZoneModel};
 use crate::measure::AlgorithmChoice;
 use crate::measure::job;
 use crate::measure::key_files::{WriteError, write_signing_keys};
+use crate::measure::prepare::write_generated;
 use crate::measure::zone_preparation::{ZonePreparationError, generate_keys};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
@@ -22,7 +23,6 @@ use nonesuch_dnssec::keys::KeyTimes;
 use programs::{PROGRAMS, Program, Task, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -96,7 +96,9 @@ pub(super) fn run(
     let temporary = temporary_directory(&std::env::temp_dir())?;
     options.begin(0, 1, "generating the zone");
     let zone = temporary.path().join("zone");
-    write_zone(&zone, parameters.names.value(), options.seed)?;
+    let names = parameters.names.value().into();
+    let like = ZoneModel::Tld;
+    write_generated(&GenerateOptions { like, names, seed: options.seed, origin: ORIGIN }, &zone)?;
     let installed: Vec<&Program> =
         PROGRAMS.iter().filter(|program| findings.found_or_note(program.find()).is_some()).collect();
     for program in &installed {
@@ -120,15 +122,6 @@ pub(super) fn run(
         "version": format!("Nonesuch {}", env!("CARGO_PKG_VERSION")),
         "names": parameters.names.value(),
     }))
-}
-
-fn write_zone(path: &Path, names: u32, seed: u64) -> Result<(), RunError> {
-    let mut text = Vec::new();
-    let names = u64::from(names);
-    let generated =
-        generate(&GenerateOptions { like: ZoneModel::Tld, names, seed, origin: ORIGIN }, &mut text);
-    generated.map_err(super::server_load::ZoneSourceError::Generate)?;
-    fs::write(path, text).map_err(|source| write_error(path, source))
 }
 
 fn write_error(path: &Path, source: std::io::Error) -> RunError {

@@ -144,7 +144,7 @@ impl QueriedZone {
     }
 }
 
-/// Writes the first [`LINES_MAX`] lines. Fails with `without` if there are none.
+/// Writes the first [`LINES_MAX`] lines. Fails with `without` if `lines` is empty.
 fn write_lines(
     lines: impl Iterator<Item = String>,
     without: GenerateError,

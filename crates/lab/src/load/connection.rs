@@ -19,7 +19,7 @@ const REOPEN_DELAY_NS: u64 = 10_000_000;
 pub(super) struct ReopenedConnection {
     /// Index among the connections of the thread.
     index: usize,
-    /// Whether the queries are those that had truncated responses over UDP.
+    /// Whether the queries are repeated after truncated responses over UDP.
     retries_truncated: bool,
     /// The current connection; `None` before it is opened and after its end.
     pub(super) socket: Option<StreamClientSocket>,

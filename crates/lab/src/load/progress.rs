@@ -32,8 +32,8 @@ pub struct Progress {
 #[derive(Debug, Clone, Default)]
 struct Counts {
     sent: u64,
-    /// Number of queries lost, including those that were answered late. So this count never
-    /// decreases.
+    /// Number of queries without a response in time, including late responses. So this count
+    /// never decreases.
     lost: u64,
     latencies: DurationHistogram,
 }

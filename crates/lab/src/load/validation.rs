@@ -55,6 +55,13 @@ impl ValidationCounts {
     pub const fn total(&self) -> u64 {
         self.secure + self.insecure + self.bogus + self.indeterminate
     }
+
+    /// Returns the number of bogus and indeterminate responses, with the first reason. Returns
+    /// `None` if all responses are secure or insecure.
+    pub(crate) fn invalid(&self) -> Option<(u64, &str)> {
+        let count = self.bogus + self.indeterminate;
+        (count > 0).then(|| (count, self.first_reason.as_deref().unwrap_or_default()))
+    }
 }
 
 /// Validates `samples`, responses of the server in `options`. The question of a sample is that of

@@ -5,7 +5,7 @@ use super::job::{self, JobError};
 use super::level::command_with_all_cpu_features;
 use super::zone_choice::ZoneChoice;
 use super::{Changes, ExamineResult, ZoneCounts};
-use crate::generate::{GenerateError, GenerateOptions, ZoneModel, generate};
+use crate::generate::{GenerateError, GenerateOptions, generate};
 use crate::load::QueryListError;
 use serde::Serialize;
 use std::fs::{self, File};
@@ -52,6 +52,19 @@ pub(crate) struct PreparedZone {
     changes: Option<Changes>,
 }
 
+/// Generates a zone into `file`.
+pub(crate) fn write_generated(options: &GenerateOptions<'_>, file: &Path) -> Result<(), PrepareZoneError> {
+    let path = file.to_path_buf();
+    let mut out = match File::create(file) {
+        Ok(out) => out,
+        Err(source) => return Err(PrepareZoneError::Write { path, source }),
+    };
+    generate(options, &mut out).map(drop).map_err(|error| match error {
+        GenerateError::Write(source) => PrepareZoneError::Write { path, source },
+        other => PrepareZoneError::Generate(other),
+    })
+}
+
 /// Prepares zones with this program.
 #[derive(Clone, Copy)]
 pub(crate) struct ZonePreparer<'a> {
@@ -75,7 +88,8 @@ impl ZonePreparer<'_> {
         let mut examine = self.examiner();
         let source = match choice {
             ZoneChoice::Like { like, names } => {
-                self.generate(*like, *names, &file)?;
+                let (like, names, seed) = (*like, *names, self.seed);
+                write_generated(&GenerateOptions { like, names, seed, origin: ORIGIN }, &file)?;
                 examine.arg(&file).args(["--origin", ORIGIN]);
                 format!("generated like {like} with {names} names, seed {}", self.seed)
             }
@@ -98,19 +112,6 @@ impl ZonePreparer<'_> {
             source,
             counts: found.counts,
             changes: found.changes,
-        })
-    }
-
-    fn generate(&self, like: ZoneModel, names: u64, file: &Path) -> Result<(), PrepareZoneError> {
-        let path = file.to_path_buf();
-        let mut out = match File::create(file) {
-            Ok(out) => out,
-            Err(source) => return Err(PrepareZoneError::Write { path, source }),
-        };
-        let options = GenerateOptions { like, names, seed: self.seed, origin: ORIGIN };
-        generate(&options, &mut out).map(drop).map_err(|error| match error {
-            GenerateError::Write(source) => PrepareZoneError::Write { path, source },
-            other => PrepareZoneError::Generate(other),
         })
     }
 

@@ -12,6 +12,8 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Time limit for a server to read and verify a large zone.
+pub(crate) const READY_LIMIT: Duration = Duration::from_secs(1800);
 /// Maximum number of characters of the server's log in an error.
 const LOG_SHOWN: usize = 600;
 

@@ -167,7 +167,7 @@ impl AlgorithmChoice {
         )
     }
 
-    /// Whether a signature takes so long that signing a large zone takes hours
+    /// Whether signing a large zone takes hours, because a signature takes more than 10 ms
     /// ([`Scheme::signs_slowly`](nonesuch_crypto::Scheme::signs_slowly)).
     #[must_use]
     pub fn signs_slowly(&self) -> bool {

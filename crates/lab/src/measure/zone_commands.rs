@@ -4,15 +4,11 @@
 use super::AlgorithmChoice;
 use super::job::{self, JobError};
 use super::level::LevelProgram;
-use super::server::{ServedZone, Server, ServerError, serve_command};
+use super::server::{READY_LIMIT, ServedZone, Server, ServerError, serve_command};
 use nonesuch_dnssec::Mechanism;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-
-/// Time limit for the server to read its zone.
-const READY_LIMIT: Duration = Duration::from_secs(1800);
 
 /// A program, and the apex of a zone.
 #[derive(Clone, Copy)]

@@ -45,7 +45,7 @@ pub(super) struct FaultPlanter<'p> {
     pub(super) seed: u64,
 }
 
-/// Checks that the zone is suitable for its faults: [`TreeError::Fault`] names what is missing.
+/// Checks that the zone is suitable for its faults: [`TreeError::Fault`] names the missing requirement.
 pub(super) fn check_faults(plan: &ZonePlan<'_>) -> Result<(), TreeError> {
     let zone = plan.zone;
     for planted in &zone.faults {

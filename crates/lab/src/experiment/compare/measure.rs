@@ -5,20 +5,18 @@ mod warm_up;
 use super::figures::{LoadFigures, Note, NoteCause, Row};
 use super::prepare::prepare;
 use super::{Combination, CombinationFault, CompareError, CompareOptions};
+use crate::conditions::BUSY_SHARE;
 use crate::experiment::parameters::QueriedNames;
 use crate::load::{self, LoadOptions, LoadReport, QueryList};
 use crate::machine::CpuPlacement;
-use crate::measure::server::Server;
+use crate::measure::server::{READY_LIMIT, Server};
 use crate::process;
 use crate::statistics::ValueRange;
 use nonesuch_dnssec::Mechanism;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tempfile::TempDir;
 
-/// Time limit for the server to read and verify its zone.
-const READY_LIMIT: Duration = Duration::from_secs(1800);
 /// Share of queries above which a deviation is significant. Above this share, lost queries,
 /// truncated responses and an unexpected NOERROR or NXDOMAIN become notes, and other response codes
 /// fail the comparison. Up to this share, other response codes become notes, and the remaining
@@ -26,8 +24,6 @@ const READY_LIMIT: Duration = Duration::from_secs(1800);
 const DEVIATION_SHARE: f64 = 0.01;
 /// Share of lost queries from which the comparison fails.
 const MAX_LOST_SHARE: f64 = 0.5;
-/// Share of its CPU time that a fully loaded server uses at least.
-const BUSY_SHARE: f64 = 0.85;
 
 /// The server of a combination, and the results so far.
 pub(super) struct Measurement<'a> {

@@ -115,7 +115,7 @@ fn total(text: &str, name: &str) -> u64 {
 }
 
 impl OnlineCounts {
-    /// Returns what was counted after `earlier`.
+    /// Returns the differences from the earlier counts.
     pub(super) fn since(self, earlier: Self) -> Self {
         let difference = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         Self {

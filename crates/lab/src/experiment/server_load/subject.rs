@@ -8,7 +8,7 @@ use crate::load::{self, LoadError, LoadOptions, LoadReport, QueryList, Validatio
 use crate::machine::CpuPlacement;
 use crate::measure::examine::strip_dnssec;
 use crate::measure::level::command_with_all_cpu_features;
-use crate::measure::server::{Server, ServerError, serve_command};
+use crate::measure::server::{READY_LIMIT, Server, ServerError, serve_command};
 use crate::measure::zone_choice::ZoneChoice;
 use crate::measure::zone_preparation::{PreparedZone, ZonePreparation, ZonePreparationError};
 use crate::peers::{PeerError, PeerServer, PeerZone, Serving, Setup, free_address};
@@ -26,8 +26,6 @@ use tempfile::TempDir;
 
 /// Apex of generated zones.
 const ORIGIN: &str = "example.";
-/// Time limit for a server to read its zone.
-const READY_LIMIT: Duration = Duration::from_secs(1800);
 /// Number of queries sent for each wanted sample; the samples are chosen from the responses.
 const QUERIES_PER_SAMPLE: u64 = 4;
 /// Time limit for these queries, in seconds.
@@ -124,7 +122,7 @@ pub(super) struct RunningServer {
     _directory: TempDir,
 }
 
-/// What is the same for all servers.
+/// Settings that all servers share.
 pub(super) struct CommonSetup<'a> {
     pub(super) parameters: &'a Parameters,
     /// Path of the program `nonesuch`.
@@ -271,11 +269,11 @@ impl CommonSetup<'_> {
                 now: self.now,
             };
             let counts = validate_samples(&options, &wanted, report.samples.iter().map(Vec::as_slice))?;
-            let (wrong, samples) = (counts.bogus + counts.indeterminate, report.samples.len() as u64);
-            if let Some(reason) = counts.first_reason.filter(|_| wrong > 0) {
+            if let Some((wrong, reason)) = counts.invalid() {
+                let (samples, reason) = (counts.total(), reason.to_owned());
                 return Err(RunningServerError::Invalid { wrong, samples, reason });
             }
-            *server.validated.get_or_insert(0) += samples;
+            *server.validated.get_or_insert(0) += counts.total();
         }
         Ok(())
     }

@@ -146,8 +146,8 @@ impl<'a> Driver<'a> {
         socket
     }
 
-    /// Returns how long to wait for responses: until shortly before the next query is due. If the
-    /// next query has no free slot, or there is none, it is [`MAX_WAIT`].
+    /// Returns how long to wait for responses: until shortly before the next query is due. Returns
+    /// [`MAX_WAIT`] after the last query, and if the next query has no free slot.
     fn wait_time(&self) -> Duration {
         let now = self.pacer.clock();
         let Some(due) = self.next_due_time(now).filter(|_| self.has_free_slot()) else { return MAX_WAIT };

@@ -91,12 +91,9 @@ fn has_answer(response: &[u8]) -> bool {
 /// Fails if a response is bogus or indeterminate. Referrals to unsigned zones, and denials with
 /// opt-out, are insecure.
 fn check_validation(combination: Combination, counts: &ValidationCounts) -> Result<(), CompareError> {
-    let invalid = counts.bogus + counts.indeterminate;
-    if invalid == 0 {
-        return Ok(());
-    }
-    let reason = counts.first_reason.clone().unwrap_or_default();
-    Err(CompareError::NotValidated { combination, invalid, all: counts.total(), reason })
+    let Some((invalid, reason)) = counts.invalid() else { return Ok(()) };
+    let (all, reason) = (counts.total(), reason.to_owned());
+    Err(CompareError::NotValidated { combination, invalid, all, reason })
 }
 
 #[cfg(test)]
