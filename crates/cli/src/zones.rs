@@ -1,5 +1,5 @@
-//! Functions for zones that several commands share: reading with warnings, verification, time,
-//! trust anchors.
+//! Functions that several commands use for zones: reading with warnings, verification, time, trust
+//! anchors.
 
 use crate::files::{FileError, input_name, is_standard_stream, print_to_stderr, read_input};
 use crate::progress::{self, ProgressCount, RateBar};
@@ -19,8 +19,8 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The message about a zone in which only the key set is signed.
-pub(crate) const ONLY_KEY_SET_MESSAGE: &str = "only the key set is signed, as by `nonesuch zone sign --only-keys`: \
+/// The message about a zone in which only the key set (DNSKEY, CDS and CDNSKEY) is signed.
+pub(crate) const ONLY_KEY_SET_MESSAGE: &str = "only the DNSKEY, CDS and CDNSKEY records are signed, as by `nonesuch zone sign --only-keys`: \
     serve it with `nonesuch serve FILE --denial MECHANISM --keys DIR`, or sign the whole zone";
 
 /// Why a zone is not read, or why the result is not written.
@@ -34,13 +34,13 @@ pub(crate) enum ZoneError {
 
 /// Why the zone in a file from the command line is not read.
 #[derive(Debug, thiserror::Error)]
-#[error("{source}{}", option_remedy(source, *option))]
+#[error("{source}{}", message_end(source, *option))]
 pub(crate) struct ReadZoneError {
     source: LoadError,
     option: ZoneOption,
 }
 
-/// The option that an operator corrects if the file has another zone.
+/// The option to name in the message if the file contains a zone with another apex than expected.
 #[derive(Clone, Copy, Debug)]
 enum ZoneOption {
     Origin,
@@ -60,8 +60,9 @@ impl From<LoadError> for ReadZoneError {
     }
 }
 
-/// The end of the message if the file has another zone than `--origin`; otherwise empty.
-fn option_remedy(error: &LoadError, option: ZoneOption) -> String {
+/// The end of the message if the apex in the file is not the expected one; otherwise empty. It
+/// completes `…: name the file of zone example.`, the end of both errors `WrongOrigin`.
+fn message_end(error: &LoadError, option: ZoneOption) -> String {
     let (LoadError::Text(ReadError { fault: ReadFault::Zone(ZoneFault::WrongOrigin { found, .. }), .. })
     | LoadError::Compiled { source: CompiledError::WrongOrigin { found, .. }, .. }) = error
     else {
@@ -91,7 +92,8 @@ pub(crate) enum AnchorError {
     },
 }
 
-/// Reads a zone file or a compiled zone; `-` is standard input. Logs warnings.
+/// Reads a zone file or a compiled zone; `-` is standard input. Logs warnings; [`load_zone`] returns
+/// them instead.
 pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, ReadZoneError> {
     let loaded = load_zone(path, origin)?;
     log_warnings(path, &loaded.warnings);
@@ -103,7 +105,7 @@ pub(crate) fn read_previous(path: &Path, origin: Option<&Name>) -> Result<Conten
     read_zone(path, origin).map_err(|error| ReadZoneError::previous(error.source))
 }
 
-/// Default maximum number of listed faults, warnings and findings of one kind.
+/// Maximum number of listed warnings of one kind, and default maximum for faults and findings.
 pub(crate) const MAX_LISTED_PER_KIND: usize = 20;
 
 /// The first `limit` entries of each kind, in their order.
@@ -121,7 +123,7 @@ pub(crate) fn first_of_each_kind<T, K: Eq + Hash>(
     all.iter().filter(is_listed).collect()
 }
 
-/// Logs warnings about the zone from `path`: the first 20 of each kind.
+/// Logs warnings about the zone from `path`: the first [`MAX_LISTED_PER_KIND`] of each kind.
 pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     let name = input_name(path).display();
     let listed = first_of_each_kind(warnings, MAX_LISTED_PER_KIND, discriminant);
@@ -133,20 +135,20 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     }
 }
 
-/// Like [`read_zone`], but returns the warnings instead of logging them. Shows the elapsed time on
-/// a terminal.
+/// Like [`read_zone`], but returns the warnings instead of logging them. On a terminal, shows the
+/// elapsed time, and then a line with the number of records, the time and the rate.
 pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, ReadZoneError> {
     let name = input_name(path).display();
-    let line = progress::spinner(&format!("reading {name}"));
+    let spinner = progress::spinner(&format!("reading {name}"));
     let started_at = Instant::now();
     let loaded = if is_standard_stream(path) {
         load_octets(io::stdin().lock(), input_name(path), origin)
     } else {
         load(path, origin)
     };
-    line.finish_and_clear();
+    spinner.finish_and_clear();
     let loaded = loaded?;
-    if !line.is_hidden() {
+    if !spinner.is_hidden() {
         let (records, seconds) = (loaded.contents.record_count(), started_at.elapsed().as_secs_f64());
         let rate = progress::rate(records, seconds);
         print_to_stderr(&format!("{name}: {records} records read in {seconds:.2} s, {rate} records/s"));
@@ -194,6 +196,7 @@ pub(crate) fn denial_json(denial: &DenialInfo) -> serde_json::Value {
     serde_json::json!({
         "mechanism": denial.mechanism.to_string(), "records": denial.records,
         "opt_out_records": denial.opt_out_records, "wildcard_records": denial.wildcard_records,
+        // The NSEC5 key of most records.
         "key_tag": denial.vrf_key().map(|key| key.tag),
         "nsec5_keys": denial.vrf_keys.iter().map(vrf_key).collect::<Vec<_>>(),
         "iterations": parameters.map(|parameters| parameters.iterations),
@@ -219,8 +222,9 @@ pub(crate) fn read_anchors(path: &Path, zone: &Name) -> Result<Vec<Anchor>, Anch
     Ok(anchors)
 }
 
-/// Reads the first zone that has DS or DNSKEY records in a file, and these records.
-pub(crate) fn read_anchored_zone(path: &Path) -> Result<(Name, Vec<Anchor>), AnchorError> {
+/// Reads the trust anchors in a file. The zone is the owner of the first DS or DNSKEY record; records
+/// of other owners are ignored.
+pub(crate) fn read_anchors_of_first_zone(path: &Path) -> Result<(Name, Vec<Anchor>), AnchorError> {
     let records = read_anchor_file(path)?;
     let first = records.iter().find(|(_, rtype, _)| matches!(*rtype, Rtype::DS | Rtype::DNSKEY));
     match first.map(|(owner, ..)| owner.clone()) {
@@ -246,4 +250,34 @@ fn anchors_of(zone: &Name, records: Vec<(Name, Rtype, Vec<u8>)>) -> Vec<Anchor> 
             _ => None,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_zone::Verification;
+
+    /// The ends of the messages depend on the texts of the errors in the crate `nonesuch-zone`.
+    #[test]
+    fn the_messages_about_a_wrong_zone_name_the_option() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, compiled) = (folder.path().join("zone"), folder.path().join("zone.image"));
+        std::fs::write(&path, "a. 60 IN SOA . . 1 1 1 1 1\na. 60 IN NS ns.test.\n").unwrap();
+        let contents = load(&path, None).unwrap().contents;
+        let mut octets = Vec::new();
+        nonesuch_zone::compiled::write(&contents, Verification::Nothing, &mut octets).unwrap();
+        std::fs::write(&compiled, octets).unwrap();
+        let origin: Name = "example.".parse().unwrap();
+        let name_file = "name the file of zone example.";
+        for (path, fault) in [
+            (&path, "the SOA record is at a., not at example."),
+            (&compiled, "compiled zone of a., not of example."),
+        ] {
+            let message = format!("{}: {fault}: {name_file}", path.display());
+            let error = read_zone(path, Some(&origin)).unwrap_err();
+            assert_eq!(error.to_string(), format!("{message}, or set --origin to a."));
+            let error = read_previous(path, Some(&origin)).unwrap_err();
+            assert_eq!(error.to_string(), format!("{message} with --previous"));
+        }
+    }
 }

@@ -46,7 +46,7 @@ mod signature;
 mod template;
 
 pub use compile::CompileError;
-pub use counts::Largest;
+pub use counts::{LargestCounts, RrsetCount, TypeCount};
 pub use file::{ImageFile, ImageFileError, VerificationRecord};
 pub use node::{Glue, ImageNode, NodeKind, Template};
 pub(crate) use render::rendered_octets;

@@ -4,7 +4,7 @@
 use super::VersionError;
 use super::settings::{RecordLimits, WARNING_LIMIT};
 use nonesuch_zone::Image;
-use nonesuch_zone::image::Largest;
+use nonesuch_zone::image::{LargestCounts, RrsetCount};
 
 /// Checks the limits of a zone. Rejects a zone that exceeds a configured limit. Returns at most one
 /// warning for each of the two limits that is not configured, if the zone exceeds
@@ -18,7 +18,7 @@ pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, 
     if (records_per_type, types_per_name) == (Some(0), Some(0)) {
         return Ok(warnings);
     }
-    let Largest { records: (owner, rtype, count), types: (widest_name, type_count) } = image.largest();
+    let LargestCounts { rrset: RrsetCount { owner, rtype, count }, types } = image.largest_counts();
     match records_per_type {
         Some(limit) if limit > 0 && count > limit as usize => {
             return Err(VersionError::TooManyRecords { owner: owner.to_name(), rtype, count, limit });
@@ -30,11 +30,12 @@ pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, 
         _ => {}
     }
     match types_per_name {
-        Some(limit) if limit > 0 && type_count > limit as usize => {
-            return Err(VersionError::TooManyTypes { owner: widest_name.to_name(), count: type_count, limit });
+        Some(limit) if limit > 0 && types.count > limit as usize => {
+            return Err(VersionError::TooManyTypes { owner: types.owner.to_name(), count: types.count, limit });
         }
-        None if type_count > WARNING_LIMIT as usize => warnings.push(format!(
-            "{widest_name} has {type_count} types, more than {WARNING_LIMIT}: set max-types-per-name to reject such versions, or to 0 to allow them"
+        None if types.count > WARNING_LIMIT as usize => warnings.push(format!(
+            "{} has {} types, more than {WARNING_LIMIT}: set max-types-per-name to reject such versions, or to 0 to allow them",
+            types.owner, types.count
         )),
         _ => {}
     }

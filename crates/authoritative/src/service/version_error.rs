@@ -72,10 +72,10 @@ pub enum VersionError {
          record, or set verify = \"none\" to serve the zone without verification"
     )]
     WrongDigest(Box<Fault>),
-    /// Only the key set is signed, and the settings do not require online signing.
+    /// Only the key set (DNSKEY, CDS and CDNSKEY) is signed, and the settings do not require online signing.
     #[error(
-        "only the key set is signed, as by `nonesuch zone sign --only-keys`: set denial and keys to sign the other records online, \
-         or sign the whole zone"
+        "only the DNSKEY, CDS and CDNSKEY records are signed, as by `nonesuch zone sign --only-keys`: set denial and keys to sign the \
+         other records online, or sign the whole zone"
     )]
     OnlyKeySet,
     /// The zone is signed with NSEC5, and its VRF key is missing.

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failur
     let comparison = compare(&CompareOptions {
         zone: &zone,
         combinations: &combinations,
-        needs: &arguments.needs,
+        required_properties: &arguments.needs,
         server: &|zone| serve_command(Command::new(&program), zone, 1),
         seconds_per_load: arguments.seconds,
         work_dir: work_dir.path(),

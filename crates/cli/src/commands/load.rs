@@ -3,7 +3,7 @@
 use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
 use crate::outcome::{COMMIT, CommandOutcome, command_line};
-use crate::zones::{AnchorError, ReadZoneError, read_anchored_zone, read_zone, time_or_now};
+use crate::zones::{AnchorError, ReadZoneError, read_anchors_of_first_zone, read_zone, time_or_now};
 use nonesuch_lab::generate::{GenerateError, QueriedZone};
 use nonesuch_lab::load::{
     Latency, LoadError, LoadOptions, LoadReport, Progress, QueryList, QueryListError, ReplayError,
@@ -135,7 +135,7 @@ fn progress_line(progress: &Progress) -> String {
 
 fn validation_options(arguments: &LoadArguments) -> Result<Option<ValidationOptions>, Failure> {
     let Some(path) = &arguments.anchor else { return Ok(None) };
-    let (zone, anchors) = read_anchored_zone(path)?;
+    let (zone, anchors) = read_anchors_of_first_zone(path)?;
     Ok(Some(ValidationOptions { zone, anchors, now: time_or_now(arguments.now) }))
 }
 

@@ -2,17 +2,23 @@
 
 use crate::logging;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Time limit for a thread that panics first: to log the panic, and to flush the log. A margin is
+/// left, because the thread begins to flush only after it has formatted the line.
+const FIRST_PANIC_TIMEOUT: Duration = Duration::from_secs(logging::FLUSH_TIMEOUT.as_secs() + 1);
 
 /// Ends the process when any thread panics; systemd then starts it again. Without one of its
 /// threads, a server would appear to run but would not answer, or would never load a zone again.
-/// The published versions are on disk.
+/// The new process serves the zones from their files, or the stored versions in the state
+/// directory.
 pub(crate) fn abort_on_panic() {
     std::panic::set_hook(Box::new(|info| {
-        static IS_LOGGED: AtomicBool = AtomicBool::new(false);
-        if IS_LOGGED.swap(true, Relaxed) {
-            // The thread that panicked first logs the panic, and waits for the log reader up to the
-            // same limit.
-            std::thread::sleep(logging::FLUSH_TIMEOUT);
+        static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
+        if HAS_PANICKED.swap(true, Relaxed) {
+            // Another thread panicked first and is logging its panic. Wait, so that this `abort`
+            // does not truncate the line of that thread, which ends the process itself.
+            std::thread::sleep(FIRST_PANIC_TIMEOUT);
         } else {
             let thread = std::thread::current();
             let payload = info.payload();
@@ -36,6 +42,8 @@ mod tests {
     use super::*;
     use std::env;
     use std::time::Instant;
+    use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+    use tracing_subscriber::util::SubscriberInitExt as _;
 
     /// Set for the process that panics.
     const PANICS: &str = "NONESUCH_TEST_PANICS";
@@ -46,7 +54,7 @@ mod tests {
         if env::var_os(PANICS).is_none() {
             return;
         }
-        logging::start(0, false);
+        logging::start(/* verbose */ 0, /* is_quiet */ false);
         abort_on_panic();
         let body = || panic!("the {}\nis broken", "zone");
         // The result does not matter: the process aborts.
@@ -70,7 +78,8 @@ mod tests {
         assert!(!printed.contains("it went on"), "{printed}");
         let line =
             log_text.lines().find(|line| line.contains("ERROR")).unwrap_or_else(|| panic!("{log_text}"));
-        // The location, the text of the panic and the fields.
+        // The location, the text of the panic and the fields (the name of the event is printed as
+        // `event=`).
         for part in ["panics.rs:", "the zone", "is broken", "event=panic", "thread=loader"] {
             assert!(line.contains(part), "{part}: {line}");
         }
@@ -83,12 +92,16 @@ mod tests {
         if env::var_os(PANICS).is_none() {
             return;
         }
-        logging::start(0, false);
+        logging::start(/* verbose */ 0, /* is_quiet */ false);
         logging::start_queue().unwrap();
         abort_on_panic();
         for _ in 0..200 {
             tracing::error!("{}", "x".repeat(1000));
         }
+        panic_in_two_threads();
+    }
+
+    fn panic_in_two_threads() {
         let threads = [(); 2].map(|()| std::thread::spawn(|| panic!("the zone is broken")));
         for thread in threads {
             let _ = thread.join();
@@ -119,5 +132,38 @@ mod tests {
         log.read_to_string(&mut log_text).unwrap();
         child.wait().unwrap();
         assert!(log_text.contains(" event=panic "), "{} octets", log_text.len());
+    }
+
+    /// A log that needs more time for a line than a flush may take.
+    struct SlowLog;
+
+    impl<S: tracing::Subscriber> Layer<S> for SlowLog {
+        fn on_event(&self, _: &tracing::Event<'_>, _: Context<'_, S>) {
+            std::thread::sleep(logging::FLUSH_TIMEOUT + Duration::from_millis(200));
+            eprintln!("logged slowly");
+        }
+    }
+
+    /// Does nothing except in the process that the next test starts.
+    #[test]
+    fn two_threads_panic_with_a_slow_log_in_the_child_process() {
+        if env::var_os(PANICS).is_none() {
+            return;
+        }
+        tracing_subscriber::registry().with(SlowLog).init();
+        abort_on_panic();
+        panic_in_two_threads();
+    }
+
+    #[test]
+    fn a_second_panic_waits_while_the_first_is_formatted() {
+        let test = "server::panics::tests::two_threads_panic_with_a_slow_log_in_the_child_process";
+        let ended = std::process::Command::new(env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .env(PANICS, "1")
+            .output()
+            .unwrap();
+        let log_text = String::from_utf8_lossy(&ended.stderr);
+        assert!(log_text.contains("logged slowly"), "{log_text}");
     }
 }

@@ -15,15 +15,15 @@ pub(super) const QUERY: &[u8] =
 /// A time with ns: 2023-11-14 22:13:20.123456789.
 pub(super) const TIME: u64 = 1_700_000_000_123_456_789;
 
-pub(super) fn end(text: &str) -> SocketAddr {
+pub(super) fn socket_addr(text: &str) -> SocketAddr {
     text.parse().expect("an address and a port")
 }
 
 pub(super) fn query() -> CapturedMessage {
     CapturedMessage {
         time_ns: TIME,
-        client: end("192.0.2.1:4711"),
-        server: end("198.51.100.1:53"),
+        client: socket_addr("192.0.2.1:4711"),
+        server: socket_addr("198.51.100.1:53"),
         transport: Transport::Udp,
         is_response: false,
         kind: MessageKind::Auth,

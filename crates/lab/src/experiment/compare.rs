@@ -55,7 +55,7 @@ pub struct CompareOptions<'a> {
     /// The combinations, in the order of the rows.
     pub combinations: &'a [Combination],
     /// The properties that the zone owner needs.
-    pub needs: &'a [Need],
+    pub required_properties: &'a [Need],
     /// Returns the command that serves a zone. The server must listen on a free port of a loopback
     /// address, and then print a line with the word "ready" and this address.
     pub server: &'a dyn Fn(&ServedZone) -> Command,
@@ -155,8 +155,8 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
         seconds_per_load: options.seconds_per_load,
         rounds: ROUNDS,
         zone: ZoneInfo::of(options.zone),
-        decision: decision::decide(options.needs, options.combinations, &rows),
-        alternatives: decision::alternatives(options.needs, options.combinations, &rows),
+        decision: decision::decide(options.required_properties, options.combinations, &rows),
+        alternatives: decision::alternatives(options.required_properties, options.combinations, &rows),
         rows,
         notes,
     })
@@ -190,7 +190,8 @@ fn measure_all(
             continue;
         }
         for round in 1..=ROUNDS {
-            let what = format!("sending queries to {} servers, round {round} of {ROUNDS}", running.len());
+            let (count, s) = (running.len(), if running.len() == 1 { "" } else { "s" });
+            let what = format!("sending queries to {count} server{s}, round {round} of {ROUNDS}");
             (options.progress)(Step { index: index as u64, steps, what: &what });
             for measurement in &mut running {
                 measurement.run_round(round)?;

@@ -18,7 +18,13 @@ fn namespace_or_skip() -> Option<(NetworkNamespace, Tun)> {
     }
 }
 
-/// The names of the interfaces that the calling thread sees.
+/// Returns whether the calling thread sees the TUN device.
+fn sees_tun() -> bool {
+    interfaces().iter().any(|name| Ok(name.as_str()) == INTERFACE.to_str())
+}
+
+/// The names of the interfaces that the calling thread sees. Apart from `lo` and the TUN device,
+/// these can be `tunl0`, `sit0` and similar, which some kernel modules add to each namespace.
 fn interfaces() -> Vec<String> {
     let table = fs::read_to_string("/proc/thread-self/net/dev").expect("readable");
     let names = table.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
@@ -29,7 +35,8 @@ fn interfaces() -> Vec<String> {
 fn an_interface_is_only_in_its_namespace() {
     let before = interfaces();
     let Some((namespace, _tun)) = namespace_or_skip() else { return };
-    assert_eq!(namespace.run(interfaces).expect("run"), ["lo", "path0"]);
+    assert!(namespace.run(sees_tun).expect("run"));
+    assert!(!sees_tun());
     assert_eq!(interfaces(), before);
 }
 
@@ -108,7 +115,7 @@ fn packets_beyond_the_queue_of_the_device_are_counted() {
 }
 
 /// Swaps sender and receiver of a UDP packet without options. The checksums stay correct.
-fn turn(packet: &mut [u8]) {
+fn reverse_direction(packet: &mut [u8]) {
     let (addresses, size) = if packet[0] >> 4 == 4 { (12, 4) } else { (8, 16) };
     for (start, size) in [(addresses, size), (addresses + 2 * size, 2)] {
         let (first, second) = packet[start..start + 2 * size].split_at_mut(size);
@@ -116,6 +123,8 @@ fn turn(packet: &mut [u8]) {
     }
 }
 
+/// Guards the flag `IFA_F_NODAD`: without it, an IPv6 address is tentative for about a second. Many
+/// addresses make a success by chance improbable.
 #[test]
 fn an_address_gets_packets_as_soon_as_it_is_added() {
     let Some((namespace, tun)) = namespace_or_skip() else { return };
@@ -134,7 +143,7 @@ fn an_address_gets_packets_as_soon_as_it_is_added() {
             socket.send_to(b"hello", (peer, 53)).expect("sent");
             let mut packet = [0; 100];
             let length = tun.receive(&mut packet).expect("received").expect("a packet");
-            turn(&mut packet[..length]);
+            reverse_direction(&mut packet[..length]);
             tun.send(&packet[..length]).expect("sent");
             assert_eq!(socket.recv_from(&mut packet).expect("received"), (5, (peer, 53).into()));
         }

@@ -22,7 +22,7 @@ pub enum RdataFault {
     Time,
     /// A duration is malformed.
     #[error("expected a number of seconds (units s, m, h, d, w are allowed)")]
-    Ttl,
+    Duration,
     /// An address is malformed.
     #[error("expected an {0} address")]
     Address(&'static str),
@@ -32,12 +32,15 @@ pub enum RdataFault {
     /// Base64, base32hex or hexadecimal digits are malformed.
     #[error("malformed {0}")]
     Encoding(&'static str),
-    /// A type mnemonic is unknown, or the type is not allowed in a bit map.
+    /// A type mnemonic is unknown.
     #[error("expected a type mnemonic or TYPEn")]
     Type,
-    /// An algorithm or certificate mnemonic is unknown.
-    #[error("unknown mnemonic; write the number")]
-    Mnemonic,
+    /// A type has no bit in the bit map of NXT (RFC 2535 §5.2).
+    #[error("this type cannot be in an NXT bit map (1 to 127)")]
+    NxtType,
+    /// An algorithm or certificate mnemonic is unknown, or its number is too large.
+    #[error("expected a mnemonic or a number of at most {0} bits")]
+    MnemonicOrNumber(u8),
     /// A domain name is malformed.
     #[error("{0}")]
     Name(#[from] NameError),
@@ -46,11 +49,12 @@ pub enum RdataFault {
     #[error("malformed generic RDATA (write \\# LENGTH HEX)")]
     Generic,
     /// The type has no presentation form other than the generic one.
-    #[error("this type has no presentation format: write the RDATA as \\# LENGTH HEX")]
+    #[error("this type has no presentation form (write \\# LENGTH HEX)")]
     NeedsGeneric,
-    /// A field of a special form is malformed.
+    /// A field that only a few types have is malformed. The text names it, with the expected form
+    /// where useful, for example `gateway type (write 0, 1, 2 or 3)`.
     #[error("malformed {0}")]
-    Special(&'static str),
+    Malformed(&'static str),
     /// The RDATA has more than 65,535 octets.
     #[error("the RDATA has more than 65535 octets")]
     TooLong,
@@ -62,14 +66,15 @@ pub enum RdataFault {
 pub struct RdataError {
     /// The fault.
     pub fault: RdataFault,
-    /// Index of the token; the number of tokens if a token is missing.
+    /// Index of the token; one past the last if a token is missing.
     pub token: usize,
 }
 
 /// The tokens of one RDATA, read from left to right.
 pub(super) struct Input<'a, 't> {
     pub(super) tokens: &'t [Token<'a>],
-    /// Index of the next token.
+    /// Index of the next token. A fault other than [`RdataFault::Missing`] is reported for the token
+    /// before it, so take a token before you reject it.
     pub(super) next: usize,
     /// Completes relative names; `None` if relative names are errors.
     pub(super) origin: Option<NameRef<'t>>,

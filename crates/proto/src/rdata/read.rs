@@ -78,7 +78,7 @@ fn read_field(
             // The SOA timers are plain 32-bit numbers. The limit of RFC 2181 §8 applies only to
             // TTLs.
             let text = input.take()?.octets;
-            let seconds = parse_u32(text).or_else(|| parse_ttl(text)).ok_or(RdataFault::Ttl)?;
+            let seconds = parse_u32(text).or_else(|| parse_ttl(text)).ok_or(RdataFault::Duration)?;
             out.extend_from_slice(&seconds.to_be_bytes());
         }
         Field::Timestamp => {
@@ -87,11 +87,11 @@ fn read_field(
         }
         Field::AlgorithmNumber => {
             let token = input.take()?.octets;
-            out.push(special::algorithm_number(token).ok_or(RdataFault::Mnemonic)?);
+            out.push(special::algorithm_number(token).ok_or(RdataFault::MnemonicOrNumber(8))?);
         }
         Field::CertificateType => {
             let token = input.take()?.octets;
-            let number = special::certificate_type(token).ok_or(RdataFault::Mnemonic)?;
+            let number = special::certificate_type(token).ok_or(RdataFault::MnemonicOrNumber(16))?;
             out.extend_from_slice(&number.to_be_bytes());
         }
         Field::TypeNumber => {
@@ -126,7 +126,7 @@ fn read_field(
 
 fn push_tag(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_alphanumeric) {
-        return Err(RdataFault::Special("property tag (letters and digits)"));
+        return Err(RdataFault::Malformed("property tag (letters and digits)"));
     }
     push_character_string(text, out)
 }

@@ -191,7 +191,7 @@ fn malformed_common_fields() {
         ("MX", "-1 a.", Number(16)),
         ("MX", "x a.", Number(16)),
         ("SOA", "a. b. 4294967296 1 1 1 1", Number(32)),
-        ("SOA", "a. b. 1 1x 1 1 1", Ttl),
+        ("SOA", "a. b. 1 1x 1 1 1", Duration),
         ("TLSA", "256 0 1 AA", Number(8)),
         ("TLSA", "0 0 1 ABC", Encoding("hexadecimal digits")),
         ("TLSA", "0 0 1", Missing),
@@ -199,17 +199,20 @@ fn malformed_common_fields() {
         ("TXT", "", Missing),
         ("TXT", "\\12", Text),
         ("URI", "1 1 \"\\999\"", Text),
-        ("CAA", "0 is-sue \"x\"", Special("property tag (letters and digits)")),
-        ("CAA", "0 \"\" \"x\"", Special("property tag (letters and digits)")),
-        ("DS", "1 NOSUCH 1 AA", Mnemonic),
-        ("DS", "1 256 1 AA", Mnemonic),
-        ("CERT", "NOSUCH 1 8 AAAA", Mnemonic),
-        ("CERT", "65536 1 8 AAAA", Mnemonic),
+        ("CAA", "0 is-sue \"x\"", Malformed("property tag (letters and digits)")),
+        ("CAA", "0 \"\" \"x\"", Malformed("property tag (letters and digits)")),
+        ("DS", "1 NOSUCH 1 AA", MnemonicOrNumber(8)),
+        ("DS", "1 256 1 AA", MnemonicOrNumber(8)),
+        ("CERT", "NOSUCH 1 8 AAAA", MnemonicOrNumber(16)),
+        ("CERT", "65536 1 8 AAAA", MnemonicOrNumber(16)),
         ("DNSKEY", "256 3 8 A", Encoding("base64")),
         ("DHCID", "", Missing),
         ("RRSIG", "NOSUCH 5 3 1 20300101000000 20200101000000 1 a. AAAA", Type),
         ("RRSIG", "A 5 3 1 20301301000000 20200101000000 1 a. AAAA", Time),
         ("NSEC", "a. NOSUCH", Type),
+        ("NXT", "a. NOSUCH", Type),
+        ("NXT", "a. TYPE0", NxtType),
+        ("NXT", "a. TYPE200", NxtType),
         ("NSEC3", "1 0 0 \"\" 2t7b4g4vsa5smi47k61mv5bv1a22bojr", Encoding("salt")),
         ("NSEC3", "1 0 0 ABC 2t7b4g4vsa5smi47k61mv5bv1a22bojr", Encoding("salt")),
         ("NSEC3", "1 0 0 - !", Encoding("base32hex")),
@@ -222,6 +225,14 @@ fn malformed_common_fields() {
     assert_eq!(fault("TXT", &"x".repeat(256)), Text);
     assert_eq!(fault("NSEC3PARAM", &format!("1 0 0 {}", "ab".repeat(256))), Encoding("salt"));
     assert_eq!(fault("OPENPGPKEY", &"AAAA".repeat(21_846)), TooLong);
+}
+
+#[test]
+fn messages_about_numbers_and_types_do_not_ask_for_what_is_written() {
+    let message = |mnemonic, text| fault(mnemonic, text).to_string();
+    assert_eq!(message("DS", "1 256 1 AA"), "expected a mnemonic or a number of at most 8 bits");
+    assert_eq!(message("CERT", "65536 1 8 AAAA"), "expected a mnemonic or a number of at most 16 bits");
+    assert_eq!(message("NXT", "a. TYPE200"), "this type cannot be in an NXT bit map (1 to 127)");
 }
 
 #[test]
@@ -391,7 +402,7 @@ fn rfc9460_appendix_d3_and_other_bad_parameters() {
         assert!(
             matches!(
                 fault,
-                RdataFault::Special(_)
+                RdataFault::Malformed(_)
                     | RdataFault::Number(16)
                     | RdataFault::Address(_)
                     | RdataFault::Encoding(_)
@@ -401,7 +412,7 @@ fn rfc9460_appendix_d3_and_other_bad_parameters() {
     }
     assert_eq!(
         fault("SVCB", &format!("1 . alpn={}", "x".repeat(256))),
-        RdataFault::Special("value of a service parameter")
+        RdataFault::Malformed("value of a service parameter")
     );
     assert_eq!(fault("HTTPS", &format!("1 . key9={}", "x".repeat(65_536))), RdataFault::TooLong);
 }

@@ -1,61 +1,70 @@
-//! Maximum number of records of one type, and of types, at a name of an image.
+//! The largest RRset of an image, and the name with the most types, for the limits
+//! `max-records-per-type` and `max-types-per-name`.
 
 use super::Image;
-use super::node::{BLOCK_UNIT, ImageNode, block_octets};
 use nonesuch_proto::{NameRef, Rtype};
 
-/// The largest numbers of records and of types at a name, each with the first name that has it.
+/// The largest RRset of an image, and the name with the most types. Of several, the first one in
+/// canonical order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Largest<'i> {
-    /// Owner, type and number of records of the largest RRset. The signatures over one RRset count
-    /// as an RRset.
-    pub records: (NameRef<'i>, Rtype, usize),
-    /// Name with the most types, and their number without RRSIG.
-    pub types: (NameRef<'i>, usize),
+pub struct LargestCounts<'i> {
+    /// The RRset with the most records. The signatures over one RRset count as an RRset.
+    pub rrset: RrsetCount<'i>,
+    /// The name with the most types.
+    pub types: TypeCount<'i>,
+}
+
+/// The number of records of an RRset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RrsetCount<'i> {
+    /// The owner.
+    pub owner: NameRef<'i>,
+    /// The type.
+    pub rtype: Rtype,
+    /// The number of records.
+    pub count: usize,
+}
+
+/// The number of types of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeCount<'i> {
+    /// The name.
+    pub owner: NameRef<'i>,
+    /// The number of types, without RRSIG.
+    pub count: usize,
 }
 
 impl Image {
-    /// Searches all names for the largest RRset and for the name with the most types. Addresses
-    /// that only referrals contain are ignored.
+    /// Searches all names for the largest RRset and for the name with the most types. Ignores glue.
     #[must_use]
-    pub fn largest(&self) -> Largest<'_> {
-        let mut largest = Largest { records: (self.apex(), Rtype::SOA, 0), types: (self.apex(), 0) };
+    pub fn largest_counts(&self) -> LargestCounts<'_> {
+        let owner = self.apex();
+        let mut rrset = RrsetCount { owner, rtype: Rtype::SOA, count: 0 };
+        let mut types = TypeCount { owner, count: 0 };
         for node in self.nodes() {
-            let mut types = 0;
+            let (owner, mut type_count) = (node.name(), 0);
+            // Without glue: `templates` yields only RRsets that the node owns.
             for template in node.templates() {
-                types += 1;
+                type_count += 1;
                 let (records, signatures) = template.counts();
                 for (rtype, count) in [(template.rtype(), records), (Rtype::RRSIG, signatures)] {
-                    if count > largest.records.2 {
-                        largest.records = (node.name(), rtype, count);
+                    if count > rrset.count {
+                        rrset = RrsetCount { owner, rtype, count };
                     }
                 }
             }
-            if types > largest.types.1 {
-                largest.types = (node.name(), types);
+            if type_count > types.count {
+                types = TypeCount { owner, count: type_count };
             }
         }
-        largest
-    }
-
-    /// Iterates over all nodes in canonical order.
-    pub fn nodes(&self) -> impl Iterator<Item = ImageNode<'_>> {
-        let blocks = &self.sections.blocks;
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let block = blocks.get(at..).filter(|block| !block.is_empty())?;
-            let node = self.node((at / BLOCK_UNIT) as u32);
-            at += block_octets(block);
-            Some(node)
-        })
+        LargestCounts { rrset, types }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::Image;
+    use super::*;
     use crate::read::read_text;
-    use nonesuch_proto::Rtype;
     use std::path::Path;
 
     #[test]
@@ -76,17 +85,16 @@ mod tests {
         }
         let contents = read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
         let image = Image::compile(&contents).unwrap();
-        let largest = image.largest();
-        let (owner, rtype, count) = largest.records;
-        assert_eq!((owner.to_string(), rtype, count), ("big.example.".to_owned(), Rtype::TXT, 700));
-        let (owner, count) = largest.types;
-        assert_eq!((owner.to_string(), count), ("many.example.".to_owned(), 300));
-        // Without this RRset, the signatures over another RRset are the largest RRset.
+        let LargestCounts { rrset, types } = image.largest_counts();
+        let rrset = (rrset.owner.to_string(), rrset.rtype, rrset.count);
+        assert_eq!(rrset, ("big.example.".to_owned(), Rtype::TXT, 700));
+        assert_eq!((types.owner.to_string(), types.count), ("many.example.".to_owned(), 300));
+        // Without the TXT RRset of `big`, the 300 signatures at `few` are the largest RRset.
         let lines = text.lines().filter(|line| !line.starts_with("big"));
         let without: String = lines.map(|line| format!("{line}\n")).collect();
         let contents = read_text(without.as_bytes(), Path::new("zone"), None).unwrap().contents;
         let image = Image::compile(&contents).unwrap();
-        let (owner, rtype, count) = image.largest().records;
+        let RrsetCount { owner, rtype, count } = image.largest_counts().rrset;
         assert_eq!((owner.to_string(), rtype, count), ("few.example.".to_owned(), Rtype::RRSIG, 300));
     }
 }

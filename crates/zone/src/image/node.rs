@@ -233,7 +233,7 @@ pub(super) fn bounds(heads: &[[u8; RRSET_HEAD_OCTETS]], index: usize) -> (usize,
 }
 
 /// Returns the octets of the block at the start of `block`.
-pub(super) fn block_octets(block: &[u8]) -> usize {
+fn block_octets(block: &[u8]) -> usize {
     let (name, heads, _) = split_block(block);
     let bodies = heads.len().checked_sub(1).map_or(0, |last| bounds(heads, last).1);
     (BLOCK_HEAD_OCTETS + name.len() + heads.len() * RRSET_HEAD_OCTETS + bodies).next_multiple_of(BLOCK_UNIT)
@@ -257,6 +257,16 @@ impl Image {
     #[inline]
     pub(super) fn node(&self, at: u32) -> ImageNode<'_> {
         ImageNode { image: self, block: &self.sections.blocks[at as usize * BLOCK_UNIT..] }
+    }
+
+    /// Iterates over all nodes in canonical order.
+    pub fn nodes(&self) -> impl Iterator<Item = ImageNode<'_>> {
+        let mut blocks: &[u8] = &self.sections.blocks;
+        std::iter::from_fn(move || {
+            let node = (!blocks.is_empty()).then_some(ImageNode { image: self, block: blocks })?;
+            blocks = blocks.get(block_octets(blocks)..).unwrap_or_default();
+            Some(node)
+        })
     }
 }
 

@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 pub(super) fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failure> {
-    let short = built_in(ParameterOverrides::default())?;
+    let default = built_in(ParameterOverrides::default())?;
     let full = built_in(ParameterOverrides { full: true, set: &[] })?;
-    let experiments = || short.iter().zip(&full);
+    let experiments = || default.iter().zip(&full);
     if arguments.json {
         let experiments: Vec<Value> =
-            experiments().map(|(short, full)| experiment_json(short, full)).collect();
+            experiments().map(|(default, full)| experiment_json(default, full)).collect();
         let peers: Vec<Value> = Peer::all().map(peer_json).collect();
         print_line(&json!({ "experiments": experiments, "peers": peers }).to_string())?;
         return Ok(CommandOutcome::Done);
     }
-    for (short, full) in experiments() {
+    for (default, full) in experiments() {
         let (default_duration, full_duration) =
-            (duration_text(short.method.duration()), duration_text(full.method.duration()));
+            (duration_text(default.method.duration()), duration_text(full.method.duration()));
         print_line(&format!(
             "{}\n    {}\n    about {default_duration}; {full_duration} with --full",
-            short.name, short.question
+            default.name, default.question
         ))?;
     }
     print_line("\nother DNS servers for comparison (docs/peers.md)")?;
@@ -36,13 +36,14 @@ pub(super) fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failu
     Ok(CommandOutcome::Done)
 }
 
-fn experiment_json(short: &Definition, full: &Definition) -> Value {
+fn experiment_json(default: &Definition, full: &Definition) -> Value {
     json!({
-        "name": short.name,
-        "title": short.title,
-        "question": short.question,
-        "method": short.method.name(),
-        "seconds": short.method.duration().as_secs_f64(),
+        "name": default.name,
+        "title": default.title,
+        "question": default.question,
+        "method": default.method.name(),
+        // Both durations are estimates.
+        "seconds": default.method.duration().as_secs_f64(),
         "full_seconds": full.method.duration().as_secs_f64(),
     })
 }
@@ -60,7 +61,7 @@ fn peer_json(peer: Peer) -> Value {
     })
 }
 
-/// The name, the role, and the version, or the missing programs.
+/// The name, the role, and either the version or the missing programs.
 fn peer_text(peer: Peer) -> String {
     let (info, missing) = (peer.info(), peer.missing_programs());
     let state = if missing.is_empty() {
@@ -71,11 +72,36 @@ fn peer_text(peer: Peer) -> String {
     format!("    {:18} {:14} {state}", info.name, info.role.name())
 }
 
-/// Formats a duration in seconds, minutes or hours.
+/// Formats a duration in seconds, minutes or hours, rounded to the nearest.
 fn duration_text(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds @ ..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3600),
+    let rounded = |unit: f64| (duration.as_secs_f64() / unit).round();
+    let (seconds, minutes) = (rounded(1.0), rounded(60.0));
+    if seconds < 120.0 {
+        format!("{seconds} s")
+    } else if minutes < 120.0 {
+        format!("{minutes} min")
+    } else {
+        format!("{} h", rounded(3600.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_rounded_to_the_nearest_unit() {
+        for (seconds, text) in [
+            (0.4, "0 s"),
+            (59.5, "60 s"),
+            (119.4, "119 s"),
+            (119.6, "2 min"),
+            (179.0, "3 min"),
+            (7169.0, "119 min"),
+            (7199.0, "2 h"),
+            (3.0 * 3600.0 + 59.0 * 60.0, "4 h"),
+        ] {
+            assert_eq!(duration_text(Duration::from_secs_f64(seconds)), text, "{seconds}");
+        }
     }
 }

@@ -248,7 +248,10 @@ fn a_query_in_the_frame_of_its_response_counts_if_queries_have_no_frames() {
         messages.iter().map(|message| (message.is_response, message.time_ns)).collect();
     assert_eq!((found, skipped.total()), (vec![(false, 5_000_000_000), (true, 6_000_000_000)], 0));
     // Without addresses.
-    assert_eq!((messages[0].client, messages[0].server), (end("0.0.0.0:0"), end("0.0.0.0:53")));
+    assert_eq!(
+        (messages[0].client, messages[0].server),
+        (socket_addr("0.0.0.0:0"), socket_addr("0.0.0.0:53"))
+    );
     let (messages, _) = read(&dnstap_file(&[frame(1, both.clone()), frame(2, both)]));
     assert_eq!(messages.iter().map(|message| message.is_response).collect::<Vec<_>>(), [false, true]);
 }

@@ -1,4 +1,4 @@
-//! What is written is read back, by this module and by other programs.
+//! Captures that this crate writes are read back by this crate, by tcpdump and by dnstap-ldns.
 
 use super::*;
 use nonesuch_testing::require_peer;
@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
-fn any_ends() -> impl Strategy<Value = (IpAddr, IpAddr)> {
+/// Maximum UDP payload over IPv4, in octets.
+const MAX_UDP_PAYLOAD: usize = 65_507;
+
+fn any_addresses() -> impl Strategy<Value = (IpAddr, IpAddr)> {
     prop_oneof![
         any::<[u32; 2]>().prop_map(|ends| {
             let [client, server] = ends.map(|bits| Ipv4Addr::from_bits(bits).into());
@@ -24,9 +27,10 @@ fn any_message() -> impl Strategy<Value = CapturedMessage> {
         9 => proptest::collection::vec(any::<u8>(), 12..600),
         1 => (12usize..=65_535, any::<u8>()).prop_map(|(length, octet)| vec![octet; length]),
     ];
-    (any_ends(), any::<u16>(), any::<u32>(), 0u32..1_000_000_000, any::<bool>(), any::<bool>(), octets)
+    (any_addresses(), any::<u16>(), any::<u32>(), 0u32..1_000_000_000, any::<bool>(), any::<bool>(), octets)
         .prop_map(|((client, server), port, seconds, nanoseconds, udp, is_response, mut octets)| {
-            let transport = if udp && octets.len() <= 65_507 { Transport::Udp } else { Transport::Tcp };
+            let transport =
+                if udp && octets.len() <= MAX_UDP_PAYLOAD { Transport::Udp } else { Transport::Tcp };
             octets[2] = octets[2] & 0x7f | u8::from(is_response) << 7;
             CapturedMessage {
                 time_ns: u64::from(seconds) * 1_000_000_000 + u64::from(nanoseconds),
@@ -55,6 +59,7 @@ proptest! {
     ) {
         use Transport::{Https, Quic, Tcp, Tls, Udp};
         let messages: Vec<CapturedMessage> = messages.into_iter().map(|(message, transport, kind)| {
+            // Odd numbers are queries in dnstap.
             let (kind, _) = MessageKind::from_number(2 * kind as u32 + 1).expect("a kind");
             CapturedMessage { transport: [Udp, Tcp, Tls, Https, Quic][transport], kind, ..message }
         }).collect();
@@ -77,7 +82,8 @@ proptest! {
         }
         octets.truncate(end.index(octets.len()) + 1);
         if let Ok(reader) = open(&octets) {
-            // Each message takes at least its header in the file.
+            // Each message takes at least the 12 octets of a DNS header. The reader also counts an
+            // error at the end.
             prop_assert!(reader.count() <= octets.len() / 12 + 1);
         }
     }
@@ -88,10 +94,10 @@ fn what_a_format_cannot_represent_is_reported() {
     let mut late = query();
     late.time_ns = u64::from(u32::MAX) * 1_000_000_000 + 1_000_000_000;
     let mut long = query();
-    long.octets.resize(65_508, 0);
+    long.octets.resize(MAX_UDP_PAYLOAD + 1, 0);
     let mut too_long = query();
     too_long.octets.resize(65_536, 0);
-    for (message, format, expected) in [
+    for (message, format, is_written) in [
         (&late, CaptureFormat::Pcap, false),
         (&late, CaptureFormat::Dnstap, true),
         (&long, CaptureFormat::Pcap, false),
@@ -100,8 +106,8 @@ fn what_a_format_cannot_represent_is_reported() {
     ] {
         let mut writer = CaptureWriter::new(Vec::new(), format).expect("written");
         let empty = CaptureWriter::new(Vec::new(), format).expect("written").finish().expect("written");
-        assert_eq!(writer.write(message).expect("written"), expected);
-        assert_eq!(writer.finish().expect("written") != empty, expected);
+        assert_eq!(writer.write(message).expect("written"), is_written);
+        assert_eq!(writer.finish().expect("written") != empty, is_written);
     }
 }
 
@@ -128,7 +134,7 @@ fn dnstap_ldns_reads_written_frames() {
     let path = folder.path().join("x.dnstap");
     let over_tls = CapturedMessage {
         transport: Transport::Tls,
-        client: end("[2001:db8::7]:4712"),
+        client: socket_addr("[2001:db8::7]:4712"),
         kind: MessageKind::Client,
         ..query()
     };

@@ -65,12 +65,15 @@ fn signed_keys(file: &Path) -> Vec<Record> {
 fn respond(query: &[u8], role: &str, keys: &[Record]) -> Vec<u8> {
     let mut message = Message::parse(query).expect("a query");
     let Some(question) = message.questions.first() else { panic!("no question") };
-    // A label with a double letter does not exist in a generated zone (see `generate::query`).
-    let denied = question.name.wire().windows(2).take(18).any(|pair| pair[0] == pair[1] && pair[0] != 0);
+    // A name whose first label has a double letter does not exist in a generated zone (see
+    // `generate::query`).
+    let first_label = question.name.view().labels().next().unwrap_or_default();
+    let is_nonexistent =
+        first_label.windows(2).any(|pair| pair[0] == pair[1] && pair[0].is_ascii_alphabetic());
     let is_dnskey = question.rtype == Rtype::DNSKEY;
     message.header.flags = match role {
         "refuse" => 0x8005,
-        _ if denied && !is_dnskey => 0x8403,
+        _ if is_nonexistent && !is_dnskey => 0x8403,
         _ => 0x8400,
     };
     message.records = if is_dnskey { keys.to_vec() } else { Vec::new() };
@@ -82,7 +85,7 @@ fn zone() -> ComparedZone {
     ComparedZone::generate(&options).expect("a zone")
 }
 
-/// Runs a comparison with the server of this program, which answers or refuses queries.
+/// Runs a comparison with this test program as the server; `role` is `serve` or `refuse`.
 fn run(
     role: &str,
     combinations: &[Combination],
@@ -110,7 +113,7 @@ fn run(
     let outcome = compare(&CompareOptions {
         zone: &zone,
         combinations,
-        needs: &[],
+        required_properties: &[],
         server: &server,
         seconds_per_load: 0.05,
         work_dir: folder,
@@ -149,7 +152,7 @@ fn a_zone_is_served_and_queried() {
     assert!(row.server_resident_kib.is_some_and(|kib| kib > 100));
     assert!(row.signing.is_none() && row.zone_octets == comparison.zone.octets);
     assert_eq!((row.validation.clone(), row.dnskey), (None, None));
-    let rounds = (1..=ROUNDS).map(|round| format!("sending queries to 1 servers, round {round} of {ROUNDS}"));
+    let rounds = (1..=ROUNDS).map(|round| format!("sending queries to 1 server, round {round} of {ROUNDS}"));
     let expected = ["unsigned: writing the zone file", "unsigned: starting the server"];
     let expected: Vec<String> = expected.into_iter().map(str::to_owned).chain(rounds).collect();
     assert_eq!(steps.into_iter().map(|(_, what)| what).collect::<Vec<_>>(), expected);
@@ -168,7 +171,8 @@ fn a_server_whose_responses_do_not_validate_gets_no_figures() {
         panic!("{error}")
     };
     assert_eq!(named, combination);
-    // The other valid responses answer queries for the keys too.
+    // Only responses to DNSKEY queries are valid: the DNSKEY response itself, and samples that happen
+    // to be DNSKEY queries.
     let valid = all - invalid;
     assert!(valid >= 1 && invalid > valid, "{invalid} of {all}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0);
@@ -204,8 +208,8 @@ fn the_terminal_table_is_as_agreed() {
     assert!(table.lines().all(|line| line.chars().count() <= 120));
 }
 
-/// The table marks sizes if responses were truncated. For CPU time below
-/// one step of the kernel's clock, it shows an upper bound instead of zero.
+/// A `T` after a size means that responses were truncated. For CPU time below one step of the
+/// kernel's clock, the table shows an upper bound instead of zero.
 #[test]
 fn what_is_no_plain_figure_is_told_as_that() {
     let mut comparison = sample();
@@ -251,6 +255,7 @@ fn experimental_algorithms_are_marked_with_the_reason() {
         let mut row = wide.clone();
         row.algorithm = Some(entry.mnemonic.to_owned());
         (row.algorithm_number, row.bits) = (Some(entry.algorithm.0), None);
+        // Two rows, but the reason must be there once.
         comparison.rows.push(row.clone());
         comparison.rows.push(row);
     }

@@ -1,4 +1,5 @@
-//! Every installed resolver validates: with a server for each zone, and from root servers.
+//! Installed resolvers validate in two configurations: with stub zones (a given server for each
+//! zone), and by iteration from root servers.
 
 use super::fixture::{EXAMPLE, SignedZone, ask, assert_stops, is_installed};
 use crate::peers::{
@@ -8,18 +9,21 @@ use crate::peers::{
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Rcode, flags};
 use std::hash::{BuildHasher as _, RandomState};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::Path;
 
 fn installed() -> impl Iterator<Item = Peer> {
     Peer::all().filter(|peer| peer.info().role == PeerRole::Resolver).filter(|peer| is_installed(*peer))
 }
 
-/// Starts the first installed server for the zones; `None` if none is installed.
-fn serve(folder: &Path, at: SocketAddr, zones: &[(&str, &Path)]) -> Option<PeerServer> {
+/// Any free port of the loopback address.
+const ANY_PORT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+
+/// Starts the first installed server for the zones; `None` if none is installed. Port 0 selects a
+/// free port.
+fn serve(folder: &Path, at: SocketAddrV4, zones: &[(&str, &Path)]) -> Option<PeerServer> {
     let peer = [Peer::Nsd, Peer::Knot, Peer::Bind].into_iter().find(|peer| is_installed(*peer))?;
     let zones = zones.iter().map(|(origin, file)| PeerZone::new(origin, file, Serving::Presigned));
-    let SocketAddr::V4(at) = at else { return None };
     let setup = Setup {
         ip: *at.ip(),
         port: Some(at.port()).filter(|port| *port != 0),
@@ -45,7 +49,8 @@ fn verdicts(resolver: &PeerServer) -> [(Rcode, bool); 2] {
 }
 
 const SECURE: [(Rcode, bool); 2] = [(Rcode::NOERROR, true), (Rcode::NXDOMAIN, true)];
-const INSECURE: [(Rcode, bool); 2] = [(Rcode::NOERROR, false), (Rcode::NXDOMAIN, false)];
+/// Without a trust anchor (indeterminate in RFC 4033 §5).
+const NOT_VALIDATED: [(Rcode, bool); 2] = [(Rcode::NOERROR, false), (Rcode::NXDOMAIN, false)];
 const BOGUS: [(Rcode, bool); 2] = [(Rcode::SERVFAIL, false); 2];
 
 #[test]
@@ -53,14 +58,15 @@ fn every_resolver_validates_a_stub_zone_and_stops() {
     let folder = tempfile::tempdir().expect("a directory");
     let zone = SignedZone::make(folder.path(), "example.", EXAMPLE);
     let other = SignedZone::make(&folder.path().join("other"), "example.", EXAMPLE);
-    let at = (Ipv4Addr::LOCALHOST, 0).into();
-    let Some(server) = serve(folder.path(), at, &[("example.", &zone.signed)]) else { return };
+    let Some(server) = serve(folder.path(), ANY_PORT, &[("example.", &zone.signed)]) else { return };
     let stub = StubZone { zone: "example.".to_owned(), server: server.address };
     let upstream = Upstream::Stubs(vec![stub]);
     for peer in installed() {
-        for (anchors, expected) in
-            [(vec![zone.anchor.clone()], SECURE), (vec![], INSECURE), (vec![other.anchor.clone()], BOGUS)]
-        {
+        for (anchors, expected) in [
+            (vec![zone.anchor.clone()], SECURE),
+            (vec![], NOT_VALIDATED),
+            (vec![other.anchor.clone()], BOGUS),
+        ] {
             let resolver = resolve(peer, folder.path(), &upstream, &anchors);
             assert_eq!(verdicts(&resolver), expected, "{peer:?}, {anchors:?}: {}", resolver.log());
             assert_stops(resolver);
@@ -78,17 +84,17 @@ fn root_zone(folder: &Path, ip: Ipv4Addr, child: &TrustAnchor) -> SignedZone {
     SignedZone::make(folder, ".", &text)
 }
 
-/// A tree with two servers on free ports: the DS record comes from the parent. Knot Resolver
-/// forwards all queries for a zone, DS queries included, to the server of this zone.
+/// A tree with two servers on free ports: the DS record comes from the parent. Knot Resolver is left
+/// out: it sends also the DS query for `example.` to the server of `example.`, which cannot answer
+/// it.
 #[test]
 fn a_tree_of_stub_zones_is_validated_from_the_root() {
     let folder = tempfile::tempdir().expect("a directory");
     let folder = folder.path();
     let zone = SignedZone::make(folder, "example.", EXAMPLE);
     let root = root_zone(folder, Ipv4Addr::LOCALHOST, &zone.anchor);
-    let at = (Ipv4Addr::LOCALHOST, 0).into();
-    let Some(child) = serve(&folder.join("child"), at, &[("example.", &zone.signed)]) else { return };
-    let Some(parent) = serve(&folder.join("parent"), at, &[(".", &root.signed)]) else { return };
+    let Some(child) = serve(&folder.join("child"), ANY_PORT, &[("example.", &zone.signed)]) else { return };
+    let Some(parent) = serve(&folder.join("parent"), ANY_PORT, &[(".", &root.signed)]) else { return };
     let stub = |zone: &str, server: &PeerServer| StubZone { zone: zone.to_owned(), server: server.address };
     let upstream = Upstream::Stubs(vec![stub(".", &parent), stub("example.", &child)]);
     for peer in installed().filter(|peer| *peer != Peer::KnotResolver) {
@@ -97,22 +103,24 @@ fn a_tree_of_stub_zones_is_validated_from_the_root() {
     }
 }
 
-/// A signed root zone with a secure delegation, on one server.
+/// One server has the root zone and `example.`: first on a free port, for the resolvers that can use
+/// any port, then on port 53.
 #[test]
 fn resolvers_iterate_from_root_servers() {
     let folder = tempfile::tempdir().expect("a directory");
-    // An address of its own, because the port may be fixed.
+    // A random address in 127.0.0.0/8, so that a parallel test that also uses port 53 does not
+    // collide.
     let [.., a, b, c] = RandomState::new().hash_one(0).to_be_bytes();
     let ip = Ipv4Addr::new(127, a | 1, b | 1, c & 0x7f | 1);
     for port in [0, 53] {
         if port == 53 && UdpSocket::bind((ip, port)).is_err() {
-            return nonesuch_testing::record_skip("only root can listen on port 53");
+            return nonesuch_testing::record_skip("cannot listen on port 53");
         }
         let folder = folder.path().join(format!("port-{port}"));
         let zone = SignedZone::make(&folder, "example.", &EXAMPLE.replace("127.0.0.1", &ip.to_string()));
         let root = root_zone(&folder, ip, &zone.anchor);
         let zones = [(".", root.signed.as_path()), ("example.", zone.signed.as_path())];
-        let Some(server) = serve(&folder, (ip, port).into(), &zones) else { return };
+        let Some(server) = serve(&folder, SocketAddrV4::new(ip, port), &zones) else { return };
         let servers = vec![RootServer { name: "ns.root.".to_owned(), address: ip }];
         let upstream = Upstream::Roots { servers, port: server.address.port() };
         for peer in installed().filter(|peer| port == 53 || peer.info().iterates_on_any_port) {

@@ -49,7 +49,7 @@ pub(super) fn has_presentation_form(octets: &[u8]) -> bool {
 }
 
 pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let fault = RdataFault::Special("prefix length (write 0 to 128)");
+    let fault = RdataFault::Malformed("prefix length (write 0 to 128)");
     let prefix = input.take_number(8)? as u8;
     let length = suffix_length(prefix).ok_or(fault)?;
     let mut token = input.take()?;

@@ -53,13 +53,13 @@ pub(super) fn read_relay_type(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> R
 fn read_type_number(input: &mut Input<'_, '_>) -> Result<u8, RdataFault> {
     let number = input.take_number(8)? as u8;
     if number > NAME {
-        return Err(RdataFault::Special("gateway type (write 0, 1, 2 or 3)"));
+        return Err(RdataFault::Malformed("gateway type (write 0, 1, 2 or 3)"));
     }
     Ok(number)
 }
 
 pub(super) fn read(input: &mut Input<'_, '_>, start: usize, out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let fault = RdataFault::Special("gateway (write a single dot for gateway type 0)");
+    let fault = RdataFault::Malformed("gateway (write a single dot for gateway type 0)");
     let kind = out.get(start..).and_then(gateway_type).ok_or(fault)?;
     let text = input.take()?.octets;
     match kind {

@@ -22,7 +22,7 @@ const MAX_SIZE: u64 = 9_000_000_000;
 const DEFAULT_SIZES: [u8; 3] = [0x12, 0x16, 0x13];
 
 const FAULT: RdataFault =
-    RdataFault::Special("location (write D [M [S]] N|S D [M [S]] E|W ALTITUDEm [SIZEm [HPm [VPm]]])");
+    RdataFault::Malformed("location (write D [M [S]] N|S D [M [S]] E|W ALTITUDEm [SIZEm [HPm [VPm]]])");
 
 /// RFC 1876 §2 defines nothing about the octets of versions other than 0.
 pub(super) fn measure(rest: &[u8]) -> Option<usize> {

@@ -13,7 +13,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 const IPV4: u16 = 1;
 const IPV6: u16 = 2;
 
-const FAULT: RdataFault = RdataFault::Special("address prefix (write [!]1:IPV4/LENGTH or [!]2:IPV6/LENGTH)");
+const FAULT: RdataFault =
+    RdataFault::Malformed("address prefix (write [!]1:IPV4/LENGTH or [!]2:IPV6/LENGTH)");
 
 struct AddressPrefix<'a> {
     family: u16,

@@ -29,10 +29,10 @@ const OHTTP: u16 = 8;
 const KEY_NAMES: [&str; 9] =
     ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint", "dohpath", "ohttp"];
 
-const KEY_FAULT: RdataFault = RdataFault::Special("service parameter key (write its name or keyNNNNN)");
-const VALUE_FAULT: RdataFault = RdataFault::Special("value of a service parameter");
-const DUPLICATE: RdataFault = RdataFault::Special("service parameters (duplicate key)");
-const INCONSISTENT: RdataFault = RdataFault::Special(
+const KEY_FAULT: RdataFault = RdataFault::Malformed("service parameter key (write its name or keyNNNNN)");
+const VALUE_FAULT: RdataFault = RdataFault::Malformed("value of a service parameter");
+const DUPLICATE: RdataFault = RdataFault::Malformed("service parameters (duplicate key)");
+const INCONSISTENT: RdataFault = RdataFault::Malformed(
     "service parameters (all keys in mandatory must be present, and no-default-alpn requires alpn)",
 );
 

@@ -74,8 +74,11 @@ pub(super) fn has_nxt_presentation_form(octets: &[u8]) -> bool {
 pub(super) fn read_nxt_bitmap(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let mut types = Vec::new();
     while let Some(token) = input.take_optional() {
-        let rtype = Rtype::from_mnemonic(token.octets).filter(|rtype| (1..128).contains(&rtype.0));
-        types.push(rtype.ok_or(RdataFault::Type)?);
+        let rtype = Rtype::from_mnemonic(token.octets).ok_or(RdataFault::Type)?;
+        if !(1..128).contains(&rtype.0) {
+            return Err(RdataFault::NxtType);
+        }
+        types.push(rtype);
     }
     types.sort_unstable();
     types.dedup();
@@ -99,7 +102,7 @@ pub(super) fn read_hex_pairs(
     input: &mut Input<'_, '_>,
     out: &mut Vec<u8>,
 ) -> Result<(), RdataFault> {
-    let fault = RdataFault::Special("pairs of hexadecimal digits (separate the pairs with hyphens)");
+    let fault = RdataFault::Malformed("pairs of hexadecimal digits (separate the pairs with hyphens)");
     let start = out.len();
     for pair in input.take()?.octets.split(|octet| *octet == b'-') {
         let octets = HEXLOWER_PERMISSIVE.decode(pair).map_err(|_| fault)?;
@@ -119,7 +122,7 @@ pub(super) fn write_hex_pairs(octets: &[u8], out: &mut Vec<u8>) {
 /// Reads four groups of one to four hexadecimal digits. The abbreviation `::` is not allowed.
 pub(super) fn read_groups(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let fault =
-        RdataFault::Special("64-bit value (write four groups of hexadecimal digits, separated by colons)");
+        RdataFault::Malformed("64-bit value (write four groups of hexadecimal digits, separated by colons)");
     let start = out.len();
     for group in input.take()?.octets.split(|octet| *octet == b':') {
         if group.len() > 4 || !group.iter().all(u8::is_ascii_hexdigit) {
