@@ -107,7 +107,25 @@ impl Pair {
         }
         let theirs = peers::start(peer, &consumer(peer, folders[1].path(), port));
         let ours = start_at(folders[0].path(), port, &zones(theirs.address.port()));
-        Some(Self { ours, theirs, folders })
+        let pair = Self { ours, theirs, folders };
+        if peer == Peer::Bind {
+            pair.wait_for_catalogs();
+        }
+        Some(pair)
+    }
+
+    /// Waits until the consumer has both catalogs. BIND drops a NOTIFY during an attempt to transfer
+    /// the zone, which fails while this server starts, and next tries after a minute.
+    fn wait_for_catalogs(&self) {
+        let has = |apex: &str| {
+            let has = serial(self.theirs.address, apex).is_some();
+            if !has {
+                self.ours.ctl(&["zone", "notify", apex]);
+            }
+            has
+        };
+        let log = || format!("{}\n{}", self.theirs.log(), self.ours.logged());
+        wait("both catalogs", log, || CATALOGS.into_iter().all(has));
     }
 
     #[track_caller]
