@@ -269,11 +269,11 @@ mod tests {
         std::fs::write(&compiled, octets).unwrap();
         let origin: Name = "example.".parse().unwrap();
         let name_file = "name the file of zone example.";
-        for (path, fault) in [
-            (&path, "the SOA record is at a., not at example."),
-            (&compiled, "compiled zone of a., not of example."),
+        for (path, position, fault) in [
+            (&path, ":1:1", "the SOA record is at a., not at example."),
+            (&compiled, "", "compiled zone of a., not of example."),
         ] {
-            let message = format!("{}: {fault}: {name_file}", path.display());
+            let message = format!("{}{position}: {fault}: {name_file}", path.display());
             let error = read_zone(path, Some(&origin)).unwrap_err();
             assert_eq!(error.to_string(), format!("{message}, or set --origin to a."));
             let error = read_previous(path, Some(&origin)).unwrap_err();
