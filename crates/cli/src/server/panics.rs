@@ -41,12 +41,20 @@ pub(crate) fn abort_on_panic() {
 mod tests {
     use super::*;
     use std::env;
+    use std::process::Command;
     use std::time::Instant;
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
     use tracing_subscriber::util::SubscriberInitExt as _;
 
     /// Set for the process that panics.
     const PANICS: &str = "NONESUCH_TEST_PANICS";
+
+    /// Returns the command that runs only this test, in a process that panics.
+    fn child_process(test: &str) -> Command {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args([test, "--exact", "--nocapture"]).env(PANICS, "1");
+        command
+    }
 
     /// Does nothing except in the process that the next test starts.
     #[test]
@@ -66,11 +74,7 @@ mod tests {
     fn a_panic_is_logged_and_ends_the_process() {
         use std::os::unix::process::ExitStatusExt as _;
         let test = "server::panics::tests::one_thread_panics_in_the_child_process";
-        let ended = std::process::Command::new(env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture"])
-            .env(PANICS, "1")
-            .output()
-            .unwrap();
+        let ended = child_process(test).output().unwrap();
         let (log_text, printed) =
             (String::from_utf8_lossy(&ended.stderr), String::from_utf8_lossy(&ended.stdout));
         assert!(printed.contains("running 1 test"), "{printed}");
@@ -112,9 +116,7 @@ mod tests {
     fn a_second_panic_does_not_truncate_the_log_line_of_the_first() {
         use std::io::Read as _;
         let test = "server::panics::tests::two_threads_panic_in_the_child_process";
-        let mut child = std::process::Command::new(env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture"])
-            .env(PANICS, "1")
+        let mut child = child_process(test)
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::piped())
             .spawn()
@@ -158,11 +160,7 @@ mod tests {
     #[test]
     fn a_second_panic_waits_while_the_first_is_formatted() {
         let test = "server::panics::tests::two_threads_panic_with_a_slow_log_in_the_child_process";
-        let ended = std::process::Command::new(env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture"])
-            .env(PANICS, "1")
-            .output()
-            .unwrap();
+        let ended = child_process(test).output().unwrap();
         let log_text = String::from_utf8_lossy(&ended.stderr);
         assert!(log_text.contains("logged slowly"), "{log_text}");
     }

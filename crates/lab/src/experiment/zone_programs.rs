@@ -58,8 +58,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Returns the approximate duration. A program needs about 100 µs for each name, and three times
-    /// as much with RSA, because most programs sign slowly with it.
+    /// Returns the approximate duration. A program needs about 100 µs for each name, and 300 µs with
+    /// RSA, because most programs sign slowly with it.
     pub fn duration(&self) -> Duration {
         let each = |choice: &AlgorithmChoice| if choice.bits.is_some() { 3e-4 } else { 1e-4 };
         let each_name: f64 = self.algorithms.iter().map(each).sum();
