@@ -4,9 +4,10 @@
 //! This crate transports opaque octets and does not parse them. A handler gets one message and
 //! writes its response to a buffer, or returns a stream of messages. [`bind()`] opens the sockets
 //! of one address. [`udp::serve`] answers datagrams (RFC 1035 section 4.2.1). [`tcp::serve`] and
-//! [`tcp::serve_tls`] answer length-prefixed messages (RFC 7766, RFC 7858). [`client`] sends
-//! queries: in batches of datagrams, in single datagrams, and over connections. [`namespace`] opens
-//! network namespaces and TUN devices for experiments.
+//! [`tcp::serve_tls`] answer length-prefixed messages (RFC 7766, RFC 7858). [`event_loop::serve`]
+//! drives a [`Machine`](machine::Machine), which answers later, after queries to servers.
+//! [`client`] sends queries: in batches of datagrams, in single datagrams, and over connections.
+//! [`namespace`] opens network namespaces and TUN devices for experiments.
 //!
 //! To add a transport, add a module that passes messages to a [`Handler`], as [`tcp`] does.
 //! `answer()` does not change. The server needs a variant of [`Transport`] and a listener, and
@@ -18,8 +19,11 @@
 mod bind;
 pub mod client;
 mod error;
+pub mod event_loop;
+mod framing;
 mod handler;
 mod heartbeat;
+pub mod machine;
 mod map;
 mod memory;
 pub mod namespace;

@@ -1,7 +1,7 @@
-//! System calls that the standard library lacks: datagrams in batches, socket options, CPU pinning,
-//! the resource usage of an ended process, and network namespaces.
+//! System calls that the standard library lacks: datagrams in batches, readiness, socket options,
+//! CPU pinning, random octets, the resource usage of an ended process, and network namespaces.
 //!
-//! Every `unsafe` block of this crate is here, in `sys::namespace`, in `map` or in `memory`. The batch types own the
+//! Every `unsafe` block of this crate is here, in a submodule, in `map` or in `memory`. The batch types own the
 //! arrays that the kernel reads and writes. Their pointers are taken again before each call, so no
 //! pointer outlives a borrow.
 
@@ -16,7 +16,12 @@ use std::time::Duration;
 
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
 
+mod epoll;
 pub(crate) mod namespace;
+mod reply;
+
+pub(crate) use epoll::{Epoll, EventDescriptor, Interest, Readiness, fill_random};
+pub(crate) use reply::{ReplyAddress, ReplySender};
 
 /// Number of datagrams in one batch: the maximum that one system call receives or sends.
 pub const BATCH: usize = 64;
@@ -36,6 +41,10 @@ union PeerAddress {
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL_SIZE]);
+
+impl Control {
+    const EMPTY: Self = Self([0; CONTROL_SIZE]);
+}
 
 const EMPTY_VECTOR: iovec = iovec { iov_base: ptr::null_mut(), iov_len: 0 };
 
@@ -118,7 +127,7 @@ impl ReceiveBatch {
         let controls = if local_address { messages } else { 0 };
         Self {
             peers: vec![empty_peer(); messages].into(),
-            controls: vec![Control([0; CONTROL_SIZE]); controls].into(),
+            controls: vec![Control::EMPTY; controls].into(),
             ..Self::new(messages, message_size)
         }
     }
@@ -148,20 +157,30 @@ impl ReceiveBatch {
     /// Receives the waiting datagrams, up to the size of the batch, in one call. Returns their
     /// number.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<usize> {
+        self.receive_at_most(usize::MAX, socket, wait)
+    }
+
+    /// As [`receive`](Self::receive), but at most `limit` datagrams.
+    pub(crate) fn receive_at_most(
+        &mut self,
+        limit: usize,
+        socket: BorrowedFd<'_>,
+        wait: Wait,
+    ) -> io::Result<usize> {
         self.received = 0;
         self.prepare();
         let flags = match wait {
             Wait::ForOne => libc::MSG_WAITFORONE,
             Wait::No => libc::MSG_DONTWAIT,
         };
-        // SAFETY: the length of `headers` is the true number of entries. `prepare` has pointed each
+        // SAFETY: `headers` has at least as many entries as passed. `prepare` has pointed each
         // entry to memory that this object owns exclusively, with its true sizes, and the call
         // keeps no pointer.
         let result = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 self.headers.as_mut_ptr(),
-                self.headers.len() as c_uint,
+                self.headers.len().min(limit) as c_uint,
                 flags,
                 ptr::null_mut(),
             )
@@ -251,6 +270,14 @@ pub(crate) struct SendOutcome {
     pub(crate) calls: u64,
 }
 
+impl std::ops::AddAssign for SendOutcome {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.failed += other.failed;
+        self.calls += other.calls;
+    }
+}
+
 /// The headers for the responses to a [`ReceiveBatch`], allocated once.
 pub(crate) struct ReplyBatch {
     /// The index of the datagram that each message answers.
@@ -279,26 +306,10 @@ impl ReplyBatch {
     ) -> SendOutcome {
         self.prepare(received, answered, responses);
         let headers = &mut self.headers[..self.order.len()];
-        let mut outcome = SendOutcome::default();
-        let mut next = 0;
-        while next < headers.len() {
-            outcome.calls += 1;
-            // SAFETY: `prepare` has pointed each header of the slice to a response, an address and
-            // a control message. `responses` and `received` own them with their true lengths, and
-            // are borrowed during the whole call.
-            match unsafe { send_headers(socket, &mut headers[next..]) } {
-                Ok(sent) => {
-                    next += sent;
-                    outcome.sent += sent as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => {
-                    next += 1;
-                    outcome.failed += 1;
-                }
-            }
-        }
-        outcome
+        // SAFETY: `prepare` has pointed each header of the slice to a response, an address and a
+        // control message. `responses` and `received` own them with their true lengths, and are
+        // borrowed during the whole call.
+        unsafe { send_each(socket, headers) }
     }
 
     /// Points a header to each response, its receiver and its control message.
@@ -329,6 +340,31 @@ impl ReplyBatch {
             };
         }
     }
+}
+
+/// Sends messages, normally in one call. A message that the system does not send is skipped.
+///
+/// # Safety
+/// As for [`send_headers`].
+unsafe fn send_each(socket: BorrowedFd<'_>, headers: &mut [mmsghdr]) -> SendOutcome {
+    let mut outcome = SendOutcome::default();
+    let mut next = 0;
+    while next < headers.len() {
+        outcome.calls += 1;
+        // SAFETY: guaranteed by the caller.
+        match unsafe { send_headers(socket, &mut headers[next..]) } {
+            Ok(sent) => {
+                next += sent;
+                outcome.sent += sent as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => {
+                next += 1;
+                outcome.failed += 1;
+            }
+        }
+    }
+    outcome
 }
 
 /// Sends messages from the front in one call. Returns the number of messages sent, at least one.

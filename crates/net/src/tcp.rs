@@ -35,13 +35,13 @@ use crate::tls::IdentitySlot;
 use counters::Counters;
 use server_state::ServerState;
 
-mod accept;
+pub(crate) mod accept;
 mod connection;
 mod counters;
 mod counting_socket;
 mod options;
 mod server_state;
-mod table;
+pub(crate) mod table;
 
 pub use counters::{TcpCounters, TcpStatistics};
 pub use options::{ExemptClients, TcpOptions};
@@ -173,14 +173,19 @@ where
     Ok(TcpServer { stop, name, thread: Some(thread), statistics })
 }
 
-/// Registers the listener. Its connections inherit the options that are set here.
-fn register(runtime: &Runtime, listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
+/// Sets the options of a listener. Its connections inherit them, except that they block.
+pub(crate) fn prepare_listener(listener: &TcpListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let socket = SockRef::from(&listener);
+    let socket = SockRef::from(listener);
     // The server collects answers before it writes them, so the system need not delay them.
     socket.set_tcp_nodelay(true)?;
     socket.set_recv_buffer_size(RECEIVE_BUFFER_SIZE)?;
-    socket.set_tcp_notsent_lowat(UNSENT_OCTETS_MAX)?;
+    socket.set_tcp_notsent_lowat(UNSENT_OCTETS_MAX)
+}
+
+/// Registers the listener with the runtime.
+fn register(runtime: &Runtime, listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
+    prepare_listener(&listener)?;
     let _context = runtime.enter();
     tokio::net::TcpListener::from_std(listener)
 }

@@ -32,7 +32,7 @@ pub const RESPONSE_CAPACITY: usize = 4096;
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Pause after a receive error of the system. Without the pause, a permanent error would use a
 /// whole CPU.
-const ERROR_PAUSE: Duration = Duration::from_millis(1);
+pub(crate) const ERROR_PAUSE: Duration = Duration::from_millis(1);
 
 /// Options of the workers of [`serve`].
 #[derive(Debug, Clone, Default)]
@@ -100,6 +100,13 @@ pub struct UdpCounters {
 }
 
 impl UdpCounters {
+    /// Counts the messages and calls of `outcome`.
+    pub(crate) fn count_send(&mut self, outcome: SendOutcome) {
+        self.datagrams_out += outcome.sent;
+        self.system_calls += outcome.calls;
+        self.send_errors += outcome.failed;
+    }
+
     fn add(self, other: Self) -> Self {
         Self {
             datagrams_in: self.datagrams_in + other.datagrams_in,

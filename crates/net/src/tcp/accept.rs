@@ -22,6 +22,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::connection::{Connection, ConnectionIo};
 use super::counting_socket::CountingSocket;
+use super::options::TcpOptions;
 use super::server_state::{ConnectionGuard, ServerState};
 use super::table::{ConnectionCommand, EndReason, Phase, Refusal};
 use crate::handler::{Handler, TlsSession};
@@ -31,7 +32,7 @@ use crate::tls::IdentitySlot;
 
 /// Pause after the system could not accept a connection for lack of resources. Without the pause,
 /// the loop would use a whole CPU.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Number of sweeps (checks of the time limits of all connections) within the shortest time limit.
 const SWEEPS_PER_LIMIT: u32 = 8;
 /// Maximum interval between sweeps.
@@ -108,7 +109,7 @@ pub(super) async fn accept_all<H>(
 ) where
     H: Handler + 'static,
 {
-    let interval = (shared.options.shortest_timeout() / SWEEPS_PER_LIMIT).clamp(SWEEP_MIN, SWEEP_MAX);
+    let interval = sweep_interval(&shared.options);
     let mut next_sweep = Instant::now() + interval;
     let mut next_report = Instant::now();
     let mut tasks = JoinSet::new();
@@ -169,6 +170,11 @@ pub(super) async fn accept_all<H>(
             }
         }
     }
+}
+
+/// Returns the interval between checks of the time limits of all connections.
+pub(crate) fn sweep_interval(options: &TcpOptions) -> Duration {
+    (options.shortest_timeout() / SWEEPS_PER_LIMIT).clamp(SWEEP_MIN, SWEEP_MAX)
 }
 
 /// Adds a new connection to the table. Returns `None` if the connection is refused and must be
@@ -261,7 +267,7 @@ async fn perform_handshake<H>(
 
 /// Whether an accept error concerns only the new connection, so that the next one can be accepted
 /// immediately.
-fn is_only_connection_error(error: &io::Error) -> bool {
+pub(crate) fn is_only_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
@@ -269,6 +275,6 @@ fn is_only_connection_error(error: &io::Error) -> bool {
 }
 
 /// Whether the process or the system has no free file descriptor.
-fn is_out_of_descriptors(error: &io::Error) -> bool {
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

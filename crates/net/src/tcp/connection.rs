@@ -19,13 +19,12 @@ use tokio::time::Instant;
 
 use super::server_state::{ConnectionGuard, ServerState};
 use super::table::{ConnectionCommand, EndReason, Phase};
+use crate::framing::{self, PREFIX_OCTETS, announced_length, first_message};
 use crate::handler::{Answer, Handler, ResponseStream, TlsSession, trim_response_buffer};
 
 /// Maximum octets of one read.
 const READ_SIZE: usize = 1 << 14;
 
-/// Octets of the length prefix of a message (RFC 1035 section 4.2.2).
-const PREFIX_OCTETS: usize = 2;
 /// Maximum octets of answers that wait for the peer. Above it, the server answers no further
 /// message. Otherwise, it would collect answers for a peer that does not read.
 const OUTPUT_MAX: usize = 1 << 15;
@@ -449,21 +448,7 @@ where
 /// Appends a message with its length prefix to `output`, and counts it in `unsent_messages`. Fails
 /// if the message is longer than 65,535 octets.
 fn append_message(message: &[u8], output: &mut Vec<u8>, unsent_messages: &mut u64) -> Result<(), EndReason> {
-    let length = u16::try_from(message.len()).map_err(|_| EndReason::Broken)?;
-    output.reserve(PREFIX_OCTETS + message.len());
-    output.extend_from_slice(&length.to_be_bytes());
-    output.extend_from_slice(message);
+    framing::append_message(message, output).map_err(|_| EndReason::Broken)?;
     *unsent_messages += 1;
     Ok(())
-}
-
-/// Returns the length in the prefix of the first message of `input`.
-fn announced_length(input: &[u8]) -> Option<usize> {
-    let (prefix, _) = input.split_first_chunk::<PREFIX_OCTETS>()?;
-    Some(usize::from(u16::from_be_bytes(*prefix)))
-}
-
-/// Returns the first message of `input` without its length prefix; `None` if it is incomplete.
-fn first_message(input: &[u8]) -> Option<&[u8]> {
-    input.get(PREFIX_OCTETS..PREFIX_OCTETS + announced_length(input)?)
 }

@@ -73,7 +73,7 @@ impl Default for TcpOptions {
 
 impl TcpOptions {
     /// Returns the idle timeout for `open` open connections.
-    pub(super) fn idle_timeout_at(&self, open: usize) -> Duration {
+    pub(crate) fn idle_timeout_at(&self, open: usize) -> Duration {
         let max = u32::try_from(self.connections_max.max(1)).unwrap_or(u32::MAX >> 4).min(u32::MAX >> 4);
         let open = u32::try_from(open).unwrap_or(max).min(max);
         let above_half = (2 * open).saturating_sub(max);
@@ -81,7 +81,7 @@ impl TcpOptions {
     }
 
     /// Returns the shortest time limit of a connection.
-    pub(super) fn shortest_timeout(&self) -> Duration {
+    pub(crate) fn shortest_timeout(&self) -> Duration {
         let times = [
             self.idle_timeout,
             self.first_message_timeout,

@@ -21,7 +21,7 @@ const CANDIDATE_DIVISOR: usize = 16;
 
 /// The activity of a connection. Each phase has a time limit in [`TcpOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// The TLS handshake is in progress.
     Handshake,
     /// No complete message has arrived yet.
@@ -30,6 +30,9 @@ pub(super) enum Phase {
     Idle,
     /// A part of a message has arrived.
     Message,
+    /// Complete messages wait for their answers, which need queries to other servers. This phase
+    /// has no time limit of its own: what answers them limits its time.
+    Answering,
     /// The peer must accept answers.
     Writing,
     /// The peer must accept the messages of a stream.
@@ -38,7 +41,7 @@ pub(super) enum Phase {
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndReason {
+pub(crate) enum EndReason {
     /// The peer closed it between messages, or the server stops.
     Orderly,
     /// It was closed to make room for another connection.
@@ -51,21 +54,21 @@ pub(super) enum EndReason {
 
 /// A command for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionCommand {
+pub(crate) enum ConnectionCommand {
     End(EndReason),
     /// Send the current answers, and then end.
     Finish,
 }
 
 /// The table entry of one connection.
-pub(super) struct ConnectionEntry {
-    pub(super) phase: Cell<Phase>,
+pub(crate) struct ConnectionEntry {
+    pub(crate) phase: Cell<Phase>,
     /// Start of the current phase, or time of the last progress in it.
-    pub(super) phase_since: Cell<Instant>,
+    pub(crate) phase_since: Cell<Instant>,
     /// Start time of the oldest stream.
-    pub(super) stream_since: Cell<Option<Instant>>,
+    pub(crate) stream_since: Cell<Option<Instant>>,
     /// Octets in the buffers of the connection.
-    pub(super) buffered: Cell<usize>,
+    pub(crate) buffered: Cell<usize>,
     /// The command for the connection, from the table.
     command: Cell<Option<ConnectionCommand>>,
     /// The waker of the task that serves the connection.
@@ -76,7 +79,7 @@ pub(super) struct ConnectionEntry {
 impl ConnectionEntry {
     /// Returns the command for the connection, if there is one. Otherwise registers `waker`, which
     /// is woken by the next command.
-    pub(super) fn poll_command(&self, waker: &Waker) -> Option<ConnectionCommand> {
+    pub(crate) fn poll_command(&self, waker: &Waker) -> Option<ConnectionCommand> {
         let command = self.command.get();
         if command.is_none() {
             let known = self.waker.take().filter(|known| known.will_wake(waker));
@@ -86,7 +89,7 @@ impl ConnectionEntry {
     }
 
     /// Sets the phase and restarts its time.
-    pub(super) fn begin_phase(&self, phase: Phase) {
+    pub(crate) fn begin_phase(&self, phase: Phase) {
         self.phase.set(phase);
         self.phase_since.set(Instant::now());
     }
@@ -109,6 +112,7 @@ impl ConnectionEntry {
             Phase::FirstMessage => options.first_message_timeout,
             Phase::Idle => idle,
             Phase::Message => options.message_timeout,
+            Phase::Answering => Duration::MAX,
             Phase::Writing => options.write_timeout,
             Phase::Streaming => options.stream_idle_timeout,
         }
@@ -122,12 +126,15 @@ impl ConnectionEntry {
     }
 
     /// Returns the rank of the connection if it may be closed for another one. Connections with a
-    /// lower rank are closed first. Connections without a complete message have the lowest rank.
+    /// lower rank are closed first. Connections without a complete message have the lowest rank,
+    /// those that wait for answers the highest.
     /// `None`: the connection must not be closed, because its peer reads answers fast enough.
     fn eviction_rank(&self, options: &TcpOptions, now: Instant) -> Option<u8> {
         match self.phase.get() {
             Phase::Handshake | Phase::FirstMessage => Some(0),
             Phase::Idle | Phase::Message => Some(1),
+            // Otherwise, clients that ask for names with slow servers could hold all connections.
+            Phase::Answering => Some(2),
             // The peer has made no progress for a part of the time limit.
             Phase::Writing => (now - self.phase_since.get() >= options.write_timeout / 4).then_some(1),
             Phase::Streaming => {
@@ -157,7 +164,7 @@ impl Client {
 
 /// Why a new connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// Its client has reached the limit of connections for each client.
     ClientLimit,
     /// The server has reached its limit of connections, and none of them may be closed.
@@ -166,7 +173,7 @@ pub(super) enum Refusal {
 
 /// The open connections.
 #[derive(Default)]
-pub(super) struct ConnectionTable {
+pub(crate) struct ConnectionTable {
     /// The identifier of the next connection.
     next_id: u64,
     /// The open connections, by identifier.
@@ -181,18 +188,18 @@ pub(super) struct ConnectionTable {
 }
 
 impl ConnectionTable {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Adds an entry for a new connection of `peer`. If the limit of connections is reached, closes
     /// another connection. Returns the identifier, the entry, and whether another connection was
     /// closed.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
         peer: SocketAddr,
         phase: Phase,
@@ -225,7 +232,7 @@ impl ConnectionTable {
 
     /// Removes the entry of a connection that has ended. Does nothing if the table has closed the
     /// connection and therefore removed the entry already.
-    pub(super) fn remove(&mut self, id: u64) {
+    pub(crate) fn remove(&mut self, id: u64) {
         let Some(entry) = self.entries.remove(&id) else { return };
         self.buffered -= entry.buffered.take();
         if let Some(count) = self.clients.get_mut(&entry.client) {
@@ -248,7 +255,7 @@ impl ConnectionTable {
     /// is the one with the lowest [rank](ConnectionEntry::eviction_rank), and among equal ranks the
     /// one that has waited longest. If no candidate is left, makes another pass. Returns `false` if
     /// no connection may be closed.
-    pub(super) fn evict(&mut self, options: &TcpOptions) -> bool {
+    pub(crate) fn evict(&mut self, options: &TcpOptions) -> bool {
         loop {
             while let Some((since, id)) = self.candidates.pop() {
                 // The connection may have made progress since it was selected.
@@ -292,7 +299,7 @@ impl ConnectionTable {
     /// If handshakes hold more than half of the octets, it closes handshakes, otherwise other
     /// connections. So a flood of handshakes does not displace connections that answer queries, and
     /// slow readers do not displace handshakes.
-    pub(super) fn set_buffered(&mut self, id: u64, octets: usize, options: &TcpOptions) -> usize {
+    pub(crate) fn set_buffered(&mut self, id: u64, octets: usize, options: &TcpOptions) -> usize {
         let Some(entry) = self.entries.get(&id) else { return 0 };
         self.buffered = self.buffered - entry.buffered.replace(octets) + octets;
         if self.buffered <= options.memory_max {
@@ -325,7 +332,7 @@ impl ConnectionTable {
     /// Ends the connections that have exceeded a time limit. `idle` is the current idle timeout.
     /// Wakes each connection that is writing, so that it reads the number of octets that its peer
     /// has acknowledged. The system does not report a change of this number.
-    pub(super) fn sweep(&mut self, options: &TcpOptions, idle: Duration) {
+    pub(crate) fn sweep(&mut self, options: &TcpOptions, idle: Duration) {
         let now = Instant::now();
         for entry in self.entries.values() {
             if entry.has_timed_out(options, idle, now) {
@@ -337,7 +344,7 @@ impl ConnectionTable {
     }
 
     /// Ends all connections after they have sent their current answers.
-    pub(super) fn finish_all(&self) {
+    pub(crate) fn finish_all(&self) {
         self.entries.values().for_each(|entry| entry.send_command(ConnectionCommand::Finish));
     }
 }

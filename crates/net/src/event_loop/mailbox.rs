@@ -1,0 +1,81 @@
+//! The mailbox of a worker: other threads wake it, or request it to stop.
+
+use crate::sys::EventDescriptor;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+
+/// The mailbox of a worker. A [wake](crate::machine::Event::Wake) has no content, so several of them
+/// that wait in the mailbox are one.
+#[derive(Debug)]
+pub(super) struct Mailbox {
+    event: EventDescriptor,
+    has_wake: AtomicBool,
+    has_stop: AtomicBool,
+}
+
+impl Mailbox {
+    pub(super) fn new() -> io::Result<Self> {
+        let event = EventDescriptor::new()?;
+        Ok(Self { event, has_wake: AtomicBool::new(false), has_stop: AtomicBool::new(false) })
+    }
+
+    /// Wakes the worker.
+    pub(super) fn wake(&self) {
+        // If a wake is already there, its sender signals.
+        if !self.has_wake.swap(true, AcqRel) {
+            self.event.signal();
+        }
+    }
+
+    /// Requests the worker to stop.
+    pub(super) fn stop(&self) {
+        self.has_stop.store(true, Release);
+        self.event.signal();
+    }
+
+    /// Empties the mailbox. Returns whether there was a wake. The worker calls it when the
+    /// descriptor is readable.
+    pub(super) fn take_wake(&self) -> bool {
+        // In this order, a wake that arrives after the second step makes the descriptor readable
+        // again.
+        self.event.clear();
+        self.has_wake.swap(false, AcqRel)
+    }
+
+    /// Whether the worker must stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.has_stop.load(Acquire)
+    }
+}
+
+impl AsFd for Mailbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{Epoll, Interest};
+    use std::time::Duration;
+
+    #[test]
+    fn wakes_are_one_until_they_are_taken() {
+        let mailbox = Mailbox::new().expect("opened");
+        let mut epoll = Epoll::new(1).expect("opened");
+        epoll.add(&mailbox, 0, Interest::READS).expect("added");
+        let mut is_readable = || epoll.wait(Duration::ZERO).expect("waited") == 1;
+        assert!(!is_readable());
+        mailbox.wake();
+        mailbox.wake();
+        assert!(is_readable());
+        assert!(mailbox.take_wake() && !mailbox.take_wake());
+        assert!(!is_readable());
+        mailbox.wake();
+        assert!(is_readable());
+        mailbox.stop();
+        assert!(mailbox.take_wake() && mailbox.is_stopped());
+    }
+}
