@@ -40,6 +40,7 @@ pub use context::{NotifySink, ServerContext};
 use crate::answer::{
     ErrorResponse, Request, answer, answer_with_online, error_response, reject_unanswerable,
 };
+use crate::chaos;
 use crate::online::OnlineContext;
 use crate::settings::AnswerSettings;
 use crate::transfer::outbound::OutgoingTransfers;
@@ -389,7 +390,7 @@ impl ThreadState {
     ) -> Result<RateLimitKey, AnswerKind> {
         if let Some(ErrorResponse { rcode, error }) = reject_unanswerable(request.query) {
             if rcode == Rcode::REFUSED && request.query.class == Class::CH {
-                let is_answered = batch.settings.chaos.answer(request, out);
+                let is_answered = chaos::answer(&batch.settings.chaos, request, out);
                 let limit_key = self.rate_limit_key(batch, ResponseCategory::Positive, request.name);
                 return Ok(if is_answered { limit_key } else { RateLimitKey::ERROR });
             }

@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod chaos;
 pub mod clock;
+pub mod compress;
 pub mod cookies;
 pub mod dnstap;
 pub mod extended_errors;

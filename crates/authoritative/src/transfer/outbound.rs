@@ -9,7 +9,6 @@
 //! Records are sent as they are in the zone: with glue and occluded records (RFC 5936 §3), and with
 //! unchanged letter case.
 
-mod compress;
 mod records;
 mod status;
 mod stream;

@@ -1,8 +1,8 @@
 //! The records of a transfer in their order. Each call continues after the last record of the
 //! previous message.
 
-use super::compress::Compressor;
 use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_server::compress::Compressor;
 use nonesuch_zone::Contents;
 use nonesuch_zone::journal::{ChangeReader, Changes, JournalError};
 use std::sync::Arc;

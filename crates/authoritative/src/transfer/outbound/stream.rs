@@ -1,11 +1,11 @@
 //! The messages of a transfer. Each is generated when the client has read the previous ones (RFC
 //! 5936 §2.2).
 
-use super::compress::Compressor;
 use super::records::{MAX_OCTETS, MessageBuilder, RecordsError, TransferRecords};
 use super::status::TransferPermit;
 use nonesuch_net::{ResponseStream, StreamError};
 use nonesuch_proto::message::{Header, flags};
+use nonesuch_server::compress::Compressor;
 use nonesuch_server::tsig::ResponseSigner;
 
 /// Size up to which a message is filled, in octets. It equals the range of compression pointers;

@@ -3,11 +3,11 @@
 mod places;
 mod release;
 
-use super::compress::Compressor;
 use super::records::RecordsError;
 use super::*;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{Message, Section};
+use nonesuch_server::compress::Compressor;
 use nonesuch_server::tsig::{ResponseVerifier, TsigKey, TsigKeys, sign_request};
 use nonesuch_zone::journal::JournalError;
 use nonesuch_zone::read::read_text;

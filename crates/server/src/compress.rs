@@ -15,12 +15,12 @@ const POINTER_RANGE: usize = 0x4000;
 const POINTER_FLAGS: u16 = 0xc000;
 const CLASS_IN: [u8; 2] = [0, 1];
 
-/// Positions of the names in a message, in a hash table.
+/// Writes records with name compression. It knows the positions of the names in a message.
 #[derive(Debug)]
-pub(super) struct Compressor {
+pub struct Compressor {
     table: Vec<SuffixPosition>,
-    /// Number of names in the table.
-    name_count: usize,
+    /// The slots of the table that are in use.
+    used_slots: Vec<u16>,
     /// Offset of the last owner name in the message; 0 for none.
     owner_offset: usize,
 }
@@ -34,27 +34,40 @@ struct SuffixPosition {
     offset: u16,
 }
 
+impl Default for Compressor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Compressor {
-    pub(super) fn new() -> Self {
-        Self { table: vec![SuffixPosition::default(); TABLE_SIZE], name_count: 0, owner_offset: 0 }
+    /// Returns a compressor for an empty message.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { table: vec![SuffixPosition::default(); TABLE_SIZE], used_slots: Vec::new(), owner_offset: 0 }
     }
 
     /// Removes all names, for the next message.
-    pub(super) fn clear(&mut self) {
-        if self.name_count > 0 {
-            self.table.fill(SuffixPosition::default());
+    pub fn clear(&mut self) {
+        for slot in self.used_slots.drain(..) {
+            self.table[usize::from(slot)] = SuffixPosition::default();
         }
-        (self.name_count, self.owner_offset) = (0, 0);
+        self.owner_offset = 0;
+    }
+
+    /// Begins a sequence of records whose owner is the name at `offset` of the message.
+    pub const fn begin_owner_at(&mut self, offset: usize) {
+        self.owner_offset = offset;
     }
 
     /// Ends a sequence of records with the same owner.
-    pub(super) const fn end_owner(&mut self) {
+    pub const fn end_owner(&mut self) {
         self.owner_offset = 0;
     }
 
     /// Appends a record of class IN. The records of one owner must be consecutive, and the caller
     /// calls [`Compressor::end_owner`] between owners.
-    pub(super) fn push_record(
+    pub fn push_record(
         &mut self,
         owner: NameRef<'_>,
         rtype: Rtype,
@@ -91,7 +104,7 @@ impl Compressor {
 
     /// Appends a name: its first labels, then a pointer to the longest suffix that the message
     /// already contains.
-    pub(super) fn push_name(&mut self, name: NameRef<'_>, message: &mut Vec<u8>) {
+    pub fn push_name(&mut self, name: NameRef<'_>, message: &mut Vec<u8>) {
         let (suffixes, count) = suffixes_of(name);
         let wire = name.wire();
         // The number of labels to write in front of the pointer, and the offset for the pointer.
@@ -133,7 +146,7 @@ impl Compressor {
     /// Adds the name at `offset` to the table, if a pointer can express the offset and the table is
     /// not full.
     fn insert(&mut self, hash: u32, offset: usize) {
-        if offset >= POINTER_RANGE || self.name_count >= MAX_NAMES {
+        if offset >= POINTER_RANGE || self.used_slots.len() >= MAX_NAMES {
             return;
         }
         let mut at = hash as usize % TABLE_SIZE;
@@ -141,7 +154,7 @@ impl Compressor {
             at = (at + 1) % TABLE_SIZE;
         }
         self.table[at] = SuffixPosition { hash, offset: offset as u16 };
-        self.name_count += 1;
+        self.used_slots.push(at as u16);
     }
 }
 
