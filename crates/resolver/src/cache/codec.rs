@@ -1,0 +1,232 @@
+//! The octets of cached values. Only this module writes and reads them. Reading checks lengths all
+//! the same: a value that cannot be read counts as missing.
+//!
+//! - An RRset: rank (1 octet), then its records as a set.
+//! - A negative answer: number of RRsets (1 octet), then for each: owner in wire form, type (2), and
+//!   the records as a set.
+//! - A failure: extended error code (2), number of consecutive failures (1).
+//!
+//! A set: TTL (4), octets of the records (2), octets of the signatures (2), records, signatures.
+//! Numbers are big-endian.
+
+use super::Rank;
+use super::ring::VALUE_MAX;
+use crate::record::{RecordData, Rrset};
+use nonesuch_proto::{Class, Name, NameRef, Rtype};
+
+/// The value of an RRset, without key and expiry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RrsetValue {
+    pub(super) rank: Rank,
+    /// The TTL with which the RRset was inserted, in seconds.
+    pub(super) ttl: u32,
+    pub(super) records: RecordData,
+    pub(super) signatures: RecordData,
+}
+
+/// The value of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FailureValue {
+    /// The extended error code (RFC 8914).
+    pub(super) code: u16,
+    /// Number of consecutive failures, at least one.
+    pub(super) failures: u8,
+}
+
+/// Encodes an RRset with this TTL; `None` if it is too large.
+pub(super) fn encode_rrset(rrset: &Rrset, rank: Rank, ttl: u32) -> Option<Vec<u8>> {
+    let mut octets = Vec::with_capacity(9 + rrset.records.octets().len() + rrset.signatures.octets().len());
+    octets.push(rank as u8);
+    push_set(rrset, ttl, &mut octets)?;
+    (octets.len() <= VALUE_MAX).then_some(octets)
+}
+
+/// Decodes an RRset.
+pub(super) fn decode_rrset(octets: &[u8]) -> Option<RrsetValue> {
+    let (&rank, rest) = octets.split_first()?;
+    let (set, rest) = split_set(rest)?;
+    rest.is_empty().then_some(RrsetValue {
+        rank: Rank::from_number(rank)?,
+        ttl: set.ttl,
+        records: RecordData::from_octets(set.records.to_vec()),
+        signatures: RecordData::from_octets(set.signatures.to_vec()),
+    })
+}
+
+/// Decodes the rank of an RRset.
+pub(super) fn decode_rank(octets: &[u8]) -> Option<Rank> {
+    octets.first().copied().and_then(Rank::from_number)
+}
+
+/// Encodes RRsets of the authority section; `None` if they are too large. The class is not encoded.
+pub(super) fn encode_negative(authority: &[Rrset]) -> Option<Vec<u8>> {
+    let mut octets = vec![u8::try_from(authority.len()).ok()?];
+    for rrset in authority {
+        octets.extend_from_slice(rrset.owner.wire());
+        octets.extend_from_slice(&rrset.rtype.0.to_be_bytes());
+        push_set(rrset, rrset.ttl, &mut octets)?;
+        if octets.len() > VALUE_MAX {
+            return None;
+        }
+    }
+    Some(octets)
+}
+
+/// Decodes RRsets of the authority section. Each has a TTL of at most `ttl`.
+pub(super) fn decode_negative(octets: &[u8], class: Class, ttl: u32) -> Option<Vec<Rrset>> {
+    let (&count, mut rest) = octets.split_first()?;
+    let mut authority = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        let (rrset, after) = split_authority_rrset(rest, class, ttl)?;
+        authority.push(rrset);
+        rest = after;
+    }
+    rest.is_empty().then_some(authority)
+}
+
+fn split_authority_rrset(octets: &[u8], class: Class, ttl: u32) -> Option<(Rrset, &[u8])> {
+    let (owner, rest) = NameRef::split_from(octets).ok()?;
+    let (rtype, rest) = rest.split_first_chunk()?;
+    let (set, rest) = split_set(rest)?;
+    let rrset = Rrset {
+        owner: owner.to_name(),
+        rtype: Rtype(u16::from_be_bytes(*rtype)),
+        class,
+        ttl: set.ttl.min(ttl),
+        records: RecordData::from_octets(set.records.to_vec()),
+        signatures: RecordData::from_octets(set.signatures.to_vec()),
+    };
+    Some((rrset, rest))
+}
+
+/// Encodes a failure.
+pub(super) const fn encode_failure(failure: FailureValue) -> [u8; 3] {
+    let [high, low] = failure.code.to_be_bytes();
+    [high, low, failure.failures]
+}
+
+/// Decodes a failure.
+pub(super) fn decode_failure(octets: &[u8]) -> Option<FailureValue> {
+    let &[high, low, failures] = octets.as_array()?;
+    Some(FailureValue { code: u16::from_be_bytes([high, low]), failures })
+}
+
+/// A borrowed set.
+struct Set<'o> {
+    ttl: u32,
+    records: &'o [u8],
+    signatures: &'o [u8],
+}
+
+fn push_set(rrset: &Rrset, ttl: u32, octets: &mut Vec<u8>) -> Option<()> {
+    let (records, signatures) = (rrset.records.octets(), rrset.signatures.octets());
+    octets.extend_from_slice(&ttl.to_be_bytes());
+    for part in [records, signatures] {
+        octets.extend_from_slice(&u16::try_from(part.len()).ok()?.to_be_bytes());
+    }
+    octets.extend_from_slice(records);
+    octets.extend_from_slice(signatures);
+    Some(())
+}
+
+fn split_set(octets: &[u8]) -> Option<(Set<'_>, &[u8])> {
+    let (ttl, rest) = octets.split_first_chunk()?;
+    let (records_length, rest) = rest.split_first_chunk()?;
+    let (signatures_length, rest) = rest.split_first_chunk()?;
+    let (records, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*records_length)))?;
+    let (signatures, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*signatures_length)))?;
+    Some((Set { ttl: u32::from_be_bytes(*ttl), records, signatures }, rest))
+}
+
+/// Returns the last field of an SOA record: the maximum TTL of negative answers (RFC 2308 §4).
+pub(super) fn soa_minimum(rdata: &[u8]) -> Option<u32> {
+    // Two names of at least one octet, then five numbers.
+    rdata.last_chunk().filter(|_| rdata.len() >= 22).map(|minimum| u32::from_be_bytes(*minimum))
+}
+
+/// Returns an RRset from its parts. `ttl`: seconds that remain.
+pub(super) fn rrset(owner: &[u8], rtype: Rtype, class: Class, ttl: u32, value: RrsetValue) -> Rrset {
+    let owner: Name = NameRef::from_wire_unchecked(owner).to_name();
+    Rrset { owner, rtype, class, ttl, records: value.records, signatures: value.signatures }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn any_records() -> impl Strategy<Value = RecordData> {
+        vec(vec(any::<u8>(), 0..40), 0..5).prop_map(|records| records.iter().map(Vec::as_slice).collect())
+    }
+
+    fn any_rrset() -> impl Strategy<Value = Rrset> {
+        let owner = "([a-zA-Z]{1,9}[.]){0,4}".prop_map(|text| match text.as_str() {
+            "" => Name::root(),
+            text => text.parse().unwrap(),
+        });
+        (owner, any::<u16>(), any::<u32>(), any_records(), any_records()).prop_map(
+            |(owner, rtype, ttl, records, signatures)| Rrset {
+                owner,
+                rtype: Rtype(rtype),
+                class: Class::IN,
+                ttl,
+                records,
+                signatures,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn rrset_round_trip(original in any_rrset(), rank in 1u8..=5) {
+            let rank = Rank::from_number(rank).unwrap();
+            let octets = encode_rrset(&original, rank, original.ttl).unwrap();
+            let value = decode_rrset(&octets).unwrap();
+            prop_assert_eq!((value.rank, decode_rank(&octets)), (rank, Some(rank)));
+            let again = rrset(original.owner.wire(), original.rtype, Class::IN, value.ttl, value);
+            prop_assert_eq!(again.owner.wire(), original.owner.wire());
+            prop_assert_eq!(again, original);
+        }
+
+        #[test]
+        fn negative_round_trip(original in vec(any_rrset(), 0..6), ttl: u32) {
+            let decoded = decode_negative(&encode_negative(&original).unwrap(), Class::IN, ttl).unwrap();
+            let expected: Vec<Rrset> =
+                original.into_iter().map(|rrset| Rrset { ttl: rrset.ttl.min(ttl), ..rrset }).collect();
+            prop_assert_eq!(decoded, expected);
+        }
+
+        #[test]
+        fn failure_round_trip(code: u16, failures: u8) {
+            let failure = FailureValue { code, failures };
+            prop_assert_eq!(decode_failure(&encode_failure(failure)), Some(failure));
+        }
+
+        #[test]
+        fn arbitrary_octets_never_panic(octets in vec(any::<u8>(), 0..120)) {
+            let _ = decode_rrset(&octets);
+            let _ = decode_negative(&octets, Class::IN, 1);
+            let _ = decode_failure(&octets);
+            let _ = soa_minimum(&octets);
+        }
+    }
+
+    #[test]
+    fn values_that_are_too_large_are_not_encoded() {
+        let rrset = |octets: usize| Rrset {
+            owner: Name::root(),
+            rtype: Rtype::TXT,
+            class: Class::IN,
+            ttl: 1,
+            records: [vec![0; octets].as_slice()].into_iter().collect(),
+            signatures: RecordData::default(),
+        };
+        let fits = |octets| encode_rrset(&rrset(octets), Rank::AnswerAa, 1).is_some();
+        assert_eq!([VALUE_MAX - 11, VALUE_MAX - 10, 65_535].map(fits), [true, false, false]);
+        let half = VALUE_MAX / 2;
+        assert!(encode_negative(&[rrset(half - 20), rrset(half - 20)]).is_some());
+        assert!(encode_negative(&[rrset(half), rrset(half)]).is_none());
+        assert!(encode_negative(&vec![rrset(0); 256]).is_none());
+    }
+}

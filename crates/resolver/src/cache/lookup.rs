@@ -1,0 +1,236 @@
+//! Lookups.
+
+use super::codec::{self, RrsetValue};
+use super::label::LowerName;
+use super::ring::{Entry, Label};
+use super::{Cache, FailureCause, NegativeKind, Question, Rank};
+use crate::record::Rrset;
+use nonesuch_net::machine::Now;
+use nonesuch_proto::{Class, Name, NameRef, Rtype};
+use std::time::Instant;
+
+/// An RRset of the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cached {
+    /// The RRset. Its TTL is the number of seconds that remain, at least one.
+    pub rrset: Rrset,
+    /// The rank of the data.
+    pub rank: Rank,
+    /// The TTL in seconds with which the RRset was inserted.
+    pub ttl_inserted: u32,
+    /// The time of expiry.
+    pub expires: Instant,
+}
+
+/// A negative answer of the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Negative {
+    /// The name that does not exist, or has no RRset of the type. With [`NegativeKind::NxDomain`],
+    /// it may be above the query name (RFC 8020).
+    pub name: Name,
+    /// What the answer denies.
+    pub kind: NegativeKind,
+    /// The RRsets of the authority section. Their TTLs are at most `ttl`.
+    pub authority: Vec<Rrset>,
+    /// Seconds that remain, at least one.
+    pub ttl: u32,
+}
+
+/// A failure of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Why the question was not answered.
+    pub cause: FailureCause,
+    /// The code of the extended error (RFC 8914).
+    pub code: u16,
+    /// Number of consecutive failures.
+    pub failures: u8,
+    /// Seconds that remain, at least one.
+    pub ttl: u32,
+}
+
+/// What the cache has for a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CachedAnswer {
+    /// The RRset of the query type.
+    Rrset(Cached),
+    /// The CNAME RRset of the query name; the query type is another one.
+    Alias(Cached),
+    /// A negative answer.
+    Negative(Negative),
+    /// The last attempts failed.
+    Failure(Failure),
+}
+
+impl Cache {
+    /// Returns an RRset whose rank is at least `rank_min`. [`Rank::CLIENT_MIN`] for the answer to a
+    /// client, [`Rank::Additional`] to reach servers.
+    #[must_use]
+    pub fn rrset(
+        &self,
+        name: NameRef<'_>,
+        rtype: Rtype,
+        class: Class,
+        rank_min: Rank,
+        now: Now,
+    ) -> Option<Cached> {
+        let (lower, now) = (LowerName::of(name)?, self.second(now.instant));
+        let key = self.ring.key(lower.octets());
+        let labels = [Label::rrset(rtype, class)];
+        let found = self.ring.read(&key, &labels, now, |entry| self.cached(&entry, rank_min, now));
+        self.ring.count_lookup(&key, found.is_some());
+        found
+    }
+
+    /// Returns the answer that denies a name, or a type of it.
+    #[must_use]
+    pub fn negative(&self, name: NameRef<'_>, rtype: Rtype, class: Class, now: Now) -> Option<Negative> {
+        let (lower, now) = (LowerName::of(name)?, self.second(now.instant));
+        let key = self.ring.key(lower.octets());
+        let labels = [Label::nx_domain(class), Label::no_data(rtype, class)];
+        let exact = self.ring.read(&key, &labels, now, |entry| negative(&entry, now));
+        let found = exact.or_else(|| self.denied_above(&lower, class, now));
+        self.ring.count_lookup(&key, found.is_some());
+        found
+    }
+
+    /// Returns the failure of earlier attempts to answer a question.
+    #[must_use]
+    pub fn failure(&self, question: &Question, now: Now) -> Option<Failure> {
+        let (lower, now) = (LowerName::of(question.name.view())?, self.second(now.instant));
+        let key = self.ring.key(lower.octets());
+        let found = self.ring.read(&key, &failure_labels(question), now, |entry| failure(&entry, now));
+        self.ring.count_lookup(&key, found.is_some());
+        found
+    }
+
+    /// Returns what the cache has for the question of a client: the RRset or CNAME RRset, the
+    /// negative answer, or the failure, in this order. It takes one lock, and one more for each
+    /// ancestor of the name (RFC 8020) if there are no data for the name itself.
+    #[must_use]
+    pub fn answer(&self, question: &Question, now: Now) -> Option<CachedAnswer> {
+        let (lower, now) = (LowerName::of(question.name.view())?, self.second(now.instant));
+        let key = self.ring.key(lower.octets());
+        let copy = |entry: Entry<'_>| self.copy_answer(&entry, question.rtype, now);
+        let exact = self.ring.read(&key, &answer_labels(question), now, copy);
+        let above = || self.denied_above(&lower, question.class, now).map(CachedAnswer::Negative);
+        let found = match exact {
+            // The denial of an ancestor is more than the failure to resolve the name.
+            Some(CachedAnswer::Failure(failure)) => above().or(Some(CachedAnswer::Failure(failure))),
+            None => above(),
+            found => found,
+        };
+        self.ring.count_lookup(&key, found.is_some());
+        found
+    }
+
+    /// Returns the NS RRset of the closest delegation at or above a name, or of the root, whatever
+    /// its rank. It does not count as a lookup in the statistics.
+    #[must_use]
+    pub fn closest_delegation(&self, name: NameRef<'_>, class: Class, now: Now) -> Option<Cached> {
+        let (lower, now) = (LowerName::of(name)?, self.second(now.instant));
+        let labels = [Label::rrset(Rtype::NS, class)];
+        lower.at_and_above().find_map(|name| {
+            let key = self.ring.key(name.wire());
+            self.ring.read(&key, &labels, now, |entry| self.cached(&entry, Rank::Additional, now))
+        })
+    }
+
+    /// Returns the answer that an ancestor of the name does not exist. RFC 8020 §2: then no name
+    /// below the ancestor exists.
+    fn denied_above(&self, lower: &LowerName, class: Class, now: u32) -> Option<Negative> {
+        let labels = [Label::nx_domain(class)];
+        let ancestors = lower.at_and_above().skip(1).take_while(|_| self.options.uses_nxdomain_cut);
+        ancestors.filter(|name| !name.is_root()).find_map(|name| {
+            let key = self.ring.key(name.wire());
+            self.ring.read(&key, &labels, now, |entry| negative(&entry, now))
+        })
+    }
+
+    fn copy_answer(&self, entry: &Entry<'_>, rtype: Rtype, now: u32) -> Option<CachedAnswer> {
+        if entry.label.is_failure() {
+            return failure(entry, now).map(CachedAnswer::Failure);
+        }
+        if !entry.label.is_rrset() {
+            return negative(entry, now).map(CachedAnswer::Negative);
+        }
+        let cached = self.cached(entry, Rank::CLIENT_MIN, now)?;
+        let is_alias = entry.label.rtype() != rtype;
+        Some(if is_alias { CachedAnswer::Alias(cached) } else { CachedAnswer::Rrset(cached) })
+    }
+
+    /// Returns the RRset of an entry if its rank is at least `rank_min`.
+    fn cached(&self, entry: &Entry<'_>, rank_min: Rank, now: u32) -> Option<Cached> {
+        if codec::decode_rank(entry.value)? < rank_min {
+            return None;
+        }
+        let value: RrsetValue = codec::decode_rrset(entry.value)?;
+        Some(Cached {
+            rank: value.rank,
+            ttl_inserted: value.ttl,
+            expires: self.instant(entry.expiry),
+            rrset: codec::rrset(
+                entry.name,
+                entry.label.rtype(),
+                entry.label.class(),
+                entry.expiry - now,
+                value,
+            ),
+        })
+    }
+}
+
+fn negative(entry: &Entry<'_>, now: u32) -> Option<Negative> {
+    let (ttl, rtype, class) = (entry.expiry - now, entry.label.rtype(), entry.label.class());
+    let is_nx_domain = entry.label == Label::nx_domain(class);
+    Some(Negative {
+        name: NameRef::from_wire_unchecked(entry.name).to_name(),
+        kind: if is_nx_domain { NegativeKind::NxDomain } else { NegativeKind::NoData(rtype) },
+        authority: codec::decode_negative(entry.value, class, ttl)?,
+        ttl,
+    })
+}
+
+fn failure(entry: &Entry<'_>, now: u32) -> Option<Failure> {
+    let value = codec::decode_failure(entry.value)?;
+    let (rtype, class) = (entry.label.rtype(), entry.label.class());
+    let is_validation = entry.label == Label::failure(FailureCause::Validation, rtype, class);
+    Some(Failure {
+        cause: if is_validation { FailureCause::Validation } else { FailureCause::Resolution },
+        code: value.code,
+        failures: value.failures,
+        ttl: entry.expiry - now,
+    })
+}
+
+/// Returns the labels of the entries that answer a question, the best ones first.
+const fn answer_labels(question: &Question) -> [Label; 6] {
+    let (rtype, class) = (question.rtype, question.class);
+    let alias = if has_data_beside_alias(rtype) { rtype } else { Rtype::CNAME };
+    let [resolution, validation] = failure_labels(question);
+    [
+        Label::rrset(rtype, class),
+        Label::rrset(alias, class),
+        Label::nx_domain(class),
+        Label::no_data(rtype, class),
+        resolution,
+        validation,
+    ]
+}
+
+/// Returns the labels of the failures that hold for a question. With the CD bit, the failure to
+/// validate does not, and the label of the other failure is repeated.
+const fn failure_labels(question: &Question) -> [Label; 2] {
+    let resolution = Label::failure(FailureCause::Resolution, question.rtype, question.class);
+    let validation = Label::failure(FailureCause::Validation, question.rtype, question.class);
+    [resolution, if question.checking_disabled { resolution } else { validation }]
+}
+
+/// Whether a name with a CNAME record can have records of this type (RFC 2181 §10.1, RFC 4034 §3 and
+/// §4), or the type asks for the CNAME record itself.
+const fn has_data_beside_alias(rtype: Rtype) -> bool {
+    matches!(
+        rtype,
+        Rtype::CNAME | Rtype::SIG | Rtype::KEY | Rtype::NXT | Rtype::RRSIG | Rtype::NSEC | Rtype::ANY
+    )
+}

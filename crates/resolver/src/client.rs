@@ -1,0 +1,123 @@
+//! Queries of clients: what is resolved, and what is answered at once.
+
+use crate::cache::Question;
+use crate::local_names::LocalAnswer;
+use crate::reply::{ReplyContext, ReplyWriter, write_empty};
+use crate::shared::Shared;
+use crate::task::Outcome;
+use nonesuch_net::Transport;
+use nonesuch_net::machine::{ClientQuery, ClientToken, Now};
+use nonesuch_proto::message::{Rcode, flags};
+use nonesuch_proto::{Class, Rtype};
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::query::{Query, QueryFault};
+use nonesuch_server::reply_options::ReplyOptions;
+use nonesuch_server::trailer::push_header_only;
+
+/// RFC 8914 §4.21: the query does not request recursion, and the server is not authoritative.
+const NOT_RECURSIVE: ExtendedError = ExtendedError { code: 20, text: "recursion is not requested: set RD" };
+
+/// A client that waits for its reply.
+#[derive(Debug)]
+pub(crate) struct WaitingClient {
+    pub(crate) token: ClientToken,
+    transport: Transport,
+    /// The query, which was parsed before.
+    message: Box<[u8]>,
+    options: ReplyOptions,
+}
+
+/// What happens with a message of a client.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// It is answered with these octets.
+    Reply(Vec<u8>),
+    /// It is not answered.
+    Drop,
+    /// Its question is resolved.
+    Resolve(Question, WaitingClient),
+}
+
+/// Decides what happens with a message.
+pub(crate) fn admit(
+    shared: &Shared,
+    writer: &mut ReplyWriter,
+    received: ClientQuery<'_>,
+    now: Now,
+) -> Admission {
+    let query = match Query::parse(received.message) {
+        Ok(query) => query,
+        Err(QueryFault::Ignore) => return Admission::Drop,
+        Err(QueryFault::Opcode(header)) => return header_only(header, Rcode::NOTIMP),
+        Err(QueryFault::Malformed(header)) => return header_only(header, Rcode::FORMERR),
+    };
+    let (address, transport) = (received.client.ip(), received.transport);
+    let settings = &shared.reply;
+    let cookies = shared.cookies.as_ref();
+    let options = query
+        .opt
+        .filter(|opt| opt.version == 0)
+        .map(|opt| ReplyOptions::read(&opt, transport, settings, cookies, address, now.unix as u32));
+    let context = |options| ReplyContext { query: &query, transport, options, settings };
+    let empty = |options, rcode, error| Admission::Reply(write_empty(context(options), rcode, error));
+    let options = match options.transpose() {
+        Ok(options) => options.unwrap_or(ReplyOptions::NONE),
+        Err(_) => return empty(ReplyOptions::NONE, Rcode::FORMERR, None),
+    };
+    if !shared.options.access.allows(address, None) {
+        return empty(options, Rcode::REFUSED, Some(ExtendedError::PROHIBITED));
+    }
+    if query.opt.is_some_and(|opt| opt.version != 0) {
+        return empty(options, Rcode::BADVERS, None);
+    }
+    if let Some((rcode, error)) = reject_type(query.qtype) {
+        return empty(options, rcode, error);
+    }
+    let local = shared.local_names.answer(query.name(), query.qtype, query.class);
+    if let Some(LocalAnswer { rcode, answer, authority }) = local {
+        let outcome = Outcome { rcode, answer, authority, error: None, is_over_budget: false };
+        return Admission::Reply(writer.write(context(options), &outcome));
+    }
+    if query.class != Class::IN {
+        return empty(options, Rcode::REFUSED, None);
+    }
+    if query.header.flags & flags::RD == 0 {
+        return empty(options, Rcode::REFUSED, Some(NOT_RECURSIVE));
+    }
+    let question = Question {
+        name: query.name().to_canonical(),
+        rtype: query.qtype,
+        class: query.class,
+        checking_disabled: query.header.flags & flags::CD != 0,
+    };
+    let message = received.message.into();
+    let waiting = WaitingClient { token: received.token, transport, message, options };
+    Admission::Resolve(question, waiting)
+}
+
+impl WaitingClient {
+    /// Writes the reply with this outcome.
+    pub(crate) fn reply(&self, shared: &Shared, writer: &mut ReplyWriter, outcome: &Outcome) -> Vec<u8> {
+        let query = Query::parse(&self.message).expect("the query was parsed when it was admitted");
+        let (transport, options, settings) = (self.transport, self.options, &shared.reply);
+        writer.write(ReplyContext { query: &query, transport, options, settings }, outcome)
+    }
+}
+
+fn header_only(header: nonesuch_proto::message::Header, rcode: Rcode) -> Admission {
+    let mut reply = Vec::new();
+    push_header_only(header, rcode, &mut reply);
+    Admission::Reply(reply)
+}
+
+/// Returns the response code of queries for a type that is never resolved.
+const fn reject_type(rtype: Rtype) -> Option<(Rcode, Option<ExtendedError>)> {
+    match rtype {
+        Rtype::ANY => None,
+        Rtype::AXFR | Rtype::IXFR | Rtype::MAILA | Rtype::MAILB => Some((Rcode::NOTIMP, None)),
+        // RFC 9824 §3.5: no resolver forwards a query for NXNAME.
+        Rtype::NXNAME => Some((Rcode::FORMERR, Some(ExtendedError::INVALID_QUERY_TYPE))),
+        rtype if rtype.is_meta() => Some((Rcode::FORMERR, None)),
+        _ => None,
+    }
+}

@@ -1,0 +1,49 @@
+//! The recursive resolver (RFC 1034 §5.3.3): a state machine without I/O, as quinn-proto is.
+//!
+//! [`Resolver`] is a [`Machine`](nonesuch_net::machine::Machine): it takes events and the time, and
+//! returns outputs. It has no socket, no clock and no source of entropy: a driver owns them, passes
+//! the time, and passes a seed at the start. A server has one `Resolver` for each worker thread; all
+//! of them share one [`Cache`] and one [`ServerTable`].
+//!
+//! - `task` resolves one question: it finds the closest delegation, selects a server, sends a
+//!   query, and continues with the response until it has an answer. Equal questions share a task.
+//! - `exchange` is one query to one server: identifiers, EDNS, cookies, timeouts, truncation.
+//! - `response` decides what a response of a server means, and which of its records are used.
+//! - `cache` has RRsets, negative answers and failures, in memory of a fixed size.
+//! - `servers` has what is known of each server address: round-trip time, EDNS support, cookies.
+//! - `budget` bounds the work for one client query.
+//! - `local_names` answers names that are not looked up; `hints` has the root servers.
+#![forbid(unsafe_code)]
+
+mod addresses;
+mod budget;
+pub mod cache;
+mod client;
+mod delegation;
+mod exchange;
+pub mod hints;
+pub mod local_names;
+mod lookup;
+mod name_map;
+pub mod options;
+mod record;
+mod reply;
+mod resolver;
+mod response;
+mod servers;
+mod shared;
+mod task;
+#[cfg(test)]
+mod testing;
+pub mod zones;
+
+pub use addresses::is_unusable_address;
+pub use budget::{Budget, DelegationFetches, LimitReached, UpstreamLimits};
+pub use cache::{Cache, CacheOptions};
+pub use record::{RecordData, Rrset};
+pub use resolver::Resolver;
+pub use servers::{
+    Attempt, Cookie, Next, NoServer, Purpose, QueryKind, Repeat, ResponseFacts, ServerTable,
+    ServerTableOptions, ServerTableStatistics, ZoneKey,
+};
+pub use shared::Shared;

@@ -1,0 +1,71 @@
+//! RRsets, as the resolver stores them.
+
+use nonesuch_proto::{Class, Name, Rtype};
+
+/// An RRset with its signatures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rrset {
+    /// Owner name, in the case of the response.
+    pub owner: Name,
+    /// Type.
+    pub rtype: Rtype,
+    /// Class.
+    pub class: Class,
+    /// Time to live in seconds: the lowest of the records (RFC 2181 §5.2), within the configured
+    /// bounds.
+    pub ttl: u32,
+    /// The records, without duplicates, in the order of the response.
+    pub records: RecordData,
+    /// The RRSIG records that cover the RRset.
+    pub signatures: RecordData,
+}
+
+/// RDATA of several records with uncompressed names. Each has its length in two octets before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordData(Vec<u8>);
+
+impl RecordData {
+    /// Wraps octets that [`octets`](Self::octets) returned.
+    #[must_use]
+    pub(crate) const fn from_octets(octets: Vec<u8>) -> Self {
+        Self(octets)
+    }
+
+    /// Returns the octets with all lengths.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Appends a record. RDATA has at most 65,535 octets.
+    pub fn push(&mut self, rdata: &[u8]) {
+        let length = u16::try_from(rdata.len()).expect("RDATA of a message has a length of 16 bits");
+        self.0.extend_from_slice(&length.to_be_bytes());
+        self.0.extend_from_slice(rdata);
+    }
+
+    /// Whether there is no record.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the RDATA of each record.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.0.as_slice();
+        std::iter::from_fn(move || {
+            let (length, after) = rest.split_first_chunk()?;
+            let (rdata, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+            rest = after;
+            Some(rdata)
+        })
+    }
+}
+
+impl<'r> FromIterator<&'r [u8]> for RecordData {
+    fn from_iter<I: IntoIterator<Item = &'r [u8]>>(records: I) -> Self {
+        let mut data = Self::default();
+        records.into_iter().for_each(|rdata| data.push(rdata));
+        data
+    }
+}

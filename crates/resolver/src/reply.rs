@@ -1,0 +1,148 @@
+//! Writes replies to clients.
+
+use crate::record::Rrset;
+use crate::task::Outcome;
+use nonesuch_net::Transport;
+use nonesuch_proto::edns;
+use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_server::compress::Compressor;
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::query::Query;
+use nonesuch_server::reply_options::{ReplyOptions, ReplySettings};
+use nonesuch_server::trailer::Trailer;
+
+/// The parts of a reply that depend on the client, not on the outcome.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplyContext<'a> {
+    pub(crate) query: &'a Query<'a>,
+    pub(crate) transport: Transport,
+    pub(crate) options: ReplyOptions,
+    pub(crate) settings: &'a ReplySettings,
+}
+
+/// Writes replies. Its table of names is allocated once.
+#[derive(Debug)]
+pub(crate) struct ReplyWriter {
+    compressor: Compressor,
+}
+
+impl ReplyWriter {
+    pub(crate) fn new() -> Self {
+        Self { compressor: Compressor::new() }
+    }
+
+    /// Writes the reply with this outcome. If it does not fit, the reply is truncated: it has TC and
+    /// no records.
+    pub(crate) fn write(&mut self, context: ReplyContext<'_>, outcome: &Outcome) -> Vec<u8> {
+        let trailer = trailer(context);
+        let limit = trailer.max_message_octets(context.query, context.transport);
+        let room = limit.saturating_sub(trailer.required_octets(context.query));
+        let name = context.query.name();
+        let dnssec_ok = context.query.opt.is_some_and(|opt| opt.dnssec_ok());
+        let mut message = self.start(context);
+        let mut counts = [1, 0, 0, 0];
+        let authority = outcome.authority.iter().filter(|rrset| dnssec_ok || rrset.rtype == Rtype::SOA);
+        let is_complete =
+            self.push_rrsets(&outcome.answer, name, dnssec_ok, room, &mut counts[1], &mut message)
+                && self.push_rrsets(authority, name, dnssec_ok, room, &mut counts[2], &mut message);
+        let mut reply_flags = reply_flags(context.query.header);
+        if !is_complete {
+            message.truncate(HEADER + context.query.question.len());
+            counts = [1, 0, 0, 0];
+            reply_flags |= flags::TC;
+        }
+        let rcode = finish(context, &trailer, outcome.rcode, outcome.error, limit, &mut counts, &mut message);
+        let header = Header { id: context.query.header.id, flags: reply_flags | rcode, counts };
+        message[..HEADER].copy_from_slice(&header.to_octets());
+        message
+    }
+
+    /// Begins a message with room for the header, and with the question.
+    fn start(&mut self, context: ReplyContext<'_>) -> Vec<u8> {
+        let mut message = start(context);
+        message.truncate(HEADER);
+        self.compressor.clear();
+        self.compressor.push_name(context.query.name(), &mut message);
+        message.extend_from_slice(&context.query.question[context.query.name_length..]);
+        message
+    }
+
+    /// Appends RRsets, with their signatures if the client requests them. Returns `false` as soon
+    /// as the message exceeds `room`.
+    fn push_rrsets<'r>(
+        &mut self,
+        rrsets: impl IntoIterator<Item = &'r Rrset>,
+        name: NameRef<'_>,
+        dnssec_ok: bool,
+        room: usize,
+        count: &mut u16,
+        message: &mut Vec<u8>,
+    ) -> bool {
+        for rrset in rrsets {
+            // The owner of most answers is the query name.
+            if rrset.owner.view() == name {
+                self.compressor.begin_owner_at(HEADER);
+            } else {
+                self.compressor.end_owner();
+            }
+            let signatures = rrset.signatures.iter().filter(|_| dnssec_ok);
+            let records = rrset.records.iter().map(|rdata| (rrset.rtype, rdata));
+            for (rtype, rdata) in records.chain(signatures.map(|rdata| (Rtype::RRSIG, rdata))) {
+                self.compressor.push_record(rrset.owner.view(), rtype, rrset.ttl, rdata, message);
+                *count += 1;
+                if message.len() > room {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Returns a reply without records.
+pub(crate) fn write_empty(context: ReplyContext<'_>, rcode: Rcode, error: Option<ExtendedError>) -> Vec<u8> {
+    let trailer = trailer(context);
+    let limit = trailer.max_message_octets(context.query, context.transport);
+    let (mut message, mut counts) = (start(context), [1, 0, 0, 0]);
+    let low = finish(context, &trailer, rcode, error, limit, &mut counts, &mut message);
+    let flags = reply_flags(context.query.header) | low;
+    let header = Header { id: context.query.header.id, flags, counts };
+    message[..HEADER].copy_from_slice(&header.to_octets());
+    message
+}
+
+const fn trailer(context: ReplyContext<'_>) -> Trailer<'_> {
+    Trailer { reply: context.options, settings: context.settings, tsig_octets: 0 }
+}
+
+/// Begins a message with room for the header, and with the question.
+fn start(context: ReplyContext<'_>) -> Vec<u8> {
+    let mut message = Vec::with_capacity(512);
+    message.extend_from_slice(&[0; HEADER]);
+    message.extend_from_slice(context.query.question);
+    message
+}
+
+/// Appends the OPT record if the query has one. Returns the lower bits of the response code.
+fn finish(
+    context: ReplyContext<'_>,
+    trailer: &Trailer<'_>,
+    rcode: Rcode,
+    error: Option<ExtendedError>,
+    limit: usize,
+    counts: &mut [u16; 4],
+    message: &mut Vec<u8>,
+) -> u16 {
+    if let Some(opt) = context.query.opt {
+        // RFC 3225 §3: the response copies DO.
+        trailer.push_opt(rcode, opt.flags & edns::DO, error, limit, message);
+        counts[3] += 1;
+    }
+    rcode.0 & 0x0f
+}
+
+/// The flags of a reply, without the response code (RFC 1035 §4.1.1, RFC 4035 §3.2.2).
+const fn reply_flags(header: Header) -> u16 {
+    flags::QR | flags::RA | header.flags & (flags::OPCODE | flags::RD | flags::CD)
+}

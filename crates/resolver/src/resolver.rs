@@ -1,0 +1,273 @@
+//! The state machine of one worker.
+
+mod iterate;
+mod receive;
+
+use crate::budget::Budget;
+use crate::cache::{Claim, Failure, Question};
+use crate::client::{Admission, WaitingClient, admit};
+use crate::exchange::Exchange;
+use crate::lookup::{Found, look_up};
+use crate::reply::ReplyWriter;
+use crate::shared::Shared;
+use crate::task::{Outcome, Task, TaskId, TaskTable, Waiter};
+use nonesuch_net::machine::{ClientQuery, Event, ExchangeId, Machine, Now, Output};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::Rcode;
+use nonesuch_server::extended_errors::ExtendedError;
+use rand::SeedableRng;
+use rand_chacha::ChaCha12Rng;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The resolver of one worker thread.
+#[derive(Debug)]
+pub struct Resolver {
+    shared: Arc<Shared>,
+    /// The number of the worker.
+    worker: usize,
+    /// Message IDs, letter case and the choice of servers.
+    random: ChaCha12Rng,
+    writer: ReplyWriter,
+    tasks: TaskTable,
+    exchanges: HashMap<ExchangeId, (TaskId, Exchange)>,
+    next_exchange: u64,
+    /// Times at which an exchange or a task ends. Those of earlier ends are still in the heap.
+    timers: BinaryHeap<Reverse<(Instant, Timer)>>,
+    outputs: VecDeque<Output>,
+    /// Tasks that can continue.
+    ready: VecDeque<TaskId>,
+    /// When priming failed (RFC 8109); the hints are used then.
+    priming_failed_at: Option<Instant>,
+}
+
+/// Number of tasks for each client query that is permitted.
+const TASKS_PER_QUERY: usize = 4;
+/// The worker has too many tasks.
+const BUSY: ExtendedError = ExtendedError { code: 0, text: "too many queries in progress, try again later" };
+
+/// What ends at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Exchange(ExchangeId),
+    Task(TaskId),
+}
+
+impl Resolver {
+    /// Creates the resolver of the worker with this number. `seed` must be unpredictable: message
+    /// IDs follow from it.
+    #[must_use]
+    pub fn new(shared: Arc<Shared>, worker: usize, seed: [u8; 32]) -> Self {
+        Self {
+            shared,
+            worker,
+            random: ChaCha12Rng::from_seed(seed),
+            writer: ReplyWriter::new(),
+            tasks: TaskTable::default(),
+            exchanges: HashMap::new(),
+            next_exchange: 0,
+            timers: BinaryHeap::new(),
+            outputs: VecDeque::new(),
+            ready: VecDeque::new(),
+            priming_failed_at: None,
+        }
+    }
+
+    /// Number of questions that are being resolved.
+    #[must_use]
+    pub fn task_count(&self) -> usize {
+        self.tasks.len()
+    }
+
+    fn handle_query(&mut self, received: ClientQuery<'_>, now: Now) {
+        let token = received.token;
+        match admit(&self.shared, &mut self.writer, received, now) {
+            Admission::Drop => self.outputs.push_back(Output::Drop(token)),
+            Admission::Reply(reply) => self.outputs.push_back(Output::Reply(token, reply)),
+            Admission::Resolve(question, client) => self.resolve(question, client, now),
+        }
+    }
+
+    /// Answers from the cache, or waits for a task with this question.
+    fn resolve(&mut self, question: Question, client: WaitingClient, now: Now) {
+        if let Some(outcome) = self.cached_outcome(&question, now) {
+            self.reply(&client, &outcome);
+            return;
+        }
+        if let Some(task) = self.tasks.find(&question).and_then(|id| self.tasks.get_mut(id)) {
+            // The number of clients is bounded by the driver, which has a token for each.
+            task.waiters.push(Waiter::Client(client));
+            return;
+        }
+        if self.is_full() {
+            self.reply(&client, &Outcome::failure(BUSY, true));
+            return;
+        }
+        let budget = Budget::new(self.shared.options.limits, now.instant);
+        self.start_task(question, 0, budget, vec![Waiter::Client(client)]);
+    }
+
+    /// Whether no further task may start.
+    fn is_full(&self) -> bool {
+        // Each client query may have a task, and each of these some address fetches.
+        self.tasks.len() >= TASKS_PER_QUERY * self.shared.options.clients.queries as usize
+    }
+
+    fn reply(&mut self, client: &WaitingClient, outcome: &Outcome) {
+        let reply = client.reply(&self.shared, &mut self.writer, outcome);
+        self.outputs.push_back(Output::Reply(client.token, reply));
+    }
+
+    /// Returns the outcome if the cache has all of it.
+    fn cached_outcome(&self, question: &Question, now: Now) -> Option<Outcome> {
+        let mut question = question.clone();
+        let mut answer = Vec::new();
+        for _ in 0..=self.shared.options.limits.aliases {
+            let (rcode, authority) = match look_up(&self.shared.cache, &question, now)? {
+                Found::Answer(rrset) => {
+                    answer.push(rrset);
+                    (Rcode::NOERROR, Vec::new())
+                }
+                Found::Negative(rcode, proofs) => (rcode, proofs),
+                Found::Failure(failure) => return Some(Outcome::failure(cached_failure(failure), false)),
+                Found::Alias(rrsets, target) => {
+                    answer.extend(rrsets);
+                    question.name = target;
+                    continue;
+                }
+            };
+            return Some(Outcome { rcode, answer, authority, error: None, is_over_budget: false });
+        }
+        None
+    }
+
+    /// Starts a task, or waits for a worker that already resolves the same question.
+    fn start_task(&mut self, question: Question, depth: u8, budget: Budget, waiters: Vec<Waiter>) -> TaskId {
+        let claim = self.shared.cache.claim(&question, self.worker);
+        let mut task = Task::new(question, depth, budget);
+        task.waiters = waiters;
+        task.waits_for_worker = claim == Claim::Waiting;
+        let deadline = task.budget.deadline();
+        let id = self.tasks.insert(task);
+        self.timers.push(Reverse((deadline, Timer::Task(id))));
+        self.ready.push_back(id);
+        id
+    }
+
+    /// Ends a task: passes the outcome to all that wait for it.
+    fn finish(&mut self, id: TaskId, outcome: &Outcome, now: Now) {
+        let Some(mut task) = self.tasks.remove(id) else { return };
+        if let Some(exchange) = task.exchange.take() {
+            self.end_exchange(exchange);
+        }
+        let workers = self.shared.cache.release(&task.question, self.worker);
+        if !workers.is_empty() {
+            self.outputs.push_back(Output::Wake(workers));
+        }
+        if task.question.name.view().is_root() && task.question.rtype == Rtype::NS {
+            self.end_priming(now);
+        }
+        let mut restarted = Vec::new();
+        let Task { question, depth, budget, waiters, glue, .. } = *task;
+        let mut budget = Some(budget);
+        for waiter in waiters {
+            match waiter {
+                // The budget was that of the task that started this one, not of this client.
+                Waiter::Client(client) if outcome.is_over_budget && depth > 0 => {
+                    restarted.push(Waiter::Client(client));
+                }
+                Waiter::Client(client) => self.reply(&client, outcome),
+                Waiter::Task { id: parent_id, is_starter } => {
+                    let Some(parent) = self.tasks.get_mut(parent_id) else { continue };
+                    parent.children.retain(|child| *child != id);
+                    if let Some(budget) = budget.take_if(|_| is_starter) {
+                        parent.budget.refund(budget);
+                    }
+                    if let Some(delegation) = &mut parent.delegation {
+                        outcome.answer.iter().for_each(|rrset| delegation.add_addresses(rrset));
+                        glue.iter().for_each(|rrset| delegation.add_spare_addresses(rrset));
+                    }
+                    self.ready.push_back(parent_id);
+                }
+            }
+        }
+        if !restarted.is_empty() {
+            let budget = Budget::new(self.shared.options.limits, now.instant);
+            self.start_task(question, 0, budget, restarted);
+        }
+    }
+
+    /// Lets all tasks continue that can.
+    fn run(&mut self, now: Now) {
+        while let Some(id) = self.ready.pop_front() {
+            self.step(id, now);
+        }
+    }
+
+    /// Forgets an exchange, whose socket the driver closes.
+    fn end_exchange(&mut self, id: ExchangeId) -> Option<(TaskId, Exchange)> {
+        let (task_id, exchange) = self.exchanges.remove(&id)?;
+        self.outputs.push_back(Output::Close(id));
+        if let Some(task) = self.tasks.get_mut(task_id) {
+            task.exchange = None;
+        }
+        Some((task_id, exchange))
+    }
+}
+
+/// The extended error for a failure from the cache. Its code says more than "Cached Error" (RFC 8914
+/// §4.14).
+const fn cached_failure(failure: Failure) -> ExtendedError {
+    ExtendedError { code: failure.code, text: "the last attempts failed" }
+}
+
+impl Machine for Resolver {
+    fn handle_event(&mut self, event: Event<'_>, now: Now) {
+        match event {
+            Event::Query(received) => self.handle_query(received, now),
+            Event::Response(exchange, octets) => self.handle_response(exchange, octets, now),
+            Event::Failed(exchange, failure) => self.handle_failure(exchange, failure, now),
+            Event::Wake => {
+                for id in self.tasks.waiting_for_worker() {
+                    self.claim_again(id);
+                }
+            }
+        }
+        self.run(now);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        while let Some(Reverse((due, timer))) = self.timers.peek().copied()
+            && due <= now.instant
+        {
+            self.timers.pop();
+            match timer {
+                Timer::Exchange(id) => self.handle_exchange_timeout(id, now),
+                Timer::Task(id) => self.handle_task_timeout(id, now),
+            }
+        }
+        self.run(now);
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        // Timers of exchanges and tasks that ended earlier are dropped here: a driver would wake up
+        // for them.
+        while let Some(Reverse((due, timer))) = self.timers.peek().copied() {
+            let is_current = match timer {
+                Timer::Exchange(id) => self.exchanges.contains_key(&id),
+                Timer::Task(id) => self.tasks.get(id).is_some(),
+            };
+            if is_current {
+                return Some(due);
+            }
+            self.timers.pop();
+        }
+        None
+    }
+}

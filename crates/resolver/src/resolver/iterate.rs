@@ -1,0 +1,381 @@
+//! The steps of a task: cache, delegation, server, query (RFC 1034 §5.3.3).
+
+use super::{Resolver, Timer};
+use crate::budget::LimitReached;
+use crate::cache::{Claim, FailureCause, Question, Rank};
+use crate::delegation::{Delegation, ServerSource};
+use crate::exchange::{Exchange, random_case};
+use crate::lookup::{Found, closest_delegation, look_up};
+use crate::record::Rrset;
+use crate::servers::{NoServer, Purpose, QueryKind, Repeat};
+use crate::task::{Outcome, Task, TaskId, Waiter};
+use crate::zones::ZoneRuleKind;
+use nonesuch_net::Transport;
+use nonesuch_net::machine::{ExchangeId, Now, Output, Upstream};
+use nonesuch_proto::message::Rcode;
+use nonesuch_proto::{Class, Name, Rtype};
+use nonesuch_server::acl::DNS_PORT;
+use nonesuch_server::extended_errors::ExtendedError;
+use rand::RngCore;
+use std::cmp::Reverse;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The aliases lead back to a name of the chain.
+const ALIAS_LOOP: ExtendedError = ExtendedError { code: 0, text: "the aliases are a loop" };
+/// Time after failed priming in which the hints are used without another attempt.
+const PRIMING_PAUSE: Duration = Duration::from_secs(60);
+
+/// What a task does next.
+enum Step {
+    /// Another step.
+    Continue,
+    /// It waits for a response, or for another task.
+    Wait,
+    /// It has its outcome.
+    Finish(Outcome),
+}
+
+impl Resolver {
+    /// Continues a task until it waits or ends.
+    pub(super) fn step(&mut self, id: TaskId, now: Now) {
+        loop {
+            match self.next_step(id, now) {
+                Step::Continue => {}
+                Step::Wait => return,
+                Step::Finish(outcome) => return self.finish(id, &outcome, now),
+            }
+        }
+    }
+
+    fn next_step(&mut self, id: TaskId, now: Now) -> Step {
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
+        if task.exchange.is_some() || !task.children.is_empty() || task.waits_for_worker {
+            return Step::Wait;
+        }
+        if task.delegation.is_some() {
+            return self.ask_server(id, now);
+        }
+        match self.use_cache(id, now) {
+            Some(step) => step,
+            None => self.choose_delegation(id, now),
+        }
+    }
+
+    /// Uses what the cache has for the current name of the task.
+    fn use_cache(&mut self, id: TaskId, now: Now) -> Option<Step> {
+        let task = self.tasks.get_mut(id)?;
+        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        match look_up(&self.shared.cache, &question, now)? {
+            Found::Answer(rrset) => Some(Step::Finish(task.outcome(Rcode::NOERROR, vec![rrset], Vec::new()))),
+            Found::Negative(rcode, proofs) => Some(Step::Finish(task.outcome(rcode, Vec::new(), proofs))),
+            Found::Failure(failure) => {
+                Some(Step::Finish(Outcome::failure(super::cached_failure(failure), false)))
+            }
+            Found::Alias(rrsets, target) => {
+                if let Err(limit) = task.budget.take_alias() {
+                    return Some(Step::Finish(over_budget(limit)));
+                }
+                if task.is_alias_loop(&target) || is_in(&rrsets, &target) {
+                    task.aliases.extend(rrsets);
+                    return Some(Step::Finish(alias_loop(task)));
+                }
+                task.follow_alias(rrsets, target);
+                Some(Step::Continue)
+            }
+        }
+    }
+
+    /// Follows the aliases of a response, whose target must be queried.
+    pub(super) fn follow_aliases(&mut self, id: TaskId, rrsets: Vec<Rrset>, target: &Name, now: Now) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let count = rrsets.iter().filter(|rrset| rrset.rtype == Rtype::CNAME).count();
+        let limit = (0..count).find_map(|_| task.budget.take_alias().err());
+        if let Some(limit) = limit {
+            self.finish(id, &over_budget(limit), now);
+        } else if task.is_alias_loop(target) || is_in(&rrsets, target) {
+            task.aliases.extend(rrsets);
+            let outcome = alias_loop(task);
+            self.finish(id, &outcome, now);
+        } else {
+            task.follow_alias(rrsets, target.view().to_canonical());
+        }
+    }
+
+    /// Finds the servers to begin with.
+    fn choose_delegation(&mut self, id: TaskId, now: Now) -> Step {
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
+        // A DS RRset is in the parent zone (RFC 4035 §3.1.4.1).
+        let name = match task.name.view().parent() {
+            Some(parent) if task.question.rtype == Rtype::DS => parent.to_name(),
+            _ => task.name.clone(),
+        };
+        let cached = closest_delegation(&self.shared.cache, name.view(), now);
+        let delegation = match self.configured_delegation(&name) {
+            Some(configured)
+                if configured.is_forwarder()
+                    || !cached
+                        .as_ref()
+                        .is_some_and(|cached| cached.zone.view().is_below(configured.zone.view())) =>
+            {
+                configured
+            }
+            _ => match cached {
+                Some(cached) => cached,
+                None => match self.prime(id, now) {
+                    Some(step) => return step,
+                    None => self.hints_delegation(),
+                },
+            },
+        };
+        let minimises = self.shared.options.qname_minimisation;
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.enter_delegation(delegation, minimises);
+        }
+        Step::Continue
+    }
+
+    /// The forward zone or stub zone of a name.
+    fn configured_delegation(&self, name: &Name) -> Option<Delegation> {
+        let rule = self.shared.options.zones.closest(name.view())?;
+        let source = match rule.kind {
+            ZoneRuleKind::Forward { .. } => ServerSource::Forward,
+            ZoneRuleKind::Stub => ServerSource::Stub,
+        };
+        let mut delegation = Delegation::configured(rule.apex.view(), source, rule.servers.clone());
+        delegation.uses_tcp = rule.tcp;
+        Some(delegation)
+    }
+
+    fn hints_delegation(&self) -> Delegation {
+        let addresses = self.shared.options.hints.addresses();
+        let servers = addresses.map(|address| SocketAddr::new(address, DNS_PORT)).collect();
+        Delegation::configured(Name::root().view(), ServerSource::Hints, servers)
+    }
+
+    /// Starts priming, or waits for it (RFC 8109). `None`: this task must use the hints.
+    fn prime(&mut self, id: TaskId, now: Now) -> Option<Step> {
+        let is_paused = self.priming_failed_at.is_some_and(|failed| now.instant < failed + PRIMING_PAUSE);
+        let task = self.tasks.get(id)?;
+        if is_paused || (task.name.view().is_root() && task.question.rtype == Rtype::NS) {
+            return None;
+        }
+        self.wait_for(id, own_question(Name::root(), Rtype::NS), now).then_some(Step::Wait)
+    }
+
+    /// Makes the task wait for another one, which is started if it does not exist. Returns `false`
+    /// if the other one waits for this one, or cannot be started.
+    fn wait_for(&mut self, id: TaskId, question: Question, now: Now) -> bool {
+        if let Some(child) = self.tasks.find(&question) {
+            if self.tasks.waits_for(child, id) {
+                return false;
+            }
+            if let Some(task) = self.tasks.get_mut(child) {
+                task.waiters.push(Waiter::Task { id, is_starter: false });
+            }
+            self.tasks.get_mut(id).expect("the caller has the task").children.push(child);
+            return true;
+        }
+        if self.is_full() {
+            return false;
+        }
+        let Some(task) = self.tasks.get_mut(id) else { return false };
+        let budget = match &mut task.delegation {
+            Some(delegation) => task.budget.start_address_fetch(&mut delegation.fetches, now.instant),
+            None => task.budget.start_fetch(now.instant),
+        };
+        let Ok(budget) = budget else { return false };
+        let (depth, waiter) = (task.depth + 1, Waiter::Task { id, is_starter: true });
+        let child = self.start_task(question, depth, budget, vec![waiter]);
+        self.tasks.get_mut(id).expect("the caller has the task").children.push(child);
+        true
+    }
+
+    /// Claims the question of a task again that waited for another worker.
+    pub(super) fn claim_again(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        task.waits_for_worker = self.shared.cache.claim(&task.question, self.worker) == Claim::Waiting;
+        self.ready.push_back(id);
+    }
+
+    /// Leaves out queries with a part of the name whose answers are in the cache.
+    fn skip_known_labels(&mut self, id: TaskId, now: Now) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        while task.minimisation.labels.is_some() {
+            let (name, rtype) = task.current_question();
+            let cache = &self.shared.cache;
+            let is_known = cache.rrset(name.view(), rtype, Class::IN, Rank::CLIENT_MIN, now).is_some()
+                || cache.negative(name.view(), rtype, Class::IN, now).is_some();
+            if !is_known {
+                return;
+            }
+            task.ask_more_labels();
+        }
+    }
+
+    /// Sends a query to a server of the delegation, or looks for more servers.
+    fn ask_server(&mut self, id: TaskId, now: Now) -> Step {
+        self.skip_known_labels(id, now);
+        let shared = Arc::clone(&self.shared);
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
+        let Some(delegation) = &task.delegation else { return Step::Continue };
+        let zone = delegation.zone.view();
+        let mut candidates = delegation.addresses(|address| shared.options.may_query(zone, address));
+        shared.options.families.keep_preferred(&mut candidates);
+        let transport = if delegation.uses_tcp { Transport::Tcp } else { Transport::Udp };
+        let kind = QueryKind::of(task.current_question().1);
+        let purpose = Purpose { zone: shared.servers.zone_key(zone), kind, transport };
+        let random = self.random.next_u64();
+        match shared.servers.select(&candidates, &task.attempts, purpose, now, random) {
+            Ok(server) => match self.send(id, server, transport, None, now) {
+                Ok(()) => Step::Wait,
+                Err(SendError::Server) => Step::Continue,
+                Err(SendError::Limit(limit)) => Step::Finish(over_budget(limit)),
+            },
+            Err(reason) => self.find_addresses(id, reason, now),
+        }
+    }
+
+    /// Sends the current question of the task, and counts the attempt.
+    pub(super) fn send(
+        &mut self,
+        id: TaskId,
+        server: SocketAddr,
+        transport: Transport,
+        repeat: Option<Repeat>,
+        now: Now,
+    ) -> Result<(), SendError> {
+        let shared = Arc::clone(&self.shared);
+        let Some(task) = self.tasks.get_mut(id) else { return Ok(()) };
+        let Some(delegation) = &task.delegation else { return Ok(()) };
+        let (name, rtype) = task.current_question();
+        let zone = shared.servers.zone_key(delegation.zone.view());
+        let is_recursive = delegation.is_forwarder();
+        let purpose = Purpose { zone, kind: QueryKind::of(rtype), transport };
+        let Ok(attempt) = shared.servers.begin(server, purpose, repeat, now) else {
+            task.exclude(server);
+            return Err(SendError::Server);
+        };
+        task.budget.take_query(now.instant).map_err(SendError::Limit)?;
+        task.count_attempt(server);
+        let has_random_case = shared.options.use_0x20 && attempt.copies_case;
+        let name = if has_random_case { random_case(name.view(), &mut self.random) } else { name };
+        let (transport, timeout) = (attempt.transport, attempt.timeout);
+        let message_id = self.random.next_u32() as u16;
+        let exchange = Exchange { attempt, id: message_id, name, rtype, has_random_case, wrong_responses: 0 };
+        let message = exchange.query(is_recursive);
+        let exchange_id = ExchangeId(self.next_exchange);
+        self.next_exchange += 1;
+        task.exchange = Some(exchange_id);
+        self.exchanges.insert(exchange_id, (id, exchange));
+        self.timers.push(Reverse((now.instant + timeout, Timer::Exchange(exchange_id))));
+        self.outputs.push_back(Output::Send(Upstream { exchange: exchange_id, server, transport, message }));
+        Ok(())
+    }
+
+    /// Looks up the addresses of another nameserver. Without any, the task fails for `reason`.
+    fn find_addresses(&mut self, id: TaskId, reason: NoServer, now: Now) -> Step {
+        let start = self.random.next_u32() as usize;
+        let types = self.shared.options.families.types();
+        loop {
+            let Some(task) = self.tasks.get_mut(id) else { return Step::Wait };
+            let Some(delegation) = &mut task.delegation else { return Step::Continue };
+            let Some((name, missing)) = delegation.next_unknown_nameserver(start, types) else {
+                return self.fail(id, reason, now);
+            };
+            missing.iter().for_each(|rtype| delegation.set_looked_up(&name, *rtype));
+            let mut is_waiting = false;
+            for rtype in missing {
+                is_waiting |= self.wait_for(id, own_question(name.clone(), rtype), now);
+            }
+            if is_waiting {
+                return Step::Wait;
+            }
+        }
+    }
+
+    /// No server is left: tries what remains, then ends the task.
+    fn fail(&mut self, id: TaskId, reason: NoServer, now: Now) -> Step {
+        let Some(task) = self.tasks.get_mut(id) else { return Step::Wait };
+        let Some(delegation) = &mut task.delegation else { return Step::Continue };
+        if delegation.use_spare_addresses() {
+            return Step::Continue;
+        }
+        if delegation.is_cached && !task.asked_parent_again {
+            let parent = delegation.zone.view().parent().map(|parent| parent.to_name());
+            if let Some(parent) = parent {
+                return self.ask_parent_again(id, &parent, now);
+            }
+        }
+        if let Some(spare) = task.spare.take() {
+            let name = task.name.clone();
+            self.use_reading(id, &name, *spare, now);
+            return Step::Continue;
+        }
+        if reason == NoServer::Busy {
+            return Step::Finish(Outcome::failure(reason.extended_error(), true));
+        }
+        let error = task.failure.unwrap_or_else(|| reason.extended_error());
+        // The next client would wait as long (RFC 9520).
+        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        self.shared.cache.insert_failure(&question, FailureCause::Resolution, error.code, now);
+        Step::Finish(Outcome::failure(error, false))
+    }
+
+    /// Asks the servers of a parent zone for the delegation again: its servers or their addresses may
+    /// have changed since it was cached.
+    fn ask_parent_again(&mut self, id: TaskId, parent: &Name, now: Now) -> Step {
+        let delegation = closest_delegation(&self.shared.cache, parent.view(), now);
+        let delegation = delegation.unwrap_or_else(|| self.hints_delegation());
+        let minimises = self.shared.options.qname_minimisation;
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.asked_parent_again = true;
+            task.enter_delegation(delegation, minimises);
+        }
+        Step::Continue
+    }
+
+    /// Ends a task whose time is over.
+    pub(super) fn handle_task_timeout(&mut self, id: TaskId, now: Now) {
+        let Some(task) = self.tasks.get(id) else { return };
+        let error = task.failure.unwrap_or(LimitReached::Time.extended_error());
+        self.finish(id, &Outcome::failure(error, true), now);
+    }
+
+    /// Remembers whether the root servers are known after the priming query.
+    pub(super) fn end_priming(&mut self, now: Now) {
+        let is_known = closest_delegation(&self.shared.cache, Name::root().view(), now).is_some();
+        self.priming_failed_at = (!is_known).then_some(now.instant);
+    }
+}
+
+/// Whether one of these aliases is of the name.
+fn is_in(aliases: &[Rrset], name: &Name) -> bool {
+    aliases.iter().any(|rrset| rrset.rtype == Rtype::CNAME && rrset.owner == *name)
+}
+
+/// Returns the outcome of a task whose aliases are a loop: an error (RFC 1034 §3.6.2), with the
+/// aliases.
+fn alias_loop(task: &mut Task) -> Outcome {
+    let outcome = task.outcome(Rcode::SERVFAIL, Vec::new(), Vec::new());
+    Outcome { error: Some(ALIAS_LOOP), ..outcome }
+}
+
+/// Why a query is not sent.
+pub(super) enum SendError {
+    /// The server cannot be asked now: select another one.
+    Server,
+    /// The budget is spent.
+    Limit(LimitReached),
+}
+
+/// A question of the resolver itself.
+const fn own_question(name: Name, rtype: Rtype) -> Question {
+    Question { name, rtype, class: Class::IN, checking_disabled: false }
+}
+
+/// The outcome of a task whose budget is spent.
+pub(super) fn over_budget(limit: LimitReached) -> Outcome {
+    Outcome::failure(limit.extended_error(), true)
+}

@@ -1,0 +1,243 @@
+//! One question that is being resolved. Clients and other tasks wait for its outcome.
+
+mod table;
+
+pub(crate) use table::TaskTable;
+
+use crate::budget::Budget;
+use crate::cache::Question;
+use crate::client::WaitingClient;
+use crate::delegation::Delegation;
+use crate::record::Rrset;
+use crate::response::Reading;
+use nonesuch_net::machine::ExchangeId;
+use nonesuch_proto::message::Rcode;
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_server::extended_errors::ExtendedError;
+use std::net::SocketAddr;
+
+/// Number of attempts at one server for one question.
+pub(crate) const ATTEMPTS_PER_SERVER: u8 = 3;
+/// Queries with one more label each, before the remaining labels are divided over the remaining
+/// queries (RFC 9156 §2.3, MINIMISE_ONE_LAB).
+const MINIMISE_ONE_LABEL: usize = 4;
+/// Maximum number of queries with a part of the name (RFC 9156 §2.3, MAX_MINIMISE_COUNT).
+const MINIMISED_QUERIES_MAX: usize = 10;
+
+/// Identifies a task. It does not refer to a later task in the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TaskId {
+    index: u32,
+    generation: u32,
+}
+
+/// The result of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) rcode: Rcode,
+    /// The aliases, and the RRset of the question.
+    pub(crate) answer: Vec<Rrset>,
+    /// The SOA RRset of a negative answer, and the records of a denial or of a wildcard answer.
+    pub(crate) authority: Vec<Rrset>,
+    pub(crate) error: Option<ExtendedError>,
+    /// Whether the budget of the task was the reason. Another client may have more luck.
+    pub(crate) is_over_budget: bool,
+}
+
+impl Outcome {
+    /// A failure, with its extended error.
+    pub(crate) fn failure(error: ExtendedError, is_over_budget: bool) -> Self {
+        let (answer, authority) = (Vec::new(), Vec::new());
+        Self { rcode: Rcode::SERVFAIL, answer, authority, error: Some(error), is_over_budget }
+    }
+}
+
+/// Who waits for a task.
+#[derive(Debug)]
+pub(crate) enum Waiter {
+    Client(WaitingClient),
+    /// A task that needs the addresses of a nameserver, or the root servers. The task that started
+    /// this one paid for it.
+    Task {
+        id: TaskId,
+        is_starter: bool,
+    },
+}
+
+/// A question that is being resolved.
+#[derive(Debug)]
+pub(crate) struct Task {
+    /// The question of class IN, in lower case. Equal questions share a task.
+    pub(crate) question: Question,
+    /// Number of tasks above this one: 0 for the question of a client.
+    pub(crate) depth: u8,
+    pub(crate) budget: Budget,
+    pub(crate) waiters: Vec<Waiter>,
+    /// Tasks that this one waits for.
+    pub(crate) children: Vec<TaskId>,
+    /// The aliases so far.
+    pub(crate) aliases: Vec<Rrset>,
+    /// The name after the aliases.
+    pub(crate) name: Name,
+    /// The zone whose servers are asked; `None` before it is known.
+    pub(crate) delegation: Option<Delegation>,
+    pub(crate) minimisation: Minimisation,
+    pub(crate) exchange: Option<ExchangeId>,
+    /// Servers of the delegation that were asked this question, with the number of attempts.
+    pub(crate) attempts: Vec<(SocketAddr, u8)>,
+    /// A doubtful response for the name, for the case that there is no better one.
+    pub(crate) spare: Option<Box<Reading>>,
+    /// Addresses of this nameserver in referrals, for tasks that look for its address: the zone
+    /// itself may have a wrong address, or none.
+    pub(crate) glue: Vec<Rrset>,
+    /// Whether the servers of a parent zone were asked again, because those of a cached delegation
+    /// failed.
+    pub(crate) asked_parent_again: bool,
+    /// The most specific reason for a failure so far.
+    pub(crate) failure: Option<ExtendedError>,
+    /// Whether the task waits for the same question in another worker.
+    pub(crate) waits_for_worker: bool,
+}
+
+impl Task {
+    pub(crate) fn new(question: Question, depth: u8, budget: Budget) -> Self {
+        Self {
+            name: question.name.clone(),
+            question,
+            depth,
+            budget,
+            waiters: Vec::new(),
+            children: Vec::new(),
+            aliases: Vec::new(),
+            delegation: None,
+            minimisation: Minimisation::OFF,
+            exchange: None,
+            attempts: Vec::new(),
+            spare: None,
+            glue: Vec::new(),
+            asked_parent_again: false,
+            failure: None,
+            waits_for_worker: false,
+        }
+    }
+
+    /// Follows an alias. `rrsets` are its CNAME RRset, and the DNAME RRset that implies it.
+    pub(crate) fn follow_alias(&mut self, rrsets: Vec<Rrset>, target: Name) {
+        self.aliases.extend(rrsets);
+        self.name = target;
+        self.spare = None;
+        self.asked_parent_again = false;
+        self.leave_delegation();
+    }
+
+    /// Whether an alias leads back to a name of the chain.
+    pub(crate) fn is_alias_loop(&self, target: &Name) -> bool {
+        self.aliases.iter().any(|rrset| rrset.rtype == Rtype::CNAME && rrset.owner == *target)
+    }
+
+    /// Begins with the servers of a zone.
+    pub(crate) fn enter_delegation(&mut self, delegation: Delegation, minimises: bool) {
+        self.minimisation = if minimises && !delegation.is_forwarder() {
+            Minimisation::begin(self.name.view(), delegation.zone.view())
+        } else {
+            Minimisation::OFF
+        };
+        self.delegation = Some(delegation);
+        self.attempts.clear();
+    }
+
+    /// Forgets the servers of the zone.
+    pub(crate) fn leave_delegation(&mut self) {
+        self.delegation = None;
+        self.attempts.clear();
+    }
+
+    /// The name and the type to ask the servers now.
+    pub(crate) fn current_question(&self) -> (Name, Rtype) {
+        match self.minimisation.labels {
+            // RFC 9156 §2.1: type A, which servers answer most reliably.
+            Some(labels) => (self.name.view().suffix(labels).to_name(), Rtype::A),
+            None => (self.name.clone(), self.question.rtype),
+        }
+    }
+
+    /// Continues with more labels of the name.
+    pub(crate) fn ask_more_labels(&mut self) {
+        self.minimisation = self.minimisation.next(self.name.view());
+        self.attempts.clear();
+    }
+
+    /// Asks the whole name.
+    pub(crate) fn ask_whole_name(&mut self) {
+        self.minimisation = Minimisation::OFF;
+        self.attempts.clear();
+    }
+
+    /// Counts an attempt at a server.
+    pub(crate) fn count_attempt(&mut self, server: SocketAddr) {
+        match self.attempts.iter_mut().find(|(known, _)| *known == server) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => self.attempts.push((server, 1)),
+        }
+    }
+
+    /// Does not ask a server again for this question.
+    pub(crate) fn exclude(&mut self, server: SocketAddr) {
+        self.attempts.retain(|(known, _)| *known != server);
+        self.attempts.push((server, ATTEMPTS_PER_SERVER));
+    }
+
+    /// Completes the outcome with the aliases.
+    pub(crate) fn outcome(&mut self, rcode: Rcode, answer: Vec<Rrset>, authority: Vec<Rrset>) -> Outcome {
+        let mut all: Vec<Rrset> = Vec::new();
+        for rrset in std::mem::take(&mut self.aliases) {
+            // Several aliases of a chain can follow from one DNAME RRset.
+            let is_repeated = rrset.rtype == Rtype::DNAME
+                && all.iter().any(|known| known.rtype == Rtype::DNAME && known.owner == rrset.owner);
+            if !is_repeated {
+                all.push(rrset);
+            }
+        }
+        all.extend(answer);
+        Outcome { rcode, answer: all, authority, error: None, is_over_budget: false }
+    }
+}
+
+/// The part of the name that is sent to the servers of a zone (QNAME minimisation, RFC 9156).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Minimisation {
+    /// Number of labels to ask; `None`: the whole name, and its type.
+    pub(crate) labels: Option<usize>,
+    /// Queries with a part of the name so far.
+    queries: usize,
+}
+
+impl Minimisation {
+    pub(crate) const OFF: Self = Self { labels: None, queries: 0 };
+
+    /// Begins with one label more than the zone.
+    fn begin(name: NameRef<'_>, zone: NameRef<'_>) -> Self {
+        Self { labels: None, queries: 0 }.with_labels(name, zone.label_count() + 1)
+    }
+
+    fn with_labels(self, name: NameRef<'_>, labels: usize) -> Self {
+        let is_part = labels < name.label_count() && self.queries < MINIMISED_QUERIES_MAX;
+        Self { labels: is_part.then_some(labels), queries: self.queries }
+    }
+
+    /// Continues with more labels, after the servers answered that there is no zone cut.
+    pub(crate) fn next(self, name: NameRef<'_>) -> Self {
+        let Some(labels) = self.labels else { return self };
+        let queries = self.queries + 1;
+        let remaining = name.label_count() - labels;
+        let step = if queries < MINIMISE_ONE_LABEL {
+            1
+        } else {
+            remaining.div_ceil((MINIMISED_QUERIES_MAX - queries.min(MINIMISED_QUERIES_MAX - 1)).max(1))
+        };
+        Self { labels: Some(labels), queries }.with_labels(name, labels + step)
+    }
+}
+
+#[cfg(test)]
+mod tests;
