@@ -14,6 +14,8 @@ mod config;
 mod control_protocol;
 mod error;
 mod files;
+#[cfg_attr(not(test), expect(dead_code, reason = "its caller, the command `resolve`, follows"))]
+mod hints;
 mod keys;
 mod logging;
 mod metrics;

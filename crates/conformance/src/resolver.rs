@@ -1,0 +1,91 @@
+//! The resolver for a scenario.
+
+use crate::rpl::{Dialect, ScenarioSettings, ZoneServers};
+use crate::runner::Unsupported;
+use nonesuch_net::machine::{Machine, Now};
+use nonesuch_resolver::hints::Hints;
+use nonesuch_resolver::local_names::{LocalNames, known_zones};
+use nonesuch_resolver::options::{AddressFamilies, ResolverOptions};
+use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
+use nonesuch_resolver::{Cache, CacheOptions, Resolver, ServerTable, ServerTableOptions, Shared};
+use nonesuch_server::acl::AccessList;
+use nonesuch_server::reply_options::ReplySettings;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Octets of the cache.
+const CACHE_OCTETS: usize = 4 << 20;
+/// Seed of the resolver: a scenario has the same course in each run.
+const SEED: u8 = 7;
+
+/// Returns the resolver with the configuration that a scenario expects.
+///
+/// # Errors
+/// The resolver cannot have this configuration.
+pub fn make(settings: &ScenarioSettings) -> Result<Box<dyn Machine>, Unsupported> {
+    if let Some(option) = settings.special_options().next() {
+        return Err(Unsupported(format!("option {}: {}", option.key, option.value)));
+    }
+    let options = options(settings)?;
+    let now = Now { instant: Instant::now(), unix: settings.unix_time.unwrap_or(0) };
+    let mut cache = CacheOptions::new(CACHE_OCTETS, [SEED; 16]);
+    (cache.ttl_min, cache.ttl_max, cache.negative_ttl_max) =
+        (options.ttl.min, options.ttl.max, options.ttl.negative_max);
+    let local_names = LocalNames::new(&options.disabled_local_zones, &options.zones, options.chaos.clone());
+    let shared = Shared {
+        reply: ReplySettings::default(),
+        cookies: None,
+        cache: Cache::new(cache, now),
+        servers: ServerTable::new(ServerTableOptions::default(), &[SEED; 32], now),
+        local_names: local_names.map_err(|error| Unsupported(error.to_string()))?,
+        options,
+    };
+    Ok(Box::new(Resolver::new(Arc::new(shared), 0, [SEED; 32])))
+}
+
+fn options(settings: &ScenarioSettings) -> Result<ResolverOptions, Unsupported> {
+    let mut options = ResolverOptions {
+        access: AccessList::allow_all(),
+        qname_minimisation: settings.qname_minimisation.unwrap_or(true),
+        families: match (settings.uses_ipv4, settings.uses_ipv6) {
+            (true, true) => AddressFamilies::Both,
+            (true, false) => AddressFamilies::OnlyIpv4,
+            (false, true) => AddressFamilies::OnlyIpv6,
+            (false, false) => return Err(Unsupported("neither IPv4 nor IPv6".to_owned())),
+        },
+        // Scenarios use names such as `test.` on the simulated network.
+        disabled_local_zones: known_zones().into_iter().map(|zone| zone.apex).collect(),
+        ..ResolverOptions::default()
+    };
+    if !settings.root_servers.is_empty() {
+        let servers = settings.root_servers.iter().map(|(name, address)| (name.clone(), address.ip()));
+        options.hints = Hints::new(servers).map_err(|error| Unsupported(error.to_string()))?;
+    }
+    let stubs = settings.stub_zones.iter().map(|zone| rule(zone, ZoneRule::stub));
+    let forwards = settings.forward_zones.iter().map(|zone| rule(zone, ZoneRule::forward));
+    let rules: Vec<ZoneRule> = stubs.chain(forwards).collect::<Result<_, _>>()?;
+    // Unbound's scenarios have the root as a stub zone.
+    if settings.dialect == Dialect::Unbound
+        && let Some(root) = settings.stub_zones.iter().find(|zone| zone.zone.view().is_root())
+    {
+        let name = || "ns.root.".parse().expect("a name");
+        let servers = root.addresses.iter().map(|address| (name(), address.ip()));
+        options.hints = Hints::new(servers).map_err(|error| Unsupported(error.to_string()))?;
+    }
+    let rules =
+        rules.into_iter().filter(|rule| !rule.apex.view().is_root() || settings.dialect == Dialect::Deckard);
+    options.zones = ZoneRules::new(rules).map_err(|error| Unsupported(error.to_string()))?;
+    options.ttl.min = settings.minimum_ttl.unwrap_or(options.ttl.min);
+    options.ttl.max = settings.maximum_ttl.unwrap_or(options.ttl.max);
+    Ok(options)
+}
+
+fn rule(
+    zone: &ZoneServers,
+    make: fn(nonesuch_proto::Name, Vec<std::net::SocketAddr>) -> ZoneRule,
+) -> Result<ZoneRule, Unsupported> {
+    if !zone.hosts.is_empty() {
+        return Err(Unsupported(format!("servers of {} given by name", zone.zone)));
+    }
+    Ok(make(zone.zone.clone(), zone.addresses.clone()))
+}
