@@ -43,7 +43,7 @@ bench-abuse *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench abuse -- {{ARGUMENTS}}
 
 # The slow tests are the ignored ones. The comparison has 100,000 questions in each mode, 10,000 answers with NSEC5, and
-# transfers of 100,000 delegations in both directions.
+# transfers of 100,000 delegations in both directions. A build for x86-64-v2 runs every algorithm in qemu.
 # Run slow tests that rarely fail, and the full comparison with other servers and validators
 judge: check
     cargo test --workspace -- --ignored
@@ -51,6 +51,7 @@ judge: check
     cargo build -p nonesuch-dnssec --example validate_lines
     NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test peers -- nsec5_checker
     NONESUCH_DELEGATIONS=100000 cargo test -p nonesuch-cli --test slow -- large_zone --nocapture --test-threads 1
+    tools/prove-level x86-64-v2
 
 # Reload each second for SECONDS under RATE queries a second; fails if a query is lost
 reloads SECONDS="60" RATE="20000":
