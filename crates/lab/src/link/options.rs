@@ -35,8 +35,8 @@ pub struct PathOptions {
     /// 1280 octets always pass (RFC 8200 section 5).
     pub mtu: u16,
     /// Whether the path sends ICMP errors. It drops a packet that is larger than the MTU and must
-    /// not be fragmented. With `icmp`, the sender of the packet gets an ICMP error. Without, it gets
-    /// no notice: the path is a black hole for such packets (RFC 2923 section 2.1).
+    /// not be fragmented. With `icmp`, the sender of the packet gets an ICMP error. Without, it
+    /// gets no notice: the path is a black hole for such packets (RFC 2923 section 2.1).
     pub icmp: bool,
     /// Whether all fragments are dropped, as some firewalls do: those that the sender makes as well
     /// as those that the path makes.
