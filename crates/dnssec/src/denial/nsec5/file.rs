@@ -13,7 +13,7 @@
 //! | 2 | length of each proof in octets |
 //! | 4 | `n` |
 //! | 8 | length of all names in octets |
-//! | | names in canonical order, in wire format and lower case; the root replaces the apex in each |
+//! | | names in canonical order, in wire format and lower case; the root replaces the apex |
 //! | 32 `n` | their hashes, in the same order |
 //! | length of a proof × `n` | their proofs, in the same order |
 //! | 1 | algorithm of the signing key that sealed the file; 0 without a seal |
