@@ -473,8 +473,9 @@ impl Service {
         self.all_zones().iter().map(|zone| zone.settings()).collect()
     }
 
-    /// Returns the time at which signatures and keys are valid: the current time plus
-    /// [`Settings::clock_shift`], in seconds since 1970 modulo 2^32.
+    /// Returns the time that the service compares with key times and with the validity of
+    /// signatures: the system clock plus [`Settings::clock_shift`], in seconds since 1970 modulo
+    /// 2^32.
     fn shifted_now(&self) -> u32 {
         (seconds_now() as u32).wrapping_add(self.clock_shift)
     }

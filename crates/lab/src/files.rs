@@ -1,24 +1,47 @@
-//! Reading of files that others can have written.
+//! Reads files that another user or program may have written.
 
-use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Reads a regular file of at most `limit` octets.
+/// Reads a regular file of at most `limit` octets. Does not wait for the writer of a pipe. The type
+/// is checked on the open file, so that no other file can replace it in between.
 ///
 /// # Errors
 /// Fails if the file cannot be read, with [`io::ErrorKind::InvalidInput`] if it is not a regular
 /// file, and with [`io::ErrorKind::FileTooLarge`] if it is longer.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    // Opening a FIFO would wait for its writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
+    // The message of `open_regular` is about zone files.
+    let file = nonesuch_zone::open_regular(path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => io::Error::new(error.kind(), "not a regular file"),
+        _ => error,
+    })?;
     let mut octets = Vec::new();
-    File::open(path)?.take(limit + 1).read_to_end(&mut octets)?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut octets)?;
     if octets.len() as u64 > limit {
-        let reason = format!("larger than {} MiB", limit >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} octets")));
     }
     Ok(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn only_regular_files_up_to_the_limit_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, pipe) = (dir.path().join("file"), dir.path().join("pipe"));
+        std::fs::write(&file, [7_u8; 100]).unwrap();
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(read_bounded(&file, 100).unwrap(), [7; 100]);
+        for (path, limit, kind, message) in [
+            (&file, 99, io::ErrorKind::FileTooLarge, "larger than 99 octets"),
+            (&pipe, 100, io::ErrorKind::InvalidInput, "not a regular file"),
+        ] {
+            let error = read_bounded(path, limit).unwrap_err();
+            assert_eq!((error.kind(), error.to_string()), (kind, message.to_owned()));
+        }
+        assert_eq!(read_bounded(&dir.path().join("none"), 1).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
 }

@@ -14,16 +14,16 @@ const RECORD_OCTETS: usize = 12;
 /// Octets of the type and the class in the question section.
 const QUESTION_OCTETS: usize = 4;
 
-/// Returns the size in octets of the smallest message with an RRset and its signatures. It contains
-/// the question and, if there are signatures, the OPT record with the DO flag, and no other record.
-/// `octets` is the size of the records.
-const fn message_octets(owner: NameRef<'_>, octets: usize, is_signed: bool) -> usize {
-    HEADER + owner.len() + QUESTION_OCTETS + octets + if is_signed { OPT_OCTETS } else { 0 }
+/// Returns the size in octets of the smallest response with an RRset and its signatures: the
+/// header, the question, these records with `record_octets` in total, and with signatures the OPT
+/// record, because only queries with EDNS request signatures.
+const fn message_octets(owner: NameRef<'_>, record_octets: usize, is_signed: bool) -> usize {
+    HEADER + owner.len() + QUESTION_OCTETS + record_octets + if is_signed { OPT_OCTETS } else { 0 }
 }
 
-/// Checks that an RRset fits in a message together with the signatures over it. `records` are the
-/// RDATA of the RRset, `signatures` the lengths of the RDATA of the signatures in octets. For the
-/// RRsets of [`Contents`], use [`Contents::check_sizes`].
+/// Checks that an RRset fits in a message together with the signatures over it. `records` has the
+/// RDATA of each record of the RRset. `signatures` has the length in octets of the RDATA of each
+/// RRSIG record. For the RRsets of [`Contents`], use [`Contents::check_sizes`].
 ///
 /// # Errors
 /// [`ZoneFault::RrsetTooLarge`] if it does not fit.
@@ -43,7 +43,8 @@ pub fn check_rrset<'r>(
     if message_octets(owner, data_octets + signature_octets, is_signed) <= MAX_MESSAGE {
         return Ok(());
     }
-    // Names in the RDATA of these types are compressed in a message (RFC 3597 §4).
+    // A message compresses names in the RDATA of some types (RFC 3597 §4). Only for these types,
+    // the RRset takes fewer octets than the sum above.
     let is_compressed =
         records.clone().next().is_some_and(|record| rdata::names(rtype, record).any(|name| name.compress));
     let octets = if is_compressed { rendered_octets(owner, apex, rtype, records) } else { data_octets };
@@ -57,14 +58,16 @@ pub fn check_rrset<'r>(
 /// Returns the fault for the first RRset of `node` that does not fit in a message with its
 /// signatures.
 pub(crate) fn find_oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
-    // Fast path: most names have fewer records than fit in a message.
+    // Fast path, for almost all names: all records of the name fit in half of a message, and the
+    // other half has space for the header, the question and the OPT record.
     if node.rdata_octets() + node.record_count() * RECORD_OCTETS <= MAX_MESSAGE / 2 {
         return None;
     }
     let is_signature = |rrset: &Rrset<'_>| rrset.rtype() == Rtype::RRSIG;
-    // Signatures count with the RRset that they cover, or alone if this RRset does not exist.
-    let is_covered = |rrset: &Rrset<'_>| rrset.covered() != Rtype::RRSIG && node.has(rrset.covered());
-    let mut counted = node.rrsets().filter(|rrset| !(is_signature(rrset) && is_covered(rrset)));
+    // The check of an RRset includes the signatures that cover it. Signatures over an RRset that
+    // does not exist are checked like an RRset.
+    let covers_existing = |rrset: &Rrset<'_>| rrset.covered() != Rtype::RRSIG && node.has(rrset.covered());
+    let mut counted = node.rrsets().filter(|rrset| !(is_signature(rrset) && covers_existing(rrset)));
     counted.find_map(|rrset| {
         let signatures = node.signatures(rrset.rtype()).filter(|_| !is_signature(&rrset));
         let signatures = signatures.into_iter().flat_map(Rrset::rdatas).map(<[u8]>::len);

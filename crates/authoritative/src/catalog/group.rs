@@ -1,5 +1,6 @@
 //! Values of the `group` property (RFC 9432 §4.3.2).
 
+use nonesuch_proto::text::push_quoted;
 use std::fmt;
 
 /// A value of the `group` property: the entire RDATA of a TXT record. A value of two strings
@@ -8,17 +9,18 @@ use std::fmt;
 pub struct Group(Vec<u8>);
 
 impl Group {
-    /// Creates a value from the RDATA of a TXT record.
+    /// Returns the value whose TXT record has this RDATA.
     #[must_use]
     pub fn from_rdata(rdata: &[u8]) -> Self {
         Self(rdata.to_vec())
     }
 
-    /// Creates a value of one string. Returns `None` if the string is longer than 255 octets.
+    /// Returns the value that consists of one string with these octets, or `None` if there are more
+    /// than 255.
     #[must_use]
-    pub fn from_string(text: &[u8]) -> Option<Self> {
-        let length = u8::try_from(text.len()).ok()?;
-        Some(Self([&[length], text].concat()))
+    pub fn from_octets(octets: &[u8]) -> Option<Self> {
+        let length = u8::try_from(octets.len()).ok()?;
+        Some(Self([&[length], octets].concat()))
     }
 
     /// Returns the RDATA of the TXT record: one or more strings, each after its length.
@@ -37,16 +39,18 @@ impl Group {
 }
 
 impl fmt::Display for Group {
-    /// Writes the strings in quotation marks, as in a zone file.
+    /// Writes the strings as in a zone file: in quotation marks, with the escapes of RFC 1035 §5.1.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = &self.0[..];
-        let mut separator = "";
+        let (mut rest, mut out) = (&self.0[..], Vec::new());
         while let Some((length, tail)) = rest.split_first() {
-            let (string, behind) = tail.split_at(usize::from(*length).min(tail.len()));
-            write!(f, "{separator}\"{}\"", string.escape_ascii())?;
-            (rest, separator) = (behind, " ");
+            let (string, next) = tail.split_at(usize::from(*length).min(tail.len()));
+            if !out.is_empty() {
+                out.push(b' ');
+            }
+            push_quoted(string, &mut out);
+            rest = next;
         }
-        Ok(())
+        f.write_str(&String::from_utf8_lossy(&out))
     }
 }
 
@@ -58,15 +62,15 @@ mod tests {
     fn two_strings_differ_from_one_string_with_the_same_octets() {
         let one = Group::from_rdata(b"\x06signed");
         let two = Group::from_rdata(b"\x04sign\x02ed");
-        assert_eq!(Group::from_string(b"signed"), Some(one.clone()));
+        assert_eq!(Group::from_octets(b"signed"), Some(one.clone()));
         assert_ne!(one, two);
         assert_eq!((one.text(), two.text()), (Some("signed"), None));
         assert_eq!(
             (one.to_string(), two.to_string()),
             ("\"signed\"".to_owned(), "\"sign\" \"ed\"".to_owned())
         );
-        assert_eq!(Group::from_string(&[b'g'; 256]), None);
+        assert_eq!(Group::from_octets(&[b'g'; 256]), None);
         assert_eq!(Group::from_rdata(b"\x01\xff").text(), None);
-        assert_eq!(Group::from_rdata(b"\x02a\n").to_string(), "\"a\\n\"");
+        assert_eq!(Group::from_rdata(b"\x05a\n'\"\xff").to_string(), r#""a\010'\"\255""#);
     }
 }

@@ -81,7 +81,7 @@ fn build_catalog(
             push(&mut builder, child_name(b"coo", &owner)?.view(), Rtype::PTR, catalog.wire());
         }
         if let Some(group) = &member.group {
-            let group = Group::from_string(group.as_bytes());
+            let group = Group::from_octets(group.as_bytes());
             let group = group.ok_or_else(|| ProduceError::GroupTooLong(zone.clone()))?;
             push(&mut builder, child_name(b"group", &owner)?.view(), Rtype::TXT, group.rdata());
         }

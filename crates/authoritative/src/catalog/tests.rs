@@ -20,7 +20,7 @@ fn catalog(apex: &str, members: &str) -> Catalog {
 }
 
 fn group(text: &str) -> Group {
-    Group::from_string(text.as_bytes()).unwrap()
+    Group::from_octets(text.as_bytes()).unwrap()
 }
 
 #[test]

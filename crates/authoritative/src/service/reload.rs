@@ -143,7 +143,7 @@ impl Service {
         }
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
         let is_key_event = self.note_key_event(zone) || (!is_forced && self.have_keys_changed(zone));
-        let outcome = match Self::contents_without_file(zone).filter(|_| is_key_event) {
+        let outcome = match Self::contents_if_not_from_file(zone).filter(|_| is_key_event) {
             Some(contents) => {
                 let candidate = Candidate { is_new: false, ..Candidate::new(contents) };
                 self.publish_contents(zone, candidate, &activity).map(|_| LoadOutcome::Published)

@@ -10,7 +10,7 @@ use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 use std::cmp::Ordering;
 
-/// Index in a [`PlanItem`] that has no node or no chain record.
+/// In place of an index in a [`PlanItem`]: the name has no node, or no chain record.
 const NO_INDEX: u32 = u32::MAX;
 
 /// A name of the signed zone: a node of the unsigned zone, the owner of a chain record, or both.
@@ -23,6 +23,7 @@ pub(super) struct PlanItem {
 }
 
 impl PlanItem {
+    /// Whether the name is the apex, which is always node 0.
     pub(super) const fn is_apex(self) -> bool {
         self.node == 0
     }
@@ -51,7 +52,9 @@ pub(super) struct PlannedRrset<'p> {
 }
 
 impl PlannedRrset<'_> {
-    /// Whether the RRset is a chain record.
+    /// Whether the RRset is a chain record: generated, or stored in the contents. The contents of
+    /// [`Chain::Stored`] have only NSEC or NSEC3 records as chain records. A stored RRset with the
+    /// type number of NSEC5, which is for private use, is data of the zone.
     pub(super) const fn is_chain_record(&self) -> bool {
         matches!(self.records, PlannedRecords::Generated(_))
             || matches!(self.rtype, Rtype::NSEC | Rtype::NSEC3)
@@ -107,7 +110,8 @@ impl VisitBuffers {
         self.used = 0;
     }
 
-    /// Prepares the second visit of the same chunk. It must pass the same names in the same order.
+    /// Prepares the second visit of the same chunk, which uses the generated records. It must visit
+    /// the same names in the same order.
     pub(super) const fn rewind(&mut self) {
         self.used = 0;
     }
@@ -116,7 +120,8 @@ impl VisitBuffers {
 /// The names of the signed zone in canonical order, and the chain.
 pub(super) struct Plan<'z> {
     contents: &'z Contents,
-    /// The apex of the signed zone, which replaces that of `contents`.
+    /// Contents whose node 0 is the apex of the signed zone: the prepared apex, which replaces node
+    /// 0 of `contents`, or `contents` itself with a stored chain.
     apex: &'z Contents,
     /// Status of each node of `contents`.
     statuses: Vec<NameStatus>,
@@ -127,8 +132,8 @@ pub(super) struct Plan<'z> {
 }
 
 impl<'z> Plan<'z> {
-    /// Plans the signed zone of the unsigned `contents`, with `apex`, the prepared apex, in place
-    /// of its apex.
+    /// Plans the signed zone of the unsigned `contents`. Node 0 of `apex`, the prepared apex
+    /// ([`PreparedApex`](super::apex::PreparedApex)), replaces the apex of `contents`.
     ///
     /// # Errors
     /// If the contents have no SOA record, the chain cannot be generated, or the names of the signed
@@ -140,28 +145,30 @@ impl<'z> Plan<'z> {
     ) -> Result<Self, SignError> {
         let soa = contents.soa().ok_or_else(|| SignError::NoSoa(contents.apex().clone()))?;
         let statuses = name_statuses(contents);
-        let kept: Vec<u32> = contents
+        let source_nodes: Vec<u32> = contents
             .nodes()
             .filter(|node| has_source_records(contents, *node))
             .map(|node| node.index() as u32)
             .collect();
         let is_in_chain = |index: &&u32| statuses[**index as usize].is_in_chain();
-        let chain_nodes: Vec<u32> = kept.iter().filter(is_in_chain).copied().collect();
+        let chain_nodes: Vec<u32> = source_nodes.iter().filter(is_in_chain).copied().collect();
         let opt_out = options.mechanism.is_opt_out();
         let (chain, items) = match options.mechanism.name_hash() {
-            NameHash::Unhashed => (Chain::Nsec(chain_nodes), assign_nsec_records(&kept, &statuses)),
+            NameHash::Unhashed => (Chain::Nsec(chain_nodes), assign_nsec_records(&source_nodes, &statuses)),
             NameHash::Sha1 => {
                 let names = hashed_names(contents, &statuses, &chain_nodes, options)?;
-                let items = merge_hashed(contents, &kept, &names, |entry| chain::label(&entry.hash));
+                let items = merge_hashed(contents, &source_nodes, &names, |entry| chain::label(&entry.hash));
                 (Chain::Nsec3 { names, params: options.nsec3.clone(), opt_out }, items)
             }
             NameHash::Vrf => {
                 let (names, tag) = nsec5_names(contents, &statuses, &chain_nodes, options)?;
-                let items = merge_hashed(contents, &kept, &names, |entry| nsec5::chain::label(&entry.hash));
+                let items =
+                    merge_hashed(contents, &source_nodes, &names, |entry| nsec5::chain::label(&entry.hash));
                 (Chain::Nsec5 { names, tag, opt_out }, items)
             }
         };
-        // Contents have 32-bit offsets for names.
+        // Contents refer to their names by offsets of 32 bits. The octets are counted only if names
+        // of the maximum length would exceed these.
         let name_octets =
             || contents.nodes().map(|node| node.name().len()).sum::<usize>() + chain.owner_octets(contents);
         if items.len() > u32::MAX as usize / MAX_NAME && name_octets() > u32::MAX as usize {
@@ -210,6 +217,8 @@ impl<'z> Plan<'z> {
                 nsec5::chain::push_owner(&names[item.chain_index as usize].hash, self.zone(), buffer);
                 NameRef::from_wire_unchecked(buffer)
             }
+            // An item without a node is the owner of an NSEC3 or NSEC5 record, so the root is never
+            // returned.
             (node, _) => node.map_or(NameRef::ROOT, Node::name),
         }
     }
@@ -226,6 +235,7 @@ impl<'z> Plan<'z> {
         let chain_rdata = chain_record.map_or(0..0, |record| record.rdata);
         let mut owner = std::mem::take(&mut buffers.owner);
         let name = self.owner(item, &mut owner);
+        // Only nodes have a status; the owner of a chain record without a node is authoritative.
         let status = self.statuses.get(item.node as usize).copied().unwrap_or(NameStatus::Authoritative);
         let records = PlannedRecords::Generated(&buffers.rdata[chain_rdata]);
         let chain_rrset = |rtype| PlannedRrset { rtype, ttl: self.chain_ttl, records, signed: true };
@@ -243,9 +253,12 @@ impl<'z> Plan<'z> {
         buffers.owner = owner;
     }
 
-    /// The chain record with the index `chain_index`: from the first visit, or generated now.
-    /// `None` if there is no such record.
+    /// The chain record of the next name of a visit. The first visit of a chunk generates the
+    /// record, and the second visit finds it in `buffers`. `None` if `chain_index` is [`NO_INDEX`]
+    /// or the chain is stored.
     fn chain_record(&self, chain_index: u32, buffers: &mut VisitBuffers) -> Option<ChainRecord> {
+        // In the first visit, `used` is the number of generated records, so there is none at this
+        // index.
         if let Some(record) =
             buffers.generated.get(buffers.used).filter(|record| record.chain_index == chain_index)
         {
@@ -260,7 +273,8 @@ impl<'z> Plan<'z> {
         Some(record)
     }
 
-    /// Appends the RDATA of the chain record with the index `chain_index`; returns its type.
+    /// Appends the RDATA of the chain record with the index `chain_index` to `buffers.rdata`;
+    /// returns its type. `None` if there is no record to generate.
     fn generate_record(&self, chain_index: u32, buffers: &mut VisitBuffers) -> Option<Rtype> {
         if chain_index == NO_INDEX {
             return None;
@@ -277,22 +291,24 @@ impl<'z> Plan<'z> {
             }
             Chain::Nsec3 { names, params, opt_out } => {
                 let next = &names[(chain_index + 1) % names.len()].hash;
-                self.collect_complete_types(names[chain_index].name, &mut buffers.types);
+                self.collect_nsec3_types(names[chain_index].name, &mut buffers.types);
                 chain::push_rdata(params, *opt_out, next, &buffers.types, &mut buffers.rdata);
                 Some(Rtype::NSEC3)
             }
             Chain::Nsec5 { names, tag, opt_out } => {
                 let next = &names[(chain_index + 1) % names.len()].hash;
                 let name = names[chain_index].name;
-                self.collect_complete_types(name, &mut buffers.types);
+                self.collect_nsec3_types(name, &mut buffers.types);
                 nsec5::chain::push_rdata(*tag, *opt_out, name, next, &buffers.types, &mut buffers.rdata);
                 Some(Rtype::NSEC5)
             }
         }
     }
 
-    /// Replaces `types` by the types that an NSEC3 or NSEC5 record lists for a name.
-    fn collect_complete_types(&self, name: ChainName, types: &mut Vec<Rtype>) {
+    /// Replaces `types` by the types in the bit map of the NSEC3 or NSEC5 record of a name: those
+    /// of [`Plan::collect_types`], and RRSIG if the name has signatures. An empty non-terminal has
+    /// none.
+    fn collect_nsec3_types(&self, name: ChainName, types: &mut Vec<Rtype>) {
         types.clear();
         if !name.is_empty_non_terminal() {
             self.collect_types(name.node, types);
@@ -310,7 +326,8 @@ impl<'z> Plan<'z> {
         }
     }
 
-    /// The node at `index`: for the apex, the prepared apex. `None` for [`NO_INDEX`].
+    /// The node of `contents` at `index`; for the apex, node 0 of [`Plan::apex`] instead. `None`
+    /// for [`NO_INDEX`].
     fn node(&self, index: u32) -> Option<Node<'z>> {
         match index {
             NO_INDEX => None,
@@ -319,8 +336,8 @@ impl<'z> Plan<'z> {
         }
     }
 
-    /// The RRsets of a node without those that the signer generates again. All RRsets of the
-    /// prepared apex remain.
+    /// The RRsets of a node without those that the signer generates. All RRsets remain at the apex,
+    /// which was prepared without generated ones, and if the chain is stored.
     fn remaining_rrsets(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
         let (is_apex, apex) = (node.index() == 0, self.contents.apex().view());
         let keeps_all = is_apex || matches!(self.chain, Chain::Stored);
@@ -344,11 +361,12 @@ impl Chain {
     }
 }
 
-/// The names of the `kept` nodes with their NSEC records (RFC 4035 §2.3). The records have the
-/// order of the nodes.
-fn assign_nsec_records(kept: &[u32], statuses: &[NameStatus]) -> Vec<PlanItem> {
+/// Returns an item for each of `source_nodes`. The names of the chain get NSEC records, in the
+/// order of the nodes (RFC 4035 §2.3).
+fn assign_nsec_records(source_nodes: &[u32], statuses: &[NameStatus]) -> Vec<PlanItem> {
     let mut next = 0;
-    kept.iter()
+    source_nodes
+        .iter()
         .map(|&node| {
             if !statuses[node as usize].is_in_chain() {
                 return PlanItem { node, chain_index: NO_INDEX };
@@ -392,22 +410,22 @@ fn nsec5_names(
         options.mechanism.is_opt_out(),
     );
     let hashed = nsec5::chain::build_chain(contents, &names, proofs);
-    let no_proof = || Nsec5Error::ForeignProofs { zone: contents.apex().clone() };
-    Ok((hashed.ok_or_else(no_proof)?, proofs.key().tag()))
+    let mismatch = || Nsec5Error::ForeignProofs { zone: contents.apex().clone() };
+    Ok((hashed.ok_or_else(mismatch)?, proofs.key().tag()))
 }
 
-/// Merges the nodes `kept`, in canonical order, with the owners of the chain records of `hashed`,
-/// which are directly below the apex and sorted by label. `label` returns the first label of an
-/// owner.
+/// Merges `source_nodes` with the owners of the chain records of `hashed` to items in canonical
+/// order. `source_nodes` are in canonical order. The owners are directly below the apex and sorted
+/// by their first label, which `label` returns.
 fn merge_hashed<T, const OCTETS: usize>(
     contents: &Contents,
-    kept: &[u32],
+    source_nodes: &[u32],
     hashed: &[T],
     label: impl Fn(&T) -> [u8; OCTETS],
 ) -> Vec<PlanItem> {
-    let mut items = Vec::with_capacity(kept.len() + hashed.len());
+    let mut items = Vec::with_capacity(source_nodes.len() + hashed.len());
     let mut chain_index = 0;
-    for &node in kept {
+    for &node in source_nodes {
         let mut own_record = NO_INDEX;
         while let Some(entry) = hashed.get(chain_index) {
             match cmp_hashed(contents, &label(entry), node) {
@@ -426,9 +444,9 @@ fn merge_hashed<T, const OCTETS: usize>(
     items
 }
 
-/// Compares a hashed owner (its first label) to a node in canonical order, by the labels directly
-/// below the apex.
-fn cmp_hashed(contents: &Contents, hashed: &[u8], node: u32) -> Ordering {
+/// Compares the name with the label `label` directly below the apex to the name of a node, in
+/// canonical order. `label` is in lower case.
+fn cmp_hashed(contents: &Contents, label: &[u8], node: u32) -> Ordering {
     let apex_len = contents.apex().view().len();
     let mut name = contents.node(node as usize).name();
     if name.len() == apex_len {
@@ -438,8 +456,8 @@ fn cmp_hashed(contents: &Contents, hashed: &[u8], node: u32) -> Ordering {
     while let Some(parent) = name.parent().filter(|parent| parent.len() > apex_len) {
         name = parent;
     }
-    let label = name.labels().next().unwrap_or_default();
-    let order = hashed.iter().copied().cmp(label.iter().map(u8::to_ascii_lowercase));
-    // A name that is below the hashed owner follows it.
+    let node_label = name.labels().next().unwrap_or_default();
+    let order = label.iter().copied().cmp(node_label.iter().map(u8::to_ascii_lowercase));
+    // With equal labels, a node below the name follows it.
     order.then(if name.len() < node_len { Ordering::Less } else { Ordering::Equal })
 }

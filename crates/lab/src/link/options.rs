@@ -7,8 +7,8 @@ const TIME_MAX: Duration = Duration::from_secs(3600);
 /// Minimum path MTU, in octets: that of IPv4 (RFC 791 section 3.2).
 const MTU_MIN: u16 = 68;
 
-/// Properties of one direction of a simulated path. The default is a path without delay and loss,
-/// with the MTU of Ethernet.
+/// Properties of one direction of a simulated path. The default is an ideal path: it has the MTU of
+/// Ethernet and no limit of the rate, and neither delays nor loses, duplicates or reorders packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathOptions {
     /// Fixed delay of each packet; at most an hour.
@@ -25,7 +25,8 @@ pub struct PathOptions {
     pub reordering: f64,
     /// Additional delay of a packet that is held back; at most an hour.
     pub hold: Duration,
-    /// Rate in bits per second of IP packets; `None` if the rate is not limited.
+    /// Maximum rate in bits per second, at least 1. All octets of an IP packet count, including its
+    /// headers. `None` if the rate is not limited.
     pub rate: Option<u64>,
     /// Maximum number of octets that wait because of `rate`. Further packets are dropped. A packet
     /// is always accepted if no other packet waits.
@@ -33,8 +34,9 @@ pub struct PathOptions {
     /// Path MTU in octets: the maximum size of an IP packet; at least 68. IPv6 packets of up to
     /// 1280 octets always pass (RFC 8200 section 5).
     pub mtu: u16,
-    /// Whether the sender of a packet above the MTU that must not be fragmented gets an ICMP error.
-    /// Without it the path is a black hole for such packets (RFC 2923 section 2.1).
+    /// Whether the path sends ICMP errors. It drops a packet that is larger than the MTU and must
+    /// not be fragmented. With `icmp`, the sender of the packet gets an ICMP error. Without, it
+    /// gets no notice: the path is a black hole for such packets (RFC 2923 section 2.1).
     pub icmp: bool,
     /// Whether all fragments are dropped, as some firewalls do: those that the sender makes as well
     /// as those that the path makes.
@@ -60,7 +62,7 @@ impl Default for PathOptions {
 }
 
 impl PathOptions {
-    /// Checks that all values are in their ranges.
+    /// Checks that each value is in the range that the documentation of its field states.
     ///
     /// # Errors
     /// [`OptionsError`] names the first value that is out of range.

@@ -1,5 +1,6 @@
 //! TSIG keys: a name, an algorithm and a secret that two servers share.
 
+use super::record::record_octets;
 use data_encoding::BASE64;
 use nonesuch_crypto::hmac::{Mac, MacAlgorithm, MacKey};
 use nonesuch_proto::{Name, NameError, NameRef};
@@ -198,6 +199,13 @@ impl TsigKey {
     #[must_use]
     pub const fn is_short(&self) -> bool {
         self.is_short
+    }
+
+    /// Octets that signing with this key adds to a message: the length of a TSIG record with a full
+    /// MAC and without Other Data.
+    #[must_use]
+    pub fn record_octets(&self) -> usize {
+        record_octets(self)
     }
 
     pub(super) const fn min_mac_octets(&self) -> usize {

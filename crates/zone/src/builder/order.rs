@@ -1,4 +1,6 @@
-//! Sorts groups by the canonical order of their owners (RFC 4034 §6.1).
+//! Sorts groups by the canonical order of their owners (RFC 4034 §6.1). A group is a series of
+//! consecutive records of one owner; all groups of a builder are numbered in the order in which
+//! they were added.
 //!
 //! The labels of a name below the apex are encoded, from right to left, as a string of 6-bit
 //! digits; the order of these strings is the canonical order. A letter, a decimal digit, `-`, `_`
@@ -27,18 +29,19 @@ const ESCAPED: u8 = 0x80;
 const fn codes() -> [u8; 256] {
     let mut codes = [0; 256];
     let mut digit = 0;
-    // Consecutive octets that take three digits have the same first digit.
-    let mut begins_digit = true;
+    // Whether the octet before takes one digit, or there is none. Of consecutive octets that take
+    // three digits, only the first one begins a new digit; the others share it.
+    let mut is_after_one_digit = true;
     let mut octet = 0;
     while octet < 256 {
         // Upper-case letters have the codes of the lower-case letters.
         let is_upper = b'A' as usize <= octet && octet <= b'Z' as usize;
         if !is_upper {
             let is_one_digit = matches!(octet as u8, b'*' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z');
-            if is_one_digit || begins_digit {
+            if is_one_digit || is_after_one_digit {
                 digit += 1;
             }
-            begins_digit = is_one_digit;
+            is_after_one_digit = is_one_digit;
             codes[octet] = if is_one_digit { digit } else { digit | ESCAPED };
         }
         octet += 1;
@@ -91,17 +94,17 @@ impl Digits {
 /// the end of the name are 0. The last `apex_octets` octets of `name` are the apex and have no
 /// digits.
 fn digits(name: NameRef<'_>, apex_octets: usize, skip: usize) -> u128 {
-    let own = &name.wire()[..name.len() - apex_octets];
+    let below_apex = &name.wire()[..name.len() - apex_octets];
     let (mut starts, mut count, mut at) = ([0u8; 128], 0, 0);
-    while at < own.len() {
+    while at < below_apex.len() {
         starts[count] = at as u8;
         count += 1;
-        at += 1 + usize::from(own[at]);
+        at += 1 + usize::from(below_apex[at]);
     }
     let mut digits = Digits { skip, remaining: DIGITS_PER_ENTRY, value: 0 };
     for start in starts[..count].iter().rev() {
         let start = usize::from(*start);
-        digits.push_label(&own[start + 1..start + 1 + usize::from(own[start])]);
+        digits.push_label(&below_apex[start + 1..start + 1 + usize::from(below_apex[start])]);
         if digits.remaining == 0 {
             break;
         }
@@ -119,9 +122,9 @@ const fn entry_digits(entry: u128) -> u128 {
     entry >> GROUP_NUMBER_BITS
 }
 
-/// Sorts the groups by the canonical order of their owners. Groups with the same owner stay in the
-/// order in which they were added. All owners must be at or below the apex, whose wire format has
-/// `apex_octets` octets. [`group_number`] returns the group of an entry.
+/// Returns an entry for each group, in the canonical order of their owners; [`group_number`]
+/// returns the number of the group. Groups with the same owner are in the order of their numbers.
+/// All owners must be at or below the apex, whose wire format has `apex_octets` octets.
 pub(super) fn sort(gathered: &GatheredParts, apex_octets: usize) -> Vec<u128> {
     let mut entries = vec![0; gathered.group_count()];
     let mut rest = entries.as_mut_slice();
@@ -131,11 +134,12 @@ pub(super) fn sort(gathered: &GatheredParts, apex_octets: usize) -> Vec<u128> {
         slices.push(slice);
         rest = tail;
     }
-    slices.into_par_iter().enumerate().for_each(|(index, slice)| {
-        let part = &gathered.parts[index];
-        for (group, entry) in slice.iter_mut().enumerate() {
-            let group_number = u128::from(gathered.first_group(index) + group as u32);
-            *entry = digits(part.name(group), apex_octets, 0) << GROUP_NUMBER_BITS | group_number;
+    slices.into_par_iter().enumerate().for_each(|(part_index, slice)| {
+        let part = &gathered.parts[part_index];
+        for (index_in_part, entry) in slice.iter_mut().enumerate() {
+            let number = gathered.first_group(part_index) + index_in_part as u32;
+            let digits = digits(part.name(index_in_part), apex_octets, 0);
+            *entry = digits << GROUP_NUMBER_BITS | u128::from(number);
         }
     });
     sort_entries(&mut entries);
@@ -150,33 +154,35 @@ fn sort_entries(entries: &mut [u128]) {
     if entries.len() < MIN_PARALLEL_GROUPS { entries.sort_unstable() } else { entries.par_sort_unstable() }
 }
 
-/// Sorts entries with equal digits by their next digits, which follow the first `depth` digits.
-fn sort_ties(entries: &mut [u128], gathered: &GatheredParts, apex_octets: usize, depth: usize) {
+/// Sorts entries with equal digits by the next digits of their names. `sorted_digits` is the number
+/// of digits of a name by which the entries are sorted already.
+fn sort_ties(entries: &mut [u128], gathered: &GatheredParts, apex_octets: usize, sorted_digits: usize) {
     if entries.len() < MIN_PARALLEL_GROUPS {
         for same in entries.chunk_by_mut(|a, b| entry_digits(*a) == entry_digits(*b)) {
-            sort_tie(same, gathered, apex_octets, depth);
+            sort_tie(same, gathered, apex_octets, sorted_digits);
         }
         return;
     }
     entries
         .par_chunk_by_mut(|a, b| entry_digits(*a) == entry_digits(*b))
-        .for_each(|same| sort_tie(same, gathered, apex_octets, depth));
+        .for_each(|same| sort_tie(same, gathered, apex_octets, sorted_digits));
 }
 
 /// Sorts entries that all have equal digits; see [`sort_ties`].
-fn sort_tie(same: &mut [u128], gathered: &GatheredParts, apex_octets: usize, depth: usize) {
-    // No name has sixteen consecutive digits 0. So if all digits are 0, the names have ended and
-    // are equal.
+fn sort_tie(same: &mut [u128], gathered: &GatheredParts, apex_octets: usize, sorted_digits: usize) {
+    // A name has at most three consecutive digits 0: two of an octet, and one after its label. So
+    // if all sixteen digits are 0, they extend beyond the ends of the names, and the names are
+    // equal.
     if same.len() < 2 || entry_digits(same[0]) == 0 {
         return;
     }
     for entry in same.iter_mut() {
-        let group_number = group_number(*entry);
-        let digits = digits(gathered.name(group_number), apex_octets, depth);
-        *entry = digits << GROUP_NUMBER_BITS | u128::from(group_number);
+        let number = group_number(*entry);
+        let digits = digits(gathered.name(number), apex_octets, sorted_digits);
+        *entry = digits << GROUP_NUMBER_BITS | u128::from(number);
     }
     sort_entries(same);
-    sort_ties(same, gathered, apex_octets, depth + DIGITS_PER_ENTRY);
+    sort_ties(same, gathered, apex_octets, sorted_digits + DIGITS_PER_ENTRY);
 }
 
 #[cfg(test)]

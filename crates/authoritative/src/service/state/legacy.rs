@@ -191,7 +191,7 @@ fn parse_member(text: &str) -> Option<Membership> {
     let decode = |hex: &str| HEXLOWER.decode(hex.as_bytes()).ok();
     let label = decode(next_value(&mut lines, "label")?)?;
     let group = |octets: Vec<u8>| {
-        if has_texts { Group::from_string(&octets) } else { Some(Group::from_rdata(&octets)) }
+        if has_texts { Group::from_octets(&octets) } else { Some(Group::from_rdata(&octets)) }
     };
     let groups: Option<_> = lines.map(|line| group(decode(line.strip_prefix("group ")?)?)).collect();
     Some(Membership { zone, catalog, label, groups: groups? })
@@ -409,7 +409,7 @@ mod tests {
             parse_origin(&read("origin"), other).is_none() && parse_inputs(&read("made"), other).is_none()
         );
         let text = "nonesuch member 1\nzone member.\ncatalog a.\nlabel 6c\ngroup 6f6e65\n";
-        assert_eq!(parse_member(text).unwrap().groups, [Group::from_string(b"one").unwrap()]);
+        assert_eq!(parse_member(text).unwrap().groups, [Group::from_octets(b"one").unwrap()]);
         let mut file = File::create(zones.join("example.member")).unwrap();
         file.write_all(&[0xff; 100]).unwrap();
         assert_eq!(read_text(&zones.join("example.member"), "member"), None);

@@ -83,7 +83,8 @@ impl QueryClient<'_> {
         question: &Question,
         template: &QueryTemplate,
     ) -> Result<(Vec<u8>, Option<Verifier>), QueryError> {
-        let mut query = template.encode(question)?;
+        let tsig_octets = self.signer.as_ref().map_or(0, TsigSigner::octets);
+        let mut query = template.encode(question, tsig_octets)?;
         let verifier = self.signer.as_ref().map(|signer| signer.sign(&mut query));
         Ok((query, verifier))
     }

@@ -1,5 +1,6 @@
 //! Errors of `nonesuch query`.
 
+use super::message::MESSAGE_MAX;
 use crate::files::{FileError, count_text};
 use nonesuch_net::{ClientError, TlsError};
 use nonesuch_proto::message::MessageError;
@@ -67,6 +68,13 @@ pub(crate) enum QueryError {
     KeyFile {
         path: PathBuf,
         reason: KeyFileFault,
+    },
+    #[error(
+        "--edns-option: the query takes {octets} octets, but a message has at most {MESSAGE_MAX} (RFC 1035 \
+            section 4.2.2): shorten the options"
+    )]
+    TooLarge {
+        octets: usize,
     },
     #[error("cannot get random octets from the system: {0}")]
     Random(getrandom::Error),

@@ -46,6 +46,11 @@ impl TsigSigner {
         self.0.name().to_string()
     }
 
+    /// Octets that signing adds to a query: the length of the TSIG record.
+    pub(super) fn octets(&self) -> usize {
+        self.0.record_octets()
+    }
+
     /// Signs `query` and returns the verifier of its responses.
     pub(super) fn sign(&self, query: &mut Vec<u8>) -> Verifier {
         Verifier { answers: tsig::sign_request(&self.0, query, seconds_now()), name: self.key_name() }

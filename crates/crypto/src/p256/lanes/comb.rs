@@ -1,11 +1,12 @@
-//! Multiplications by secret scalars in eight lanes, in constant time, with the combs and the table
-//! of the base point of [`super::super::multiply`]. The documentation of that module explains when
-//! the sums are wrong, and how the code detects this.
+//! Multiplications by secret scalars in eight lanes, in constant time. The method is that of
+//! [`super::super::multiply`]; that module defines digit, tooth, column and window, and explains
+//! when a sum is wrong and how the code detects this.
 //!
-//! The 260 digits of a scalar are split into five vectors of 52 digits, like a field element. Each
-//! vector has the digits of one tooth of a comb. For every digit, all entries of a table are read,
-//! and a mask selects one. For the table of the base point, which is the same in all lanes, an
-//! instruction selects among registers.
+//! A digit is +1 or −1, stored as one bit: 1 for +1, 0 for −1. A scalar has 260 digits. They are
+//! split into five vectors of 52 digits, like the limbs of a field element, so that each vector has
+//! the digits of one tooth of a comb. For each column or window, the code reads all entries of the
+//! table, and a mask selects one of them. The table of the base point is the same in all lanes; for
+//! it, an instruction selects the entry of each lane from registers.
 
 #![deny(unsafe_code)]
 
@@ -16,24 +17,44 @@ use std::arch::x86_64::{
 };
 use std::sync::OnceLock;
 
+use zeroize::{Zeroize, Zeroizing};
+
 use super::field::{Fields, LANES, LIMB_BITS, LIMBS, load, split};
 use super::point::{AffinePoints, CachedPoints, JacobianPoints, normalize_all};
 use crate::p256::multiply::{COLUMNS, COMB_ENTRIES, TEETH, base_table};
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
 
-/// The digits of eight scalars. Vector j has the digits 52·j to 52·j + 51.
+/// Mask of the bits of one column or window.
+const WINDOW_MASK: usize = (1 << TEETH) - 1;
+
+/// Mask of the index of an entry, in the bits of one column or window.
+const ENTRY_MASK: usize = COMB_ENTRIES - 1;
+
+/// Distance from the highest bit of a column or window to the highest bit of a word.
+const SIGN_SHIFT: u32 = u64::BITS - TEETH as u32;
+
+/// The digits of eight scalars. Vector j has the digits 52·j to 52·j + 51. If the scalars are
+/// secret, the caller must wipe the digits.
 #[derive(Clone, Copy)]
 pub(super) struct Digits(Fields);
 
+impl Zeroize for Digits {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
+
 impl Digits {
-    /// Recodes eight scalars.
+    /// Recodes one scalar in each lane (see [`Scalar::recode`]). A bit that is set is the digit +1.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn new(scalars: &[Scalar; LANES]) -> Self {
-        let mut words = [[0; LANES]; 4];
+        let mut words = Zeroizing::new([[0_u64; LANES]; 4]);
         for (lane, scalar) in scalars.iter().enumerate() {
-            for (words, word) in words.iter_mut().zip(scalar.recode().0) {
-                words[lane] = word;
+            let recoded = Zeroizing::new(scalar.recode());
+            let Scalar(limbs) = &*recoded;
+            for (row, limb) in words.iter_mut().zip(limbs) {
+                row[lane] = *limb;
             }
         }
         Self(split([load(&words[0]), load(&words[1]), load(&words[2]), load(&words[3])]))
@@ -65,17 +86,18 @@ impl Digits {
         column_digits
     }
 
-    /// Returns the digits of one window of five.
+    /// Returns the digits of one window. A window has [`TEETH`] digits, as many as a column, so
+    /// that both select from tables of the same size.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn window(&self, window: usize) -> __m512i {
+    pub(super) fn window_digits(&self, window: usize) -> __m512i {
         let (limb, bit) = (window * TEETH / LIMB_BITS as usize, window * TEETH % LIMB_BITS as usize);
         let low = _mm512_srlv_epi64(self.0.0[limb], set(bit));
         let next = if limb + 1 < LIMBS { self.0.0[limb + 1] } else { _mm512_setzero_si512() };
-        // These bits follow those of the limb. If the limb has more bits than the window needs, no
-        // bit of `next` is within the window.
+        // If at least five bits of the limb remain, the bits of `next` are shifted above the
+        // window, and the mask removes them.
         let high = _mm512_sllv_epi64(next, set(LIMB_BITS as usize - bit));
-        _mm512_and_si512(_mm512_or_si512(low, high), set(2 * COMB_ENTRIES - 1))
+        _mm512_and_si512(_mm512_or_si512(low, high), set(WINDOW_MASK))
     }
 }
 
@@ -85,25 +107,33 @@ fn set(number: usize) -> __m512i {
     _mm512_set1_epi64(number as i64)
 }
 
-/// Splits digits into indices of entries and masks of the entries to negate.
+/// Splits the digits of a column or window into the index of an entry, and a mask whose bits are
+/// all set if the entry must be negated.
+///
+/// The highest of the five digits is the sign. A table has entries only for the sign +. For the
+/// sign −, the entry with the other four digits inverted is negated.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn split_sign(digits: __m512i) -> (__m512i, __m512i) {
-    // The last tooth is the sign: the fifth bit, shifted to the top and spread over the word.
-    let positive = _mm512_srai_epi64::<63>(_mm512_slli_epi64::<59>(digits));
+    // Copies the sign to all bits of the word.
+    let positive = _mm512_srai_epi64::<63>(_mm512_slli_epi64::<SIGN_SHIFT>(digits));
     let negative = _mm512_xor_si512(positive, set(usize::MAX));
-    (_mm512_and_si512(_mm512_xor_si512(digits, negative), set(COMB_ENTRIES - 1)), negative)
+    (_mm512_and_si512(_mm512_xor_si512(digits, negative), set(ENTRY_MASK)), negative)
 }
 
-/// Multiples of eight points: one table for each lane.
+/// The tables of eight points, one in each lane. Each table has multiples of its point.
 pub(super) type Entries = [AffinePoints; COMB_ENTRIES];
 
-/// The tables of several vectors of points, with [`COMB_ENTRIES`] entries each.
+/// The tables of several vectors of points: [`Entries`] for each vector, one after the other.
+///
+/// Normalisation ignores the masks of infinity, because no entry is infinity: each addition that
+/// builds a table adds two multiples of a point of prime order, by factors whose absolute values
+/// differ and are below 2²¹⁰.
 pub(super) struct Tables(Vec<AffinePoints>);
 
 impl Tables {
-    /// Builds combs for several multiplications by secret scalars. [`super::super::multiply::Comb`]
-    /// describes the entries.
+    /// Builds a comb of each point, for several multiplications by secret scalars.
+    /// [`super::super::multiply::Comb`] describes the entries.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn combs(points: &[AffinePoints]) -> Self {
         let mut sums = Vec::with_capacity(points.len() * COMB_ENTRIES);
@@ -123,14 +153,14 @@ impl Tables {
         Self(normalize_all(&sums, &mut Vec::new()).0)
     }
 
-    /// Returns the table of each vector, in order.
-    pub(super) fn each(&self) -> &[Entries] {
+    /// Returns the tables of each vector of points, in order.
+    pub(super) fn tables(&self) -> &[Entries] {
         self.0.as_chunks().0
     }
 }
 
-/// Returns scalar·P in each lane, for the points of a comb. Z is 0 if the caller must use the
-/// portable code.
+/// Returns scalar·P in each lane, for the points P of the combs. A lane with Z = 0 has no valid
+/// result; the caller computes it with the portable code.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply(comb: &Entries, digits: &Digits) -> JacobianPoints {
     let mut sum = select_entries(comb, digits.column_digits(COLUMNS - 1)).to_points();
@@ -140,9 +170,10 @@ pub(super) fn multiply(comb: &Entries, digits: &Digits) -> JacobianPoints {
     sum
 }
 
-/// Returns the point for the digits of each lane. Every entry is read completely. The masks are
-/// numbers, not mask registers of instructions, because a processor may skip a read that all lanes
-/// of a mask register exclude.
+/// Returns the point for the digits of each lane. The function reads every entry completely. The
+/// masks are numbers, not mask registers of instructions, because a processor may skip a read that
+/// all lanes of a mask register exclude. `black_box`, as in [`super::super::multiply`], is not
+/// needed: each lane selects its own entry, so a read of one entry cannot replace the loop.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn select_entries(table: &Entries, digits: __m512i) -> AffinePoints {
@@ -150,9 +181,10 @@ pub(super) fn select_entries(table: &Entries, digits: __m512i) -> AffinePoints {
     let mut found = AffinePoints { x: Fields::zero(), y: Fields::zero() };
     let mut index = _mm512_setzero_si512();
     for entry in table {
-        // All bits are set for the selected entry, because only 0 − 1 is negative.
-        let less = _mm512_sub_epi64(_mm512_xor_si512(index, wanted), set(1));
-        let mask = _mm512_srai_epi64::<63>(less);
+        // The XOR is 0 only for the selected entry, and only 0 − 1 is negative. The shift copies
+        // the sign to all bits of the mask.
+        let difference = _mm512_sub_epi64(_mm512_xor_si512(index, wanted), set(1));
+        let mask = _mm512_srai_epi64::<63>(difference);
         found.x = found.x.merge(&entry.x, mask);
         found.y = found.y.merge(&entry.y, mask);
         index = _mm512_add_epi64(index, set(1));
@@ -172,7 +204,9 @@ pub(super) fn push_odd_multiples(points: &AffinePoints, count: usize, sums: &mut
     }
 }
 
-/// Appends the entries of combs.
+/// Appends the entries of a comb of each point P, as [`super::super::multiply::Comb`] describes
+/// them. Entry 0 has the sign − for each 2⁵²ʲ·P with j below 4. The addition of 2·2⁵²ʲ·P changes
+/// this sign to +.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn push_sums_of_teeth(points: JacobianPoints, sums: &mut Vec<JacobianPoints>) {
     let mut tooth = points;
@@ -198,7 +232,7 @@ fn push_sums_of_teeth(points: JacobianPoints, sums: &mut Vec<JacobianPoints>) {
 /// and those from 8 on.
 type Window = [AffinePoints; 2];
 
-/// Returns the table of the base point, built at first use. It has about 65 kB.
+/// Returns the table of the base point, built at first use. It has about 67 kB.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn base_windows() -> &'static [Window] {
     static TABLE: OnceLock<Vec<Window>> = OnceLock::new();
@@ -228,13 +262,13 @@ fn select_base_entries(window: &Window, entries: __m512i) -> AffinePoints {
     found
 }
 
-/// Returns `start` + scalar·B in each lane, for the base point B. Z is 0 if the caller must use the
-/// portable code.
+/// Returns `start` + scalar·B in each lane, for the base point B. A lane with Z = 0 has no valid
+/// result; the caller computes it with the portable code.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply_base(start: Option<JacobianPoints>, digits: &Digits) -> JacobianPoints {
     let windows = base_windows();
     let select = |window: usize| {
-        let (entries, negative) = split_sign(digits.window(window));
+        let (entries, negative) = split_sign(digits.window_digits(window));
         select_base_entries(&windows[window], entries).negate_by_bits(negative)
     };
     let mut sum = match start {

@@ -53,7 +53,7 @@ pub(super) fn products(
     // Reserve the maximum capacity: copies that a growing vector leaves in freed memory are not
     // wiped.
     let mut products: Zeroizing<Vec<JacobianPoints>> = Zeroizing::new(Vec::with_capacity(3 * vectors.len()));
-    for (comb, nonces) in combs.each().iter().zip(nonces.chunks(LANES)) {
+    for (comb, nonces) in combs.tables().iter().zip(nonces.chunks(LANES)) {
         push_products(comb, secret, nonces, &mut products);
     }
     products
@@ -86,12 +86,14 @@ fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &
     let nonce_lanes = Zeroizing::new(spread(nonces, *secret));
     let mut scalars = nonce_lanes.clone();
     scalars[..lane_distance(nonces.len())].fill(*secret);
-    products.push(multiply(comb, &Digits::new(&scalars)));
-    if nonces.len() > 2 {
-        products.push(multiply_base(None, &Digits::new(&nonce_lanes)));
+    products.push(multiply(comb, &Zeroizing::new(Digits::new(&scalars))));
+    if nonces.len() <= 2 {
+        return;
     }
+    let digits = Zeroizing::new(Digits::new(&nonce_lanes));
+    products.push(multiply_base(None, &digits));
     if nonces.len() > 4 {
-        products.push(multiply(comb, &Digits::new(&nonce_lanes)));
+        products.push(multiply(comb, &digits));
     }
 }
 
@@ -102,7 +104,7 @@ pub(super) fn multiply_base_all(scalars: &[Scalar]) -> Option<Vec<Affine>> {
         Zeroizing::new(Vec::with_capacity(scalars.len().div_ceil(LANES)));
     for scalars in scalars.chunks(LANES) {
         let lanes = Zeroizing::new(spread(scalars, scalars[0]));
-        products.push(multiply_base(None, &Digits::new(&lanes)));
+        products.push(multiply_base(None, &Zeroizing::new(Digits::new(&lanes))));
     }
     let mut all: Vec<Affine> = normalize(&products)?.into_iter().flatten().collect();
     // In the last vector, unused lanes and repeated items follow the actual items.

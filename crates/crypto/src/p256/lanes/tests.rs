@@ -4,6 +4,7 @@
 use std::sync::Once;
 
 use proptest::prelude::*;
+use zeroize::Zeroize as _;
 
 use super::comb::{Digits, Tables, multiply, multiply_base};
 use super::field::{Fields, LANES, LIMBS, Words};
@@ -259,7 +260,7 @@ fn lanes_with_special_cases_are_reported() {
 fn products(points: &[Affine; LANES], scalars: &[Scalar; LANES]) -> [([Affine; LANES], u8); 2] {
     let digits = Digits::new(scalars);
     let combs = Tables::combs(&[AffinePoints::from_affine(points)]);
-    let products = [multiply(&combs.each()[0], &digits), multiply_base(None, &digits)];
+    let products = [multiply(&combs.tables()[0], &digits), multiply_base(None, &digits)];
     let (pairs, infinities) = normalize_all(&products, &mut Vec::new());
     [(pairs[0].to_affine(), infinities[0]), (pairs[1].to_affine(), infinities[1])]
 }
@@ -399,4 +400,14 @@ fn multiplying_wipes_its_secrets() {
         }
         assert_wiped(&memory_freed_by(|| ifma.commit(points, &secret, nonces)), &secrets);
     }
+}
+
+#[test]
+fn digits_can_be_wiped() {
+    let Some(_) = detect_ifma() else { return };
+    // SAFETY: `Ifma::detect` confirmed that the processor has the instructions.
+    let mut digits = unsafe { Digits::new(&[scalar(&[0x42; 32]); LANES]) };
+    assert!(octets_of(&digits).iter().any(|octet| *octet != 0));
+    digits.zeroize();
+    assert!(octets_of(&digits).iter().all(|octet| *octet == 0));
 }

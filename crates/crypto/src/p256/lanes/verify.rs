@@ -53,7 +53,7 @@ pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<
     }
     let tables = Tables::odd_multiples(&points);
     // The first table is that of the key, followed by two tables for each vector of statements.
-    let (key_table, statement_tables) = (&tables.each()[0], tables.each()[1..].as_chunks().0);
+    let (key_table, statement_tables) = (&tables.tables()[0], tables.tables()[1..].as_chunks().0);
     let mut sums = Vec::with_capacity(2 * all.len());
     for (lanes, [h_table, gamma_table]) in all.iter().zip(statement_tables) {
         sums.push(lanes.commitment_to_base(&minus_key, key_table));
@@ -75,11 +75,11 @@ impl StatementVector {
     /// Returns s·B + c·(−Y).
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn commitment_to_base(&self, minus_key: &AffinePoints, key_table: &Entries) -> JacobianPoints {
-        let mut sum = select_entries(key_table, self.challenge.window(SHORT_WINDOWS - 1)).to_points();
+        let mut sum = select_entries(key_table, self.challenge.window_digits(SHORT_WINDOWS - 1)).to_points();
         for window in (0..SHORT_WINDOWS - 1).rev() {
             sum = sum
                 .double_times(WINDOW_BITS)
-                .add_different(&select_entries(key_table, self.challenge.window(window)));
+                .add_different(&select_entries(key_table, self.challenge.window_digits(window)));
         }
         let sum = self.subtract_in_even_lanes(&sum, minus_key);
         multiply_base(Some(sum), &self.s)
@@ -88,12 +88,13 @@ impl StatementVector {
     /// Returns s·H + c·(−Γ).
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn commitment_to_input(&self, h_table: &Entries, gamma_table: &Entries) -> JacobianPoints {
-        let mut sum = select_entries(h_table, self.s.window(WINDOWS - 1)).to_points();
+        let mut sum = select_entries(h_table, self.s.window_digits(WINDOWS - 1)).to_points();
         for window in (0..WINDOWS - 1).rev() {
-            sum =
-                sum.double_times(WINDOW_BITS).add_different(&select_entries(h_table, self.s.window(window)));
+            sum = sum
+                .double_times(WINDOW_BITS)
+                .add_different(&select_entries(h_table, self.s.window_digits(window)));
             if window < SHORT_WINDOWS {
-                sum = sum.add_different(&select_entries(gamma_table, self.challenge.window(window)));
+                sum = sum.add_different(&select_entries(gamma_table, self.challenge.window_digits(window)));
             }
         }
         self.subtract_in_even_lanes(&sum, &self.minus_gamma)

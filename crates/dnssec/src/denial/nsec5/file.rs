@@ -13,13 +13,16 @@
 //! | 2 | length of each proof in octets |
 //! | 4 | `n` |
 //! | 8 | length of all names in octets |
-//! | | names in canonical order, in wire format and lower case, with the root in place of the apex |
+//! | | names in canonical order, in wire format and lower case; the root replaces the apex |
 //! | 32 `n` | their hashes, in the same order |
 //! | length of a proof × `n` | their proofs, in the same order |
 //! | 1 | algorithm of the signing key that sealed the file; 0 without a seal |
-//! | 2 | key tag of that key |
-//! | 2 + length | length of the seal; signature over the SHA-256 digest of the octets up to the proofs |
+//! | 2 | key tag of that key; 0 without a seal |
+//! | 2 + length | length of the seal; the seal. Without a seal, the length is 0 |
 //! | 32 | SHA-256 digest of all preceding octets |
+//!
+//! The seal is a signature over two octets 0, the text `Nonesuch NSEC5 proofs` (21 octets), and the
+//! SHA-256 digest of all octets of the file up to the end of the proofs.
 //!
 //! The digest detects damage. The seal protects the next signing, which reuses the hashes without
 //! verifying the proofs: it shows that a signer with a key of the zone has written the file.
@@ -78,6 +81,7 @@ impl Proofs {
     /// # Errors
     /// If the cryptographic library fails.
     pub fn add_seal(&mut self, keys: &KeySet) -> Result<(), SignError> {
+        // A stands for any data: the same keys sign all types except DNSKEY, CDS and CDNSKEY.
         let Some(key) = keys.signers(Rtype::A).first().map(|index| &keys.keys()[*index]) else {
             return Ok(());
         };
@@ -100,7 +104,9 @@ impl Proofs {
         })
     }
 
+    /// Returns the message that the seal signs.
     fn sealed_message(&self) -> Vec<u8> {
+        // If there is no header, `write_to` fails, so this message is in no file.
         let header = self.header().unwrap_or_default();
         let digest = digest(&[&header, &self.names, self.hashes.as_flattened(), &self.proofs]);
         [SEAL_PREFIX, &digest].concat()
@@ -133,12 +139,14 @@ impl Proofs {
     }
 
     /// Decodes the octets of a file. Does not verify the seal ([`Proofs::is_sealed_by`]). The
-    /// number of octets bounds the use of memory.
+    /// memory in use is at most proportional to the number of octets, whatever lengths the file
+    /// states.
     ///
     /// # Errors
     /// All variants of [`ProofsFileError`].
     pub fn read(octets: &[u8]) -> Result<Self, ProofsFileError> {
         let mut rest = octets.strip_prefix(MAGIC).ok_or(ProofsFileError::NotProofs)?;
+        // Another version may have another form of digest, so the version is read first.
         let version = take_number::<2>(&mut rest).ok_or(ProofsFileError::Damaged)? as u16;
         if version != VERSION {
             return Err(ProofsFileError::Version(version));
@@ -147,6 +155,7 @@ impl Proofs {
         if digest(&[body]) != found {
             return Err(ProofsFileError::Damaged);
         }
+        // Fails if the version and the digest overlap, because the file is too short.
         let rest = rest.strip_suffix(found).ok_or(ProofsFileError::Damaged)?;
         let proofs = read_body(rest).ok_or(ProofsFileError::Damaged)?;
         let algorithm = proofs.key.algorithm();
@@ -212,6 +221,8 @@ fn are_canonical_names(names: &[u8], count: u64, apex_octets: usize) -> bool {
     rest.is_empty() && is_lower_case(names)
 }
 
+/// Whether names in wire format have no upper-case letter. The length octet of a label is at most
+/// 63, and upper-case letters begin at 65.
 fn is_lower_case(octets: &[u8]) -> bool {
     !octets.iter().any(u8::is_ascii_uppercase)
 }
@@ -227,6 +238,8 @@ fn take_number<const OCTETS: usize>(rest: &mut &[u8]) -> Option<u64> {
     Some(octets.iter().fold(0, |value, octet| value << 8 | u64::from(*octet)))
 }
 
+/// Returns the SHA-256 digest of the parts, one after the other.
 fn digest(parts: &[&[u8]]) -> Vec<u8> {
+    // The digest function is `None` only for unknown digest types.
     DigestType::SHA256.digest(parts).unwrap_or_default()
 }
