@@ -6,6 +6,7 @@ mod lab;
 mod load;
 mod query;
 mod replay;
+mod resolve;
 mod serve;
 mod sign;
 mod values;
@@ -24,6 +25,7 @@ pub(crate) use lab::{
 };
 pub(crate) use load::{LabEchoArguments, LoadArguments};
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
+pub(crate) use resolve::ResolveArguments;
 pub(crate) use serve::{CheckScope, ServeArguments, VerifyMode};
 pub(crate) use sign::{SignArguments, ZonemdHashes};
 pub(crate) use values::TimeArgument;
@@ -68,6 +70,11 @@ pub(crate) enum Command {
     ///
     /// Serves one zone from a file, or the zones of a configuration.
     Serve(ServeArguments),
+    /// Resolve names for clients: a recursive resolver, without validation.
+    ///
+    /// Starts at the servers of the root zone, and caches what it finds. Permits only clients on this
+    /// host.
+    Resolve(ResolveArguments),
     /// Send a query to a name server and print the response.
     ///
     /// Prints all record types in readable form, including those of NSEC5 and of post-quantum

@@ -11,6 +11,7 @@ pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod print;
 pub(crate) mod query;
+pub(crate) mod resolve;
 pub(crate) mod serve;
 pub(crate) mod sign;
 pub(crate) mod stat;

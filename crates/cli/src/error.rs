@@ -21,6 +21,7 @@ pub(crate) enum CommandError {
     Lab(#[from] lab::Failure),
     Load(#[from] load::Failure),
     Query(#[from] query::QueryError),
+    Resolve(#[from] server::resolver::ResolveError),
     Server(#[from] server::ServerError),
     Sign(#[from] sign::Failure),
     Verify(#[from] verify::Failure),
@@ -40,6 +41,7 @@ impl CommandError {
             failure if is_reader_gone(failure) => 0,
             Self::Server(failure) if failure.is_negative() => 1,
             Self::Server(failure) if failure.is_caused_by_system() => 3,
+            Self::Resolve(failure) if failure.is_caused_by_system() => 3,
             Self::Control(failure) if failure.is_caused_by_system() => 3,
             _ => 2,
         }

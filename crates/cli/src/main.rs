@@ -14,7 +14,6 @@ mod config;
 mod control_protocol;
 mod error;
 mod files;
-#[cfg_attr(not(test), expect(dead_code, reason = "its caller, the command `resolve`, follows"))]
 mod hints;
 mod keys;
 mod logging;
@@ -73,6 +72,7 @@ fn run(command: Command) -> Result<CommandOutcome, CommandError> {
         Command::Zone(ZoneCommand::Generate(arguments)) => Ok(commands::generate::run(&arguments)?),
         Command::Key(command) => Ok(commands::key::run(&command)?),
         Command::Serve(arguments) => Ok(commands::serve::run(&arguments)?),
+        Command::Resolve(arguments) => Ok(commands::resolve::run(&arguments)?),
         Command::Query(arguments) => Ok(commands::query::run(&arguments)?),
         Command::Load(arguments) => Ok(commands::load::run(&arguments)?),
         Command::Lab(command) => Ok(commands::lab::run(&command)?),

@@ -14,6 +14,7 @@ mod preflight;
 mod privileges;
 mod reload;
 mod reload_status;
+pub(crate) mod resolver;
 mod settings;
 mod signals;
 mod snapshot;

@@ -71,8 +71,14 @@ impl Configured {
     /// Its log is next to `path`.
     #[track_caller]
     pub fn start_with(arguments: &[&str], path: &Path, input: Stdio) -> Self {
+        Self::start_command("serve", arguments, path, input)
+    }
+
+    /// As [`start_with`](Self::start_with), with another command: `nonesuch resolve`.
+    #[track_caller]
+    pub fn start_command(command: &str, arguments: &[&str], path: &Path, input: Stdio) -> Self {
         let log = path.with_extension("log");
-        let mut child = nonesuch([&["serve", "--json"], arguments].concat())
+        let mut child = nonesuch([&[command, "--json"], arguments].concat())
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(fs::File::options().create(true).append(true).open(&log).expect("a log"))
@@ -187,7 +193,7 @@ impl Configured {
     }
 }
 
-/// Sends a query over UDP, and repeats it if no response arrives.
+/// Sends a query with RD over UDP, and repeats it if no response arrives.
 #[track_caller]
 pub fn ask(server: SocketAddr, name: &str, rtype: Rtype) -> Message {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -195,6 +201,7 @@ pub fn ask(server: SocketAddr, name: &str, rtype: Rtype) -> Message {
     let mut query = Vec::new();
     push_query(&name.parse().expect("a name"), rtype, 0x1234, 0, &mut query);
     edns::push_opt(1232, 0, edns::DO, &mut query);
+    query[2] |= 1; // RD
     query[nonesuch_proto::message::HEADER - 1] = 1;
     let mut response = [0; 4096];
     for _ in 0..10 {

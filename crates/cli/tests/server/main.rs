@@ -14,6 +14,7 @@ mod operators;
 mod privileges;
 mod reload;
 mod reporting;
+mod resolve;
 mod serve_file;
 mod serve_online;
 mod serve_output;

@@ -1,0 +1,25 @@
+//! Arguments of `resolve`.
+
+use super::values::parse_socket_address;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct ResolveArguments {
+    /// Listen on this address and port; may be repeated; port 0 selects a free port.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5300", value_parser = parse_socket_address)]
+    pub(crate) listen: Vec<SocketAddr>,
+    /// Read the servers of the root zone from this file, in zone file format.
+    ///
+    /// Default: the root servers of the Internet. Servers on loopback addresses are queried only if
+    /// the file names a loopback address.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hints: Option<PathBuf>,
+    /// Set the number of threads. Default: one for each core.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+    /// Print the lines "ready" and "stopped" as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,106 @@
+//! `nonesuch resolve` on a local tree, whose servers use port 53 of loopback addresses.
+
+use crate::common;
+use common::configured::{Configured, ask};
+use common::{done, nonesuch, run, snapshot, text};
+use nonesuch_proto::message::{Rcode, Section};
+use nonesuch_proto::{Name, Rtype};
+use nonesuch_testing::record_skip;
+use std::fs;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// A tree with servers at addresses that no other test uses.
+const TREE: &str = "first-address = \"127.53.40.1\"\n[[zone]]\norigin = \".\"\n[[zone]]\norigin = \"example.\"\n\
+    [[zone]]\norigin = \"z#.example.\"\ncount = 3\nnames = 5\nserver = \"127.53.41.1\"\n";
+
+/// Writes the tree and starts its servers. Returns them and the hints; `None` if port 53 is not
+/// permitted.
+fn start_tree(folder: &Path) -> Option<(Vec<Configured>, PathBuf)> {
+    if UdpSocket::bind("127.53.40.9:53").is_err() {
+        record_skip("only root can listen on port 53");
+        return None;
+    }
+    let (file, out) = (folder.join("tree.toml"), folder.join("tree"));
+    fs::write(&file, TREE).expect("written");
+    done(["lab", "tree", text(&file), "--out", text(&out)]);
+    let files: Vec<_> = fs::read_dir(out.join("servers")).expect("a directory").flatten().collect();
+    let servers = files.iter().map(|file| Configured::start(&file.path())).collect();
+    Some((servers, out.join("root.hints")))
+}
+
+fn start_resolver(folder: &Path, hints: &Path, workers: &str) -> Configured {
+    let arguments = ["--listen", "127.0.0.1:0", "--workers", workers, "--hints", text(hints)];
+    Configured::start_command("resolve", &arguments, &folder.join("resolver"), Stdio::null())
+}
+
+#[test]
+fn names_are_resolved_from_the_root() {
+    let folder = common::folder();
+    let Some((servers, hints)) = start_tree(folder.path()) else { return };
+    let resolver = start_resolver(folder.path(), &hints, "2");
+    let query = |name: &str, rtype| ask(resolver.address, name, rtype);
+    for zone in 0..3 {
+        let name = format!("host3.z{zone}.example.");
+        let response = query(&name, Rtype::A);
+        let answer: Vec<_> = response.section(Section::Answer).filter(|r| r.rtype == Rtype::A).collect();
+        assert_eq!((response.rcode(), answer.len()), (Rcode::NOERROR, 1), "{response:?}");
+        assert_eq!(answer[0].owner, name.parse::<Name>().expect("a name"));
+    }
+    assert_eq!(query("none.z1.example.", Rtype::A).rcode(), Rcode::NXDOMAIN);
+    assert_eq!(query("host3.z1.example.", Rtype::TXT).rcode(), Rcode::NOERROR);
+    // The cache answers after the servers have ended, over TCP too.
+    servers.into_iter().for_each(Configured::kill);
+    let server = format!("@{}", resolver.address);
+    let shown = done(["query", "host3.z1.example.", "A", &server, "--tcp"]).stdout;
+    assert!(shown.contains("host3.z1.example.\t") && shown.contains("over TCP"), "{shown}");
+    let failed = query("host4.z1.example.", Rtype::A);
+    assert_eq!(failed.rcode(), Rcode::SERVFAIL);
+    // SIGHUP must not end it.
+    resolver.signal("-HUP");
+    resolver.wait_for_event("reload-without-configuration", &[]);
+    let stopped = resolver.stop();
+    assert!(stopped["datagrams_in"].as_u64() >= Some(6), "{stopped}");
+}
+
+#[test]
+fn local_names_need_no_server() {
+    let folder = common::folder();
+    let hints = folder.path().join("hints");
+    // Nothing listens there, and the names below are not looked up.
+    fs::write(&hints, ". 60 NS a.root.\na.root. 60 A 127.53.42.1\n").expect("written");
+    let resolver = start_resolver(folder.path(), &hints, "1");
+    let localhost = ask(resolver.address, "localhost.", Rtype::A);
+    let address = localhost.section(Section::Answer).next().map(|record| record.rdata.clone());
+    assert_eq!(address, Some(vec![127, 0, 0, 1]));
+    assert_eq!(ask(resolver.address, "name.invalid.", Rtype::A).rcode(), Rcode::NXDOMAIN);
+    assert_eq!(ask(resolver.address, "1.0.168.192.in-addr.arpa.", Rtype::PTR).rcode(), Rcode::NXDOMAIN);
+    resolver.stop();
+}
+
+#[test]
+fn a_resolver_that_cannot_start_says_why() {
+    let folder = common::folder();
+    let hints = folder.path().join("hints");
+    let fails = |case: &str, arguments: &[&str], status: i32| {
+        let ended = run(&mut nonesuch([&["resolve"], arguments].concat()));
+        assert_eq!(ended.status, status, "{}", ended.text());
+        snapshot::check("resolve", case, &ended.stderr.replace(text(folder.path()), "DIR"));
+    };
+    let named = ["--listen", "127.0.0.1:0", "--hints", text(&hints)];
+    fails("missing hints", &named, 2);
+    for (case, content) in [
+        ("hints that are no records", "nonsense\n"),
+        ("hints without servers", "a.root. 60 A 127.0.0.1\n"),
+        ("a server without an address", ". 60 NS a.root.\n"),
+    ] {
+        fs::write(&hints, content).expect("written");
+        fails(case, &named, 2);
+    }
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket").local_addr().expect("an address");
+    let _listener = std::net::TcpListener::bind(taken).expect("a listener");
+    fails("address in use", &["--listen", &taken.to_string()], 3);
+    fails("--listen with a name", &["--listen", "localhost"], 2);
+    fails("--workers 0", &["--workers", "0"], 2);
+}
