@@ -34,6 +34,10 @@ bench-resign *ARGUMENTS:
 bench-serve *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench serve -- {{ARGUMENTS}}
 
+# Compare the resolver with the installed resolvers, as root
+bench-resolve *ARGUMENTS:
+    cargo bench -p nonesuch-cli --bench resolve -- {{ARGUMENTS}}
+
 # Compare the load generator with dnsperf
 bench-load *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench load -- {{ARGUMENTS}}
