@@ -70,6 +70,10 @@ soak SECONDS="60" RATE="3000":
 crash KILLS="200":
     NONESUCH_KILLS={{KILLS}} cargo test --release -p nonesuch-cli --test slow -- crash --nocapture
 
+# Run random simulations of the resolver: trees with faulty and hostile servers, and bad paths
+simulate SEEDS="10000":
+    cargo run --release -p nonesuch-conformance -- simulate --seeds {{SEEDS}}
+
 # Build CoreDNS, the peer of `peers_online` for compact denial; its directory must be in PATH
 coredns:
     go install github.com/coredns/coredns@v1.15.0

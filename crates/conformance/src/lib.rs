@@ -5,6 +5,7 @@
 //!   with delay, loss, duplication and reordering. The same seed gives the same trace.
 //! - [`rpl`] reads scenarios in the format of Deckard and of Unbound's `testbound`.
 //! - [`runner`] runs a scenario in the simulator and judges the replies.
+//! - [`simulation`] runs random trees with faulty and hostile servers, and judges the resolver.
 //!
 //! The program `conformance` runs directories of scenarios.
 #![forbid(unsafe_code)]
@@ -15,4 +16,5 @@ mod forwarder;
 pub mod resolver;
 pub mod rpl;
 pub mod runner;
+pub mod simulation;
 pub mod simulator;

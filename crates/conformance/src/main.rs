@@ -1,16 +1,25 @@
-//! Runs scenarios in the format `.rpl` against the resolver, and prints the verdict of each.
+//! Judges the resolver: scenarios in the format `.rpl`, and random simulations.
 #![forbid(unsafe_code)]
 
-use clap::{Parser, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use nonesuch_conformance::resolver;
 use nonesuch_conformance::rpl::Dialect;
 use nonesuch_conformance::runner::{Counts, Exceptions, RunOptions, Suite, Verdict, find_scenarios};
+use nonesuch_conformance::simulation::{self, Results};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-/// Run scenarios in the format .rpl of Deckard or Unbound against the resolver
+/// Judge the resolver without a network
 #[derive(Debug, Parser)]
-struct Arguments {
+enum Command {
+    Run(RunArguments),
+    Simulate(SimulateArguments),
+}
+
+/// Run scenarios in the format .rpl of Deckard or Unbound
+#[derive(Debug, Args)]
+struct RunArguments {
     /// Directories with scenarios, or single files
     #[arg(required = true)]
     paths: Vec<PathBuf>,
@@ -31,6 +40,23 @@ struct Arguments {
     quiet: bool,
 }
 
+/// Run random simulations: trees with faulty and hostile servers, and bad paths
+#[derive(Debug, Args)]
+struct SimulateArguments {
+    /// First seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Number of seeds
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// Continue with further seeds until this time has passed, in seconds
+    #[arg(long, default_value_t = 0)]
+    seconds: u64,
+    /// Print the trace of the simulation that fails, or of a single one
+    #[arg(long)]
+    trace: bool,
+}
+
 /// The program that scenarios were written for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DialectName {
@@ -41,7 +67,11 @@ enum DialectName {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    let result = match Command::parse() {
+        Command::Run(arguments) => run(&arguments),
+        Command::Simulate(arguments) => Ok(simulate(&arguments)),
+    };
+    match result {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(message) => {
@@ -51,8 +81,41 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs simulations until one fails. Returns the number of failures.
+fn simulate(arguments: &SimulateArguments) -> usize {
+    let start = Instant::now();
+    let (mut seed, mut results) = (arguments.seed, Results::default());
+    loop {
+        let (result, trace) = simulation::run(seed);
+        let is_single = arguments.seconds == 0 && arguments.seeds == 1;
+        if arguments.trace && (result.is_err() || is_single) {
+            print!("{trace}");
+        }
+        match result {
+            Ok(of_seed) => results += of_seed,
+            Err(violation) => {
+                println!(
+                    "seed {seed}: {violation}\nrun it again: conformance simulate --seed {seed} --trace"
+                );
+                return 1;
+            }
+        }
+        seed += 1;
+        let count = seed - arguments.seed;
+        if count >= arguments.seeds && start.elapsed() >= Duration::from_secs(arguments.seconds) {
+            let Results { replies, failures, compared, sent } = results;
+            println!(
+                "{count} seeds from {}: passed; {replies} replies, of which {failures} SERVFAIL and {compared} \
+                compared with the zones; {sent} queries to servers",
+                arguments.seed
+            );
+            return 0;
+        }
+    }
+}
+
 /// Runs all scenarios and returns the number of failures, or a message if they could not be run.
-fn run(arguments: &Arguments) -> Result<usize, String> {
+fn run(arguments: &RunArguments) -> Result<usize, String> {
     let suite = Suite {
         exceptions: read_exceptions(arguments)?,
         dialect: arguments.dialect.map(|dialect| match dialect {
@@ -81,7 +144,7 @@ fn run(arguments: &Arguments) -> Result<usize, String> {
     Ok(counts.failed)
 }
 
-fn read_exceptions(arguments: &Arguments) -> Result<Exceptions, String> {
+fn read_exceptions(arguments: &RunArguments) -> Result<Exceptions, String> {
     let Some(file) = &arguments.exceptions else {
         return Exceptions::built_in().map_err(|error| format!("exceptions.txt: {error}"));
     };

@@ -118,7 +118,7 @@ impl<'m, N: Network> Simulator<'m, N> {
         Self {
             network,
             workers: machines.into_iter().map(worker).collect(),
-            clock: Clock::new(options.unix),
+            clock: Clock::new(options.start, options.unix),
             queue: Queue::default(),
             random: ChaCha8Rng::seed_from_u64(options.seed),
             clients: BTreeMap::new(),

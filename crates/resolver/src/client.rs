@@ -13,6 +13,7 @@ use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::query::{Query, QueryFault};
 use nonesuch_server::reply_options::ReplyOptions;
 use nonesuch_server::trailer::push_header_only;
+use std::time::Instant;
 
 /// RFC 8914 §4.21: the query does not request recursion, and the server is not authoritative.
 const NOT_RECURSIVE: ExtendedError = ExtendedError { code: 20, text: "recursion is not requested: set RD" };
@@ -21,6 +22,8 @@ const NOT_RECURSIVE: ExtendedError = ExtendedError { code: 20, text: "recursion 
 #[derive(Debug)]
 pub(crate) struct WaitingClient {
     pub(crate) token: ClientToken,
+    /// When the query arrived.
+    pub(crate) since: Instant,
     transport: Transport,
     /// The query, which was parsed before.
     message: Box<[u8]>,
@@ -91,7 +94,7 @@ pub(crate) fn admit(
         checking_disabled: query.header.flags & flags::CD != 0,
     };
     let message = received.message.into();
-    let waiting = WaitingClient { token: received.token, transport, message, options };
+    let waiting = WaitingClient { token: received.token, since: now.instant, transport, message, options };
     Admission::Resolve(question, waiting)
 }
 

@@ -162,12 +162,13 @@ impl Delegation {
         self.source == ServerSource::Forward
     }
 
-    /// Whether a server of the zone is known, or its address can be looked up without the servers of
-    /// the zone.
-    pub(crate) fn is_usable(&self) -> bool {
+    /// Whether a server with an address that `permits` accepts is known, or its address can be looked
+    /// up without the servers of the zone.
+    pub(crate) fn is_usable(&self, permits: impl Fn(IpAddr) -> bool) -> bool {
         !self.servers.is_empty()
             || self.nameservers.iter().any(|nameserver| {
-                !nameserver.addresses.is_empty() || !nameserver.name.view().is_at_or_below(self.zone.view())
+                nameserver.addresses.iter().any(|address| permits(*address))
+                    || !nameserver.name.view().is_at_or_below(self.zone.view())
             })
     }
 
@@ -183,5 +184,24 @@ impl Delegation {
             }
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::rrset;
+
+    #[test]
+    fn a_zone_is_usable_if_a_permitted_address_or_a_name_outside_is_known() {
+        let usable = |server: &str| {
+            let ns = rrset(&[&format!("example. 60 NS {server}")]);
+            let mut delegation = Delegation::from_ns(&ns, None);
+            delegation.add_addresses(&rrset(&["ns.example. 60 AAAA 2001:db8::1"]));
+            [delegation.is_usable(|_| true), delegation.is_usable(|address| address.is_ipv4())]
+        };
+        assert_eq!(usable("ns.example."), [true, false]);
+        assert_eq!(usable("ns2.example."), [false, false]);
+        assert_eq!(usable("ns.other."), [true, true]);
     }
 }

@@ -4,14 +4,15 @@ use crate::cache::{Cache, CachedAnswer, Failure, NegativeKind, Question, Rank};
 use crate::delegation::Delegation;
 use crate::record::Rrset;
 use crate::response::{alias_target, substitute, synthesise_cname};
+use crate::shared::Shared;
 use nonesuch_net::machine::Now;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 
 /// What the cache has for a question.
 pub(crate) enum Found {
-    /// The RRset.
-    Answer(Rrset),
+    /// The RRset, after the DNAME RRset that implies it.
+    Answer(Vec<Rrset>),
     /// NXDOMAIN, or NOERROR if the name does not have the type, with the authority section.
     Negative(Rcode, Vec<Rrset>),
     /// An alias: its RRsets and its target in lower case.
@@ -26,7 +27,7 @@ pub(crate) fn look_up(cache: &Cache, question: &Question, now: Now) -> Option<Fo
         return None;
     }
     let failure = match cache.answer(question, now) {
-        Some(CachedAnswer::Rrset(cached)) => return Some(Found::Answer(cached.rrset)),
+        Some(CachedAnswer::Rrset(cached)) => return Some(Found::Answer(vec![cached.rrset])),
         Some(CachedAnswer::Alias(cached)) => {
             let target = alias_target(&cached.rrset)?.view().to_canonical();
             return Some(Found::Alias(vec![cached.rrset], target));
@@ -39,17 +40,22 @@ pub(crate) fn look_up(cache: &Cache, question: &Question, now: Now) -> Option<Fo
         Some(CachedAnswer::Failure(failure)) => Some(Found::Failure(failure)),
         None => None,
     };
-    look_up_dname(cache, question.name.view(), now).or(failure)
+    look_up_dname(cache, question, now).or(failure)
 }
 
 /// Finds a DNAME RRset above the name (RFC 6672 §3.4).
-fn look_up_dname(cache: &Cache, name: NameRef<'_>, now: Now) -> Option<Found> {
+fn look_up_dname(cache: &Cache, question: &Question, now: Now) -> Option<Found> {
+    let name = question.name.view();
     let mut above = name.parent();
     while let Some(owner) = above {
         if let Some(cached) = cache.rrset(owner, Rtype::DNAME, Class::IN, Rank::CLIENT_MIN, now) {
             let target = substitute(name, &cached.rrset)?.view().to_canonical();
             let cname = synthesise_cname(&name.to_name(), &target, &cached.rrset);
-            return Some(Found::Alias(vec![cached.rrset, cname], target));
+            let rrsets = vec![cached.rrset, cname];
+            return Some(match question.rtype {
+                Rtype::CNAME => Found::Answer(rrsets),
+                _ => Found::Alias(rrsets, target),
+            });
         }
         above = owner.parent();
     }
@@ -58,13 +64,14 @@ fn look_up_dname(cache: &Cache, name: NameRef<'_>, now: Now) -> Option<Found> {
 
 /// Returns the closest delegation of the name whose servers can be asked, with the addresses that
 /// are cached; `None` if not even the root is cached.
-pub(crate) fn closest_delegation(cache: &Cache, name: NameRef<'_>, now: Now) -> Option<Delegation> {
+pub(crate) fn closest_delegation(shared: &Shared, name: NameRef<'_>, now: Now) -> Option<Delegation> {
     let mut name = name.to_name();
     loop {
-        let cached = cache.closest_delegation(name.view(), Class::IN, now)?;
+        let cached = shared.cache.closest_delegation(name.view(), Class::IN, now)?;
         let mut delegation = Delegation::from_ns(&cached.rrset, Some(cached.expires));
-        add_cached_addresses(cache, &mut delegation, now);
-        if delegation.is_usable() {
+        add_cached_addresses(&shared.cache, &mut delegation, now);
+        let zone = cached.rrset.owner.view();
+        if delegation.is_usable(|address| shared.options.may_query(zone, address)) {
             delegation.is_cached = true;
             return Some(delegation);
         }

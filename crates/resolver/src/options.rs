@@ -175,12 +175,14 @@ impl AddressFamilies {
         }
     }
 
-    /// Removes the addresses of the other family, if there are some of the preferred one.
+    /// Removes the addresses of a family that is not used, and those of the other family if there are
+    /// some of the preferred one.
     pub(crate) fn keep_preferred(self, addresses: &mut Vec<SocketAddr>) {
         let prefers_ipv4 = match self {
             Self::PreferIpv4 => true,
             Self::PreferIpv6 => false,
-            Self::Both | Self::OnlyIpv4 | Self::OnlyIpv6 => return,
+            Self::Both => return,
+            Self::OnlyIpv4 | Self::OnlyIpv6 => return addresses.retain(|address| self.allows(address.ip())),
         };
         if addresses.iter().any(|address| address.is_ipv4() == prefers_ipv4) {
             addresses.retain(|address| address.is_ipv4() == prefers_ipv4);

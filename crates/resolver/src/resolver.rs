@@ -126,8 +126,8 @@ impl Resolver {
         let mut answer = Vec::new();
         for _ in 0..=self.shared.options.limits.aliases {
             let (rcode, authority) = match look_up(&self.shared.cache, &question, now)? {
-                Found::Answer(rrset) => {
-                    answer.push(rrset);
+                Found::Answer(rrsets) => {
+                    answer.extend(rrsets);
                     (Rcode::NOERROR, Vec::new())
                 }
                 Found::Negative(rcode, proofs) => (rcode, proofs),
@@ -169,14 +169,16 @@ impl Resolver {
         if task.question.name.view().is_root() && task.question.rtype == Rtype::NS {
             self.end_priming(now);
         }
-        let mut restarted = Vec::new();
+        let (limits, mut restarted) = (self.shared.options.limits, Vec::new());
         let Task { question, depth, budget, waiters, glue, .. } = *task;
         let mut budget = Some(budget);
         for waiter in waiters {
             match waiter {
                 // The budget was that of the task that started this one, not of this client.
-                Waiter::Client(client) if outcome.is_over_budget && depth > 0 => {
-                    restarted.push(Waiter::Client(client));
+                Waiter::Client(client)
+                    if outcome.is_over_budget && depth > 0 && now.instant < client.since + limits.time =>
+                {
+                    restarted.push(client);
                 }
                 Waiter::Client(client) => self.reply(&client, outcome),
                 Waiter::Task { id: parent_id, is_starter } => {
@@ -193,9 +195,9 @@ impl Resolver {
                 }
             }
         }
-        if !restarted.is_empty() {
-            let budget = Budget::new(self.shared.options.limits, now.instant);
-            self.start_task(question, 0, budget, restarted);
+        if let Some(since) = restarted.iter().map(|client| client.since).min() {
+            let waiters = restarted.into_iter().map(Waiter::Client).collect();
+            self.start_task(question, 0, Budget::new(limits, since), waiters);
         }
     }
 

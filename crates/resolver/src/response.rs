@@ -145,6 +145,17 @@ fn follow_aliases(asked: Asked<'_>, rrsets: &[ReceivedRrset]) -> (Vec<Rrset>, Na
     let mut name = asked.name.to_name();
     let answers = || rrsets.iter().filter(|received| received.section == Section::Answer);
     loop {
+        let dname = answers()
+            .map(|received| &received.rrset)
+            .find(|rrset| rrset.rtype == Rtype::DNAME && name.view().is_below(rrset.owner.view()));
+        if asked.rtype == Rtype::CNAME
+            && let Some(dname) = dname
+            && let Some(target) = substitute(name.view(), dname)
+        {
+            // The question is answered, but a CNAME RRset of its own would have a signature.
+            let cname = synthesise_cname(&name, &target, dname);
+            return (aliases, name, AliasEnd::Answer(vec![dname.clone(), cname]));
+        }
         let found: Vec<Rrset> = answers()
             .filter(|received| received.rrset.owner == name && has_type(&received.rrset, asked.rtype))
             .map(|received| received.rrset.clone())
@@ -155,9 +166,6 @@ fn follow_aliases(asked: Asked<'_>, rrsets: &[ReceivedRrset]) -> (Vec<Rrset>, Na
         if aliases.len() >= ALIASES_MAX {
             return (aliases, name, AliasEnd::OutsideZone);
         }
-        let dname = answers()
-            .map(|received| &received.rrset)
-            .find(|rrset| rrset.rtype == Rtype::DNAME && name.view().is_below(rrset.owner.view()));
         let cname = answers()
             .map(|received| &received.rrset)
             .find(|rrset| rrset.rtype == Rtype::CNAME && rrset.owner == name);

@@ -14,10 +14,9 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Returns a clock at the time zero, at which UNIX time is `unix`.
-    pub(super) fn new(unix: u64) -> Self {
-        // A machine only compares instants, so the start does not influence its behaviour.
-        Self { start: Instant::now(), offset: Duration::ZERO, unix_start: unix, unix_change: 0 }
+    /// Returns a clock at the time zero, at the instant `start`, at which UNIX time is `unix`.
+    pub(super) const fn new(start: Instant, unix: u64) -> Self {
+        Self { start, offset: Duration::ZERO, unix_start: unix, unix_change: 0 }
     }
 
     /// Returns the time since the start.

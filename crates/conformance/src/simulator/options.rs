@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Options of a simulation.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Seed of all random numbers of the simulator.
     pub seed: u64,
+    /// The instant of the time zero. The default is now; a machine only compares instants, so the
+    /// instant does not influence its behaviour.
+    pub start: Instant,
     /// UNIX time at the start, in seconds.
     pub unix: u64,
     /// The path to servers that are not in `paths`.
@@ -32,6 +35,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             seed: 0,
+            start: Instant::now(),
             unix: 1_700_000_000,
             default_path: Path::default(),
             paths: BTreeMap::new(),

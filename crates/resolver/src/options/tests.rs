@@ -173,3 +173,21 @@ fn ttls_are_bounded() {
     assert_eq!(clamp(1 << 31), (5, 5));
     assert_eq!(clamp(u32::MAX), (5, 5));
 }
+
+#[test]
+fn addresses_of_a_family_that_is_not_used_are_dropped() {
+    let all: Vec<SocketAddr> =
+        ["192.0.2.1:53", "[2001:db8::1]:53"].map(|text| text.parse().unwrap()).to_vec();
+    let kept = |families: AddressFamilies, addresses: &[SocketAddr]| {
+        let mut addresses = addresses.to_vec();
+        families.keep_preferred(&mut addresses);
+        addresses
+    };
+    assert_eq!(kept(AddressFamilies::Both, &all), all);
+    for families in [AddressFamilies::PreferIpv4, AddressFamilies::OnlyIpv4] {
+        assert_eq!(kept(families, &all), all[..1]);
+    }
+    assert_eq!(kept(AddressFamilies::PreferIpv4, &all[1..]), all[1..]);
+    assert_eq!(kept(AddressFamilies::OnlyIpv4, &all[1..]), []);
+    assert_eq!(kept(AddressFamilies::OnlyIpv6, &all), all[1..]);
+}

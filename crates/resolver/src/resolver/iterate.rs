@@ -68,7 +68,7 @@ impl Resolver {
         let task = self.tasks.get_mut(id)?;
         let question = Question { name: task.name.clone(), ..task.question.clone() };
         match look_up(&self.shared.cache, &question, now)? {
-            Found::Answer(rrset) => Some(Step::Finish(task.outcome(Rcode::NOERROR, vec![rrset], Vec::new()))),
+            Found::Answer(rrsets) => Some(Step::Finish(task.outcome(Rcode::NOERROR, rrsets, Vec::new()))),
             Found::Negative(rcode, proofs) => Some(Step::Finish(task.outcome(rcode, Vec::new(), proofs))),
             Found::Failure(failure) => {
                 Some(Step::Finish(Outcome::failure(super::cached_failure(failure), false)))
@@ -111,7 +111,7 @@ impl Resolver {
             Some(parent) if task.question.rtype == Rtype::DS => parent.to_name(),
             _ => task.name.clone(),
         };
-        let cached = closest_delegation(&self.shared.cache, name.view(), now);
+        let cached = closest_delegation(&self.shared, name.view(), now);
         let delegation = match self.configured_delegation(&name) {
             Some(configured)
                 if configured.is_forwarder()
@@ -326,7 +326,7 @@ impl Resolver {
     /// Asks the servers of a parent zone for the delegation again: its servers or their addresses may
     /// have changed since it was cached.
     fn ask_parent_again(&mut self, id: TaskId, parent: &Name, now: Now) -> Step {
-        let delegation = closest_delegation(&self.shared.cache, parent.view(), now);
+        let delegation = closest_delegation(&self.shared, parent.view(), now);
         let delegation = delegation.unwrap_or_else(|| self.hints_delegation());
         let minimises = self.shared.options.qname_minimisation;
         if let Some(task) = self.tasks.get_mut(id) {
@@ -345,7 +345,7 @@ impl Resolver {
 
     /// Remembers whether the root servers are known after the priming query.
     pub(super) fn end_priming(&mut self, now: Now) {
-        let is_known = closest_delegation(&self.shared.cache, Name::root().view(), now).is_some();
+        let is_known = closest_delegation(&self.shared, Name::root().view(), now).is_some();
         self.priming_failed_at = (!is_known).then_some(now.instant);
     }
 }

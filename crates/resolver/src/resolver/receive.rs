@@ -304,24 +304,21 @@ impl Resolver {
         let first = if reading.is_authoritative { Rank::AnswerAa } else { Rank::Answer };
         let mut rank = first;
         let mut previous = None;
-        for alias in &reading.aliases {
+        let found = if let Content::Answer(found) = &reading.content { found.as_slice() } else { &[] };
+        for rrset in reading.aliases.iter().chain(found) {
             // A CNAME RRset after a DNAME RRset follows from it.
-            if previous != Some(Rtype::DNAME) {
-                insert(alias, rank);
+            if (previous, rrset.rtype) != (Some(Rtype::DNAME), Rtype::CNAME) {
+                insert(rrset, rank);
             }
-            previous = Some(alias.rtype);
-            if alias.rtype == Rtype::CNAME {
+            previous = Some(rrset.rtype);
+            if rrset.rtype == Rtype::CNAME {
                 rank = Rank::Answer;
             }
         }
-        match &reading.content {
-            Content::Answer(found) => found.iter().for_each(|rrset| insert(rrset, rank)),
-            Content::Referral(ns) => {
-                insert(ns, Rank::Referral);
-                let ds = reading.proofs.iter().filter(|rrset| rrset.rtype == Rtype::DS);
-                ds.for_each(|rrset| insert(rrset, Rank::AuthorityAa));
-            }
-            _ => {}
+        if let Content::Referral(ns) = &reading.content {
+            insert(ns, Rank::Referral);
+            let ds = reading.proofs.iter().filter(|rrset| rrset.rtype == Rtype::DS);
+            ds.for_each(|rrset| insert(rrset, Rank::AuthorityAa));
         }
         reading.glue.iter().for_each(|rrset| insert(rrset, Rank::Additional));
     }

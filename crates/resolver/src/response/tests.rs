@@ -174,3 +174,13 @@ fn a_referral_for_ds_at_the_zone_cut_is_a_denial() {
     let reading = read_with_flags("example.", question, Rcode::NOERROR, 0, &lines).expect("usable");
     assert_eq!(reading.content, Content::NoData);
 }
+
+/// The CNAME RRset that a DNAME RRset implies is no data of its own: it has no signature.
+#[test]
+fn a_dname_answers_a_question_for_cname_with_both() {
+    let lines = ["sub.example. 60 DNAME other.", "a.sub.example. 0 CNAME forged."];
+    let reading = read("example.", ("a.sub.example.", Rtype::CNAME), Rcode::NOERROR, &lines).expect("usable");
+    let expected = ["sub.example. 60 DNAME other.", "a.sub.example. 60 CNAME a.other."];
+    assert_eq!(reading.content, Content::Answer(expected.map(|line| rrset(&[line])).to_vec()));
+    assert_eq!(reading.aliases, []);
+}
