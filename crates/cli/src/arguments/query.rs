@@ -28,6 +28,16 @@ pub(crate) struct QueryArguments {
     /// Transfer the changes of the zone since this serial (IXFR).
     #[arg(long, value_name = "SERIAL", conflicts_with_all = ["axfr", "reverse"])]
     pub(crate) ixfr: Option<u32>,
+    /// Resolve the name from the root zone instead of sending the query to one server, and print
+    /// each query to a server with its result.
+    #[arg(long, conflicts_with_all = ["axfr", "ixfr", "tcp", "tls", "port", "source", "timeout", "retries",
+        "ignore_truncation", "no_recurse", "cookie", "tsig_key"])]
+    pub(crate) from_root: bool,
+    /// Read the servers of the root zone from this file, in zone file format.
+    ///
+    /// Default: the root servers of the Internet.
+    #[arg(long, value_name = "FILE", requires = "from_root")]
+    pub(crate) hints: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) transport: QueryTransport,
     #[command(flatten)]
@@ -41,7 +51,7 @@ pub(crate) struct QueryArguments {
 }
 
 /// Transport of the query.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct QueryTransport {
     /// Send the query over TCP.

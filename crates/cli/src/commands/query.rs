@@ -1,8 +1,10 @@
-//! `nonesuch query`: sends one query to one server and prints the complete response.
+//! `nonesuch query`: sends one query to one server, or resolves from the root, and prints the complete
+//! response.
 
 mod client;
 mod edns;
 mod error;
+mod from_root;
 mod message;
 mod rcode;
 mod record;
@@ -26,16 +28,31 @@ use target::Target;
 use tsig::TsigSigner;
 
 pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryError> {
-    let (question, target) = target::parse_words(arguments)?;
+    let (question, server) = target::parse_words(arguments)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(QueryError::Runtime)?;
+    if arguments.from_root {
+        if let Some(server) = server {
+            return Err(QueryError::ServerAndRoot(server.to_owned()));
+        }
+        let response = runtime.block_on(from_root::ask(arguments, &question))?;
+        return print_response(&response, arguments);
+    }
+    let target = target::find_server(server, &arguments.transport)?;
     let signer = arguments.message.tsig_key.as_deref().map(TsigSigner::read).transpose()?;
     let tls = arguments.transport.tls.then(|| client_tls(arguments, &target)).transpose()?;
     let client = QueryClient { arguments: &arguments.transport, target: &target, tls: tls.as_ref(), signer };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(QueryError::Runtime)?;
     if matches!(question.rtype, Rtype::AXFR | Rtype::IXFR) {
         return runtime.block_on(transfer::run(arguments, &question, &client));
     }
     let response = runtime.block_on(ask(arguments, &question, &client))?;
+    print_response(&response, arguments)
+}
+
+fn print_response(
+    response: &ParsedResponse,
+    arguments: &QueryArguments,
+) -> Result<CommandOutcome, QueryError> {
     if arguments.json {
         print_line(&response.to_json().to_string())?;
     } else {

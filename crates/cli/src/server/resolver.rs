@@ -133,7 +133,7 @@ fn start(
 }
 
 /// The data that all workers share.
-fn shared(options: ResolverOptions) -> Result<Shared, ResolveError> {
+pub(crate) fn shared(options: ResolverOptions) -> Result<Shared, ResolveError> {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let now = Now { instant: Instant::now(), unix };
     let octets = usize::try_from(options.memory / 2).unwrap_or(usize::MAX);
@@ -153,7 +153,7 @@ fn shared(options: ResolverOptions) -> Result<Shared, ResolveError> {
     })
 }
 
-fn random<const N: usize>() -> Result<[u8; N], ResolveError> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], ResolveError> {
     let mut octets = [0; N];
     getrandom::fill(&mut octets).map_err(ResolveError::Random)?;
     Ok(octets)

@@ -11,19 +11,19 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A tree with servers at addresses that no other test uses.
-const TREE: &str = "first-address = \"127.53.40.1\"\n[[zone]]\norigin = \".\"\n[[zone]]\norigin = \"example.\"\n\
-    [[zone]]\norigin = \"z#.example.\"\ncount = 3\nnames = 5\nserver = \"127.53.41.1\"\n";
-
-/// Writes the tree and starts its servers. Returns them and the hints; `None` if port 53 is not
-/// permitted.
-fn start_tree(folder: &Path) -> Option<(Vec<Configured>, PathBuf)> {
-    if UdpSocket::bind("127.53.40.9:53").is_err() {
+/// Writes a tree and starts its servers on addresses in 127.53.`network`.0/24. Returns them and the
+/// hints; `None` if port 53 is not permitted.
+fn start_tree(folder: &Path, network: u8) -> Option<(Vec<Configured>, PathBuf)> {
+    if UdpSocket::bind(format!("127.53.{network}.9:53")).is_err() {
         record_skip("only root can listen on port 53");
         return None;
     }
+    let tree = format!(
+        "first-address = \"127.53.{network}.1\"\n[[zone]]\norigin = \".\"\n[[zone]]\norigin = \"example.\"\n\
+        [[zone]]\norigin = \"z#.example.\"\ncount = 3\nnames = 5\nserver = \"127.53.{network}.5\"\n"
+    );
     let (file, out) = (folder.join("tree.toml"), folder.join("tree"));
-    fs::write(&file, TREE).expect("written");
+    fs::write(&file, tree).expect("written");
     done(["lab", "tree", text(&file), "--out", text(&out)]);
     let files: Vec<_> = fs::read_dir(out.join("servers")).expect("a directory").flatten().collect();
     let servers = files.iter().map(|file| Configured::start(&file.path())).collect();
@@ -38,7 +38,7 @@ fn start_resolver(folder: &Path, hints: &Path, workers: &str) -> Configured {
 #[test]
 fn names_are_resolved_from_the_root() {
     let folder = common::folder();
-    let Some((servers, hints)) = start_tree(folder.path()) else { return };
+    let Some((servers, hints)) = start_tree(folder.path(), 40) else { return };
     let resolver = start_resolver(folder.path(), &hints, "2");
     let query = |name: &str, rtype| ask(resolver.address, name, rtype);
     for zone in 0..3 {
@@ -62,6 +62,34 @@ fn names_are_resolved_from_the_root() {
     resolver.wait_for_event("reload-without-configuration", &[]);
     let stopped = resolver.stop();
     assert!(stopped["datagrams_in"].as_u64() >= Some(6), "{stopped}");
+}
+
+#[test]
+fn a_query_from_the_root_shows_each_step() {
+    let folder = common::folder();
+    let Some((servers, hints)) = start_tree(folder.path(), 41) else { return };
+    let resolve = |words: &[&str]| {
+        run(&mut nonesuch([&["query", "--from-root", "--hints", text(&hints)], words].concat()))
+    };
+    let shown = resolve(&["host3.z1.example.", "A"]);
+    let steps: Vec<_> = shown.stdout.lines().take_while(|line| !line.is_empty()).collect();
+    let steps = steps.iter().map(|line| line.split_once(" ms: ").expect("the time").1);
+    let expected = [
+        ". NS: answer NS a.root-server.",
+        "example. A: referral to example., servers ns1.example. (127.53.41.2)",
+        "z1.example. A: referral to z1.example., servers ns1.z1.example. (127.53.41.5)",
+        "host3.z1.example. A: answer A 198.51.100.4",
+    ];
+    assert_eq!(steps.collect::<Vec<_>>(), expected, "{}", shown.stdout);
+    assert!(shown.stdout.contains(";; queries to servers: 4; time: "), "{}", shown.stdout);
+    let json = resolve(&["none.z2.example.", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["rcode"], &json["steps"][3]["result"]), (&"NXDOMAIN".into(), &"NXDOMAIN".into()));
+    assert_eq!(resolve(&["host3.z1.example.", "@127.0.0.1"]).status, 2);
+    servers.into_iter().for_each(Configured::kill);
+    let failed = resolve(&["host3.z1.example."]);
+    assert!(failed.stdout.contains(":53 over UDP in ") && failed.stdout.contains("connection refused"));
+    assert_eq!(failed.status, 1, "{}", failed.text());
 }
 
 #[test]

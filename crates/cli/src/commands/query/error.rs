@@ -2,6 +2,7 @@
 
 use super::message::MESSAGE_MAX;
 use crate::files::{FileError, count_text};
+use crate::server::resolver::ResolveError;
 use nonesuch_net::{ClientError, TlsError};
 use nonesuch_proto::message::MessageError;
 use nonesuch_proto::{Name, NameError};
@@ -33,6 +34,11 @@ pub(crate) enum QueryError {
             number"
     )]
     Type(String),
+    #[error(
+        "'@{0}' is a server, but --from-root queries the servers of the root zone first: leave one of them out"
+    )]
+    ServerAndRoot(String),
+    Resolver(#[from] ResolveError),
     #[error("IXFR needs the serial of your version of the zone: set --ixfr SERIAL")]
     SerialNeeded,
     #[error("'@{0}' is not a server: write @ADDRESS, @ADDRESS:PORT, @[IPv6 ADDRESS]:PORT or @HOST")]

@@ -3,6 +3,7 @@
 use super::client::Received;
 use super::edns::{self, EdnsOption};
 use super::error::QueryError;
+use super::from_root::Step;
 use super::message::QueryTemplate;
 use super::message::read_message;
 use super::{rcode, record};
@@ -12,6 +13,7 @@ use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Question, Rcode, Record, Section};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 const SECTIONS: [(Section, &str); 3] =
     [(Section::Answer, "ANSWER"), (Section::Authority, "AUTHORITY"), (Section::Additional, "ADDITIONAL")];
@@ -22,6 +24,8 @@ pub(super) struct ParsedResponse {
     pub(super) message: Message,
     pub(super) options: Vec<EdnsOption>,
     pub(super) notes: Vec<String>,
+    /// The queries to servers, if the command resolves by itself.
+    pub(super) steps: Option<Vec<Step>>,
 }
 
 impl ParsedResponse {
@@ -37,7 +41,7 @@ impl ParsedResponse {
         if options.iter().any(is_foreign) {
             notes.push("the cookie in the response does not match the cookie in the query".to_owned());
         }
-        Ok(Self { received, message, options, notes })
+        Ok(Self { received, message, options, notes, steps: None })
     }
 
     /// The outcome. It is negative if the server returned an error, or if the signature is missing
@@ -76,6 +80,9 @@ impl ParsedResponse {
             return lines.collect();
         }
         let mut text = self.header_text();
+        if let Some(steps) = &self.steps {
+            text = steps.iter().map(|step| format!(";; {step}\n")).collect::<String>() + "\n" + &text;
+        }
         for (section, name) in SECTIONS {
             let records = self.records(section);
             if !records.is_empty() {
@@ -121,12 +128,17 @@ impl ParsedResponse {
         let mut notes = self.notes.clone();
         notes.extend(received.tls.as_ref().map(describe_tls));
         notes.extend(received.signature.as_ref().map(|verdict| format!("TSIG {}", verdict.text)));
+        if let Some(steps) = &self.steps {
+            let elapsed = milliseconds(received.elapsed);
+            notes.push(format!("queries to servers: {}; time: {elapsed:.3} ms", steps.len()));
+            return notes;
+        }
         notes.push(format!(
             "{} octets from {} over {} in {:.3} ms",
             received.octets.len(),
             received.server,
             received.transport,
-            received.elapsed.as_secs_f64() * 1e3
+            milliseconds(received.elapsed)
         ));
         notes
     }
@@ -142,12 +154,16 @@ impl ParsedResponse {
             "rcode": rcode::name(self.message.rcode()),
             "flags": rcode::flag_names(header),
             "question": question.collect::<Vec<_>>(),
-            "server": self.received.server.to_string(),
-            "transport": self.received.transport.to_string(),
             "octets": self.received.octets.len(),
-            "milliseconds": self.received.elapsed.as_secs_f64() * 1e3,
+            "milliseconds": milliseconds(self.received.elapsed),
             "notes": self.notes,
         });
+        if let Some(steps) = &self.steps {
+            value["steps"] = steps.iter().map(Step::to_json).collect();
+        } else {
+            value["server"] = json!(self.received.server.to_string());
+            value["transport"] = json!(self.received.transport.to_string());
+        }
         for (section, name) in SECTIONS {
             let records = self.records(section);
             value[name.to_lowercase()] = records.into_iter().map(record::to_json).collect();
@@ -169,6 +185,10 @@ impl ParsedResponse {
         }
         value
     }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
 }
 
 pub(super) fn option_to_json(option: &EdnsOption) -> Value {

@@ -2,7 +2,7 @@
 
 use super::error::QueryError;
 use super::message::Question;
-use crate::arguments::QueryArguments;
+use crate::arguments::{QueryArguments, QueryTransport};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_server::acl::{DNS_PORT, TLS_PORT};
 use std::fs;
@@ -21,8 +21,9 @@ pub(super) struct Target {
     others: Vec<SocketAddr>,
 }
 
-/// Determines which arguments are the name, the type and the server, and parses them.
-pub(super) fn parse_words(arguments: &QueryArguments) -> Result<(Question, Target), QueryError> {
+/// Determines which arguments are the name, the type and the server, and parses name and type.
+/// Returns the server without its `@`.
+pub(super) fn parse_words(arguments: &QueryArguments) -> Result<(Question, Option<&str>), QueryError> {
     let (servers, words): (Vec<&str>, Vec<&str>) =
         arguments.words.iter().map(String::as_str).partition(|word| word.starts_with('@'));
     let is_type = |word: &str| word.parse::<Rtype>().is_ok();
@@ -50,13 +51,18 @@ pub(super) fn parse_words(arguments: &QueryArguments) -> Result<(Question, Targe
     if let Some(surplus) = words.next().or_else(|| servers.get(1).copied()) {
         return Err(QueryError::SurplusArgument(surplus.to_owned()));
     }
-    let default = if arguments.transport.tls { TLS_PORT } else { DNS_PORT };
-    let port = arguments.transport.port.unwrap_or(default);
-    let target = match servers.first() {
-        Some(server) => read_server(&server[1..], port)?,
-        None => system_resolver(Path::new(RESOLVER_LIST), port)?,
-    };
-    Ok((Question { name, rtype, class: arguments.class, serial: arguments.ixfr }, target))
+    let question = Question { name, rtype, class: arguments.class, serial: arguments.ixfr };
+    Ok((question, servers.first().map(|server| &server[1..])))
+}
+
+/// Parses and resolves the server. Default: the first resolver of the system.
+pub(super) fn find_server(server: Option<&str>, transport: &QueryTransport) -> Result<Target, QueryError> {
+    let default = if transport.tls { TLS_PORT } else { DNS_PORT };
+    let port = transport.port.unwrap_or(default);
+    match server {
+        Some(server) => read_server(server, port),
+        None => system_resolver(Path::new(RESOLVER_LIST), port),
+    }
 }
 
 fn read_name(text: &str) -> Result<Name, QueryError> {
@@ -113,7 +119,11 @@ fn read_server(text: &str, default: u16) -> Result<Target, QueryError> {
 
 impl Target {
     fn of_address(address: IpAddr, port: u16) -> Self {
-        Self { host: None, first: SocketAddr::new(address, port), others: Vec::new() }
+        Self::at(SocketAddr::new(address, port))
+    }
+
+    pub(super) const fn at(first: SocketAddr) -> Self {
+        Self { host: None, first, others: Vec::new() }
     }
 
     /// The first address, and the addresses that are used in order if it does not respond.
@@ -144,7 +154,10 @@ mod tests {
     fn read(words: &[&str]) -> Result<(Question, Target), QueryError> {
         let words = ["nonesuch", "query"].iter().chain(words);
         match Arguments::try_parse_from(words).expect("arguments").command {
-            Command::Query(arguments) => parse_words(&arguments),
+            Command::Query(arguments) => {
+                let (question, server) = parse_words(&arguments)?;
+                Ok((question, find_server(server, &arguments.transport)?))
+            }
             _ => panic!("another command"),
         }
     }
