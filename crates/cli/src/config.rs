@@ -11,6 +11,7 @@ mod outputs;
 mod overlap;
 mod problem;
 pub(crate) mod reference;
+pub(crate) mod resolver;
 mod secrets;
 mod section;
 mod server;
@@ -116,15 +117,19 @@ pub(crate) fn load(path: &Path) -> Result<LoadedConfiguration, Problems> {
 
 /// Like [`load`]. If `added` is `Some`, it is read instead of the file of added zones.
 fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, Problems> {
-    let text =
-        File::open(path).and_then(|file| read_text(file, MAX_CONFIGURATION_BYTES)).map_err(|error| {
-            let remedy = match error.kind() {
-                io::ErrorKind::NotFound => ": name the file with --config",
-                _ => read_remedy(&error),
-            };
-            Problems::of_file(path, format!("cannot be read: {error}{remedy}"))
-        })?;
+    let text = read_file(path, MAX_CONFIGURATION_BYTES)?;
     parse_text(path, text, added)
+}
+
+/// Reads a configuration file of at most `max` bytes.
+fn read_file(path: &Path, max: u64) -> Result<Zeroizing<String>, Problems> {
+    File::open(path).and_then(|file| read_text(file, max)).map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => ": name the file with --config",
+            _ => read_remedy(&error),
+        };
+        Problems::of_file(path, format!("cannot be read: {error}{remedy}"))
+    })
 }
 
 /// The path of the control socket in the configuration at `path`; `None` if the configuration names

@@ -93,6 +93,8 @@ pub(crate) struct Task {
     /// Whether the servers of a parent zone were asked again, because those of a cached delegation
     /// failed.
     pub(crate) asked_parent_again: bool,
+    /// Whether the servers of the forward zone have failed, and the name is resolved from the root.
+    pub(crate) skips_forwarders: bool,
     /// The most specific reason for a failure so far.
     pub(crate) failure: Option<ExtendedError>,
     /// Whether the task waits for the same question in another worker.
@@ -116,6 +118,7 @@ impl Task {
             spare: None,
             glue: Vec::new(),
             asked_parent_again: false,
+            skips_forwarders: false,
             failure: None,
             waits_for_worker: false,
         }
@@ -127,6 +130,7 @@ impl Task {
         self.name = target;
         self.spare = None;
         self.asked_parent_again = false;
+        self.skips_forwarders = false;
         self.leave_delegation();
     }
 

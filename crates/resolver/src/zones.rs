@@ -52,6 +52,12 @@ impl ZoneRule {
         Self { apex, kind: ZoneRuleKind::Forward { first: false }, servers, tcp: false }
     }
 
+    /// Returns a forward zone whose names are resolved from the root if its servers fail.
+    #[must_use]
+    pub const fn forward_first(apex: Name, servers: Vec<SocketAddr>) -> Self {
+        Self { apex, kind: ZoneRuleKind::Forward { first: true }, servers, tcp: false }
+    }
+
     fn check(&self) -> Result<(), ZoneRuleError> {
         let apex = || self.apex.clone();
         match self.servers.len() {

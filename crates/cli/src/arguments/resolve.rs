@@ -7,6 +7,14 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ResolveArguments {
+    /// Read all settings from this file.
+    ///
+    /// Only --check and --json can be combined with it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "hints", "workers"])]
+    pub(crate) config: Option<PathBuf>,
+    /// Check the configuration and the hints that it names, and do not resolve.
+    #[arg(long, requires = "config")]
+    pub(crate) check: bool,
     /// Listen on this address and port; may be repeated; port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5300", value_parser = parse_socket_address)]
     pub(crate) listen: Vec<SocketAddr>,

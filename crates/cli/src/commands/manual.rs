@@ -56,5 +56,6 @@ pub(crate) fn run(arguments: &ManualArguments) -> Result<CommandOutcome, FileErr
     }
     fs::write(dir.join("nonesuch-metrics.7"), metrics::manual::page()).map_err(failed)?;
     fs::write(dir.join("nonesuch.toml.5"), config::reference::page()).map_err(failed)?;
+    fs::write(dir.join("nonesuch-resolver.toml.5"), config::reference::resolver_page()).map_err(failed)?;
     Ok(CommandOutcome::Done)
 }

@@ -1,7 +1,7 @@
-//! The reference of all keys, generated from their declarations: `etc/nonesuch.toml` and the manual
-//! page nonesuch.toml(5).
+//! The references of all keys, generated from their declarations: `etc/nonesuch.toml`,
+//! `etc/resolver.toml`, and the manual pages nonesuch.toml(5) and nonesuch-resolver.toml(5).
 
-use super::{limits, outputs, secrets, server, zone};
+use super::{limits, outputs, resolver, secrets, server, zone};
 
 /// The text of `etc/nonesuch.toml`.
 fn reference() -> String {
@@ -17,15 +17,26 @@ fn reference() -> String {
     .concat()
 }
 
-/// The manual page in roff.
+/// The manual page of the configuration of a server, in roff.
 pub(crate) fn page() -> String {
+    roff("nonesuch.toml", "serve", &reference(), ".BR nonesuch\\-serve (1),\n.BR nonesuch\\-ctl (1)\n")
+}
+
+/// The manual page of the configuration of a resolver, in roff.
+pub(crate) fn resolver_page() -> String {
+    roff("nonesuch-resolver.toml", "resolve", &resolver::reference(), ".BR nonesuch\\-resolve (1)\n")
+}
+
+/// A manual page with a reference. `command` reads the configuration.
+fn roff(name: &str, command: &str, reference: &str, see_also: &str) -> String {
+    let escaped_name = name.replace('-', "\\-");
     let mut out = format!(
-        ".TH nonesuch.toml 5 \"\" \"nonesuch {}\"\n.SH NAME\nnonesuch.toml \\- configuration of nonesuch serve\n.SH DESCRIPTION\n\
-         .BR nonesuch\\-serve (1)\nwith \\-\\-config reads a file in this format (TOML). This page lists all keys with explanations.\n\
+        ".TH {name} 5 \"\" \"nonesuch {}\"\n.SH NAME\n{escaped_name} \\- configuration of nonesuch {command}\n.SH DESCRIPTION\n\
+         .BR nonesuch\\-{command} (1)\nwith \\-\\-config reads a file in this format (TOML). This page lists all keys with explanations.\n\
          .SH KEYS\n.nf\n",
         env!("CARGO_PKG_VERSION")
     );
-    for line in reference().lines() {
+    for line in reference.lines() {
         let escaped =
             line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
         // No line may begin with a roff control character.
@@ -33,8 +44,7 @@ pub(crate) fn page() -> String {
         out.push_str(&escaped);
         out.push('\n');
     }
-    out.push_str(".fi\n.SH SEE ALSO\n.BR nonesuch\\-serve (1),\n.BR nonesuch\\-ctl (1)\n");
-    out
+    out + ".fi\n.SH SEE ALSO\n" + see_also
 }
 
 #[cfg(test)]

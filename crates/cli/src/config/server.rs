@@ -274,7 +274,7 @@ version = 1"#,
     Table { rows, tables: &TABLES }
 }
 
-fn version(item: Item<'_, '_>) -> Result<(), ValueError> {
+pub(super) fn version(item: Item<'_, '_>) -> Result<(), ValueError> {
     match number(1..=u32::MAX)(item)? {
         VERSION => Ok(()),
         found => Err(ValueError::Version { found, known: VERSION }),

@@ -2,7 +2,9 @@
 //! `nonesuch_resolver`.
 
 use crate::arguments::ResolveArguments;
-use crate::files::count_text;
+use crate::config::Problems;
+use crate::config::resolver::{self, ResolverConfiguration};
+use crate::files::{FileError, count_text, print_line};
 use crate::hints::{HintsFileError, read_hints};
 use crate::logging;
 use crate::outcome::CommandOutcome;
@@ -10,7 +12,7 @@ use crate::root::{RootError, check_root};
 use crate::server::open_files::raise_open_files;
 use crate::server::output::{print, stopped_line};
 use crate::server::panics::abort_on_panic;
-use crate::server::privileges::{PrivilegeError, drop_privileges};
+use crate::server::privileges::{Account, PrivilegeError, drop_privileges};
 use crate::server::signals::{NonFatalSignals, SignalAction, Signals};
 use crate::server::systemd::{Notifier, Watchdog};
 use nonesuch_net::event_loop::{EventLoopOptions, EventLoopServer, serve};
@@ -37,6 +39,9 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 #[error(transparent)]
 #[non_exhaustive]
 pub(crate) enum ResolveError {
+    #[error("the configuration is rejected:\n{0}")]
+    Configuration(#[from] Problems),
+    File(#[from] FileError),
     Hints(#[from] HintsFileError),
     Options(#[from] OptionsError),
     LocalNames(#[from] UnknownLocalZone),
@@ -57,46 +62,73 @@ impl ResolveError {
     }
 }
 
-/// Resolves names for clients until it is stopped.
+/// Resolves names for clients until it is stopped, or checks a configuration.
 pub(crate) fn run(arguments: &ResolveArguments) -> Result<CommandOutcome, ResolveError> {
+    let Some(path) = &arguments.config else { return resolve(from_arguments(arguments)?, arguments.json) };
+    let (configuration, warnings) = resolver::load(path)?;
+    logging::configure(configuration.log.level, configuration.log.format);
+    for warning in &warnings {
+        tracing::warn!(name: "configuration-warning", "{warning}");
+    }
+    if arguments.check {
+        Account::find(configuration.user.as_deref())?;
+        print_line(&format!("{}: valid", path.display()))?;
+        return Ok(CommandOutcome::Done);
+    }
+    resolve(configuration, arguments.json)
+}
+
+fn from_arguments(arguments: &ResolveArguments) -> Result<ResolverConfiguration, ResolveError> {
+    let mut configuration = ResolverConfiguration {
+        listen: arguments.listen.clone(),
+        workers: arguments.workers.map(usize::from),
+        hints: arguments.hints.clone(),
+        ..ResolverConfiguration::default()
+    };
+    if let Some(file) = &configuration.hints {
+        configuration.options.hints = read_hints(file)?;
+    }
+    Ok(configuration)
+}
+
+fn resolve(configuration: ResolverConfiguration, is_json: bool) -> Result<CommandOutcome, ResolveError> {
     let early_signals = NonFatalSignals::install().map_err(ResolveError::Thread)?;
-    check_root(None, arguments.listen.iter().copied())?;
+    let ResolverConfiguration { listen, user, workers, nsid, options, .. } = configuration;
+    check_root(user.as_deref(), listen.iter().copied())?;
+    let account = Account::find(user.as_deref())?;
     abort_on_panic();
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = arguments.workers.map_or_else(cores, usize::from);
-    let options = options(arguments, workers)?;
+    let workers = workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let options = within_memory(options, workers)?;
     tracing::info!(name: "started", version = env!("CARGO_PKG_VERSION"), "nonesuch: started");
     let watchdog = Watchdog::from_environment();
     let loop_options = loop_options(&options, workers, watchdog.heartbeats());
     raise_open_files(files_of(&loop_options, workers));
-    drop_privileges(None)?;
-    logging::start_queue().map_err(ResolveError::Thread)?;
     let bound: Result<Vec<Listeners>, NetError> =
-        arguments.listen.iter().map(|address| bind(*address, workers)).collect();
+        listen.iter().map(|address| bind(*address, workers)).collect();
     let bound = bound.map_err(ResolveError::Bind)?;
+    drop_privileges(account.as_ref())?;
+    logging::start_queue().map_err(ResolveError::Thread)?;
     let addresses: Vec<SocketAddr> = bound.iter().map(|listeners| listeners.local_addr).collect();
-    let server = start(options, bound, &loop_options, workers)?;
+    let mut shared = shared(options)?;
+    shared.reply.nsid = nsid.unwrap_or_default();
+    let server = start(shared, bound, &loop_options, workers)?;
     let (runtime, signals) = Signals::install(early_signals).map_err(ResolveError::Thread)?;
     let notifier = Notifier::from_environment();
-    print_ready(&addresses, workers, arguments.json);
+    print_ready(&addresses, workers, is_json);
     notifier.notify_ready(&format!("resolving with {}", count_text(workers, "worker")));
     runtime.block_on(wait_for_stop(signals, watchdog, &notifier));
     notifier.notify_stopping();
     let statistics = server.statistics();
     server.stop()?;
-    if arguments.json || !logging::is_quiet() {
-        print(&stopped_line(&statistics.total().udp, None, arguments.json));
+    if is_json || !logging::is_quiet() {
+        print(&stopped_line(&statistics.total().udp, None, is_json));
     }
     Ok(CommandOutcome::Done)
 }
 
-/// The options of the resolver. Half of its memory is for the cache, a quarter for client queries in
+/// Adapts the options to the memory. Half of it is for the cache, a quarter for client queries in
 /// progress, and a quarter for the buffers of connections.
-fn options(arguments: &ResolveArguments, workers: usize) -> Result<ResolverOptions, ResolveError> {
-    let mut options = ResolverOptions::default();
-    if let Some(file) = &arguments.hints {
-        options.hints = read_hints(file)?;
-    }
+fn within_memory(mut options: ResolverOptions, workers: usize) -> Result<ResolverOptions, ResolveError> {
     let queries = options.memory / 4 / workers as u64 / QUERY_MEMORY;
     options.clients.queries = options.clients.queries.min(u32::try_from(queries).unwrap_or(u32::MAX));
     options.clients.queries_each = options.clients.queries_each.min(options.clients.queries);
@@ -121,13 +153,13 @@ fn files_of(options: &EventLoopOptions, workers: usize) -> u64 {
 
 /// Starts the workers.
 fn start(
-    options: ResolverOptions,
+    shared: Shared,
     listeners: Vec<Listeners>,
     loop_options: &EventLoopOptions,
     workers: usize,
 ) -> Result<EventLoopServer, ResolveError> {
     let seeds = (0..workers).map(|_| random()).collect::<Result<Vec<[u8; 32]>, _>>()?;
-    let shared = Arc::new(shared(options)?);
+    let shared = Arc::new(shared);
     let make_machine = move |worker: usize| Resolver::new(Arc::clone(&shared), worker, seeds[worker]);
     Ok(serve(listeners, loop_options, make_machine)?)
 }
@@ -185,7 +217,7 @@ async fn wait_for_stop(mut signals: Signals, mut watchdog: Watchdog, notifier: &
                 SignalAction::Stop => return,
                 SignalAction::Reload => tracing::warn!(
                     name: "reload-without-configuration",
-                    "reload: a resolver without a configuration has nothing to read again: start it again"
+                    "reload: a resolver reads its settings only when it starts: start it again"
                 ),
             },
             _ = check.tick() => watchdog.check(notifier),

@@ -3,6 +3,7 @@
 use crate::common;
 use common::configured::{Configured, ask};
 use common::{done, nonesuch, run, snapshot, text};
+use nonesuch_net::bind;
 use nonesuch_proto::message::{Rcode, Section};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_testing::record_skip;
@@ -126,9 +127,67 @@ fn a_resolver_that_cannot_start_says_why() {
         fs::write(&hints, content).expect("written");
         fails(case, &named, 2);
     }
-    let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket").local_addr().expect("an address");
-    let _listener = std::net::TcpListener::bind(taken).expect("a listener");
-    fails("address in use", &["--listen", &taken.to_string()], 3);
+    // A port that is free for UDP and for TCP.
+    let taken = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("sockets");
+    fails("address in use", &["--listen", &taken.local_addr.to_string()], 3);
     fails("--listen with a name", &["--listen", "localhost"], 2);
     fails("--workers 0", &["--workers", "0"], 2);
+}
+
+#[test]
+fn a_configuration_has_all_settings() {
+    let folder = common::folder();
+    let Some((_servers, hints)) = start_tree(folder.path(), 42) else { return };
+    let file = folder.path().join("resolver.toml");
+    let write = |more: &str| {
+        let content =
+            format!("version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nhints = {hints:?}\n{more}");
+        fs::write(&file, content).expect("written");
+    };
+    let start = |name: &str| {
+        Configured::start_command(
+            "resolve",
+            &["--config", text(&file)],
+            &folder.path().join(name),
+            Stdio::null(),
+        )
+    };
+    write("allow-query = [\"127.0.0.1\"]\nidentity = \"r1\"\n[log]\nlevel = \"debug\"\n");
+    let checked = done(["resolve", "--config", text(&file), "--check"]);
+    assert!(checked.stdout.ends_with("resolver.toml: valid\n"), "{}", checked.stdout);
+    let first = start("first");
+    assert_eq!(ask(first.address, "host1.z1.example.", Rtype::A).rcode(), Rcode::NOERROR);
+    let server = format!("@{}", first.address);
+    let shown = done(["query", "id.server.", "TXT", "--class", "CH", &server, "--short"]).stdout;
+    assert_eq!(shown, "\"r1\"\n");
+    // Another resolver forwards all queries to it, except those for a stub zone.
+    write(&format!(
+        "[forward.\".\"]\nservers = [\"{}\"]\n[stub.\"z2.example.\"]\nservers = [\"127.53.42.5\"]\n",
+        first.address
+    ));
+    let second = start("second");
+    for name in ["host1.z1.example.", "host1.z2.example."] {
+        assert_eq!(ask(second.address, name, Rtype::A).rcode(), Rcode::NOERROR, "{name}");
+    }
+    second.stop();
+    // The first one gets a query for the name in the forward zone, and none for the stub zone.
+    let stopped = first.stop();
+    assert_eq!(stopped["datagrams_in"].as_u64(), Some(3), "{stopped}");
+    // Names are resolved from the root after the forwarder has ended.
+    write(&format!("[forward.\".\"]\nservers = [\"{}\"]\nfall-back = true\n", &server[1..]));
+    let third = start("third");
+    assert_eq!(ask(third.address, "host2.z1.example.", Rtype::A).rcode(), Rcode::NOERROR);
+    third.stop();
+    write("allow-query = [\"192.0.2.0/24\"]\n");
+    let closed = start("closed");
+    assert_eq!(ask(closed.address, "host1.z1.example.", Rtype::A).rcode(), Rcode::REFUSED);
+    closed.stop();
+    write("memory = 7\nlissten = []\n[limits]\nquery-time = \"2m\"\n");
+    let rejected = run(&mut nonesuch(["resolve", "--config", text(&file)]));
+    assert_eq!(rejected.status, 2);
+    snapshot::check(
+        "resolve",
+        "configuration with faults",
+        &rejected.stderr.replace(text(folder.path()), "DIR"),
+    );
 }

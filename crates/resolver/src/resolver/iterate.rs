@@ -9,7 +9,7 @@ use crate::lookup::{Found, closest_delegation, look_up};
 use crate::record::Rrset;
 use crate::servers::{NoServer, Purpose, QueryKind, Repeat};
 use crate::task::{Outcome, Task, TaskId, Waiter};
-use crate::zones::ZoneRuleKind;
+use crate::zones::{ZoneRuleKind, ZoneRules};
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ExchangeId, Now, Output, Upstream};
 use nonesuch_proto::message::Rcode;
@@ -112,7 +112,10 @@ impl Resolver {
             _ => task.name.clone(),
         };
         let cached = closest_delegation(&self.shared, name.view(), now);
-        let delegation = match self.configured_delegation(&name) {
+        let skips_forwarders = task.skips_forwarders;
+        let configured = self.configured_delegation(&name);
+        let configured = configured.filter(|configured| !(skips_forwarders && configured.is_forwarder()));
+        let delegation = match configured {
             Some(configured)
                 if configured.is_forwarder()
                     || !cached
@@ -302,6 +305,14 @@ impl Resolver {
         if delegation.use_spare_addresses() {
             return Step::Continue;
         }
+        if delegation.is_forwarder()
+            && !task.skips_forwarders
+            && falls_back(&self.shared.options.zones, &delegation.zone)
+        {
+            task.skips_forwarders = true;
+            task.leave_delegation();
+            return Step::Continue;
+        }
         if delegation.is_cached && !task.asked_parent_again {
             let parent = delegation.zone.view().parent().map(|parent| parent.to_name());
             if let Some(parent) = parent {
@@ -348,6 +359,11 @@ impl Resolver {
         let is_known = closest_delegation(&self.shared, Name::root().view(), now).is_some();
         self.priming_failed_at = (!is_known).then_some(now.instant);
     }
+}
+
+/// Whether the names of a forward zone are resolved from the root if its servers fail.
+fn falls_back(zones: &ZoneRules, zone: &Name) -> bool {
+    zones.closest(zone.view()).is_some_and(|rule| rule.kind == ZoneRuleKind::Forward { first: true })
 }
 
 /// Whether one of these aliases is of the name.

@@ -2,15 +2,20 @@
 
 use super::*;
 
-/// The annotated example.
+/// The annotated examples.
 const EXAMPLE: &str = include_str!("../../../../../etc/nonesuch.toml");
+const RESOLVER_EXAMPLE: &str = include_str!("../../../../../etc/resolver.toml");
 
 #[test]
-fn the_annotated_example_is_the_reference() {
-    if reference() != EXAMPLE {
-        let path = std::env::temp_dir().join("nonesuch.toml");
-        std::fs::write(&path, reference()).unwrap();
-        panic!("etc/nonesuch.toml differs from the declarations of the keys: cp {} etc/", path.display());
+fn the_annotated_examples_are_the_references() {
+    for (name, reference, example) in
+        [("nonesuch.toml", reference(), EXAMPLE), ("resolver.toml", resolver::reference(), RESOLVER_EXAMPLE)]
+    {
+        if reference != example {
+            let path = std::env::temp_dir().join(name);
+            std::fs::write(&path, reference).unwrap();
+            panic!("etc/{name} differs from the declarations of the keys: cp {} etc/", path.display());
+        }
     }
 }
 

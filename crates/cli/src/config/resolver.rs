@@ -1,0 +1,402 @@
+//! The configuration of a resolver: the keys of `nonesuch resolve --config`.
+
+use super::keys::{Row, Table, default, example, hidden, key};
+use super::outputs::log_table;
+use super::problem::{Document, Problem, Problems};
+use super::section::{Diagnostics, NamedTable, Section};
+use super::server::{VERSION, version};
+use super::values::{
+    access, boolean, bytes, choice, duration_text, identifier, list, name, number, parse_name, parsed, path,
+    seconds, size_text, socket_address, text,
+};
+use super::{Log, MAX_CONFIGURATION_BYTES, parse_table, read_file};
+use crate::hints::read_hints;
+use nonesuch_proto::Name;
+use nonesuch_resolver::local_names::LocalNames;
+use nonesuch_resolver::options::{
+    AddressFamilies, EDNS_PAYLOAD_RANGE, MAX_TTL, MEMORY_RANGE, OptionsError, ResolverOptions,
+};
+use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
+use nonesuch_server::acl::DNS_PORT;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Values of `address-families`.
+const FAMILIES: [(&str, AddressFamilies); 5] = [
+    ("both", AddressFamilies::Both),
+    ("prefer-ipv4", AddressFamilies::PreferIpv4),
+    ("prefer-ipv6", AddressFamilies::PreferIpv6),
+    ("ipv4", AddressFamilies::OnlyIpv4),
+    ("ipv6", AddressFamilies::OnlyIpv6),
+];
+/// Tables of the configuration.
+const TABLES: [&str; 4] = ["log", "limits", "forward", "stub"];
+
+/// The configuration of a resolver.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResolverConfiguration {
+    pub(crate) listen: Vec<SocketAddr>,
+    /// The user that the resolver becomes.
+    pub(crate) user: Option<String>,
+    /// Number of workers; `None` for one per core.
+    pub(crate) workers: Option<usize>,
+    pub(crate) nsid: Option<Vec<u8>>,
+    pub(crate) log: Log,
+    pub(crate) options: ResolverOptions,
+    /// The file with the servers of the root zone.
+    pub(crate) hints: Option<PathBuf>,
+}
+
+fn root_table() -> Table<ResolverConfiguration> {
+    let options = ResolverOptions::default();
+    let rows: Vec<Row<ResolverConfiguration>> = vec![
+        Row::Text(
+            r#"# Configuration of `nonesuch resolve --config FILE`, in TOML (https://toml.io).
+#
+# `nonesuch resolve --config FILE --check` checks a configuration. A change takes effect when the
+# resolver starts again.
+#
+# A line that begins with `#` and the name of a setting shows its default. A line that ends with
+# `# example` shows an example; the comment has the default, if the setting has one. Relative paths
+# are relative to the directory of this file. Durations: "10s", "5m", "2h", "7d". Sizes: "512KiB",
+# "64MiB", "1GiB". The settings outside tables come before the first table.
+
+# Version of the configuration format. Required.
+version = 1"#,
+        ),
+        key("version", version, hidden(), |_, ()| ()),
+        Row::Text(
+            r#"
+# Listen addresses for UDP and TCP. Default port: 53. Other ports: "192.0.2.1:5300",
+# "[2001:db8::1]:5300"."#,
+        ),
+        key("listen", list("addresses", socket_address(DNS_PORT)), default(r#"["127.0.0.1"]"#), |r, v| {
+            r.listen = v;
+        }),
+        Row::Text(
+            "
+# User that the resolver becomes after it has bound its sockets. Required if root starts a resolver
+# with an address other than loopback. Default: the user that starts the resolver.",
+        ),
+        key("user", text, example("nonesuch"), |r, v| r.user = Some(v)),
+        Row::Text(
+            "
+# Number of threads: 1 to 256. All of them share one cache. Default: one for each core.",
+        ),
+        key("workers", number(1..=256), example("2"), |r, v| r.workers = Some(v)),
+        Row::Text(
+            "
+# Maximum memory that depends on traffic: 8MiB to 1024GiB. Half of it is for the cache, a quarter for
+# client queries in progress, and a quarter for the buffers of connections.",
+        ),
+        key("memory", bytes(MEMORY_RANGE), default(size_text(options.memory)), |r, v| r.options.memory = v),
+        Row::Text(
+            "# Maximum number of servers of which the resolver stores the round-trip time and other properties:
+# 64 to 10000000.",
+        ),
+        key("server-entries", number(64..=10_000_000), default(options.server_entries), |r, v| {
+            r.options.server_entries = v;
+        }),
+        Row::Text(
+            r#"
+# Clients that may query: prefixes, or "any". Others get REFUSED. An open resolver is a tool for
+# attacks on others: permit only your own networks."#,
+        ),
+        key(
+            "allow-query",
+            access(Some("no client may query")),
+            default(r#"["127.0.0.0/8", "::1"]"#),
+            |r, v| r.options.access = v,
+        ),
+        Row::Text(
+            "
+# File with the servers of the root zone, in zone file format. Default: the root servers of the
+# Internet. Servers on loopback addresses are queried only if hints, forward or stub zones name a
+# loopback address.",
+        ),
+        key("hints", path, example("root.hints"), |r, v| r.hints = Some(v)),
+        Row::Text(
+            "
+# Address families of queries to servers: both (the round-trip time decides), prefer-ipv4,
+# prefer-ipv6, ipv4 or ipv6.",
+        ),
+        key("address-families", choice(FAMILIES), default(options.families), |r, v| r.options.families = v),
+        Row::Text(
+            "# Prefixes of servers that are not queried, even if an NS record leads to them. Servers of hints,
+# forward and stub zones are queried nevertheless.",
+        ),
+        key("do-not-query", list("prefixes", parsed), default("[]"), |r, v| r.options.do_not_query = v),
+        Row::Text(
+            "
+# Send servers only the labels of a name that they need (RFC 9156).",
+        ),
+        key("qname-minimisation", boolean, default(options.qname_minimisation), |r, v| {
+            r.options.qname_minimisation = v;
+        }),
+        Row::Text("# Answer NXDOMAIN for names below a name that does not exist, without a query (RFC 8020)."),
+        key("nxdomain-cut", boolean, default(options.nxdomain_cut), |r, v| r.options.nxdomain_cut = v),
+        Row::Text(
+            "# Change the letter case of query names at random, which a forged response must copy (0x20). Servers
+# that do not copy it are queried over TCP.",
+        ),
+        key("random-case", boolean, default(options.use_0x20), |r, v| r.options.use_0x20 = v),
+        Row::Text(
+            "# EDNS payload size in queries, and maximum size of a response over UDP, in octets: 512 to 4096. The
+# default avoids fragmentation on every path (RFC 9715).",
+        ),
+        key("edns-payload", number(EDNS_PAYLOAD_RANGE), default(options.edns_payload), |r, v| {
+            r.options.edns_payload = v;
+        }),
+        Row::Text(
+            "
+# Local zones that are resolved as other names are, for example because a forward zone in your
+# network has them. The resolver answers the other local zones itself (RFC 6303, RFC 6761).",
+        ),
+        key("disabled-local-zones", list("names", name), default("[]"), |r, v| {
+            r.options.disabled_local_zones = v;
+        }),
+        Row::Text(
+            "
+# Identifier of the resolver in responses with NSID (RFC 5001): text of 1 to 128 octets, or \"0x\" and
+# hexadecimal digits. Without it, responses have no NSID.",
+        ),
+        key("nsid", identifier, example("resolver1.example"), |r, v| r.nsid = Some(v)),
+        Row::Text("# Answer to `id.server.` and `hostname.bind.`, class CH (RFC 4892). Default: REFUSED."),
+        key("identity", identifier, example("resolver1.example"), |r, v| r.options.chaos.identity = Some(v)),
+        Row::Text("# Answer to `version.server.` and `version.bind.`, class CH. Default: REFUSED."),
+        key("server-version", identifier, example("unnamed"), |r, v| r.options.chaos.version = Some(v)),
+    ];
+    Table { rows, tables: &TABLES }
+}
+
+fn limits_table() -> Table<ResolverConfiguration> {
+    let ResolverOptions { clients, limits, ttl, .. } = ResolverOptions::default();
+    let time = |seconds: u32| duration_text(seconds.into());
+    Table::new(vec![
+        Row::Text(
+            "
+[limits]
+# Maximum number of client queries in progress in one thread: 1 to 1000000. It is lower if memory has
+# no room for them.",
+        ),
+        key("client-queries", number(1..=1_000_000), default(clients.queries), |r, v| {
+            r.options.clients.queries = v;
+        }),
+        Row::Text(
+            "# Maximum number of them from one client network that is not exempt: 1 to client-queries.",
+        ),
+        key("client-queries-each", number(1..=1_000_000), default(clients.queries_each), |r, v| {
+            r.options.clients.queries_each = v;
+        }),
+        Row::Text("# Prefix lengths that make addresses one client network: 1 to 32 bits, and 1 to 64 bits."),
+        key("client-ipv4-prefix", number(1..=32), default(clients.ipv4_prefix), |r, v| {
+            r.options.clients.ipv4_prefix = v;
+        }),
+        key("client-ipv6-prefix", number(1..=64), default(clients.ipv6_prefix), |r, v| {
+            r.options.clients.ipv6_prefix = v;
+        }),
+        Row::Text("# Networks to which client-queries-each does not apply."),
+        key("exempt", list("prefixes", parsed), default(r#"["127.0.0.0/8", "::1"]"#), |r, v| {
+            r.options.clients.exempt = v;
+        }),
+        Row::Text(
+            "
+# Limits of the work for one client query. Beyond a limit, the answer is SERVFAIL.
+#
+# Maximum number of queries to servers: 8 to 1000.",
+        ),
+        key("upstream-queries", number(8..=1000), default(limits.queries), |r, v| {
+            r.options.limits.queries = v
+        }),
+        Row::Text("# Maximum number of octets in responses of servers: 64KiB to 1GiB."),
+        key("upstream-octets", bytes(65_536..=1 << 30), default(size_text(limits.octets.into())), |r, v| {
+            r.options.limits.octets = u32::try_from(v).unwrap_or(u32::MAX);
+        }),
+        Row::Text("# Maximum number of resolutions that wait for each other: 2 to 100."),
+        key("upstream-depth", number(2..=100), default(limits.depth), |r, v| r.options.limits.depth = v),
+        Row::Text("# Maximum number of aliases (CNAME, DNAME) that are followed: 1 to 100."),
+        key("alias-steps", number(1..=100), default(limits.aliases), |r, v| r.options.limits.aliases = v),
+        Row::Text("# Maximum number of nameserver addresses that are looked up: 1 to 1000."),
+        key("addresses-per-query", number(1..=1000), default(limits.address_fetches), |r, v| {
+            r.options.limits.address_fetches = v;
+        }),
+        Row::Text("# The same for the nameservers of one zone: 1 to 64, at most addresses-per-query."),
+        key(
+            "addresses-per-delegation",
+            number(1..=64),
+            default(limits.address_fetches_per_delegation),
+            |r, v| r.options.limits.address_fetches_per_delegation = v,
+        ),
+        Row::Text("# Maximum time until the answer: 1s to 1m."),
+        key("query-time", seconds(1..=60_u64), default(duration_text(limits.time.as_secs())), |r, v| {
+            r.options.limits.time = Duration::from_secs(v);
+        }),
+        Row::Text(
+            "
+# Bounds of the times for which records are cached. ttl-min: 0 to 1h; above 0, the resolver keeps
+# records longer than their zone permits. ttl-max: 0 to 1w. negative-ttl-max, of answers that a name or
+# type does not exist: 0 to 1d.",
+        ),
+        key("ttl-min", seconds(0..=3600), default(time(ttl.min)), |r, v| r.options.ttl.min = v),
+        key("ttl-max", seconds(0..=MAX_TTL), default(time(ttl.max)), |r, v| r.options.ttl.max = v),
+        key("negative-ttl-max", seconds(0..=86_400), default(time(ttl.negative_max)), |r, v| {
+            r.options.ttl.negative_max = v;
+        }),
+    ])
+}
+
+/// The fields of a forward or stub zone.
+#[derive(Default)]
+struct RuleFields {
+    servers: Vec<SocketAddr>,
+    tcp: bool,
+    falls_back: bool,
+}
+
+fn forward_table() -> Table<RuleFields> {
+    let mut rows: Vec<Row<RuleFields>> = vec![Row::Text(
+        r#"
+# A forward zone: queries for names in it go to other resolvers. The name "." forwards all queries.
+#[forward."corp.example."]  # example
+# Addresses of the resolvers. Default port: 53."#,
+    )];
+    rows.extend(rule_rows());
+    rows.push(Row::Text("# If the resolvers fail, resolve from the root."));
+    rows.push(key("fall-back", boolean, default(false), |z, v| z.falls_back = v));
+    Table::new(rows)
+}
+
+fn stub_table() -> Table<RuleFields> {
+    let mut rows: Vec<Row<RuleFields>> = vec![Row::Text(
+        r#"
+# A stub zone: its authoritative servers are these, whatever its delegation says.
+#[stub."lab.example."]  # example
+# Addresses of the authoritative servers. Default port: 53."#,
+    )];
+    rows.extend(rule_rows());
+    Table::new(rows)
+}
+
+fn rule_rows() -> [Row<RuleFields>; 3] {
+    [
+        key("servers", list("addresses", socket_address(DNS_PORT)), example(r#"["192.0.2.1"]"#), |z, v| {
+            z.servers = v;
+        }),
+        Row::Text("# Send the queries over TCP."),
+        key("tcp", boolean, default(false), |z, v| z.tcp = v),
+    ]
+}
+
+/// The text of `etc/resolver.toml`.
+pub(super) fn reference() -> String {
+    [
+        root_table().reference(false),
+        log_table().reference(false),
+        limits_table().reference(false),
+        forward_table().reference(true),
+        stub_table().reference(true),
+    ]
+    .concat()
+}
+
+/// A configuration and its warnings.
+pub(crate) type LoadedResolver = (ResolverConfiguration, Vec<Problem>);
+
+/// Reads the configuration at `path`, and the hints that it names.
+///
+/// # Errors
+/// All problems of the configuration that prevent its use.
+pub(crate) fn load(path: &Path) -> Result<LoadedResolver, Problems> {
+    let document = Document::new(0, path, read_file(path, MAX_CONFIGURATION_BYTES)?);
+    let diagnostics = Diagnostics::new(path, root_table().names());
+    let read = parse_table(&document, &diagnostics)
+        .map(|table| read(&Section::root(&document, &diagnostics, &table)));
+    let (warnings, _) = diagnostics.finish()?;
+    read.map(|configuration| (configuration, warnings)).ok_or_else(|| Problems(Vec::new()))
+}
+
+fn read(root: &Section<'_>) -> ResolverConfiguration {
+    let mut configuration = root_table().read_all(root);
+    if !root.has("version") {
+        root.report_fault("version", format!("missing: write version = {VERSION} as the first line"));
+    }
+    configuration.log = Log::read(root);
+    let limits = root.subtable("limits");
+    if let Some(limits) = &limits {
+        limits_table().read(limits, &mut configuration, |_| true);
+        limits_table().report_unknown(limits);
+    }
+    if let Some(file) = &configuration.hints {
+        match read_hints(file) {
+            Ok(hints) => configuration.options.hints = hints,
+            Err(error) => root.report_fault("hints", error.to_string()),
+        }
+    }
+    let rules = read_rules(root);
+    match ZoneRules::new(rules) {
+        Ok(rules) => configuration.options.zones = rules,
+        // The location of each zone is known, but a contradiction is between two of them.
+        Err(error) => root.report_fault("", error.to_string()),
+    }
+    check(&configuration, root, limits.as_ref());
+    configuration
+}
+
+/// Reads the forward and stub zones, and reports the faults of each at its location.
+fn read_rules(root: &Section<'_>) -> Vec<ZoneRule> {
+    let mut rules: Vec<ZoneRule> = Vec::new();
+    for (kind, table) in [("forward", forward_table()), ("stub", stub_table())] {
+        for named in root.named_subtables(kind) {
+            let fields = table.read_all(&named.section);
+            let Some(apex) = apex(&named) else { continue };
+            if !named.section.has("servers") {
+                named.section.report_fault("servers", "missing: name at least one server");
+                continue;
+            }
+            let mut rule = match kind {
+                "forward" if fields.falls_back => ZoneRule::forward_first(apex, fields.servers),
+                "forward" => ZoneRule::forward(apex, fields.servers),
+                _ => ZoneRule::stub(apex, fields.servers),
+            };
+            rule.tcp = fields.tcp;
+            // With the zones before it, so that the fault is reported here.
+            let until_now = rules.iter().chain([&rule]).cloned();
+            match ZoneRules::new(until_now) {
+                Ok(_) => rules.push(rule),
+                Err(error) => named.report_fault(kind, error.to_string()),
+            }
+        }
+    }
+    rules
+}
+
+fn apex(named: &NamedTable<'_>) -> Option<Name> {
+    parse_name(&named.name).map_err(|error| named.report_fault(named.name.clone(), error.to_string())).ok()
+}
+
+/// Reports contradictions between values.
+fn check(configuration: &ResolverConfiguration, root: &Section<'_>, limits: Option<&Section<'_>>) {
+    let options = &configuration.options;
+    if configuration.listen.is_empty() && !root.has_items("listen") {
+        root.report_fault("listen", "no address to listen on: name one, for example \"127.0.0.1\"");
+    }
+    if let Some("root") = configuration.user.as_deref() {
+        root.warn("user", "an attacker in control of the resolver is root: name another user");
+    }
+    let names = LocalNames::new(&options.disabled_local_zones, &options.zones, options.chaos.clone());
+    if let Err(error) = names {
+        root.report_fault("disabled-local-zones", error.to_string());
+    }
+    let Err(error) = options.check() else { return };
+    match &error {
+        OptionsError::Range { key, .. } | OptionsError::Order { key, .. } => {
+            limits.unwrap_or(root).report_fault(key, error.to_string());
+        }
+        OptionsError::AccessKey { .. } => root.report_fault("allow-query", error.to_string()),
+        _ => root.report_fault("address-families", error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
