@@ -187,6 +187,9 @@ pub struct Message {
     pub records: Vec<Record>,
 }
 
+/// Octets of the shortest record: the owner name of one octet, and the fixed fields.
+const RECORD_OCTETS_MIN: usize = 11;
+
 impl Message {
     /// Reads a complete message. For each type in [`rdata::TYPES`], it checks the format of the
     /// RDATA.
@@ -203,7 +206,9 @@ impl Message {
             questions.push(Question { name, rtype: Rtype(rtype), class: Class(class) });
             at = end + 4;
         }
-        let mut records = Vec::new();
+        // The counts may be false.
+        let count: usize = header.counts[1..].iter().map(|count| usize::from(*count)).sum();
+        let mut records = Vec::with_capacity(count.min(octets.len() / RECORD_OCTETS_MIN));
         let sections = [Section::Answer, Section::Authority, Section::Additional];
         for (section, count) in sections.into_iter().zip(&header.counts[1..]) {
             for _ in 0..*count {

@@ -48,9 +48,32 @@ pub enum NameError {
 #[derive(Clone, Copy)]
 pub struct NameRef<'a>(&'a [u8]);
 
-/// An owned domain name.
+/// An owned domain name. Short names need no allocation.
 #[derive(Clone)]
-pub struct Name(Box<[u8]>);
+pub struct Name(Octets);
+
+/// Maximum length of a name that is stored in place, in octets: a [`Name`] has 24 octets.
+const IN_PLACE_MAX: usize = 22;
+
+/// The octets of a [`Name`].
+#[derive(Clone)]
+enum Octets {
+    InPlace { length: u8, octets: [u8; IN_PLACE_MAX] },
+    Allocated(Box<[u8]>),
+}
+
+impl Octets {
+    fn new(wire: &[u8]) -> Self {
+        match u8::try_from(wire.len()) {
+            Ok(length) if wire.len() <= IN_PLACE_MAX => {
+                let mut octets = [0; IN_PLACE_MAX];
+                octets[..wire.len()].copy_from_slice(wire);
+                Self::InPlace { length, octets }
+            }
+            _ => Self::Allocated(wire.into()),
+        }
+    }
+}
 
 impl<'a> NameRef<'a> {
     /// The root name.
@@ -261,13 +284,18 @@ impl<'a> NameRef<'a> {
     /// Returns an owned copy.
     #[must_use]
     pub fn to_name(self) -> Name {
-        Name(self.0.into())
+        Name(Octets::new(self.0))
     }
 
     /// Returns an owned copy in lower case.
     #[must_use]
     pub fn to_canonical(self) -> Name {
-        Name(self.0.to_ascii_lowercase().into())
+        let mut name = self.to_name();
+        match &mut name.0 {
+            Octets::InPlace { octets, .. } => octets.make_ascii_lowercase(),
+            Octets::Allocated(octets) => octets.make_ascii_lowercase(),
+        }
+        name
     }
 }
 
@@ -303,19 +331,24 @@ impl Name {
     /// Returns the root name.
     #[must_use]
     pub fn root() -> Self {
-        Self(Box::new([0]))
+        NameRef::ROOT.to_name()
     }
 
     /// Returns a borrowed view of the name.
+    #[inline]
     #[must_use]
     pub const fn view(&self) -> NameRef<'_> {
-        NameRef(&self.0)
+        NameRef(self.wire())
     }
 
     /// Returns the octets of the wire form.
+    #[inline]
     #[must_use]
     pub const fn wire(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Octets::InPlace { length, octets } => octets.split_at(*length as usize).0,
+            Octets::Allocated(octets) => octets,
+        }
     }
 
     /// Returns the name that consists of `label` and `parent`.
@@ -335,7 +368,7 @@ impl Name {
         wire.push(length);
         wire.extend_from_slice(label);
         wire.extend_from_slice(parent.wire());
-        Ok(Self(wire.into()))
+        Ok(Self(Octets::new(&wire)))
     }
 
     /// Returns `*.parent`.
@@ -354,7 +387,7 @@ impl Name {
     pub fn from_text(text: &[u8], origin: Option<NameRef<'_>>) -> Result<Self, NameError> {
         let mut wire = Vec::with_capacity(text.len() + 2);
         push_from_text(text, origin, &mut wire)?;
-        Ok(Self(wire.into()))
+        Ok(Self(Octets::new(&wire)))
     }
 
     /// Reads the name at the offset `at` of a message and follows compression pointers (RFC 1035
@@ -365,9 +398,9 @@ impl Name {
     /// [`NameError::Truncated`], [`NameError::NameTooLong`], or [`NameError::BadPointer`] for a
     /// pointer that does not point backwards or an unknown label type.
     pub fn from_message(message: &[u8], at: usize) -> Result<(Self, usize), NameError> {
-        let mut wire = Vec::with_capacity(32);
-        let end = push_from_message(message, at, &mut wire)?;
-        Ok((Self(wire.into()), end))
+        let mut buffer = [0; MAX_NAME];
+        let (length, end) = read_from_message(message, at, &mut buffer)?;
+        Ok((Self(Octets::new(&buffer[..length])), end))
     }
 }
 
@@ -465,10 +498,22 @@ fn push_label(text: &[u8], at: &mut usize, wire: &mut Vec<u8>) -> Result<bool, N
 }
 
 /// Appends the uncompressed form of the name at the offset `at` of a message. Returns the offset
-/// after the name. If it fails, `wire` may end with a part of the name.
+/// after the name.
 pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -> Result<usize, NameError> {
-    let start = wire.len();
-    let mut at = at;
+    let mut buffer = [0; MAX_NAME];
+    let (length, end) = read_from_message(message, at, &mut buffer)?;
+    wire.extend_from_slice(&buffer[..length]);
+    Ok(end)
+}
+
+/// Writes the uncompressed form of the name at the offset `at` of a message to the start of `wire`.
+/// Returns its length, and the offset after the name in the message.
+fn read_from_message(
+    message: &[u8],
+    mut at: usize,
+    wire: &mut [u8; MAX_NAME],
+) -> Result<(usize, usize), NameError> {
+    let mut written = 0;
     // Offset after the first pointer, where the name ends in the message.
     let mut end = None;
     // Pointers must refer to an offset below this one.
@@ -476,18 +521,18 @@ pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -
     loop {
         let length = *message.get(at).ok_or(NameError::Truncated)?;
         match length {
-            0 => {
-                wire.push(0);
-                return Ok(end.unwrap_or(at + 1));
-            }
+            // The root label. The buffer has room for it, and is zero.
+            0 => return Ok((written + 1, end.unwrap_or(at + 1))),
             1..=63 => {
                 let next = at + 1 + usize::from(length);
-                wire.extend_from_slice(message.get(at..next).ok_or(NameError::Truncated)?);
+                let label = message.get(at..next).ok_or(NameError::Truncated)?;
+                let after = written + label.len();
                 // One octet must remain for the root label.
-                if wire.len() - start >= MAX_NAME {
+                if after >= MAX_NAME {
                     return Err(NameError::NameTooLong);
                 }
-                at = next;
+                wire[written..after].copy_from_slice(label);
+                (written, at) = (after, next);
             }
             192..=255 => {
                 let low = *message.get(at + 1).ok_or(NameError::Truncated)?;
@@ -541,10 +586,18 @@ impl PartialEq for NameRef<'_> {
 }
 impl Eq for NameRef<'_> {}
 
+/// Octets of a name that are hashed at once.
+const HASHED_AT_ONCE: usize = 32;
+
 impl Hash for NameRef<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for octet in self.0 {
-            state.write_u8(octet.to_ascii_lowercase());
+        // Few writes: a hasher works on several octets at a time.
+        for chunk in self.0.chunks(HASHED_AT_ONCE) {
+            let mut lower = [0; HASHED_AT_ONCE];
+            let lower = &mut lower[..chunk.len()];
+            lower.copy_from_slice(chunk);
+            lower.make_ascii_lowercase();
+            state.write(lower);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Answers from the cache.
 
-use crate::cache::{Cache, CachedAnswer, Failure, NegativeKind, Question, Rank};
+use crate::cache::{Cache, CachedAnswer, Failure, NegativeKind, Question};
 use crate::delegation::Delegation;
 use crate::record::Rrset;
 use crate::response::{alias_target, substitute, synthesise_cname};
@@ -8,6 +8,9 @@ use crate::shared::Shared;
 use nonesuch_net::machine::Now;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
+
+/// The types of addresses.
+const ADDRESS_TYPES: [Rtype; 2] = [Rtype::A, Rtype::AAAA];
 
 /// What the cache has for a question.
 pub(crate) enum Found {
@@ -26,40 +29,41 @@ pub(crate) fn look_up(cache: &Cache, question: &Question, now: Now) -> Option<Fo
     if question.rtype == Rtype::ANY {
         return None;
     }
-    let failure = match cache.answer(question, now) {
-        Some(CachedAnswer::Rrset(cached)) => return Some(Found::Answer(vec![cached.rrset])),
-        Some(CachedAnswer::Alias(cached)) => {
-            let target = alias_target(&cached.rrset)?.view().to_canonical();
-            return Some(Found::Alias(vec![cached.rrset], target));
-        }
-        Some(CachedAnswer::Negative(negative)) => {
-            let is_nxdomain = negative.kind == NegativeKind::NxDomain;
-            let rcode = if is_nxdomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
-            return Some(Found::Negative(rcode, negative.authority));
-        }
-        Some(CachedAnswer::Failure(failure)) => Some(Found::Failure(failure)),
-        None => None,
-    };
-    look_up_dname(cache, question, now).or(failure)
+    cache.answer(question, now).and_then(|answer| found(question, answer))
 }
 
-/// Finds a DNAME RRset above the name (RFC 6672 §3.4).
-fn look_up_dname(cache: &Cache, question: &Question, now: Now) -> Option<Found> {
-    let name = question.name.view();
-    let mut above = name.parent();
-    while let Some(owner) = above {
-        if let Some(cached) = cache.rrset(owner, Rtype::DNAME, Class::IN, Rank::CLIENT_MIN, now) {
-            let target = substitute(name, &cached.rrset)?.view().to_canonical();
-            let cname = synthesise_cname(&name.to_name(), &target, &cached.rrset);
+/// As [`look_up`], but only with data of the name itself.
+pub(crate) fn look_up_name(cache: &Cache, question: &Question, now: Now) -> Option<Found> {
+    if question.rtype == Rtype::ANY {
+        return None;
+    }
+    cache.answer_of_name(question, now).and_then(|answer| found(question, answer))
+}
+
+fn found(question: &Question, answer: CachedAnswer) -> Option<Found> {
+    Some(match answer {
+        CachedAnswer::Rrset(cached) => Found::Answer(vec![cached.rrset]),
+        CachedAnswer::Alias(cached) => {
+            let target = alias_target(&cached.rrset)?.view().to_canonical();
+            Found::Alias(vec![cached.rrset], target)
+        }
+        CachedAnswer::Dname(cached) => {
+            let name = &question.name;
+            let target = substitute(name.view(), &cached.rrset)?.view().to_canonical();
+            let cname = synthesise_cname(name, &target, &cached.rrset);
             let rrsets = vec![cached.rrset, cname];
-            return Some(match question.rtype {
+            match question.rtype {
                 Rtype::CNAME => Found::Answer(rrsets),
                 _ => Found::Alias(rrsets, target),
-            });
+            }
         }
-        above = owner.parent();
-    }
-    None
+        CachedAnswer::Negative(negative) => {
+            let is_nxdomain = negative.kind == NegativeKind::NxDomain;
+            let rcode = if is_nxdomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+            Found::Negative(rcode, negative.authority)
+        }
+        CachedAnswer::Failure(failure) => Found::Failure(failure),
+    })
 }
 
 /// Returns the closest delegation of the name whose servers can be asked, with the addresses that
@@ -82,14 +86,17 @@ pub(crate) fn closest_delegation(shared: &Shared, name: NameRef<'_>, now: Now) -
 /// Adds the addresses of the nameservers that are cached.
 pub(crate) fn add_cached_addresses(cache: &Cache, delegation: &mut Delegation, now: Now) {
     for nameserver in &mut delegation.nameservers {
-        for rtype in [Rtype::A, Rtype::AAAA] {
-            if nameserver.looked_up.contains(&rtype) {
-                continue;
+        if ADDRESS_TYPES.iter().all(|rtype| nameserver.looked_up.contains(rtype)) {
+            continue;
+        }
+        let name = nameserver.name.clone();
+        let is_known = cache.addresses(name.view(), Class::IN, now, |rrset| {
+            if !nameserver.looked_up.contains(&rrset.rtype) {
+                nameserver.add(&rrset);
             }
-            let name = nameserver.name.view();
-            if let Some(cached) = cache.rrset(name, rtype, Class::IN, Rank::Additional, now) {
-                nameserver.add(&cached.rrset);
-            } else if cache.negative(name, rtype, Class::IN, now).is_some() {
+        });
+        for (rtype, is_known) in ADDRESS_TYPES.into_iter().zip(is_known) {
+            if is_known && !nameserver.looked_up.contains(&rtype) {
                 nameserver.looked_up.push(rtype);
             }
         }

@@ -40,6 +40,7 @@ impl RecordData {
     /// Appends a record. RDATA has at most 65,535 octets.
     pub fn push(&mut self, rdata: &[u8]) {
         let length = u16::try_from(rdata.len()).expect("RDATA of a message has a length of 16 bits");
+        self.0.reserve(2 + rdata.len());
         self.0.extend_from_slice(&length.to_be_bytes());
         self.0.extend_from_slice(rdata);
     }

@@ -19,6 +19,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ pub struct Resolver {
     random: ChaCha12Rng,
     writer: ReplyWriter,
     tasks: TaskTable,
-    exchanges: HashMap<ExchangeId, (TaskId, Exchange)>,
+    exchanges: HashMap<ExchangeId, (TaskId, Exchange), BuildHasherDefault<IdHasher>>,
     next_exchange: u64,
     /// Times at which an exchange or a task ends. Those of earlier ends are still in the heap.
     timers: BinaryHeap<Reverse<(Instant, Timer)>>,
@@ -49,6 +50,25 @@ const TASKS_PER_QUERY: usize = 4;
 const BUSY: ExtendedError = ExtendedError { code: 0, text: "too many queries in progress, try again later" };
 
 /// What ends at a time.
+/// A hash of identifiers, which the resolver itself chooses: successive numbers.
+#[derive(Clone, Copy, Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, octets: &[u8]) {
+        octets.iter().for_each(|octet| self.write_u64((*octet).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // An odd constant spreads successive numbers over all bits: the golden ratio.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Exchange(ExchangeId),
@@ -66,7 +86,7 @@ impl Resolver {
             random: ChaCha12Rng::from_seed(seed),
             writer: ReplyWriter::new(),
             tasks: TaskTable::default(),
-            exchanges: HashMap::new(),
+            exchanges: HashMap::default(),
             next_exchange: 0,
             timers: BinaryHeap::new(),
             outputs: VecDeque::new(),
@@ -106,7 +126,10 @@ impl Resolver {
             return;
         }
         let budget = Budget::new(self.shared.options.limits, now.instant);
-        self.start_task(question, 0, budget, vec![Waiter::Client(client)]);
+        let id = self.start_task(question, 0, budget, vec![Waiter::Client(client)]);
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.missed_cache = !task.waits_for_worker;
+        }
     }
 
     /// Whether no further task may start.

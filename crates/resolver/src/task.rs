@@ -99,6 +99,8 @@ pub(crate) struct Task {
     pub(crate) failure: Option<ExtendedError>,
     /// Whether the task waits for the same question in another worker.
     pub(crate) waits_for_worker: bool,
+    /// Whether the cache had nothing for the question just before the task began.
+    pub(crate) missed_cache: bool,
 }
 
 impl Task {
@@ -121,6 +123,7 @@ impl Task {
             skips_forwarders: false,
             failure: None,
             waits_for_worker: false,
+            missed_cache: false,
         }
     }
 

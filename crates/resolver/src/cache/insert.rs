@@ -83,8 +83,9 @@ impl Cache {
                 Some(old) if rrset.rtype == Rtype::NS => expiry.min(old.expiry),
                 _ => expiry,
             };
+            let is_new_name = !entries.may_have_entries();
             let stored = entries.insert(rrset.owner.wire(), label, expiry, &value, ENTRIES_AT_NAME_MAX);
-            if stored == Stored::Yes && source.rank.may_answer_clients() {
+            if stored == Stored::Yes && source.rank.may_answer_clients() && !is_new_name {
                 entries.remove(Label::nx_domain(rrset.class));
                 entries.remove(Label::no_data(rrset.rtype, rrset.class));
                 remove_failures(entries, rrset.rtype, rrset.class);
@@ -124,8 +125,9 @@ impl Cache {
                 NegativeKind::NxDomain => Label::nx_domain(class),
                 NegativeKind::NoData(rtype) => Label::no_data(rtype, class),
             };
+            let is_new_name = !entries.may_have_entries();
             let stored = entries.insert(name.wire(), label, expiry, &value, ENTRIES_AT_NAME_MAX);
-            if stored == Stored::Yes {
+            if stored == Stored::Yes && !is_new_name {
                 remove_denied(entries, class, kind);
             }
             stored.into()

@@ -2,7 +2,7 @@
 
 use super::codec::{self, RrsetValue};
 use super::label::LowerName;
-use super::ring::{Entry, Label};
+use super::ring::{Entry, Label, NameKey};
 use super::{Cache, FailureCause, NegativeKind, Question, Rank};
 use crate::record::Rrset;
 use nonesuch_net::machine::Now;
@@ -56,6 +56,8 @@ pub enum CachedAnswer {
     Rrset(Cached),
     /// The CNAME RRset of the query name; the query type is another one.
     Alias(Cached),
+    /// A DNAME RRset above the query name (RFC 6672 §3.4).
+    Dname(Cached),
     /// A negative answer.
     Negative(Negative),
     /// The last attempts failed.
@@ -104,24 +106,83 @@ impl Cache {
         found
     }
 
-    /// Returns what the cache has for the question of a client: the RRset or CNAME RRset, the
-    /// negative answer, or the failure, in this order. It takes one lock, and one more for each
-    /// ancestor of the name (RFC 8020) if there are no data for the name itself.
+    /// Returns what the cache has for the question of a client: the RRset or CNAME RRset, the negative
+    /// answer, a DNAME RRset above the name, or the failure, in this order. It takes one lock, and one
+    /// more for each ancestor of the name if there are no data for the name itself.
     #[must_use]
     pub fn answer(&self, question: &Question, now: Now) -> Option<CachedAnswer> {
         let (lower, now) = (LowerName::of(question.name.view())?, self.second(now.instant));
         let key = self.ring.key(lower.octets());
-        let copy = |entry: Entry<'_>| self.copy_answer(&entry, question.rtype, now);
-        let exact = self.ring.read(&key, &answer_labels(question), now, copy);
-        let above = || self.denied_above(&lower, question.class, now).map(CachedAnswer::Negative);
+        let exact = self.answer_at(&key, question, now);
         let found = match exact {
-            // The denial of an ancestor is more than the failure to resolve the name.
-            Some(CachedAnswer::Failure(failure)) => above().or(Some(CachedAnswer::Failure(failure))),
-            None => above(),
+            // Data of an ancestor are more than the failure to resolve the name.
+            Some(CachedAnswer::Failure(_)) | None => self.answer_above(&lower, question.class, now).or(exact),
             found => found,
         };
         self.ring.count_lookup(&key, found.is_some());
         found
+    }
+
+    /// As [`answer`](Self::answer), but only with data of the name itself.
+    #[must_use]
+    pub fn answer_of_name(&self, question: &Question, now: Now) -> Option<CachedAnswer> {
+        let (lower, now) = (LowerName::of(question.name.view())?, self.second(now.instant));
+        self.answer_at(&self.ring.key(lower.octets()), question, now)
+    }
+
+    fn answer_at(&self, key: &NameKey<'_>, question: &Question, now: u32) -> Option<CachedAnswer> {
+        let copy = |entry: Entry<'_>| self.copy_answer(&entry, question.rtype, now);
+        self.ring.read(key, &answer_labels(question), now, copy)
+    }
+
+    /// Returns the DNAME RRset of an ancestor, or the answer that an ancestor does not exist.
+    fn answer_above(&self, lower: &LowerName, class: Class, now: u32) -> Option<CachedAnswer> {
+        let labels = [Label::rrset(Rtype::DNAME, class), Label::nx_domain(class)];
+        let count = if self.options.uses_nxdomain_cut { 2 } else { 1 };
+        lower.at_and_above().skip(1).find_map(|name| {
+            let key = self.ring.key(name.wire());
+            self.ring.read(&key, &labels[..count], now, |entry| match entry.label.is_rrset() {
+                true => self.cached(&entry, Rank::CLIENT_MIN, now).map(CachedAnswer::Dname),
+                false => negative(&entry, now).map(CachedAnswer::Negative),
+            })
+        })
+    }
+
+    /// Calls `found` with the A and AAAA RRsets of a nameserver, whatever their rank. Returns whether
+    /// each of the two types is known: as an RRset, or as missing.
+    pub fn addresses(
+        &self,
+        name: NameRef<'_>,
+        class: Class,
+        now: Now,
+        mut found: impl FnMut(Rrset),
+    ) -> [bool; 2] {
+        let (Some(lower), now) = (LowerName::of(name), self.second(now.instant)) else { return [false; 2] };
+        let labels = [
+            Label::rrset(Rtype::A, class),
+            Label::rrset(Rtype::AAAA, class),
+            Label::nx_domain(class),
+            Label::no_data(Rtype::A, class),
+            Label::no_data(Rtype::AAAA, class),
+        ];
+        let mut known = [false; 2];
+        self.ring.read(&self.ring.key(lower.octets()), &labels, now, |entry| {
+            if entry.label == labels[2] {
+                known = [true; 2];
+            } else {
+                known[usize::from(entry.label.rtype() == Rtype::AAAA)] = true;
+            }
+            if entry.label.is_rrset()
+                && let Some(cached) = self.cached(&entry, Rank::Additional, now)
+            {
+                found(cached.rrset);
+            }
+            None::<()>
+        });
+        if known == [false; 2] && self.denied_above(&lower, class, now).is_some() {
+            known = [true; 2];
+        }
+        known
     }
 
     /// Returns the NS RRset of the closest delegation at or above a name, or of the root, whatever

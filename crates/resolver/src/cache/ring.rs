@@ -166,6 +166,11 @@ pub(super) enum Stored {
 }
 
 impl Editor<'_> {
+    /// Whether the name may have entries, also expired ones.
+    pub(super) fn may_have_entries(&self) -> bool {
+        self.shard.may_have_entries(self.name)
+    }
+
     /// Returns the entry with this label, even if it has expired.
     pub(super) fn entry(&self, label: Label) -> Option<Entry<'_>> {
         self.shard.entry(self.name, label)

@@ -5,7 +5,7 @@ use crate::budget::LimitReached;
 use crate::cache::{Claim, FailureCause, Question, Rank};
 use crate::delegation::{Delegation, ServerSource};
 use crate::exchange::{Exchange, random_case};
-use crate::lookup::{Found, closest_delegation, look_up};
+use crate::lookup::{Found, closest_delegation, look_up, look_up_name};
 use crate::record::Rrset;
 use crate::servers::{NoServer, Purpose, QueryKind, Repeat};
 use crate::task::{Outcome, Task, TaskId, Waiter};
@@ -67,6 +67,10 @@ impl Resolver {
     fn use_cache(&mut self, id: TaskId, now: Now) -> Option<Step> {
         let task = self.tasks.get_mut(id)?;
         let question = Question { name: task.name.clone(), ..task.question.clone() };
+        // A new task of a client missed the cache just now. Meanwhile, another worker may have resolved
+        // the question.
+        let is_new = std::mem::take(&mut task.missed_cache);
+        let look_up = if is_new { look_up_name } else { look_up };
         match look_up(&self.shared.cache, &question, now)? {
             Found::Answer(rrsets) => Some(Step::Finish(task.outcome(Rcode::NOERROR, rrsets, Vec::new()))),
             Found::Negative(rcode, proofs) => Some(Step::Finish(task.outcome(rcode, Vec::new(), proofs))),

@@ -56,6 +56,12 @@ const fn name_tag(hash: u64) -> u32 {
     (hash >> 32) as u16 as u32
 }
 
+/// Returns a bit for each lane whose tag has a property. It looks at all lanes, because a branch for
+/// each would cost more.
+fn lanes_where(bucket: &[u32; BUCKET_WORDS], has: impl Fn(u32) -> bool) -> u32 {
+    (0..LANES).fold(0, |lanes, lane| lanes | u32::from(has(bucket[lane])) << lane)
+}
+
 impl Index {
     /// Returns an empty index with `buckets` buckets, at least two, including one that is lost to
     /// alignment.
@@ -122,9 +128,9 @@ impl Index {
     ) -> Option<(Slot, Position)> {
         for at in self.path(hash) {
             let bucket = self.bucket(at);
-            for lane in 0..LANES {
-                if bucket[lane] == tag
-                    && let Some(position) = Position::from_word(bucket[POSITIONS_AT + lane])
+            let lanes = lanes_where(bucket, |found| found == tag);
+            for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+                if let Some(position) = Position::from_word(bucket[POSITIONS_AT + lane])
                     && matches(position)
                 {
                     return Some((Slot { bucket: at, lane }, position));
@@ -135,6 +141,20 @@ impl Index {
             }
         }
         None
+    }
+
+    /// Whether there may be entries of the name with this hash.
+    pub(super) fn may_have_name(&self, hash: u64) -> bool {
+        for at in self.path(hash) {
+            let bucket = self.bucket(at);
+            if lanes_where(bucket, |tag| tag >> 16 == name_tag(hash)) != 0 {
+                return true;
+            }
+            if bucket[PASSED_AT] == 0 {
+                return false;
+            }
+        }
+        false
     }
 
     /// Returns the entries whose tag has the upper half that belongs to `hash`: those of the name,

@@ -58,6 +58,11 @@ impl Shard {
         })
     }
 
+    /// Whether a name may have entries.
+    pub(super) fn may_have_entries(&self, name: &NameKey<'_>) -> bool {
+        self.index.may_have_name(name.hash)
+    }
+
     /// Returns an entry, even if it has expired.
     pub(super) fn entry(&self, name: &NameKey<'_>, label: Label) -> Option<Entry<'_>> {
         self.find(name, label).map(|(_, position)| self.log.entry(position))
@@ -71,6 +76,10 @@ impl Shard {
         now: u32,
         mut copy: impl FnMut(Entry<'_>) -> Option<R>,
     ) -> Option<R> {
+        // Most names that are looked up have no entry.
+        if labels.len() > 1 && !self.index.may_have_name(name.hash) {
+            return None;
+        }
         for label in labels {
             let Some((_, position)) = self.find(name, *label) else { continue };
             let entry = self.log.entry(position);
