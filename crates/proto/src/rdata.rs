@@ -28,7 +28,7 @@ mod write;
 
 pub use canonical::{cmp_canonical, push_canonical};
 pub use field::Field;
-pub use fields::{NameField, is_well_formed, measure_field, names};
+pub use fields::{NameField, has_compressed_names, is_well_formed, measure_field, names};
 pub use input::{RdataError, RdataFault};
 pub use read::push_from_tokens;
 pub use table::{TYPES, TypeEntry, entry, entry_by_mnemonic};

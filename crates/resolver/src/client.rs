@@ -41,12 +41,13 @@ pub(crate) enum Admission {
     Resolve(Question, WaitingClient),
 }
 
-/// Decides what happens with a message.
+/// Decides what happens with a message. `cached` returns the outcome of a question if the cache has it.
 pub(crate) fn admit(
     shared: &Shared,
     writer: &mut ReplyWriter,
     received: ClientQuery<'_>,
     now: Now,
+    cached: impl FnOnce(&Question) -> Option<Outcome>,
 ) -> Admission {
     let query = match Query::parse(received.message) {
         Ok(query) => query,
@@ -93,6 +94,9 @@ pub(crate) fn admit(
         class: query.class,
         checking_disabled: query.header.flags & flags::CD != 0,
     };
+    if let Some(outcome) = cached(&question) {
+        return Admission::Reply(writer.write(context(options), &outcome));
+    }
     let message = received.message.into();
     let waiting = WaitingClient { token: received.token, since: now.instant, transport, message, options };
     Admission::Resolve(question, waiting)

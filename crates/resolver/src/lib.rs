@@ -21,6 +21,7 @@ pub mod cache;
 mod client;
 mod delegation;
 mod exchange;
+mod hasher;
 pub mod hints;
 pub mod local_names;
 mod lookup;

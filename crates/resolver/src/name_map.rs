@@ -1,5 +1,6 @@
 //! A table of domain names in which the closest entry at or above a name is found.
 
+use crate::hasher::BuildFastHasher;
 use nonesuch_proto::{MAX_NAME, NameRef};
 use std::collections::{HashMap, HashSet};
 
@@ -8,17 +9,17 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Debug)]
 pub(crate) struct NameMap<T> {
     /// Keys are names in wire form, in lower case.
-    entries: HashMap<Box<[u8]>, T>,
+    entries: HashMap<Box<[u8]>, T, BuildFastHasher>,
     /// The top-level names of all keys, in the same form. Most query names have a different one, so
     /// that one lookup decides.
-    tops: HashSet<Box<[u8]>>,
+    tops: HashSet<Box<[u8]>, BuildFastHasher>,
     /// Maximum number of labels of the keys.
     deepest: usize,
 }
 
 impl<T> Default for NameMap<T> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), tops: HashSet::new(), deepest: 0 }
+        Self { entries: HashMap::default(), tops: HashSet::default(), deepest: 0 }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::task::Outcome;
 use nonesuch_net::Transport;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
-use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_proto::{NameRef, Rtype, rdata};
 use nonesuch_server::compress::Compressor;
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::query::Query;
@@ -40,9 +40,12 @@ impl ReplyWriter {
         let room = limit.saturating_sub(trailer.required_octets(context.query));
         let name = context.query.name();
         let dnssec_ok = context.query.opt.is_some_and(|opt| opt.dnssec_ok());
-        let mut message = self.start(context);
         let mut counts = [1, 0, 0, 0];
         let authority = outcome.authority.iter().filter(|rrset| dnssec_ok || rrset.rtype == Rtype::SOA);
+        let uses_only_question =
+            |rrset: &Rrset| rrset.owner.view() == name && !rdata::has_compressed_names(rrset.rtype);
+        let needs_compressor = !outcome.answer.iter().chain(authority.clone()).all(uses_only_question);
+        let mut message = self.start(context, needs_compressor);
         let is_complete =
             self.push_rrsets(&outcome.answer, name, dnssec_ok, room, &mut counts[1], &mut message)
                 && self.push_rrsets(authority, name, dnssec_ok, room, &mut counts[2], &mut message);
@@ -58,11 +61,15 @@ impl ReplyWriter {
         message
     }
 
-    /// Begins a message with room for the header, and with the question.
-    fn start(&mut self, context: ReplyContext<'_>) -> Vec<u8> {
+    /// Begins a message with room for the header, and with the question. Without the compressor, no
+    /// other names follow.
+    fn start(&mut self, context: ReplyContext<'_>, needs_compressor: bool) -> Vec<u8> {
         let mut message = start(context);
-        message.truncate(HEADER);
         self.compressor.clear();
+        if !needs_compressor {
+            return message;
+        }
+        message.truncate(HEADER);
         self.compressor.push_name(context.query.name(), &mut message);
         message.extend_from_slice(&context.query.question[context.query.name_length..]);
         message

@@ -7,6 +7,7 @@ use crate::budget::Budget;
 use crate::cache::{Claim, Failure, Question};
 use crate::client::{Admission, WaitingClient, admit};
 use crate::exchange::Exchange;
+use crate::hasher::BuildFastHasher;
 use crate::lookup::{Found, look_up};
 use crate::reply::ReplyWriter;
 use crate::shared::Shared;
@@ -19,7 +20,6 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ pub struct Resolver {
     random: ChaCha12Rng,
     writer: ReplyWriter,
     tasks: TaskTable,
-    exchanges: HashMap<ExchangeId, (TaskId, Exchange), BuildHasherDefault<IdHasher>>,
+    exchanges: HashMap<ExchangeId, (TaskId, Exchange), BuildFastHasher>,
     next_exchange: u64,
     /// Times at which an exchange or a task ends. Those of earlier ends are still in the heap.
     timers: BinaryHeap<Reverse<(Instant, Timer)>>,
@@ -50,25 +50,6 @@ const TASKS_PER_QUERY: usize = 4;
 const BUSY: ExtendedError = ExtendedError { code: 0, text: "too many queries in progress, try again later" };
 
 /// What ends at a time.
-/// A hash of identifiers, which the resolver itself chooses: successive numbers.
-#[derive(Clone, Copy, Debug, Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, octets: &[u8]) {
-        octets.iter().for_each(|octet| self.write_u64((*octet).into()));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // An odd constant spreads successive numbers over all bits: the golden ratio.
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Exchange(ExchangeId),
@@ -103,19 +84,16 @@ impl Resolver {
 
     fn handle_query(&mut self, received: ClientQuery<'_>, now: Now) {
         let token = received.token;
-        match admit(&self.shared, &mut self.writer, received, now) {
+        let cached = |question: &Question| cached_outcome(&self.shared, question, now);
+        match admit(&self.shared, &mut self.writer, received, now, cached) {
             Admission::Drop => self.outputs.push_back(Output::Drop(token)),
             Admission::Reply(reply) => self.outputs.push_back(Output::Reply(token, reply)),
             Admission::Resolve(question, client) => self.resolve(question, client, now),
         }
     }
 
-    /// Answers from the cache, or waits for a task with this question.
+    /// Lets a client wait for a task with its question, which the cache cannot answer.
     fn resolve(&mut self, question: Question, client: WaitingClient, now: Now) {
-        if let Some(outcome) = self.cached_outcome(&question, now) {
-            self.reply(&client, &outcome);
-            return;
-        }
         if let Some(task) = self.tasks.find(&question).and_then(|id| self.tasks.get_mut(id)) {
             // The number of clients is bounded by the driver, which has a token for each.
             task.waiters.push(Waiter::Client(client));
@@ -141,29 +119,6 @@ impl Resolver {
     fn reply(&mut self, client: &WaitingClient, outcome: &Outcome) {
         let reply = client.reply(&self.shared, &mut self.writer, outcome);
         self.outputs.push_back(Output::Reply(client.token, reply));
-    }
-
-    /// Returns the outcome if the cache has all of it.
-    fn cached_outcome(&self, question: &Question, now: Now) -> Option<Outcome> {
-        let mut question = question.clone();
-        let mut answer = Vec::new();
-        for _ in 0..=self.shared.options.limits.aliases {
-            let (rcode, authority) = match look_up(&self.shared.cache, &question, now)? {
-                Found::Answer(rrsets) => {
-                    answer.extend(rrsets);
-                    (Rcode::NOERROR, Vec::new())
-                }
-                Found::Negative(rcode, proofs) => (rcode, proofs),
-                Found::Failure(failure) => return Some(Outcome::failure(cached_failure(failure), false)),
-                Found::Alias(rrsets, target) => {
-                    answer.extend(rrsets);
-                    question.name = target;
-                    continue;
-                }
-            };
-            return Some(Outcome { rcode, answer, authority, error: None, is_over_budget: false });
-        }
-        None
     }
 
     /// Starts a task, or waits for a worker that already resolves the same question.
@@ -240,6 +195,29 @@ impl Resolver {
         }
         Some((task_id, exchange))
     }
+}
+
+/// Returns the outcome if the cache has all of it.
+fn cached_outcome(shared: &Shared, question: &Question, now: Now) -> Option<Outcome> {
+    let mut question = question.clone();
+    let mut answer = Vec::new();
+    for _ in 0..=shared.options.limits.aliases {
+        let (rcode, authority) = match look_up(&shared.cache, &question, now)? {
+            Found::Answer(rrsets) => {
+                answer.extend(rrsets);
+                (Rcode::NOERROR, Vec::new())
+            }
+            Found::Negative(rcode, proofs) => (rcode, proofs),
+            Found::Failure(failure) => return Some(Outcome::failure(cached_failure(failure), false)),
+            Found::Alias(rrsets, target) => {
+                answer.extend(rrsets);
+                question.name = target;
+                continue;
+            }
+        };
+        return Some(Outcome { rcode, answer, authority, error: None, is_over_budget: false });
+    }
+    None
 }
 
 /// The extended error for a failure from the cache. Its code says more than "Cached Error" (RFC 8914

@@ -113,7 +113,6 @@ pub(crate) fn read_response(asked: Asked<'_>, message: &Message) -> Result<Readi
     if matches!(reading.content, Content::Referral(_)) {
         reading.is_doubtful = false;
     }
-    reading.proofs = proofs_of(asked, &reading, &rrsets);
     reading.glue = match &reading.content {
         Content::Referral(ns) => glue_of(ns, &rrsets),
         Content::Answer(found) => found
@@ -123,6 +122,7 @@ pub(crate) fn read_response(asked: Asked<'_>, message: &Message) -> Result<Readi
             .collect(),
         _ => Vec::new(),
     };
+    reading.proofs = proofs_of(asked, &reading, rrsets);
     Ok(reading)
 }
 
@@ -282,7 +282,7 @@ fn glue_of(ns: &Rrset, rrsets: &[ReceivedRrset]) -> Vec<Rrset> {
 }
 
 /// Returns the records of the authority section that belong to the content.
-fn proofs_of(asked: Asked<'_>, reading: &Reading, rrsets: &[ReceivedRrset]) -> Vec<Rrset> {
+fn proofs_of(asked: Asked<'_>, reading: &Reading, rrsets: Vec<ReceivedRrset>) -> Vec<Rrset> {
     let is_denial = |rrset: &Rrset| match rrset.rtype {
         Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5 | Rtype::NSEC5PROOF => true,
         Rtype::SOA => {
@@ -295,8 +295,8 @@ fn proofs_of(asked: Asked<'_>, reading: &Reading, rrsets: &[ReceivedRrset]) -> V
         }
         _ => false,
     };
-    let authority = rrsets.iter().filter(|received| received.section == Section::Authority);
-    authority.map(|received| &received.rrset).filter(|rrset| is_denial(rrset)).cloned().collect()
+    let authority = rrsets.into_iter().filter(|received| received.section == Section::Authority);
+    authority.map(|received| received.rrset).filter(is_denial).collect()
 }
 
 /// Whether the message is a response to the question: QR, opcode QUERY, one question with this

@@ -93,6 +93,9 @@ impl Compressor {
 
     /// Appends RDATA. Compresses the names that may be compressed in this type (RFC 3597 §4).
     fn push_rdata(&mut self, rtype: Rtype, octets: &[u8], message: &mut Vec<u8>) {
+        if !rdata::has_compressed_names(rtype) {
+            return message.extend_from_slice(octets);
+        }
         let mut at = 0;
         for name in rdata::names(rtype, octets).filter(|name| name.compress) {
             message.extend_from_slice(&octets[at..name.range.start]);

@@ -83,6 +83,13 @@ pub fn is_well_formed(rtype: Rtype, rdata: &[u8]) -> bool {
     at == rdata.len()
 }
 
+/// Whether RDATA of this type has names that may be compressed in messages (RFC 3597 §4).
+#[must_use]
+pub fn has_compressed_names(rtype: Rtype) -> bool {
+    let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
+    fields.iter().any(|field| matches!(field, Field::Name { compress: true, .. }))
+}
+
 /// Returns the names inside well-formed RDATA, for compression and canonical form.
 ///
 /// This includes the name in A6, which is never compressed and is lower-cased (RFC 4034 §6.2). It

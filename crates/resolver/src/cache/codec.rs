@@ -60,7 +60,12 @@ pub(super) fn decode_rank(octets: &[u8]) -> Option<Rank> {
 
 /// Encodes RRsets of the authority section; `None` if they are too large. The class is not encoded.
 pub(super) fn encode_negative(authority: &[Rrset]) -> Option<Vec<u8>> {
-    let mut octets = vec![u8::try_from(authority.len()).ok()?];
+    let size = |rrset: &Rrset| {
+        let records = rrset.records.octets().len() + rrset.signatures.octets().len();
+        rrset.owner.wire().len() + records + 10
+    };
+    let mut octets = Vec::with_capacity(1 + authority.iter().map(size).sum::<usize>());
+    octets.push(u8::try_from(authority.len()).ok()?);
     for rrset in authority {
         octets.extend_from_slice(rrset.owner.wire());
         octets.extend_from_slice(&rrset.rtype.0.to_be_bytes());
