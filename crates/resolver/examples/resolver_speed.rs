@@ -2,7 +2,8 @@
 //!
 //!     valgrind --tool=callgrind target/release/examples/resolver_speed miss 2000
 //!
-//! Arguments: the kind of queries, and their number.
+//! Arguments: the kind of queries, their number, and the number of workers, which take turns and share
+//! the cache (default 1).
 //!
 //! - `miss`: each query has a new name of a signed zone, whose server is known, and is answered after
 //!   one query to the server.
@@ -48,12 +49,13 @@ fn main() {
     };
     let queries: u32 = arguments.next().and_then(|text| text.parse().ok()).expect("a number of queries");
     let now = Now { instant: Instant::now(), unix: 1_700_000_000 };
-    let mut resolver = resolver(now);
-    // The resolver learns the servers of the zone, and for hits the name.
-    resolve(&mut resolver, &client_query(0), Kind::Miss, now);
+    let workers = arguments.next().map_or(1, |text| text.parse().expect("a number of workers"));
+    let mut resolvers = resolvers(workers, now);
+    // The resolvers learn the servers of the zone, and for hits the name.
+    resolve(&mut resolvers[0], &client_query(0), Kind::Miss, now);
     for number in 1..=queries {
         let message = client_query(if kind == Kind::Hit { 0 } else { number });
-        resolve(&mut resolver, &message, kind, now);
+        resolve(&mut resolvers[number as usize % workers], &message, kind, now);
     }
 }
 
@@ -74,7 +76,7 @@ fn push_opt(message: &mut Vec<u8>) {
     edns::push_opt(1232, 0, edns::DO, message);
 }
 
-fn resolver(now: Now) -> Resolver {
+fn resolvers(workers: usize, now: Now) -> Vec<Resolver> {
     let options = ResolverOptions {
         hints: Hints::new([(name("ns.root."), SERVER.into())]).expect("hints"),
         ..ResolverOptions::default()
@@ -88,7 +90,8 @@ fn resolver(now: Now) -> Resolver {
         local_names: local_names.expect("local names"),
         options,
     };
-    Resolver::new(Arc::new(shared), 0, [7; 32])
+    let shared = Arc::new(shared);
+    (0..workers).map(|worker| Resolver::new(Arc::clone(&shared), worker, [7; 32])).collect()
 }
 
 /// Resolves one query.

@@ -203,6 +203,10 @@ fn cached_outcome(shared: &Shared, question: &Question, now: Now) -> Option<Outc
     let mut answer = Vec::new();
     for _ in 0..=shared.options.limits.aliases {
         let (rcode, authority) = match look_up(&shared.cache, &question, now)? {
+            Found::Answer(rrsets) if answer.is_empty() => {
+                answer = rrsets;
+                (Rcode::NOERROR, Vec::new())
+            }
             Found::Answer(rrsets) => {
                 answer.extend(rrsets);
                 (Rcode::NOERROR, Vec::new())

@@ -191,3 +191,51 @@ fn a_configuration_has_all_settings() {
         &rejected.stderr.replace(text(folder.path()), "DIR"),
     );
 }
+
+/// Resident memory in KiB.
+fn resident(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+}
+
+#[test]
+fn memory_stays_within_its_bound() {
+    let folder = common::folder();
+    let Some((_servers, hints)) = start_tree(folder.path(), 43) else { return };
+    let file = folder.path().join("resolver.toml");
+    let content = format!(
+        "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 2\nmemory = \"8MiB\"\nhints = {hints:?}\n"
+    );
+    fs::write(&file, content).expect("written");
+    let folder_of_resolver = folder.path().join("resolver");
+    let resolver =
+        Configured::start_command("resolve", &["--config", text(&file)], &folder_of_resolver, Stdio::null());
+    // The denials of so many names take several times the memory of the cache.
+    let queries = folder.path().join("queries");
+    let names: String =
+        (0..20_000).map(|number| format!("none{number}.z{}.example. A\n", number % 3)).collect();
+    fs::write(&queries, names).expect("written");
+    let server = resolver.address.to_string();
+    let load = [
+        "load",
+        "--server",
+        &server,
+        "--queries",
+        text(&queries),
+        "--limit",
+        "20000",
+        "--seconds",
+        "60",
+        "--do",
+        "--json",
+    ];
+    let loaded = done(load);
+    let report: serde_json::Value = serde_json::from_str(&loaded.stdout).expect("JSON");
+    assert!(report["received"].as_u64() >= Some(19_000), "{report}");
+    let resident = resident(resolver.id());
+    // 1.05 times the memory, and 32 MiB for the program.
+    let bound = (8 << 10) * 105 / 100 + (32 << 10);
+    assert!(resident <= bound, "{resident} KiB, more than {bound} KiB");
+    resolver.stop();
+}

@@ -76,11 +76,11 @@ impl Shard {
         now: u32,
         mut copy: impl FnMut(Entry<'_>) -> Option<R>,
     ) -> Option<R> {
-        // Most names that are looked up have no entry.
-        if labels.len() > 1 && !self.index.may_have_name(name.hash) {
-            return None;
-        }
-        for label in labels {
+        for (number, label) in labels.iter().enumerate() {
+            // Most names without the first label have no entry at all.
+            if number == 1 && !self.index.may_have_name(name.hash) {
+                return None;
+            }
             let Some((_, position)) = self.find(name, *label) else { continue };
             let entry = self.log.entry(position);
             if entry.expiry > now
