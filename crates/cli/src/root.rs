@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this command runs as root and would listen on {address}, which is reachable from the network: name \
-        a user in the configuration (serve --config, user = \"nonesuch\"), or set user = \"root\" to \
+        a user in the configuration (--config FILE, user = \"nonesuch\"), or set user = \"root\" to \
         run as root"
 )]
 pub(crate) struct RootError {

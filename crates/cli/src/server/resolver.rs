@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: &ResolveArguments) -> Result<CommandOutcome, Resolv
         tracing::warn!(name: "configuration-warning", "{warning}");
     }
     if arguments.check {
+        check_root(configuration.user.as_deref(), configuration.listen.iter().copied())?;
         Account::find(configuration.user.as_deref())?;
         print_line(&format!("{}: valid", path.display()))?;
         return Ok(CommandOutcome::Done);

@@ -130,6 +130,13 @@ fn a_resolver_that_cannot_start_says_why() {
     // A port that is free for UDP and for TCP.
     let taken = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("sockets");
     fails("address in use", &["--listen", &taken.local_addr.to_string()], 3);
+    let exposed = folder.path().join("exposed.toml");
+    fs::write(&exposed, "version = 1\nlisten = [\"0.0.0.0:5399\"]\nuser = \"nobody-of-this-name\"\n")
+        .expect("written");
+    for (case, check) in [("unknown user", None), ("unknown user, --check", Some("--check"))] {
+        let arguments: Vec<&str> = ["--config", text(&exposed)].into_iter().chain(check).collect();
+        fails(case, &arguments, 2);
+    }
     fails("--listen with a name", &["--listen", "localhost"], 2);
     fails("--workers 0", &["--workers", "0"], 2);
 }
