@@ -16,10 +16,8 @@ use nonesuch_net::machine::{ClientToken, Machine, Now, SendFailure};
 use nonesuch_proto::message::{Header, Message, Question, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Class, Name, Rtype};
 use nonesuch_resolver::hints::Hints;
-use nonesuch_resolver::local_names::LocalNames;
 use nonesuch_resolver::options::ResolverOptions;
-use nonesuch_resolver::{Cache, CacheOptions, Resolver, ServerTable, ServerTableOptions, Shared};
-use nonesuch_server::reply_options::ReplySettings;
+use nonesuch_resolver::{Resolver, Shared};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -63,8 +61,8 @@ const TYPES: [Rtype; 10] = [
 const TTLS: [u32; 4] = [300, 0, 86_400, u32::MAX];
 /// Maximum number of client queries.
 const QUERIES_MAX: usize = 6;
-/// Octets of the cache.
-const CACHE_OCTETS: usize = 4 << 20;
+/// Octets of memory, half of them for the cache.
+const MEMORY: u64 = 8 << 20;
 const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4000);
 
 static POOL: LazyLock<Vec<Name>> = LazyLock::new(|| NAMES.iter().map(|text| name(text)).collect());
@@ -142,18 +140,11 @@ fn check_reply(reply: &Message, query: &[u8]) {
 fn resolver() -> Box<dyn Machine> {
     let options = ResolverOptions {
         hints: Hints::new([(name("a.root."), ROOT.into())]).unwrap_or_else(|error| panic!("{error}")),
+        memory: MEMORY,
         ..ResolverOptions::default()
     };
     let now = Now { instant: Instant::now(), unix: 0 };
-    let local_names = LocalNames::new(&options.disabled_local_zones, &options.zones, options.chaos.clone());
-    let shared = Shared {
-        reply: ReplySettings::default(),
-        cookies: None,
-        cache: Cache::new(CacheOptions::new(CACHE_OCTETS, [7; 16]), now),
-        servers: ServerTable::new(ServerTableOptions::default(), &[7; 32], now),
-        local_names: local_names.unwrap_or_else(|error| panic!("{error}")),
-        options,
-    };
+    let shared = Shared::new(options, [7; 16], &[7; 32], now).unwrap_or_else(|error| panic!("{error}"));
     Box::new(Resolver::new(Arc::new(shared), 0, [7; 32]))
 }
 

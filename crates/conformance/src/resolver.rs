@@ -4,17 +4,16 @@ use crate::rpl::{Dialect, ScenarioSettings, ZoneServers};
 use crate::runner::Unsupported;
 use nonesuch_net::machine::{Machine, Now};
 use nonesuch_resolver::hints::Hints;
-use nonesuch_resolver::local_names::{LocalNames, known_zones};
+use nonesuch_resolver::local_names::known_zones;
 use nonesuch_resolver::options::{AddressFamilies, ResolverOptions};
 use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
-use nonesuch_resolver::{Cache, CacheOptions, Resolver, ServerTable, ServerTableOptions, Shared};
+use nonesuch_resolver::{Resolver, Shared};
 use nonesuch_server::acl::AccessList;
-use nonesuch_server::reply_options::ReplySettings;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Octets of the cache.
-const CACHE_OCTETS: usize = 4 << 20;
+/// Octets of memory, half of them for the cache.
+const MEMORY: u64 = 8 << 20;
 /// Seed of the resolver: a scenario has the same course in each run.
 const SEED: u8 = 7;
 
@@ -28,24 +27,15 @@ pub fn make(settings: &ScenarioSettings) -> Result<Box<dyn Machine>, Unsupported
     }
     let options = options(settings)?;
     let now = Now { instant: Instant::now(), unix: settings.unix_time.unwrap_or(0) };
-    let mut cache = CacheOptions::new(CACHE_OCTETS, [SEED; 16]);
-    (cache.ttl_min, cache.ttl_max, cache.negative_ttl_max) =
-        (options.ttl.min, options.ttl.max, options.ttl.negative_max);
-    let local_names = LocalNames::new(&options.disabled_local_zones, &options.zones, options.chaos.clone());
-    let shared = Shared {
-        reply: ReplySettings::default(),
-        cookies: None,
-        cache: Cache::new(cache, now),
-        servers: ServerTable::new(ServerTableOptions::default(), &[SEED; 32], now),
-        local_names: local_names.map_err(|error| Unsupported(error.to_string()))?,
-        options,
-    };
+    let shared = Shared::new(options, [SEED; 16], &[SEED; 32], now);
+    let shared = shared.map_err(|error| Unsupported(error.to_string()))?;
     Ok(Box::new(Resolver::new(Arc::new(shared), 0, [SEED; 32])))
 }
 
 fn options(settings: &ScenarioSettings) -> Result<ResolverOptions, Unsupported> {
     let mut options = ResolverOptions {
         access: AccessList::allow_all(),
+        memory: MEMORY,
         qname_minimisation: settings.qname_minimisation.unwrap_or(true),
         families: match (settings.uses_ipv4, settings.uses_ipv6) {
             (true, true) => AddressFamilies::Both,

@@ -21,10 +21,8 @@ use nonesuch_net::machine::{ClientToken, Machine, Now};
 use nonesuch_proto::message::{Message, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_resolver::hints::Hints;
-use nonesuch_resolver::local_names::LocalNames;
 use nonesuch_resolver::options::{AddressFamilies, ResolverOptions};
-use nonesuch_resolver::{Cache, CacheOptions, Resolver, ServerTable, ServerTableOptions, Shared};
-use nonesuch_server::reply_options::ReplySettings;
+use nonesuch_resolver::{Resolver, Shared};
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -38,8 +36,8 @@ use world::{HOSTILE, World};
 /// Types of client queries.
 const TYPES: [Rtype; 8] =
     [Rtype::A, Rtype::A, Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::NS, Rtype::CNAME, Rtype::SOA];
-/// Octets of the cache.
-const CACHE_OCTETS: usize = 1 << 20;
+/// Octets of memory, half of them for the cache.
+const MEMORY: u64 = 2 << 20;
 /// Time in which the queries of clients arrive.
 const QUERY_TIME: Duration = Duration::from_secs(30);
 /// Time after the last reply until all exchanges must have ended.
@@ -283,6 +281,7 @@ fn resolver_options(world: &World, random: &mut ChaCha8Rng) -> ResolverOptions {
     let addresses = hosts.flat_map(|host| host.addresses.iter().map(|address| (host.name.clone(), *address)));
     let mut options = ResolverOptions {
         hints: Hints::new(addresses).unwrap_or_default(),
+        memory: MEMORY,
         qname_minimisation: random.random_bool(0.8),
         nxdomain_cut: random.random_bool(0.8),
         use_0x20: random.random_bool(0.2),
@@ -301,17 +300,8 @@ fn machines(
     now: Now,
     random: &mut ChaCha8Rng,
 ) -> Vec<Box<dyn Machine>> {
-    let mut cache = CacheOptions::new(CACHE_OCTETS, random.random());
-    cache.uses_nxdomain_cut = options.nxdomain_cut;
-    let shared = Arc::new(Shared {
-        reply: ReplySettings::default(),
-        cookies: None,
-        cache: Cache::new(cache, now),
-        servers: ServerTable::new(ServerTableOptions::default(), &random.random(), now),
-        local_names: LocalNames::new(&[], &options.zones, options.chaos.clone())
-            .unwrap_or_else(|error| unreachable!("{error}")),
-        options,
-    });
+    let shared = Shared::new(options, random.random(), &random.random(), now);
+    let shared = Arc::new(shared.unwrap_or_else(|error| unreachable!("{error}")));
     let machine = |worker| -> Box<dyn Machine> {
         Box::new(Resolver::new(Arc::clone(&shared), worker, random.random()))
     };

@@ -18,10 +18,8 @@ use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Message, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Class, Name, Rtype};
 use nonesuch_resolver::hints::Hints;
-use nonesuch_resolver::local_names::LocalNames;
 use nonesuch_resolver::options::ResolverOptions;
-use nonesuch_resolver::{Cache, CacheOptions, Resolver, ServerTable, ServerTableOptions, Shared};
-use nonesuch_server::reply_options::ReplySettings;
+use nonesuch_resolver::{Resolver, Shared};
 use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,8 +27,8 @@ use std::time::Instant;
 
 const ZONE: &str = "z1.example.";
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// Octets of the cache: no entry is evicted.
-const CACHE_OCTETS: usize = 256 << 20;
+/// Octets of memory, half of them for the cache: no entry is evicted.
+const MEMORY: u64 = 512 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -79,17 +77,10 @@ fn push_opt(message: &mut Vec<u8>) {
 fn resolvers(workers: usize, now: Now) -> Vec<Resolver> {
     let options = ResolverOptions {
         hints: Hints::new([(name("ns.root."), SERVER.into())]).expect("hints"),
+        memory: MEMORY,
         ..ResolverOptions::default()
     };
-    let local_names = LocalNames::new(&[], &options.zones, options.chaos.clone());
-    let shared = Shared {
-        reply: ReplySettings::default(),
-        cookies: None,
-        cache: Cache::new(CacheOptions::new(CACHE_OCTETS, [7; 16]), now),
-        servers: ServerTable::new(ServerTableOptions::default(), &[7; 32], now),
-        local_names: local_names.expect("local names"),
-        options,
-    };
+    let shared = Shared::new(options, [7; 16], &[7; 32], now).expect("local names");
     let shared = Arc::new(shared);
     (0..workers).map(|worker| Resolver::new(Arc::clone(&shared), worker, [7; 32])).collect()
 }

@@ -9,8 +9,8 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) type BuildFastHasher = BuildHasherDefault<FastHasher>;
 
 /// Hashes identifiers that the resolver gives, and names of the configuration. Without a secret key,
-/// keys that an attacker inserts could share one place in a table; those that an attacker only looks
-/// up cannot.
+/// an attacker who inserts keys could make them share one place in a table. A client only looks keys
+/// up, and cannot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FastHasher(u64);
 

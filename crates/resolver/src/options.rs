@@ -165,6 +165,15 @@ pub enum AddressFamilies {
 }
 
 impl AddressFamilies {
+    /// All values with their names in the configuration.
+    pub const NAMES: [(&str, Self); 5] = [
+        ("both", Self::Both),
+        ("prefer-ipv4", Self::PreferIpv4),
+        ("prefer-ipv6", Self::PreferIpv6),
+        ("ipv4", Self::OnlyIpv4),
+        ("ipv6", Self::OnlyIpv6),
+    ];
+
     /// Returns the types of the addresses that are looked up.
     #[must_use]
     pub const fn types(self) -> &'static [Rtype] {
@@ -203,13 +212,8 @@ impl AddressFamilies {
 impl fmt::Display for AddressFamilies {
     /// Writes the value of the configuration key `address-families`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Both => "both",
-            Self::PreferIpv4 => "prefer-ipv4",
-            Self::PreferIpv6 => "prefer-ipv6",
-            Self::OnlyIpv4 => "ipv4",
-            Self::OnlyIpv6 => "ipv6",
-        })
+        let name = Self::NAMES.iter().find(|(_, families)| families == self).map(|(name, _)| *name);
+        f.pad(name.unwrap_or_default())
     }
 }
 

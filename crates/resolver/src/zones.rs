@@ -148,15 +148,23 @@ impl ZoneRules {
     /// The first rule that is invalid, or that has the apex of an earlier rule.
     pub fn new(rules: impl IntoIterator<Item = ZoneRule>) -> Result<Self, ZoneRuleError> {
         let mut all = Self::default();
-        for rule in rules {
-            rule.check()?;
-            let rule = Arc::new(rule);
-            if all.table.insert(rule.apex.view(), Arc::clone(&rule)).is_some() {
-                return Err(ZoneRuleError::Duplicate { apex: rule.apex.clone() });
-            }
-            all.rules.push(rule);
-        }
+        rules.into_iter().try_for_each(|rule| all.insert(rule))?;
         Ok(all)
+    }
+
+    /// Adds a rule.
+    ///
+    /// # Errors
+    /// The rule is invalid, or there is one with its apex. The rules are then as before.
+    pub fn insert(&mut self, rule: ZoneRule) -> Result<(), ZoneRuleError> {
+        rule.check()?;
+        if self.table.get(rule.apex.view()).is_some() {
+            return Err(ZoneRuleError::Duplicate { apex: rule.apex });
+        }
+        let rule = Arc::new(rule);
+        self.table.insert(rule.apex.view(), Arc::clone(&rule));
+        self.rules.push(rule);
+        Ok(())
     }
 
     /// Returns the rule with the closest apex at or above `name`.

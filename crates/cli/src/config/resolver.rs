@@ -4,7 +4,7 @@ use super::keys::{Row, Table, default, example, hidden, key};
 use super::outputs::log_table;
 use super::problem::{Document, Problem, Problems};
 use super::section::{Diagnostics, NamedTable, Section};
-use super::server::{VERSION, version};
+use super::server::{require_version, version};
 use super::values::{
     access, boolean, bytes, choice, duration_text, identifier, list, name, number, parse_name, parsed, path,
     seconds, size_text, socket_address, text,
@@ -22,14 +22,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Values of `address-families`.
-const FAMILIES: [(&str, AddressFamilies); 5] = [
-    ("both", AddressFamilies::Both),
-    ("prefer-ipv4", AddressFamilies::PreferIpv4),
-    ("prefer-ipv6", AddressFamilies::PreferIpv6),
-    ("ipv4", AddressFamilies::OnlyIpv4),
-    ("ipv6", AddressFamilies::OnlyIpv6),
-];
 /// Tables of the configuration.
 const TABLES: [&str; 4] = ["log", "limits", "forward", "stub"];
 
@@ -121,7 +113,7 @@ version = 1"#,
 # Address families of queries to servers: both (the round-trip time decides), prefer-ipv4,
 # prefer-ipv6, ipv4 or ipv6.",
         ),
-        key("address-families", choice(FAMILIES), default(options.families), |r, v| r.options.families = v),
+        key("address-families", choice(AddressFamilies::NAMES), default(options.families), |r, v| r.options.families = v),
         Row::Text(
             "# Prefixes of servers that are not queried, even if an NS record leads to them. Servers of hints,
 # forward and stub zones are queried nevertheless.",
@@ -270,7 +262,7 @@ fn forward_table() -> Table<RuleFields> {
 fn stub_table() -> Table<RuleFields> {
     let mut rows: Vec<Row<RuleFields>> = vec![Row::Text(
         r#"
-# A stub zone: its authoritative servers are these, whatever its delegation says.
+# A stub zone: its authoritative servers are these, whatever its delegation contains.
 #[stub."lab.example."]  # example
 # Addresses of the authoritative servers. Default port: 53."#,
     )];
@@ -318,14 +310,13 @@ pub(crate) fn load(path: &Path) -> Result<LoadedResolver, Problems> {
 
 fn read(root: &Section<'_>) -> ResolverConfiguration {
     let mut configuration = root_table().read_all(root);
-    if !root.has("version") {
-        root.report_fault("version", format!("missing: write version = {VERSION} as the first line"));
-    }
+    require_version(root);
     configuration.log = Log::read(root);
     let limits = root.subtable("limits");
     if let Some(limits) = &limits {
-        limits_table().read(limits, &mut configuration, |_| true);
-        limits_table().report_unknown(limits);
+        let table = limits_table();
+        table.read(limits, &mut configuration, |_| true);
+        table.report_unknown(limits);
     }
     if let Some(file) = &configuration.hints {
         match read_hints(file) {
@@ -333,19 +324,14 @@ fn read(root: &Section<'_>) -> ResolverConfiguration {
             Err(error) => root.report_fault("hints", error.to_string()),
         }
     }
-    let rules = read_rules(root);
-    match ZoneRules::new(rules) {
-        Ok(rules) => configuration.options.zones = rules,
-        // The location of each zone is known, but a contradiction is between two of them.
-        Err(error) => root.report_fault("", error.to_string()),
-    }
+    configuration.options.zones = read_rules(root);
     check(&configuration, root, limits.as_ref());
     configuration
 }
 
 /// Reads the forward and stub zones, and reports the faults of each at its location.
-fn read_rules(root: &Section<'_>) -> Vec<ZoneRule> {
-    let mut rules: Vec<ZoneRule> = Vec::new();
+fn read_rules(root: &Section<'_>) -> ZoneRules {
+    let mut rules = ZoneRules::default();
     for (kind, table) in [("forward", forward_table()), ("stub", stub_table())] {
         for named in root.named_subtables(kind) {
             let fields = table.read_all(&named.section);
@@ -360,11 +346,8 @@ fn read_rules(root: &Section<'_>) -> Vec<ZoneRule> {
                 _ => ZoneRule::stub(apex, fields.servers),
             };
             rule.tcp = fields.tcp;
-            // With the zones before it, so that the fault is reported here.
-            let until_now = rules.iter().chain([&rule]).cloned();
-            match ZoneRules::new(until_now) {
-                Ok(_) => rules.push(rule),
-                Err(error) => named.report_fault(kind, error.to_string()),
+            if let Err(error) = rules.insert(rule) {
+                named.report_fault(kind, error.to_string());
             }
         }
     }

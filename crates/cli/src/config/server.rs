@@ -274,6 +274,13 @@ version = 1"#,
     Table { rows, tables: &TABLES }
 }
 
+/// Reports a fault if the configuration has no version.
+pub(super) fn require_version(root: &Section<'_>) {
+    if !root.has("version") {
+        root.report_fault("version", format!("missing: write version = {VERSION} as the first line"));
+    }
+}
+
 pub(super) fn version(item: Item<'_, '_>) -> Result<(), ValueError> {
     match number(1..=u32::MAX)(item)? {
         VERSION => Ok(()),
@@ -289,9 +296,7 @@ fn included(item: Item<'_, '_>) -> Result<Include, ValueError> {
 impl Root {
     /// Completes the settings after all keys are read, and reports contradictions.
     pub(super) fn resolve(&mut self, root: &Section<'_>) {
-        if !root.has("version") {
-            root.report_fault("version", format!("missing: write version = {VERSION} as the first line"));
-        }
+        require_version(root);
         if !root.has("listen") {
             // The default address list includes IPv6, and a host may have no IPv6 address.
             self.server.listen.retain(|address| address.is_ipv4() || has_address(address.ip()));

@@ -18,11 +18,10 @@ use crate::server::systemd::{Notifier, Watchdog};
 use nonesuch_net::event_loop::{EventLoopOptions, EventLoopServer, serve};
 use nonesuch_net::machine::Now;
 use nonesuch_net::{Heartbeats, Listeners, NetError, bind};
-use nonesuch_resolver::local_names::{LocalNames, UnknownLocalZone};
+use nonesuch_resolver::local_names::UnknownLocalZone;
 use nonesuch_resolver::options::{OptionsError, ResolverOptions};
-use nonesuch_resolver::{Cache, CacheOptions, Resolver, ServerTable, ServerTableOptions, Shared};
+use nonesuch_resolver::{Resolver, Shared};
 use nonesuch_server::cookies::Cookies;
-use nonesuch_server::reply_options::ReplySettings;
 use serde_json::json;
 use std::io;
 use std::net::SocketAddr;
@@ -71,8 +70,7 @@ pub(crate) fn run(arguments: &ResolveArguments) -> Result<CommandOutcome, Resolv
         tracing::warn!(name: "configuration-warning", "{warning}");
     }
     if arguments.check {
-        check_root(configuration.user.as_deref(), configuration.listen.iter().copied())?;
-        Account::find(configuration.user.as_deref())?;
+        find_account(&configuration)?;
         print_line(&format!("{}: valid", path.display()))?;
         return Ok(CommandOutcome::Done);
     }
@@ -92,11 +90,17 @@ fn from_arguments(arguments: &ResolveArguments) -> Result<ResolverConfiguration,
     Ok(configuration)
 }
 
+/// The account that the resolver becomes.
+fn find_account(configuration: &ResolverConfiguration) -> Result<Option<Account>, ResolveError> {
+    let user = configuration.user.as_deref();
+    check_root(user, configuration.listen.iter().copied())?;
+    Ok(Account::find(user)?)
+}
+
 fn resolve(configuration: ResolverConfiguration, is_json: bool) -> Result<CommandOutcome, ResolveError> {
     let early_signals = NonFatalSignals::install().map_err(ResolveError::Thread)?;
-    let ResolverConfiguration { listen, user, workers, nsid, options, .. } = configuration;
-    check_root(user.as_deref(), listen.iter().copied())?;
-    let account = Account::find(user.as_deref())?;
+    let account = find_account(&configuration)?;
+    let ResolverConfiguration { listen, workers, nsid, options, .. } = configuration;
     abort_on_panic();
     let workers = workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let options = within_memory(options, workers)?;
@@ -169,21 +173,9 @@ fn start(
 pub(crate) fn shared(options: ResolverOptions) -> Result<Shared, ResolveError> {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let now = Now { instant: Instant::now(), unix };
-    let octets = usize::try_from(options.memory / 2).unwrap_or(usize::MAX);
-    let mut cache = CacheOptions::new(octets, random()?);
-    (cache.ttl_min, cache.ttl_max, cache.negative_ttl_max) =
-        (options.ttl.min, options.ttl.max, options.ttl.negative_max);
-    cache.uses_nxdomain_cut = options.nxdomain_cut;
-    let mut servers = ServerTableOptions::default();
-    (servers.servers, servers.payload) = (options.server_entries as usize, options.edns_payload);
-    Ok(Shared {
-        reply: ReplySettings { max_udp_size: options.edns_payload, ..ReplySettings::default() },
-        cookies: Some(Cookies::random().map_err(ResolveError::Random)?),
-        cache: Cache::new(cache, now),
-        servers: ServerTable::new(servers, &random()?, now),
-        local_names: LocalNames::new(&options.disabled_local_zones, &options.zones, options.chaos.clone())?,
-        options,
-    })
+    let mut shared = Shared::new(options, random()?, &random()?, now)?;
+    shared.cookies = Some(Cookies::random().map_err(ResolveError::Random)?);
+    Ok(shared)
 }
 
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], ResolveError> {

@@ -106,8 +106,7 @@ pub(super) fn respond(
             let apexes: Vec<&Name> = apexes.collect();
             let apex = apexes.choose(random).copied().cloned().unwrap_or_else(Name::root);
             if random.random_bool(0.5) {
-                response.records.clear();
-                response.header.flags &= !flags::AA;
+                clear(&mut response, 0);
             }
             refer(apex, &name_below("ns0", &question.name), &mut response);
             add(&glue(&name_below("ns0", &question.name), address), Section::Additional, &mut response);
@@ -119,22 +118,19 @@ pub(super) fn respond(
             add(&glue(&host, address), Section::Additional, &mut response);
         }
         Lie::ForeignAlias => {
-            response.records.clear();
-            response.header.flags |= flags::AA;
+            clear(&mut response, flags::AA);
             alias(question.name.clone(), &honest, Rtype::CNAME, &mut response);
             add(&glue(&honest, address), Section::Answer, &mut response);
         }
         Lie::DnameAbove => {
-            response.records.clear();
-            response.header.flags |= flags::AA;
+            clear(&mut response, flags::AA);
             let target =
                 world.zones.iter().find(|zone| zone.is_hostile).map_or(honest, |zone| zone.apex.clone());
             alias(above, &target, Rtype::DNAME, &mut response);
             alias(question.name.clone(), &name_below("x", &target), Rtype::CNAME, &mut response);
         }
         Lie::DenialAbove => {
-            response.records.clear();
-            response.header.flags |= flags::AA | Rcode::NXDOMAIN.0;
+            clear(&mut response, flags::AA | Rcode::NXDOMAIN.0);
             let zone = &world.zones[0];
             if let Some(data) = zone.names.get(&zone.apex).and_then(|node| node.get(&Rtype::SOA.0)) {
                 let soa = OwnedRrset { owner: above, rtype: Rtype::SOA, data: data.clone() };
@@ -142,21 +138,18 @@ pub(super) fn respond(
             }
         }
         Lie::ManyServers => {
-            response.records.clear();
-            response.header.flags &= !flags::AA;
+            clear(&mut response, 0);
             for number in 0..MANY_SERVERS {
                 refer(question.name.clone(), &name_below(&format!("n{number}"), &honest), &mut response);
             }
         }
         Lie::EndlessAlias => {
-            response.records.clear();
-            response.header.flags |= flags::AA;
+            clear(&mut response, flags::AA);
             let next = name_below(&format!("c{}", random.random::<u16>()), &above_hostile(world, question));
             alias(question.name.clone(), &next, Rtype::CNAME, &mut response);
         }
         Lie::EndlessReferral => {
-            response.records.clear();
-            response.header.flags &= !flags::AA;
+            clear(&mut response, 0);
             let server = name_below("ns9", &question.name);
             refer(question.name.clone(), &server, &mut response);
             add(&glue(&server, address), Section::Additional, &mut response);
@@ -180,6 +173,12 @@ fn above_hostile(world: &World, question: &Question) -> Name {
 fn random_ancestor(name: &Name, random: &mut ChaCha8Rng) -> Name {
     let kept = random.random_range(0..=name.view().label_count());
     name.view().suffix(kept).to_name()
+}
+
+/// Removes all records, and sets these flags, with or without AA.
+fn clear(response: &mut Message, set: u16) {
+    response.records.clear();
+    response.header.flags = response.header.flags & !flags::AA | set;
 }
 
 fn refer(apex: Name, server: &Name, response: &mut Message) {

@@ -1,6 +1,8 @@
 //! A random tree of zones, the servers of the zones with their faults, and the paths to them.
 
+use super::lookup::OwnedRrset;
 use super::name_below;
+use super::servers::{glue, hostile_address};
 use crate::simulator::{Options, Path};
 use nonesuch_proto::{Name, Rtype};
 use rand::seq::IndexedRandom as _;
@@ -75,7 +77,7 @@ impl Behaviour {
         Self::Spoofed,
     ];
 
-    /// Whether a resolver can get wrong answers from the server, although nobody attacks.
+    /// Whether a resolver can get wrong answers from the server, without an attack.
     const fn is_misleading(self) -> bool {
         matches!(self, Self::DeniesEmptyNames | Self::NotAuthoritative | Self::TrailingOctets)
     }
@@ -179,9 +181,8 @@ impl World {
     fn host(&self, zone: &Zone, number: usize, index: u8, random: &mut ChaCha8Rng) -> Host {
         let name = name_below(&format!("ns{index}"), &zone.apex);
         let number = u8::try_from(number).unwrap_or(u8::MAX);
-        let [first, second, third] = HOSTILE;
-        let ipv4: IpAddr = match zone.is_hostile {
-            true => Ipv4Addr::new(first, second, third, number * 4 + index).into(),
+        let ipv4 = match zone.is_hostile {
+            true => hostile_address(number * 4 + index),
             false => Ipv4Addr::new(193, 0, number, index + 1).into(),
         };
         let mut addresses = vec![ipv4];
@@ -282,14 +283,8 @@ impl Zone {
 
     fn add_addresses(&mut self, host: &Host) {
         for address in &host.addresses {
-            match address {
-                IpAddr::V4(ipv4) => {
-                    self.add(host.name.clone(), Rtype::A, 3600, vec![ipv4.octets().to_vec()]);
-                }
-                IpAddr::V6(ipv6) => {
-                    self.add(host.name.clone(), Rtype::AAAA, 3600, vec![ipv6.octets().to_vec()]);
-                }
-            }
+            let OwnedRrset { owner, rtype, data: (ttl, rdata) } = glue(&host.name, *address);
+            self.add(owner, rtype, ttl, rdata);
         }
     }
 

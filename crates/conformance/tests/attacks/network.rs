@@ -6,11 +6,9 @@ use nonesuch_net::machine::{ClientToken, Machine, Now};
 use nonesuch_proto::message::{Header, Message, Question, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Class, Name, Rtype};
 use nonesuch_resolver::hints::Hints;
-use nonesuch_resolver::local_names::LocalNames;
 use nonesuch_resolver::options::ResolverOptions;
-use nonesuch_resolver::{Cache, CacheOptions, Resolver, ServerTable, ServerTableOptions, Shared};
+use nonesuch_resolver::{Resolver, Shared};
 use nonesuch_server::acl::AccessList;
-use nonesuch_server::reply_options::ReplySettings;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,8 +21,8 @@ pub(crate) const GOOD: Ipv4Addr = Ipv4Addr::new(193, 0, 0, 2);
 pub(crate) const EVIL: Ipv4Addr = Ipv4Addr::new(6, 6, 6, 6);
 /// The address of `www.good.`
 pub(crate) const WEB: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 80);
-/// Octets of the cache.
-const CACHE_OCTETS: usize = 1 << 20;
+/// Octets of memory, half of them for the cache.
+const MEMORY: u64 = 2 << 20;
 
 /// The response of the hostile server at an address; `None`: it does not respond.
 pub(crate) type Hostile = Box<dyn FnMut(&Message, Ipv4Addr) -> Option<Message>>;
@@ -167,20 +165,14 @@ pub(crate) fn simulate(
     let mut options = ResolverOptions {
         hints: Hints::new([(name("a.root."), ROOT.into())]).expect("hints"),
         access: AccessList::allow_all(),
+        memory: MEMORY,
         ..ResolverOptions::default()
     };
     change(&mut options);
     let simulator =
         Options { patience: options.limits.time + Duration::from_millis(100), ..Options::default() };
     let now = Now { instant: simulator.start, unix: simulator.unix };
-    let shared = Arc::new(Shared {
-        reply: ReplySettings::default(),
-        cookies: None,
-        cache: Cache::new(CacheOptions::new(CACHE_OCTETS, [7; 16]), now),
-        servers: ServerTable::new(ServerTableOptions::default(), &[7; 32], now),
-        local_names: LocalNames::new(&[], &options.zones, options.chaos.clone()).expect("local names"),
-        options,
-    });
+    let shared = Arc::new(Shared::new(options, [7; 16], &[7; 32], now).expect("local names"));
     let machine =
         |worker| -> Box<dyn Machine> { Box::new(Resolver::new(Arc::clone(&shared), worker, [7; 32])) };
     Simulator::new(simulator, (0..workers).map(machine).collect(), servers)

@@ -3,7 +3,7 @@
 use super::client::QueryClient;
 use super::error::QueryError;
 use super::message::{self, QueryTemplate};
-use super::show::ParsedResponse;
+use super::show::{ParsedResponse, milliseconds};
 use super::target::Target;
 use super::{rcode, record};
 use crate::arguments::{QueryArguments, QueryTransport};
@@ -176,7 +176,7 @@ impl Step {
             "transport": self.transport.to_string(),
             "name": self.name.to_string(),
             "type": self.rtype.to_string(),
-            "milliseconds": self.elapsed.as_secs_f64() * 1e3,
+            "milliseconds": milliseconds(self.elapsed),
             "result": self.result.to_string(),
         })
     }
@@ -185,7 +185,7 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, transport, name, rtype, elapsed, result, .. } = self;
-        let milliseconds = elapsed.as_secs_f64() * 1e3;
+        let milliseconds = milliseconds(*elapsed);
         write!(f, "{server} over {transport} in {milliseconds:.3} ms: {name} {rtype}: {result}")
     }
 }

@@ -56,7 +56,7 @@ const fn name_tag(hash: u64) -> u32 {
     (hash >> 32) as u16 as u32
 }
 
-/// Returns a bit for each lane whose tag has a property. It looks at all lanes, because a branch for
+/// Returns a bit for each lane whose tag has a property. It checks all lanes, because a branch for
 /// each would cost more.
 fn lanes_where(bucket: &[u32; BUCKET_WORDS], has: impl Fn(u32) -> bool) -> u32 {
     (0..LANES).fold(0, |lanes, lane| lanes | u32::from(has(bucket[lane])) << lane)
