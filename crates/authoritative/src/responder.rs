@@ -354,7 +354,7 @@ impl ThreadState {
         if let Some(signer) = &mut signer {
             signer.sign(out, batch.now);
         }
-        self.count_response(query, message, out);
+        self.statistics.count_response(query, message, out);
         AnswerKind::Ready
     }
 
@@ -372,7 +372,7 @@ impl ThreadState {
         let reply = ReplyOptions::read(opt, self.transport, settings, cookies, sender.ip(), now);
         let status = reply.as_ref().map_or(CookieStatus::Malformed, ReplyOptions::cookie_status);
         if status != CookieStatus::Absent && !self.is_second_pass {
-            self.count_cookie(status);
+            self.statistics.count_cookie(status);
         }
         reply
     }

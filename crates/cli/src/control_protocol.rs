@@ -13,8 +13,8 @@ mod status;
 mod tests;
 
 pub(crate) use status::{
-    Activity, Refresh, RefreshFailure, RefreshFailures, RefusedConfiguration, Secondary, ServerStatus,
-    TransferIn, TransferOut, ZoneReport,
+    Activity, CacheStatus, Refresh, RefreshFailure, RefreshFailures, RefusedConfiguration, ResolverStatus,
+    Secondary, ServerStatus, TransferIn, TransferOut, UpstreamStatus, ZoneReport,
 };
 
 use nonesuch_authoritative::service::{ReloadReport, ServingState};
@@ -113,6 +113,13 @@ pub(crate) fn parse_response<T: DeserializeOwned>(response: &Value) -> Option<T>
 pub(crate) struct ReloadResult {
     #[serde(flatten)]
     pub(crate) report: ReloadReport,
+    /// Settings that take effect at the next start.
+    pub(crate) needs_restart: Vec<String>,
+}
+
+/// The result of `reload` in a resolver.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ResolverReload {
     /// Settings that take effect at the next start.
     pub(crate) needs_restart: Vec<String>,
 }

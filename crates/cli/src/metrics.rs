@@ -15,8 +15,11 @@ pub(crate) use http::{MetricsError, MetricsServer, bind};
 
 use crate::logging::LogCounters;
 use nonesuch_dnssec::online::OnlineCounters;
+use nonesuch_net::event_loop::UpstreamCounters;
 use nonesuch_net::tcp::TcpCounters;
 use nonesuch_net::udp::UdpCounters;
+use nonesuch_resolver::ServerTableStatistics;
+use nonesuch_resolver::cache::CacheStatistics;
 use nonesuch_server::dnstap::DnstapCounters;
 use nonesuch_server::statistics;
 use std::net::TcpListener;
@@ -46,10 +49,23 @@ pub(crate) struct Snapshot {
     pub(crate) max_zones_with_gauges: usize,
     /// Reloads of the configuration.
     pub(crate) reloads: Reloads,
+    /// Counters of a resolver; `None` for an authoritative server.
+    pub(crate) resolver: Option<ResolverCounters>,
     /// Log lines that were not written.
     pub(crate) log: LogCounters,
     /// The current time, in seconds since 1970.
     pub(crate) now: u64,
+}
+
+/// The counters and gauges of a resolver.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ResolverCounters {
+    pub(crate) cache: CacheStatistics,
+    pub(crate) servers: ServerTableStatistics,
+    /// Queries to servers.
+    pub(crate) upstream: UpstreamCounters,
+    /// Datagrams of clients that were discarded because too many queries were in progress.
+    pub(crate) discarded_queries: u64,
 }
 
 /// The results of reloads of the configuration. Times are in seconds since 1970.

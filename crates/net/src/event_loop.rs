@@ -84,6 +84,11 @@ impl EventLoopServer {
         self.statistics.clone()
     }
 
+    /// Passes [`Event::Wake`](crate::machine::Event::Wake) to the machine of each worker.
+    pub fn wake(&self) {
+        self.mailboxes.iter().for_each(Mailbox::wake);
+    }
+
     /// Requests the workers to stop, without waiting.
     pub fn begin_stop(&self) {
         self.mailboxes.iter().for_each(Mailbox::stop);

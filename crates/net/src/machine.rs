@@ -70,7 +70,9 @@ pub enum Event<'m> {
     Response(ExchangeId, &'m [u8]),
     /// The exchange failed: the driver expects no message any more.
     Failed(ExchangeId, SendFailure),
-    /// Another worker finished a task, for which this worker waits ([`Output::Wake`]).
+    /// Another worker finished a task, for which this worker waits ([`Output::Wake`]), or the data
+    /// that the workers share changed
+    /// ([`EventLoopServer::wake`](crate::event_loop::EventLoopServer::wake)).
     Wake,
 }
 

@@ -3,15 +3,17 @@
 use crate::cache::Question;
 use crate::local_names::LocalAnswer;
 use crate::reply::{ReplyContext, ReplyWriter, write_empty};
-use crate::shared::Shared;
+use crate::shared::Settings;
 use crate::task::Outcome;
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ClientQuery, ClientToken, Now};
 use nonesuch_proto::message::{Rcode, flags};
 use nonesuch_proto::{Class, Rtype};
+use nonesuch_server::cookies::{CookieStatus, Cookies};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::query::{Query, QueryFault};
 use nonesuch_server::reply_options::ReplyOptions;
+use nonesuch_server::statistics::{DropReason, Statistics, ThreadStatistics};
 use nonesuch_server::trailer::push_header_only;
 use std::time::Instant;
 
@@ -41,80 +43,132 @@ pub(crate) enum Admission {
     Resolve(Question, WaitingClient),
 }
 
-/// Decides what happens with a message. `cached` returns the outcome of a question if the cache has it.
-pub(crate) fn admit(
-    shared: &Shared,
-    writer: &mut ReplyWriter,
-    received: ClientQuery<'_>,
-    now: Now,
-    cached: impl FnOnce(&Question) -> Option<Outcome>,
-) -> Admission {
-    let query = match Query::parse(received.message) {
-        Ok(query) => query,
-        Err(QueryFault::Ignore) => return Admission::Drop,
-        Err(QueryFault::Opcode(header)) => return header_only(header, Rcode::NOTIMP),
-        Err(QueryFault::Malformed(header)) => return header_only(header, Rcode::FORMERR),
-    };
-    let (address, transport) = (received.client.ip(), received.transport);
-    let settings = &shared.reply;
-    let cookies = shared.cookies.as_ref();
-    let options = query
-        .opt
-        .filter(|opt| opt.version == 0)
-        .map(|opt| ReplyOptions::read(&opt, transport, settings, cookies, address, now.unix as u32));
-    let context = |options| ReplyContext { query: &query, transport, options, settings };
-    let empty = |options, rcode, error| Admission::Reply(write_empty(context(options), rcode, error));
-    let options = match options.transpose() {
-        Ok(options) => options.unwrap_or(ReplyOptions::NONE),
-        Err(_) => return empty(ReplyOptions::NONE, Rcode::FORMERR, None),
-    };
-    if !shared.options.access.allows(address, None) {
-        return empty(options, Rcode::REFUSED, Some(ExtendedError::PROHIBITED));
-    }
-    if query.opt.is_some_and(|opt| opt.version != 0) {
-        return empty(options, Rcode::BADVERS, None);
-    }
-    if let Some((rcode, error)) = reject_type(query.qtype) {
-        return empty(options, rcode, error);
-    }
-    let local = shared.local_names.answer(query.name(), query.qtype, query.class);
-    if let Some(LocalAnswer { rcode, answer, authority }) = local {
-        let outcome = Outcome { rcode, answer, authority, error: None, is_over_budget: false };
-        return Admission::Reply(writer.write(context(options), &outcome));
-    }
-    if query.class != Class::IN {
-        return empty(options, Rcode::REFUSED, None);
-    }
-    if query.header.flags & flags::RD == 0 {
-        return empty(options, Rcode::REFUSED, Some(NOT_RECURSIVE));
-    }
-    let question = Question {
-        name: query.name().to_canonical(),
-        rtype: query.qtype,
-        class: query.class,
-        checking_disabled: query.header.flags & flags::CD != 0,
-    };
-    if let Some(outcome) = cached(&question) {
-        return Admission::Reply(writer.write(context(options), &outcome));
-    }
-    let message = received.message.into();
-    let waiting = WaitingClient { token: received.token, since: now.instant, transport, message, options };
-    Admission::Resolve(question, waiting)
+/// The side of a worker that faces the clients.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    writer: ReplyWriter,
+    udp: ThreadStatistics,
+    tcp: ThreadStatistics,
 }
 
-impl WaitingClient {
-    /// Writes the reply with this outcome.
-    pub(crate) fn reply(&self, shared: &Shared, writer: &mut ReplyWriter, outcome: &Outcome) -> Vec<u8> {
-        let query = Query::parse(&self.message).expect("the query was parsed when it was admitted");
-        let (transport, options, settings) = (self.transport, self.options, &shared.reply);
-        writer.write(ReplyContext { query: &query, transport, options, settings }, outcome)
+impl Clients {
+    pub(crate) fn new(statistics: &Statistics) -> Self {
+        let [udp, tcp] = [Transport::Udp, Transport::Tcp].map(|transport| statistics.thread(transport));
+        Self { writer: ReplyWriter::new(), udp, tcp }
     }
-}
 
-fn header_only(header: nonesuch_proto::message::Header, rcode: Rcode) -> Admission {
-    let mut reply = Vec::new();
-    push_header_only(header, rcode, &mut reply);
-    Admission::Reply(reply)
+    const fn statistics(&mut self, transport: Transport) -> &mut ThreadStatistics {
+        if matches!(transport, Transport::Udp) { &mut self.udp } else { &mut self.tcp }
+    }
+
+    /// Decides what happens with a message. `cached` returns the outcome of a question if the cache
+    /// has it.
+    pub(crate) fn admit(
+        &mut self,
+        settings: &Settings,
+        cookies: Option<&Cookies>,
+        received: ClientQuery<'_>,
+        now: Now,
+        cached: impl FnOnce(&Question) -> Option<Outcome>,
+    ) -> Admission {
+        let (header, rcode) = match Query::parse(received.message) {
+            Ok(query) => {
+                let admission = self.admit_query(&query, settings, cookies, received, now, cached);
+                if let Admission::Reply(reply) = &admission {
+                    self.statistics(received.transport).count_response(&query, received.message, reply);
+                }
+                return admission;
+            }
+            Err(QueryFault::Ignore) => {
+                self.statistics(received.transport).count_drop(DropReason::NotAQuery);
+                return Admission::Drop;
+            }
+            Err(QueryFault::Opcode(header)) => (header, Rcode::NOTIMP),
+            Err(QueryFault::Malformed(header)) => (header, Rcode::FORMERR),
+        };
+        self.statistics(received.transport).count_other_message(header.opcode(), rcode);
+        let mut reply = Vec::new();
+        push_header_only(header, rcode, &mut reply);
+        Admission::Reply(reply)
+    }
+
+    fn admit_query(
+        &mut self,
+        query: &Query<'_>,
+        settings: &Settings,
+        cookies: Option<&Cookies>,
+        received: ClientQuery<'_>,
+        now: Now,
+        cached: impl FnOnce(&Question) -> Option<Outcome>,
+    ) -> Admission {
+        let (address, transport) = (received.client.ip(), received.transport);
+        let reply = &settings.reply;
+        let options = query
+            .opt
+            .filter(|opt| opt.version == 0)
+            .map(|opt| ReplyOptions::read(&opt, transport, reply, cookies, address, now.unix as u32));
+        let context = |options| ReplyContext { query, transport, options, settings: reply };
+        let empty = |options, rcode, error| Admission::Reply(write_empty(context(options), rcode, error));
+        let options = match options.transpose() {
+            Ok(options) => options.unwrap_or(ReplyOptions::NONE),
+            Err(_) => {
+                self.statistics(transport).count_cookie(CookieStatus::Malformed);
+                return empty(ReplyOptions::NONE, Rcode::FORMERR, None);
+            }
+        };
+        self.statistics(transport).count_cookie(options.cookie_status());
+        if !settings.options.access.allows(address, None) {
+            self.statistics(transport).count_prohibited();
+            return empty(options, Rcode::REFUSED, Some(ExtendedError::PROHIBITED));
+        }
+        if query.opt.is_some_and(|opt| opt.version != 0) {
+            return empty(options, Rcode::BADVERS, None);
+        }
+        if let Some((rcode, error)) = reject_type(query.qtype) {
+            return empty(options, rcode, error);
+        }
+        let local = settings.local_names.answer(query.name(), query.qtype, query.class);
+        if let Some(LocalAnswer { rcode, answer, authority }) = local {
+            let outcome = Outcome { rcode, answer, authority, error: None, is_over_budget: false };
+            return Admission::Reply(self.writer.write(context(options), &outcome));
+        }
+        if query.class != Class::IN {
+            return empty(options, Rcode::REFUSED, None);
+        }
+        if query.header.flags & flags::RD == 0 {
+            return empty(options, Rcode::REFUSED, Some(NOT_RECURSIVE));
+        }
+        let question = Question {
+            name: query.name().to_canonical(),
+            rtype: query.qtype,
+            class: query.class,
+            checking_disabled: query.header.flags & flags::CD != 0,
+        };
+        if let Some(outcome) = cached(&question) {
+            return Admission::Reply(self.writer.write(context(options), &outcome));
+        }
+        let message = received.message.into();
+        let waiting =
+            WaitingClient { token: received.token, since: now.instant, transport, message, options };
+        Admission::Resolve(question, waiting)
+    }
+
+    /// Writes the reply with this outcome to a client that waited.
+    pub(crate) fn reply(
+        &mut self,
+        client: &WaitingClient,
+        settings: &Settings,
+        outcome: &Outcome,
+        now: Now,
+    ) -> Vec<u8> {
+        let query = Query::parse(&client.message).expect("the query was parsed when it was admitted");
+        let (transport, options, settings) = (client.transport, client.options, &settings.reply);
+        let reply = self.writer.write(ReplyContext { query: &query, transport, options, settings }, outcome);
+        let statistics = self.statistics(transport);
+        statistics.count_response(&query, &client.message, &reply);
+        statistics.record_latency(now.instant.saturating_duration_since(client.since));
+        reply
+    }
 }
 
 /// Returns the response code of queries for a type that is never resolved.

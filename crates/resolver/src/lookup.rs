@@ -2,9 +2,9 @@
 
 use crate::cache::{Cache, CachedAnswer, Failure, NegativeKind, Question};
 use crate::delegation::Delegation;
+use crate::options::ResolverOptions;
 use crate::record::Rrset;
 use crate::response::{alias_target, substitute, synthesise_cname};
-use crate::shared::Shared;
 use nonesuch_net::machine::Now;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
@@ -68,14 +68,19 @@ fn found(question: &Question, answer: CachedAnswer) -> Option<Found> {
 
 /// Returns the closest delegation of the name whose servers can be asked, with the addresses that
 /// are cached; `None` if not even the root is cached.
-pub(crate) fn closest_delegation(shared: &Shared, name: NameRef<'_>, now: Now) -> Option<Delegation> {
+pub(crate) fn closest_delegation(
+    cache: &Cache,
+    options: &ResolverOptions,
+    name: NameRef<'_>,
+    now: Now,
+) -> Option<Delegation> {
     let mut name = name.to_name();
     loop {
-        let cached = shared.cache.closest_delegation(name.view(), Class::IN, now)?;
+        let cached = cache.closest_delegation(name.view(), Class::IN, now)?;
         let mut delegation = Delegation::from_ns(&cached.rrset, Some(cached.expires));
-        add_cached_addresses(&shared.cache, &mut delegation, now);
+        add_cached_addresses(cache, &mut delegation, now);
         let zone = cached.rrset.owner.view();
-        if delegation.is_usable(|address| shared.options.may_query(zone, address)) {
+        if delegation.is_usable(|address| options.may_query(zone, address)) {
             delegation.is_cached = true;
             return Some(delegation);
         }

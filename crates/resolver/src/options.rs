@@ -33,6 +33,8 @@ pub struct ResolverOptions {
     pub zones: ZoneRules,
     /// Apexes of the local zones that are off, see [`known_zones`](crate::local_names::known_zones).
     pub disabled_local_zones: Vec<Name>,
+    /// Identifier in replies with NSID (RFC 5001); empty: replies have no NSID.
+    pub nsid: Vec<u8>,
     /// Identity and version in class CH.
     pub chaos: Chaos,
     /// The permitted clients. Others get REFUSED. Entries with a TSIG key are errors.
@@ -72,6 +74,7 @@ impl Default for ResolverOptions {
             hints: Hints::default(),
             zones: ZoneRules::default(),
             disabled_local_zones: Vec::new(),
+            nsid: Vec::new(),
             chaos: Chaos::default(),
             access: AccessList::new(Prefix::loopback().into_iter().map(entry).collect()),
             clients: ClientLimits::default(),

@@ -4,13 +4,13 @@ mod iterate;
 mod receive;
 
 use crate::budget::Budget;
-use crate::cache::{Claim, Failure, Question};
-use crate::client::{Admission, WaitingClient, admit};
+use crate::cache::{Cache, Claim, Failure, Question};
+use crate::client::{Admission, Clients, WaitingClient};
 use crate::exchange::Exchange;
 use crate::hasher::BuildFastHasher;
 use crate::lookup::{Found, look_up};
-use crate::reply::ReplyWriter;
-use crate::shared::Shared;
+use crate::options::ResolverOptions;
+use crate::shared::{Settings, Shared};
 use crate::task::{Outcome, Task, TaskId, TaskTable, Waiter};
 use nonesuch_net::machine::{ClientQuery, Event, ExchangeId, Machine, Now, Output};
 use nonesuch_proto::Rtype;
@@ -27,11 +27,13 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Resolver {
     shared: Arc<Shared>,
+    /// The settings in use. [`Event::Wake`] replaces them by the current ones.
+    settings: Arc<Settings>,
     /// The number of the worker.
     worker: usize,
     /// Message IDs, letter case and the choice of servers.
     random: ChaCha12Rng,
-    writer: ReplyWriter,
+    clients: Clients,
     tasks: TaskTable,
     exchanges: HashMap<ExchangeId, (TaskId, Exchange), BuildFastHasher>,
     next_exchange: u64,
@@ -62,10 +64,11 @@ impl Resolver {
     #[must_use]
     pub fn new(shared: Arc<Shared>, worker: usize, seed: [u8; 32]) -> Self {
         Self {
+            settings: shared.settings.load_full(),
+            clients: Clients::new(&shared.statistics),
             shared,
             worker,
             random: ChaCha12Rng::from_seed(seed),
-            writer: ReplyWriter::new(),
             tasks: TaskTable::default(),
             exchanges: HashMap::default(),
             next_exchange: 0,
@@ -84,8 +87,9 @@ impl Resolver {
 
     fn handle_query(&mut self, received: ClientQuery<'_>, now: Now) {
         let token = received.token;
-        let cached = |question: &Question| cached_outcome(&self.shared, question, now);
-        match admit(&self.shared, &mut self.writer, received, now, cached) {
+        let Self { shared, settings, clients, .. } = self;
+        let cached = |question: &Question| cached_outcome(&shared.cache, &settings.options, question, now);
+        match clients.admit(settings, shared.cookies.as_ref(), received, now, cached) {
             Admission::Drop => self.outputs.push_back(Output::Drop(token)),
             Admission::Reply(reply) => self.outputs.push_back(Output::Reply(token, reply)),
             Admission::Resolve(question, client) => self.resolve(question, client, now),
@@ -100,10 +104,10 @@ impl Resolver {
             return;
         }
         if self.is_full() {
-            self.reply(&client, &Outcome::failure(BUSY, true));
+            self.reply(&client, &Outcome::failure(BUSY, true), now);
             return;
         }
-        let budget = Budget::new(self.shared.options.limits, now.instant);
+        let budget = Budget::new(self.settings.options.limits, now.instant);
         let id = self.start_task(question, 0, budget, vec![Waiter::Client(client)]);
         if let Some(task) = self.tasks.get_mut(id) {
             task.missed_cache = !task.waits_for_worker;
@@ -113,11 +117,11 @@ impl Resolver {
     /// Whether no further task may start.
     fn is_full(&self) -> bool {
         // Each client query may have a task, and each of these some address fetches.
-        self.tasks.len() >= TASKS_PER_QUERY * self.shared.options.clients.queries as usize
+        self.tasks.len() >= TASKS_PER_QUERY * self.settings.options.clients.queries as usize
     }
 
-    fn reply(&mut self, client: &WaitingClient, outcome: &Outcome) {
-        let reply = client.reply(&self.shared, &mut self.writer, outcome);
+    fn reply(&mut self, client: &WaitingClient, outcome: &Outcome, now: Now) {
+        let reply = self.clients.reply(client, &self.settings, outcome, now);
         self.outputs.push_back(Output::Reply(client.token, reply));
     }
 
@@ -147,7 +151,7 @@ impl Resolver {
         if task.question.name.view().is_root() && task.question.rtype == Rtype::NS {
             self.end_priming(now);
         }
-        let (limits, mut restarted) = (self.shared.options.limits, Vec::new());
+        let (limits, mut restarted) = (self.settings.options.limits, Vec::new());
         let Task { question, depth, budget, waiters, glue, .. } = *task;
         let mut budget = Some(budget);
         for waiter in waiters {
@@ -158,7 +162,7 @@ impl Resolver {
                 {
                     restarted.push(client);
                 }
-                Waiter::Client(client) => self.reply(&client, outcome),
+                Waiter::Client(client) => self.reply(&client, outcome, now),
                 Waiter::Task { id: parent_id, is_starter } => {
                     let Some(parent) = self.tasks.get_mut(parent_id) else { continue };
                     parent.children.retain(|child| *child != id);
@@ -198,11 +202,16 @@ impl Resolver {
 }
 
 /// Returns the outcome if the cache has all of it.
-fn cached_outcome(shared: &Shared, question: &Question, now: Now) -> Option<Outcome> {
+fn cached_outcome(
+    cache: &Cache,
+    options: &ResolverOptions,
+    question: &Question,
+    now: Now,
+) -> Option<Outcome> {
     let mut question = question.clone();
     let mut answer = Vec::new();
-    for _ in 0..=shared.options.limits.aliases {
-        let (rcode, authority) = match look_up(&shared.cache, &question, now)? {
+    for _ in 0..=options.limits.aliases {
+        let (rcode, authority) = match look_up(cache, &question, now)? {
             Found::Answer(rrsets) if answer.is_empty() => {
                 answer = rrsets;
                 (Rcode::NOERROR, Vec::new())
@@ -237,6 +246,7 @@ impl Machine for Resolver {
             Event::Response(exchange, octets) => self.handle_response(exchange, octets, now),
             Event::Failed(exchange, failure) => self.handle_failure(exchange, failure, now),
             Event::Wake => {
+                self.settings = self.shared.settings.load_full();
                 for id in self.tasks.waiting_for_worker() {
                     self.claim_again(id);
                 }

@@ -4,25 +4,50 @@ use crate::cache::{Cache, CacheOptions};
 use crate::local_names::{LocalNames, UnknownLocalZone};
 use crate::options::ResolverOptions;
 use crate::servers::{ServerTable, ServerTableOptions};
+use arc_swap::ArcSwap;
 use nonesuch_net::machine::Now;
+use nonesuch_proto::Name;
 use nonesuch_server::cookies::Cookies;
 use nonesuch_server::reply_options::ReplySettings;
+use nonesuch_server::statistics::Statistics;
+use std::sync::Arc;
 
-/// The caches and the configuration of a resolver. All workers share it.
+/// The caches, the settings and the counters of a resolver. All workers share it.
 #[derive(Debug)]
 pub struct Shared {
-    /// The options.
-    pub options: ResolverOptions,
-    /// EDNS options of replies.
-    pub reply: ReplySettings,
+    /// The settings. They are replaced as a whole.
+    pub(crate) settings: ArcSwap<Settings>,
     /// The cookies for clients; `None`: cookies of clients are ignored.
     pub cookies: Option<Cookies>,
     /// RRsets, negative answers and failures.
     pub cache: Cache,
     /// The servers that were asked.
     pub servers: ServerTable,
+    /// The counters of queries and replies.
+    pub statistics: Statistics,
+}
+
+/// What follows from the options.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) options: ResolverOptions,
+    /// EDNS options of replies.
+    pub(crate) reply: ReplySettings,
     /// Names that are not looked up.
-    pub local_names: LocalNames,
+    pub(crate) local_names: LocalNames,
+}
+
+impl Settings {
+    fn new(options: ResolverOptions) -> Result<Self, UnknownLocalZone> {
+        let local_names =
+            LocalNames::new(&options.disabled_local_zones, &options.zones, options.chaos.clone())?;
+        let (max_udp_size, nsid) = (options.edns_payload, options.nsid.clone());
+        Ok(Self {
+            reply: ReplySettings { max_udp_size, nsid, ..ReplySettings::default() },
+            local_names,
+            options,
+        })
+    }
 }
 
 impl Shared {
@@ -45,16 +70,33 @@ impl Shared {
         let mut servers = ServerTableOptions::default();
         (servers.servers, servers.payload) = (options.server_entries as usize, options.edns_payload);
         Ok(Self {
-            reply: ReplySettings { max_udp_size: options.edns_payload, ..ReplySettings::default() },
+            settings: ArcSwap::from_pointee(Settings::new(options)?),
             cookies: None,
             cache: Cache::new(cache, now),
             servers: ServerTable::new(servers, addresses_key, now),
-            local_names: LocalNames::new(
-                &options.disabled_local_zones,
-                &options.zones,
-                options.chaos.clone(),
-            )?,
-            options,
+            statistics: Statistics::default(),
         })
+    }
+
+    /// Replaces the options. Each worker uses the new ones from its next
+    /// [`Event::Wake`](nonesuch_net::machine::Event::Wake) on, also for queries in progress. The cache
+    /// and the table of servers keep the memory, the bounds of TTLs, the rule of RFC 8020 and the
+    /// payload size of the first options.
+    ///
+    /// If the hints differ, all cached data are removed; if a forward or stub zone differs, the data
+    /// of its names. Data that a query in progress gets from the earlier servers may still be
+    /// inserted.
+    ///
+    /// # Errors
+    /// A local zone to switch off is not one. The options are not replaced then.
+    pub fn replace_options(&self, options: ResolverOptions) -> Result<(), UnknownLocalZone> {
+        let new = Arc::new(Settings::new(options)?);
+        let old = self.settings.swap(Arc::clone(&new));
+        let root = (old.options.hints != new.options.hints).then(Name::root);
+        let changed = old.options.zones.differences(&new.options.zones);
+        for apex in root.iter().chain(changed) {
+            self.cache.flush_below(apex.view());
+        }
+        Ok(())
     }
 }

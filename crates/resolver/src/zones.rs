@@ -191,6 +191,15 @@ impl ZoneRules {
         self.table.find_map(name, |_, rule| (rule.kind == ZoneRuleKind::Stub).then_some(rule))
     }
 
+    /// Returns the apexes of the rules that the others do not have, and of those that only the others
+    /// have. An apex with two rules is returned twice.
+    pub fn differences<'r>(&'r self, others: &'r Self) -> impl Iterator<Item = &'r Name> {
+        let missing_in = |rules: &'r Self, from: &'r Self| {
+            rules.iter().filter(|rule| from.table.get(rule.apex.view()) != Some(*rule))
+        };
+        missing_in(self, others).chain(missing_in(others, self)).map(|rule| &rule.apex)
+    }
+
     /// Returns all rules, in the order of the configuration.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<ZoneRule>> {
         self.rules.iter()
@@ -221,6 +230,26 @@ mod tests {
             ZoneRule::forward(name("deep.lab.corp.example."), server()),
         ])
         .unwrap()
+    }
+
+    #[test]
+    fn rules_that_differ_are_found() {
+        let rule = |apex: &str, server: &str| ZoneRule::forward(name(apex), servers(&[server]));
+        let old = ZoneRules::new([
+            rule("a.", "192.0.2.1:53"),
+            rule("b.", "192.0.2.1:53"),
+            rule("c.", "192.0.2.1:53"),
+        ]);
+        let new = ZoneRules::new([
+            rule("A.", "192.0.2.1:53"),
+            rule("b.", "192.0.2.2:53"),
+            rule("d.", "192.0.2.1:53"),
+        ]);
+        let (old, new) = (old.unwrap(), new.unwrap());
+        let mut found: Vec<String> = old.differences(&new).map(ToString::to_string).collect();
+        found.sort();
+        assert_eq!(found, ["b.", "b.", "c.", "d."]);
+        assert_eq!(old.differences(&old).count(), 0);
     }
 
     #[test]

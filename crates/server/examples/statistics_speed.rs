@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let Ok(query) = Query::parse(message) else { continue };
         let query = black_box(query);
         if is_counted {
-            thread.count_query(&query, message, response);
+            thread.count_response(&query, message, response);
         } else {
             black_box((&query, message, response));
         }

@@ -56,7 +56,7 @@ impl ThreadState {
             CookieStatus::ClientOnly | CookieStatus::Valid => Rcode::NOERROR,
             CookieStatus::Invalid => Rcode::BADCOOKIE,
         };
-        self.count_cookie(reply.cookie_status());
+        self.statistics.count_cookie(reply.cookie_status());
         push_header_only(header, rcode, out);
         let size = batch.reply_settings.max_udp_size;
         edns::push_opt(size, (rcode.0 >> 4) as u8, 0, out);

@@ -67,7 +67,7 @@ impl ThreadState {
         {
             verified.signer().sign(out, batch.now);
         }
-        self.count_response(&query, message, out);
+        self.statistics.count_response(&query, message, out);
         true
     }
 }

@@ -31,7 +31,7 @@ impl ThreadState {
             }
             // Rate limiting has written another response, which is truncated or has BADCOOKIE.
             if !out.is_empty() {
-                self.count_response(request.query, message, out);
+                self.statistics.count_response(request.query, message, out);
                 return AnswerKind::Ready;
             }
         }
@@ -84,7 +84,7 @@ impl ThreadState {
                 AnswerKind::Stream
             }
             TransferAnswer::Single => {
-                self.count_response(request.query, message, out);
+                self.statistics.count_response(request.query, message, out);
                 AnswerKind::Ready
             }
             TransferAnswer::Truncate => {
@@ -130,7 +130,7 @@ impl ThreadState {
         if let Some(verified) = verified {
             verified.signer().sign(out, batch.now);
         }
-        self.count_response(request.query, message, out);
+        self.statistics.count_response(request.query, message, out);
         AnswerKind::Ready
     }
 }

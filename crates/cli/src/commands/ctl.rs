@@ -11,8 +11,9 @@ use crate::arguments::{
 };
 use crate::config;
 use crate::control_protocol::{
-    Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ServerStatus,
-    TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, parse_response,
+    Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ResolverReload,
+    ResolverStatus, ServerStatus, TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport,
+    parse_response,
 };
 use crate::files::{FileError, count_text, print_line, print_summary, print_to_stderr};
 use crate::outcome::CommandOutcome;
@@ -63,12 +64,18 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failur
 /// Returns `None` if the response has another form than the command requires.
 fn print_as_text(command: &ControlCommand, zones: &[Value], result: &Value) -> Option<Result<(), FileError>> {
     Some(match command {
-        ControlCommand::Status { zone: None } => print_status(&parse_response(result)?),
+        ControlCommand::Status { zone: None } => match parse_response(result) {
+            Some(status) => print_status(&status),
+            None => print_resolver_status(&parse_response(result)?),
+        },
         ControlCommand::Status { zone: Some(_) } => print_zones(&parse_zone_reports(zones)?, true),
         ControlCommand::Zone(ControlZoneCommand::Status { zone }) => {
             print_zones(&parse_zone_reports(zones)?, zone.is_some())
         }
-        ControlCommand::Reload { zone: None } => print_reload(&parse_response(result)?),
+        ControlCommand::Reload { zone: None } => match parse_response(result) {
+            Some(reloaded) => print_reload(&reloaded),
+            None => print_resolver_reload(&parse_response(result)?),
+        },
         ControlCommand::Reload { zone: Some(zone) } => print_zone_reload(zone, &parse_response(result)?),
         ControlCommand::Zone(
             ControlZoneCommand::Refresh { zone } | ControlZoneCommand::Retransfer { zone },
@@ -280,12 +287,7 @@ fn short_list(items: &[String]) -> String {
 fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     let service = &status.service;
     let mut lines = vec![
-        format!(
-            "nonesuch {}, process {}, up {}",
-            status.version,
-            status.pid,
-            format_duration(status.up_seconds)
-        ),
+        process_line(&status.version, status.pid, status.up_seconds),
         format!("listening on {}", status.addresses_text()),
         format!(
             "zones: {} served, {} waiting, {} expired, {} failed",
@@ -306,13 +308,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     if more > 0 {
         lines.push(format!("refresh failing: {} more", count_text(more, "zone")));
     }
-    if let Some(RefusedConfiguration { at, problems }) = &status.refused_configuration {
-        lines.push(format!(
-            "configuration of {}: rejected, keeping the previous configuration:",
-            format_time(*at)
-        ));
-        lines.extend(problems.lines().map(|problem| format!("  {problem}")));
-    }
+    lines.extend(refused_configuration_lines(status.refused_configuration.as_ref()));
     lines.extend(restart_line(&status.needs_restart));
     lines.extend(service.activities.iter().map(activity_line));
     let transfer_line = |direction: &str, zone: &str, peer: &str, records: u64, octets: u64| {
@@ -355,6 +351,48 @@ fn reload_text(reload: &ReloadReport) -> String {
         reload.unchanged,
         reload.seconds
     )
+}
+
+fn process_line(version: &str, pid: u32, up_seconds: u64) -> String {
+    format!("nonesuch {version}, process {pid}, up {}", format_duration(up_seconds))
+}
+
+fn refused_configuration_lines(refused: Option<&RefusedConfiguration>) -> Vec<String> {
+    let Some(RefusedConfiguration { at, problems }) = refused else { return Vec::new() };
+    let first =
+        format!("configuration of {}: rejected, keeping the previous configuration:", format_time(*at));
+    [first].into_iter().chain(problems.lines().map(|problem| format!("  {problem}"))).collect()
+}
+
+fn print_resolver_status(status: &ResolverStatus) -> Result<(), FileError> {
+    let ResolverStatus { cache, upstream, .. } = status;
+    let listen: Vec<String> = status.listen.iter().map(ToString::to_string).collect();
+    let mebibytes = |octets: u64| octets as f64 / f64::from(1 << 20);
+    let mut lines = vec![
+        process_line(&status.version, status.pid, status.up_seconds),
+        format!("listening on {} (udp, tcp), resolver", listen.join(", ")),
+        format!(
+            "cache: {}, {:.1} of {:.1} MiB; lookups: {} with data, {} without",
+            if cache.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", cache.entries) },
+            mebibytes(cache.octets),
+            mebibytes(cache.octets_max),
+            cache.hits,
+            cache.misses
+        ),
+        format!("datagrams of clients: {} in, {} out", status.datagrams_in, status.datagrams_out),
+        format!(
+            "servers: {} queries, {} responses, {} open sockets",
+            upstream.queries, upstream.responses, upstream.open
+        ),
+    ];
+    lines.extend(refused_configuration_lines(status.refused_configuration.as_ref()));
+    lines.extend(restart_line(&status.needs_restart));
+    lines.iter().try_for_each(|line| print_line(line))
+}
+
+fn print_resolver_reload(ResolverReload { needs_restart }: &ResolverReload) -> Result<(), FileError> {
+    print_summary("reload: done")?;
+    restart_line(needs_restart).map_or(Ok(()), |line| print_line(&line))
 }
 
 fn print_reload(ReloadResult { report, needs_restart }: &ReloadResult) -> Result<(), FileError> {

@@ -4,12 +4,12 @@ use super::keys::{Row, Table, default, example, hidden, key};
 use super::outputs::log_table;
 use super::problem::{Document, Problem, Problems};
 use super::section::{Diagnostics, NamedTable, Section};
-use super::server::{require_version, version};
+use super::server::{METRICS_PORT, check_control, check_metrics_address, require_version, version};
 use super::values::{
-    access, boolean, bytes, choice, duration_text, identifier, list, name, number, parse_name, parsed, path,
-    seconds, size_text, socket_address, text,
+    access, boolean, bytes, choice, duration_text, file, identifier, list, name, number, parse_name, parsed,
+    path, seconds, size_text, socket_address, text,
 };
-use super::{Log, MAX_CONFIGURATION_BYTES, parse_table, read_file};
+use super::{FileRole, Log, MAX_CONFIGURATION_BYTES, parse_table, read_file};
 use crate::hints::read_hints;
 use nonesuch_proto::Name;
 use nonesuch_resolver::local_names::LocalNames;
@@ -33,7 +33,10 @@ pub(crate) struct ResolverConfiguration {
     pub(crate) user: Option<String>,
     /// Number of workers; `None` for one per core.
     pub(crate) workers: Option<usize>,
-    pub(crate) nsid: Option<Vec<u8>>,
+    pub(crate) control_socket: Option<PathBuf>,
+    /// The group that may use the control socket.
+    pub(crate) control_group: Option<String>,
+    pub(crate) metrics_listen: Option<SocketAddr>,
     pub(crate) log: Log,
     pub(crate) options: ResolverOptions,
     /// The file with the servers of the root zone.
@@ -46,8 +49,8 @@ fn root_table() -> Table<ResolverConfiguration> {
         Row::Text(
             r#"# Configuration of `nonesuch resolve --config FILE`, in TOML (https://toml.io).
 #
-# `nonesuch resolve --config FILE --check` checks a configuration. A change takes effect when the
-# resolver starts again.
+# `nonesuch resolve --config FILE --check` checks a configuration. SIGHUP or `nonesuch ctl reload`
+# reloads it. Changes of settings with the word "restart" take effect when the resolver starts again.
 #
 # A line that begins with `#` and the name of a setting shows its default. A line that ends with
 # `# example` shows an example; the comment has the default, if the setting has one. Relative paths
@@ -60,7 +63,7 @@ version = 1"#,
         key("version", version, hidden(), |_, ()| ()),
         Row::Text(
             r#"
-# Listen addresses for UDP and TCP. Default port: 53. Other ports: "192.0.2.1:5300",
+# Listen addresses for UDP and TCP (restart). Default port: 53. Other ports: "192.0.2.1:5300",
 # "[2001:db8::1]:5300"."#,
         ),
         key("listen", list("addresses", socket_address(DNS_PORT)), default(r#"["127.0.0.1"]"#), |r, v| {
@@ -68,24 +71,40 @@ version = 1"#,
         }),
         Row::Text(
             "
-# User that the resolver becomes after it has bound its sockets. Required if root starts a resolver
-# with an address other than loopback. Default: the user that starts the resolver.",
+# User that the resolver becomes after it has bound its sockets (restart). Required if root starts a
+# resolver with an address other than loopback. Default: the user that starts the resolver.",
         ),
         key("user", text, example("nonesuch"), |r, v| r.user = Some(v)),
         Row::Text(
             "
-# Number of threads: 1 to 256. All of them share one cache. Default: one for each core.",
+# Control socket for `nonesuch ctl --config FILE` (restart). Without it, the resolver has none.",
+        ),
+        key("control-socket", file(FileRole::Control), example("/run/nonesuch/resolver"), |r, v| {
+            r.control_socket = Some(v)
+        }),
+        Row::Text("# Group that may use the control socket (restart). Default: only the resolver's user."),
+        key("control-group", text, example("nonesuch"), |r, v| r.control_group = Some(v)),
+        Row::Text(
+            "
+# Address for metrics over HTTP (Prometheus) (restart). Default port: 9530. Default: no metrics.",
+        ),
+        key("metrics-listen", socket_address(METRICS_PORT), example("127.0.0.1:9530"), |r, v| {
+            r.metrics_listen = Some(v)
+        }),
+        Row::Text(
+            "
+# Number of threads (restart): 1 to 256. All of them share one cache. Default: one for each core.",
         ),
         key("workers", number(1..=256), example("2"), |r, v| r.workers = Some(v)),
         Row::Text(
             "
-# Maximum memory that depends on traffic: 8MiB to 1024GiB. Half of it is for the cache, a quarter for
-# client queries in progress, and a quarter for the buffers of connections.",
+# Maximum memory that depends on traffic (restart): 8MiB to 1024GiB. Half of it is for the cache, a
+# quarter for client queries in progress, and a quarter for the buffers of connections.",
         ),
         key("memory", bytes(MEMORY_RANGE), default(size_text(options.memory)), |r, v| r.options.memory = v),
         Row::Text(
-            "# Maximum number of servers of which the resolver stores the round-trip time and other properties:
-# 64 to 10000000.",
+            "# Maximum number of servers of which the resolver stores the round-trip time and other properties
+# (restart): 64 to 10000000.",
         ),
         key("server-entries", number(64..=10_000_000), default(options.server_entries), |r, v| {
             r.options.server_entries = v;
@@ -126,7 +145,7 @@ version = 1"#,
         key("qname-minimisation", boolean, default(options.qname_minimisation), |r, v| {
             r.options.qname_minimisation = v;
         }),
-        Row::Text("# Answer NXDOMAIN for names below a name that does not exist, without a query (RFC 8020)."),
+        Row::Text("# Answer NXDOMAIN for names below a name that does not exist, without a query (RFC 8020) (restart)."),
         key("nxdomain-cut", boolean, default(options.nxdomain_cut), |r, v| r.options.nxdomain_cut = v),
         Row::Text(
             "# Change the letter case of query names at random, which a forged response must copy (0x20). Servers
@@ -134,8 +153,8 @@ version = 1"#,
         ),
         key("random-case", boolean, default(options.use_0x20), |r, v| r.options.use_0x20 = v),
         Row::Text(
-            "# EDNS payload size in queries, and maximum size of a response over UDP, in octets: 512 to 4096. The
-# default avoids fragmentation on every path (RFC 9715).",
+            "# EDNS payload size in queries, and maximum size of a response over UDP, in octets (restart): 512 to
+# 4096. The default avoids fragmentation on every path (RFC 9715).",
         ),
         key("edns-payload", number(EDNS_PAYLOAD_RANGE), default(options.edns_payload), |r, v| {
             r.options.edns_payload = v;
@@ -153,7 +172,7 @@ version = 1"#,
 # Identifier of the resolver in responses with NSID (RFC 5001): text of 1 to 128 octets, or \"0x\" and
 # hexadecimal digits. Without it, responses have no NSID.",
         ),
-        key("nsid", identifier, example("resolver1.example"), |r, v| r.nsid = Some(v)),
+        key("nsid", identifier, example("resolver1.example"), |r, v| r.options.nsid = v),
         Row::Text("# Answer to `id.server.` and `hostname.bind.`, class CH (RFC 4892). Default: REFUSED."),
         key("identity", identifier, example("resolver1.example"), |r, v| r.options.chaos.identity = Some(v)),
         Row::Text("# Answer to `version.server.` and `version.bind.`, class CH. Default: REFUSED."),
@@ -169,8 +188,8 @@ fn limits_table() -> Table<ResolverConfiguration> {
         Row::Text(
             "
 [limits]
-# Maximum number of client queries in progress in one thread: 1 to 1000000. It is lower if memory has
-# no room for them.",
+# Maximum number of client queries in progress in one thread (restart): 1 to 1000000. It is lower if
+# memory has no room for them.",
         ),
         key("client-queries", number(1..=1_000_000), default(clients.queries), |r, v| {
             r.options.clients.queries = v;
@@ -226,9 +245,9 @@ fn limits_table() -> Table<ResolverConfiguration> {
         }),
         Row::Text(
             "
-# Bounds of the times for which records are cached. ttl-min: 0 to 1h; above 0, the resolver keeps
-# records longer than their zone permits. ttl-max: 0 to 1w. negative-ttl-max, of answers that a name or
-# type does not exist: 0 to 1d.",
+# Bounds of the times for which records are cached (restart). ttl-min: 0 to 1h; above 0, the resolver
+# keeps records longer than their zone permits. ttl-max: 0 to 1w. negative-ttl-max, of answers that a
+# name or type does not exist: 0 to 1d.",
         ),
         key("ttl-min", seconds(0..=3600), default(time(ttl.min)), |r, v| r.options.ttl.min = v),
         key("ttl-max", seconds(0..=MAX_TTL), default(time(ttl.max)), |r, v| r.options.ttl.max = v),
@@ -364,6 +383,8 @@ fn check(configuration: &ResolverConfiguration, root: &Section<'_>, limits: Opti
     if configuration.listen.is_empty() && !root.has_items("listen") {
         root.report_fault("listen", "no address to listen on: name one, for example \"127.0.0.1\"");
     }
+    check_metrics_address(configuration.metrics_listen, configuration.listen.iter(), root);
+    check_control(configuration.control_socket.as_deref(), configuration.control_group.as_deref(), root);
     if let Some("root") = configuration.user.as_deref() {
         root.warn("user", "an attacker in control of the resolver is root: name another user");
     }

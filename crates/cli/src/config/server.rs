@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Version of the configuration format that this program reads.
 pub(super) const VERSION: u32 = 1;
 /// Default port of `metrics-listen`.
-const METRICS_PORT: u16 = 9530;
+pub(super) const METRICS_PORT: u16 = 9530;
 /// Maximum length of the path of a socket, in bytes (unix(7)). `sun_path` has one more byte, for
 /// the terminating zero.
 const MAX_SOCKET_PATH: usize = 107;
@@ -309,7 +309,7 @@ impl Root {
         self.server.tls = files.map(|(certificate, key)| TlsFiles { certificate, key });
         self.check_tls(root);
         self.check_addresses(root);
-        self.check_control(root);
+        check_control(self.server.control_socket.as_deref(), self.server.control_group.as_deref(), root);
         if self.server.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
             let message = "the root is not an agent domain: name another, or leave this out (RFC 9567)";
             root.report_fault("report-channel", message);
@@ -374,25 +374,34 @@ impl Root {
             );
             root.report_fault("listen-tls", message);
         }
-        let is_taken = |address: &&SocketAddr| listen.contains(address) || listen_tls.contains(address);
-        if let Some(both) = metrics_listen.iter().filter(has_port).find(is_taken) {
-            let message = format!(
-                "{both} is in listen or listen-tls too: metrics need their own address, for example \
-                    127.0.0.1:9530"
-            );
-            root.report_fault("metrics-listen", message);
-        }
+        check_metrics_address(*metrics_listen, listen.iter().chain(listen_tls), root);
     }
+}
 
-    fn check_control(&self, root: &Section<'_>) {
-        let Server { control_socket, control_group, .. } = &self.server;
-        if control_group.is_some() && control_socket.is_none() {
-            let message = "no control-socket to give to a group: add control-socket, or leave this out";
-            root.report_fault("control-group", message);
-        }
-        if let Some(message) = control_socket.as_deref().and_then(socket_path_error) {
-            root.report_fault("control-socket", message);
-        }
+/// Reports an address for metrics that is also one for DNS.
+pub(super) fn check_metrics_address<'c>(
+    metrics_listen: Option<SocketAddr>,
+    mut listen: impl Iterator<Item = &'c SocketAddr>,
+    root: &Section<'_>,
+) {
+    let Some(address) = metrics_listen.filter(|address| address.port() != 0) else { return };
+    if listen.any(|taken| *taken == address) {
+        let message = format!(
+            "{address} is in listen or listen-tls too: metrics need their own address, for example \
+                127.0.0.1:9530"
+        );
+        root.report_fault("metrics-listen", message);
+    }
+}
+
+/// Reports a group without a control socket, and a path that is too long for one.
+pub(super) fn check_control(control_socket: Option<&Path>, control_group: Option<&str>, root: &Section<'_>) {
+    if control_group.is_some() && control_socket.is_none() {
+        let message = "no control-socket to give to a group: add control-socket, or leave this out";
+        root.report_fault("control-group", message);
+    }
+    if let Some(message) = control_socket.and_then(socket_path_error) {
+        root.report_fault("control-socket", message);
     }
 }
 

@@ -9,7 +9,49 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The response to `status`.
+/// The response to `status` of a resolver.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ResolverStatus {
+    /// [`super::VERSION`].
+    pub(crate) protocol: u32,
+    /// Version of the program.
+    pub(crate) version: String,
+    pub(crate) pid: u32,
+    pub(crate) up_seconds: u64,
+    pub(crate) configuration: Option<PathBuf>,
+    pub(crate) control_socket: Option<PathBuf>,
+    pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) datagrams_in: u64,
+    pub(crate) datagrams_out: u64,
+    /// Settings that take effect at the next start.
+    pub(crate) needs_restart: Vec<String>,
+    pub(crate) refused_configuration: Option<RefusedConfiguration>,
+    pub(crate) cache: CacheStatus,
+    pub(crate) upstream: UpstreamStatus,
+}
+
+/// The cache of a resolver.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CacheStatus {
+    pub(crate) entries: u64,
+    pub(crate) octets: u64,
+    /// Maximum of `octets`.
+    pub(crate) octets_max: u64,
+    /// Lookups with and without data; a query needs several.
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+}
+
+/// The queries of a resolver to servers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct UpstreamStatus {
+    pub(crate) queries: u64,
+    pub(crate) responses: u64,
+    /// Open sockets and connections.
+    pub(crate) open: u64,
+}
+
+/// The response to `status` of an authoritative server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ServerStatus {
     /// [`super::VERSION`]; servers of earlier releases omit it.

@@ -109,6 +109,32 @@ fn server_status() -> ServerStatus {
     }
 }
 
+fn resolver_status() -> ResolverStatus {
+    ResolverStatus {
+        protocol: VERSION,
+        version: text(),
+        pid: 1,
+        up_seconds: 1,
+        configuration: Some("x".into()),
+        control_socket: Some("x".into()),
+        listen: vec!["192.0.2.1:53".parse().unwrap()],
+        datagrams_in: 1,
+        datagrams_out: 1,
+        needs_restart: vec![text()],
+        refused_configuration: Some(RefusedConfiguration { at: 1, problems: text() }),
+        cache: CacheStatus { entries: 1, octets: 1, octets_max: 1, hits: 1, misses: 1 },
+        upstream: UpstreamStatus { queries: 1, responses: 1, open: 1 },
+    }
+}
+
+#[test]
+fn a_status_is_that_of_a_server_or_of_a_resolver() {
+    let (server, resolver) = (to_value(&server_status()), to_value(&resolver_status()));
+    assert!(parse_response::<ServerStatus>(&server).is_some());
+    assert!(parse_response::<ServerStatus>(&resolver).is_none());
+    assert!(parse_response::<ResolverStatus>(&resolver).is_some());
+}
+
 fn zone_report() -> ZoneReport {
     let address = "192.0.2.1:53".parse().unwrap();
     ZoneReport {
@@ -155,6 +181,7 @@ fn zone_report() -> ZoneReport {
 
 /// A sample of each object of the protocol with all members, by its heading in the document.
 fn samples() -> Vec<(&'static str, Value)> {
+    let resolver = to_value(&resolver_status());
     let (status, zone) = (to_value(&server_status()), to_value(&zone_report()));
     let (refresh, names) = (RefreshStarted { zone: text(), is_started: true }, || vec![text()]);
     let loaded = ZoneReloaded::Loaded { zone: text(), updated: true, warnings: names() };
@@ -173,6 +200,10 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("Outgoing transfer", status["transfers_out"][0].clone()),
         ("Activity", status["activities"][0].clone()),
         ("Server status", status),
+        ("Cache", resolver["cache"].clone()),
+        ("Queries to servers", resolver["upstream"].clone()),
+        ("Resolver status", resolver),
+        ("Resolver reload", to_value(&ResolverReload { needs_restart: names() })),
         ("Failing primary", zone["failing_primaries"][0].clone()),
         ("Secondary", zone["secondaries"][0].clone()),
         ("Last NOTIFY", zone["secondaries"][0]["notify"].clone()),

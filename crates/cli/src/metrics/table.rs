@@ -7,6 +7,7 @@ mod handshakes;
 mod online;
 mod queries;
 mod reloads;
+mod resolver;
 mod server;
 mod transfers;
 mod zones;
@@ -74,19 +75,30 @@ pub(super) enum Value {
     },
 }
 
-/// All metrics, in the order of the output.
+/// Metrics of both kinds of servers, in the order of the output.
+const COMMON: [&[Metric]; 4] = [queries::METRICS, connections::METRICS, server::METRICS, reloads::METRICS];
+/// Metrics of `nonesuch serve` only.
+const AUTHORITATIVE: [&[Metric]; 4] =
+    [online::METRICS, transfers::METRICS, zones::METRICS, handshakes::METRICS];
+/// Metrics of `nonesuch resolve` only.
+const RESOLVER: [&[Metric]; 1] = [resolver::METRICS];
+
+/// The metrics with a heading for each group, in the order of the documents.
+pub(super) const GROUPS: [(&str, &[&[Metric]]); 3] = [
+    ("nonesuch serve and nonesuch resolve", &COMMON),
+    ("nonesuch serve", &AUTHORITATIVE),
+    ("nonesuch resolve", &RESOLVER),
+];
+
+/// All metrics.
 pub(super) fn table() -> impl Iterator<Item = &'static Metric> {
-    let parts = [
-        queries::METRICS,
-        connections::METRICS,
-        online::METRICS,
-        transfers::METRICS,
-        zones::METRICS,
-        server::METRICS,
-        reloads::METRICS,
-        handshakes::METRICS,
-    ];
-    parts.into_iter().flatten()
+    GROUPS.iter().flat_map(|(_, parts)| *parts).copied().flatten()
+}
+
+/// The metrics of the server of a snapshot.
+pub(super) fn table_of(snapshot: &Snapshot) -> impl Iterator<Item = &'static Metric> + use<> {
+    let own: &[&[Metric]] = if snapshot.resolver.is_some() { &RESOLVER } else { &AUTHORITATIVE };
+    COMMON.iter().chain(own).copied().flatten()
 }
 
 /// A sample with an integer value.

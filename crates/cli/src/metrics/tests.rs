@@ -1,15 +1,17 @@
-use super::table::{MetricKind, table};
+use super::table::{GROUPS, MetricKind, table, table_of};
 use super::text::{OPEN_METRICS_TYPE, PROMETHEUS_TEXT_TYPE, open_metrics, prometheus_text};
 use super::*;
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::online::Operation;
 use nonesuch_net::Transport;
+use nonesuch_net::event_loop::UpstreamCounters;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
+use nonesuch_server::cookies::CookieStatus;
 use nonesuch_server::statistics::{
-    CookieResult, Direction, DropReason, NotifyCount, Observation, QueryFlags, Statistics, TransferKind,
-    TransferResult, TsigResult,
+    Direction, DropReason, NotifyCount, Observation, QueryFlags, Statistics, TransferKind, TransferResult,
+    TsigResult,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -38,7 +40,7 @@ fn full() -> Snapshot {
     udp.count_slip();
     udp.count_over_budget();
     udp.count_prohibited();
-    udp.count_cookie(CookieResult::Valid);
+    udp.count_cookie(CookieStatus::Valid);
     udp.count_tsig(TsigResult::BadTime);
     udp.count_other_message(4, Rcode::NOERROR);
     udp.count_other_message(3, Rcode::NOTIMP);
@@ -88,9 +90,28 @@ fn full() -> Snapshot {
             last_read_at: 1_800_000_050,
             in_use_since: 1_800_000_010,
         },
+        resolver: None,
         log: LogCounters { dropped: 6, suppressed: 8 },
         now: 1_800_000_060,
     }
+}
+
+/// A snapshot of a resolver in which every metric has a sample.
+fn full_resolver() -> Snapshot {
+    let cache = CacheStatistics { entries: 5, octets: 4096, hits: 7, misses: 2, insertions: 6, evictions: 1 };
+    let upstream = UpstreamCounters {
+        datagrams_out: 9,
+        datagrams_in: 8,
+        messages_out: 4,
+        messages_in: 3,
+        connections_reused: 2,
+        unreachable: 1,
+        open_sockets: 6,
+        ..UpstreamCounters::default()
+    };
+    let servers = ServerTableStatistics { servers: 11, ..ServerTableStatistics::default() };
+    let resolver = ResolverCounters { cache, servers, upstream, discarded_queries: 12 };
+    Snapshot { resolver: Some(resolver), ..full() }
 }
 
 /// The value of a sample as text.
@@ -151,7 +172,13 @@ fn every_metric_is_written_with_its_labels() {
     ] {
         assert_eq!(value(&text, sample), Some(expected), "{sample}\n{text}");
     }
-    for metric in table() {
+    assert_samples(&full(), &text);
+    assert!(text.ends_with("# EOF\n"));
+}
+
+/// Checks that every metric of the server has a sample and a proper name and help text.
+fn assert_samples(snapshot: &Snapshot, text: &str) {
+    for metric in table_of(snapshot) {
         let start = metric.full_name();
         let has_sample = text.lines().any(|line| !line.starts_with('#') && line.starts_with(&start));
         assert!(has_sample, "{start}\n{text}");
@@ -160,7 +187,33 @@ fn every_metric_is_written_with_its_labels() {
         assert!(metric.help.len() > 15 && !metric.help.ends_with('.'), "{start}: {}", metric.help);
         assert!(!metric.help.contains(['\n', '\\', '"']), "{start}");
     }
-    assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn a_resolver_has_its_own_metrics() {
+    let text = open_metrics(full_resolver());
+    for (sample, expected) in [
+        ("nonesuch_queries_total{transport=\"udp\",type=\"A\"}", "1"),
+        ("nonesuch_dropped_total{transport=\"udp\",reason=\"busy\"}", "12"),
+        ("nonesuch_cache_lookups_total{result=\"hit\"}", "7"),
+        ("nonesuch_cache_lookups_total{result=\"miss\"}", "2"),
+        ("nonesuch_cache_insertions_total", "6"),
+        ("nonesuch_cache_evictions_total", "1"),
+        ("nonesuch_cache_entries", "5.0"),
+        ("nonesuch_cache_memory_bytes", "4096.0"),
+        ("nonesuch_upstream_queries_total{transport=\"udp\"}", "9"),
+        ("nonesuch_upstream_queries_total{transport=\"tcp\"}", "4"),
+        ("nonesuch_upstream_responses_total{transport=\"udp\"}", "8"),
+        ("nonesuch_upstream_failures_total{reason=\"unreachable\"}", "1"),
+        ("nonesuch_upstream_connections_total{outcome=\"reused\"}", "2"),
+        ("nonesuch_upstream_open_sockets{transport=\"udp\"}", "6.0"),
+        ("nonesuch_upstream_servers", "11.0"),
+    ] {
+        assert_eq!(value(&text, sample), Some(expected), "{sample}\n{text}");
+    }
+    assert_samples(&full_resolver(), &text);
+    // Neither kind of server has the metrics of the other.
+    assert!(!text.contains("nonesuch_zone") && !open_metrics(full()).contains("nonesuch_upstream"), "{text}");
 }
 
 #[test]
@@ -187,7 +240,10 @@ fn the_older_format_describes_samples_by_their_full_names() {
     assert!(text.contains("# TYPE nonesuch_query_size_bytes histogram\n"), "{text}");
     assert!(!text.contains("# UNIT") && !text.contains("# EOF"), "{text}");
     let described = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
-    assert_eq!((described("# HELP"), described("# TYPE")), (table().count(), table().count()));
+    assert_eq!(
+        (described("# HELP"), described("# TYPE")),
+        (table_of(&full()).count(), table_of(&full()).count())
+    );
 }
 
 /// Sends the request text unchanged, and reads until the connection ends.
@@ -271,8 +327,10 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Option<(bool, String)>
 
 #[test]
 fn promtool_finds_no_fault() {
-    if let Some((is_fine, output)) = run("promtool", &["check", "metrics"], &prometheus_text(full())) {
-        assert!(is_fine, "{output}");
+    for snapshot in [full(), full_resolver()] {
+        if let Some((is_fine, output)) = run("promtool", &["check", "metrics"], &prometheus_text(snapshot)) {
+            assert!(is_fine, "{output}");
+        }
     }
 }
 
@@ -299,7 +357,11 @@ fn the_strict_parser_of_prometheus_reads_both_formats() {
         nonesuch_testing::record_skip("Python's prometheus_client is not installed");
         return;
     };
-    for (form, text) in [("open", open_metrics(full())), ("older", prometheus_text(full()))] {
+    for (form, snapshot) in
+        [("open", full()), ("older", full()), ("open", full_resolver()), ("older", full_resolver())]
+    {
+        let metrics: Vec<_> = table_of(&snapshot).collect();
+        let text = if form == "open" { open_metrics(snapshot) } else { prometheus_text(snapshot) };
         let (is_read, output) = run(python, &["-c", PARSE, form], &text).expect("the same program");
         assert!(is_read, "{form}: {output}");
         let families: BTreeMap<&str, Vec<&str>> = output
@@ -307,7 +369,7 @@ fn the_strict_parser_of_prometheus_reads_both_formats() {
             .filter_map(|line| line.split_once(' '))
             .map(|(name, rest)| (name, rest.split(' ').collect()))
             .collect();
-        for metric in table() {
+        for metric in metrics {
             // The name of a counter family has no suffix. In the older format, an info metric is a
             // gauge.
             let full = metric.full_name();
@@ -336,14 +398,25 @@ fn the_strict_parser_of_prometheus_reads_both_formats() {
 fn the_manual_lists_every_metric() {
     let page = include_str!("../../../../docs/metrics.md");
     let mut expected = String::new();
-    for metric in table() {
+    let with_headings = GROUPS.iter().flat_map(|(commands, parts)| {
+        let metrics = parts.iter().copied().flatten().map(Some);
+        [None].into_iter().chain(metrics).map(move |metric| (commands, metric))
+    });
+    for (commands, metric) in with_headings {
+        let Some(metric) = metric else {
+            writeln!(expected, "### {commands}").expect("written");
+            continue;
+        };
         let labels = metric.labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
         let kind = format!("{:?}", metric.kind).to_lowercase();
         writeln!(expected, "| `{}` | {kind} | {labels} | {} |", metric.full_name(), metric.help)
             .expect("written");
     }
-    let listed: String =
-        page.lines().filter(|line| line.starts_with("| `")).map(|line| format!("{line}\n")).collect();
+    let listed: String = page
+        .lines()
+        .filter(|line| line.starts_with("| `") || line.starts_with("### nonesuch"))
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert_eq!(
         listed, expected,
         "docs/metrics.md does not list what the table has; it should say\n{expected}"

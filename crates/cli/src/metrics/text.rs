@@ -2,7 +2,7 @@
 //! format, which is derived from it.
 
 use super::Snapshot;
-use super::table::{Metric, MetricKind, Sample, Value, table};
+use super::table::{Metric, MetricKind, Sample, Value, table, table_of};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -22,7 +22,7 @@ struct SnapshotCollector(Snapshot);
 impl Collector for SnapshotCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut samples = Vec::new();
-        for metric in table() {
+        for metric in table_of(&self.0) {
             (metric.collect)(&self.0, &mut samples);
             let unit = unit_of(metric);
             let mut family =

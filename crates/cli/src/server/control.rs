@@ -16,6 +16,7 @@ mod zones;
 
 use crate::control_protocol::{Activity, Line, Request, ZoneReport};
 use crate::server::daemon::Daemon;
+use crate::server::resolver::daemon::ResolverDaemon;
 use error::ControlError;
 use nonesuch_proto::Name;
 use serde::Serialize;
@@ -44,17 +45,49 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Time between two progress lines.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The server that the requests are for.
+#[derive(Clone)]
+pub(crate) enum ControlledServer {
+    Authoritative(Arc<Daemon>),
+    Resolver(Arc<ResolverDaemon>),
+}
+
+impl ControlledServer {
+    fn activities(&self) -> Vec<Activity> {
+        match self {
+            Self::Authoritative(daemon) => daemon.activities(),
+            Self::Resolver(_) => Vec::new(),
+        }
+    }
+
+    fn request_stop(&self) {
+        match self {
+            Self::Authoritative(daemon) => daemon.request_stop(),
+            Self::Resolver(daemon) => daemon.request_stop(),
+        }
+    }
+
+    /// Executes a request and returns the lines of the response.
+    fn execute(&self, request: Request) -> Vec<Line> {
+        let lines = match self {
+            Self::Authoritative(daemon) => execute(request, daemon),
+            Self::Resolver(daemon) => execute_in_resolver(&request, daemon),
+        };
+        lines.unwrap_or_else(|error| vec![error_line(&error)])
+    }
+}
+
 /// Answers requests at `socket` in separate threads until the process ends.
 ///
 /// # Errors
 /// The listener cannot be duplicated, or the thread that accepts connections cannot be started.
-pub(crate) fn serve(socket: &ControlSocket, daemon: Arc<Daemon>) -> io::Result<()> {
+pub(crate) fn serve(socket: &ControlSocket, server: ControlledServer) -> io::Result<()> {
     let listener = socket.listener()?;
-    std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &daemon)).map(drop)
+    std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &server)).map(drop)
 }
 
 /// Accepts connections without end, and handles each in a separate thread.
-fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
+fn accept(listener: &UnixListener, server: &ControlledServer) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((stream, _)) = listener.accept() else {
@@ -69,10 +102,10 @@ fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
             let _ = write_line(&stream, &error_line(&ControlError::TooManyConnections));
             continue;
         }
-        let (daemon, open_connections) = (Arc::clone(daemon), Arc::clone(&open));
+        let (server, open_connections) = (server.clone(), Arc::clone(&open));
         let body = move || {
             // An error means that the client has disconnected or is too slow, and gets no response.
-            let _ = handle_connection(&stream, &daemon);
+            let _ = handle_connection(&stream, &server);
             // Without a drop guard, because a panic in `handle_connection` ends the process
             // (`abort_on_panic`).
             open_connections.fetch_sub(1, Relaxed);
@@ -87,19 +120,19 @@ fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
 ///
 /// # Errors
 /// The client does not send a complete request in time, or does not read the response.
-fn handle_connection(mut stream: &UnixStream, daemon: &Daemon) -> io::Result<()> {
+fn handle_connection(mut stream: &UnixStream, server: &ControlledServer) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let line = read_request(stream, REQUEST_TIMEOUT)?;
     if line.len() as u64 == MAX_REQUEST_OCTETS && !line.ends_with(b"\n") {
         return write_line(stream, &error_line(&ControlError::RequestTooLong { max: MAX_REQUEST_OCTETS }));
     }
     let request = serde_json::from_slice::<Request>(&line);
-    if let Ok(Request::ZoneExport { zone }) = &request {
+    if let (Ok(Request::ZoneExport { zone }), ControlledServer::Authoritative(daemon)) = (&request, server) {
         return export(stream, zone, daemon);
     }
     let stops_server = matches!(request, Ok(Request::Stop {}));
     let lines = match request {
-        Ok(request) => with_progress_lines(stream, || daemon.activities(), || execute(request, daemon)),
+        Ok(request) => with_progress_lines(stream, || server.activities(), || server.execute(request)),
         Err(error) => vec![error_line(&ControlError::Request(error))],
     };
     let mut text = Vec::new();
@@ -107,7 +140,7 @@ fn handle_connection(mut stream: &UnixStream, daemon: &Daemon) -> io::Result<()>
     let written = written.and_then(|()| stream.write_all(&text));
     if stops_server {
         // After the response, because all threads end with the process.
-        daemon.request_stop();
+        server.request_stop();
     }
     written
 }
@@ -190,9 +223,19 @@ fn with_progress_lines<T: Send>(
     })
 }
 
-/// Executes a request and returns the lines of the response.
-fn execute(request: Request, daemon: &Daemon) -> Vec<Line> {
-    let lines = match request {
+/// Executes a request of a resolver.
+fn execute_in_resolver(request: &Request, daemon: &ResolverDaemon) -> Result<Vec<Line>, ControlError> {
+    match request {
+        Request::Status {} => Ok(vec![Line::done(&daemon.status())]),
+        Request::Reload { zone: None } => Ok(vec![Line::done(&daemon.reload()?)]),
+        Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
+        _ => Err(ControlError::NotForResolver),
+    }
+}
+
+/// Executes a request of an authoritative server.
+fn execute(request: Request, daemon: &Daemon) -> Result<Vec<Line>, ControlError> {
+    match request {
         Request::Status {} => Ok(vec![Line::done(&daemon.status())]),
         Request::Reload { zone: None } => {
             daemon.reload().map(|done| vec![Line::done(&done)]).map_err(Into::into)
@@ -212,8 +255,7 @@ fn execute(request: Request, daemon: &Daemon) -> Vec<Line> {
         Request::ZoneExport { .. } => Ok(Vec::new()),
         Request::Purge {} => daemon.purge_all().map(|done| vec![Line::done(&done)]),
         Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
-    };
-    lines.unwrap_or_else(|error| vec![error_line(&error)])
+    }
 }
 
 /// The last line of the response to a request that failed.

@@ -30,7 +30,7 @@ impl Daemon {
         if let Err(problems) = &outcome {
             tracing::error!(name: "configuration-rejected", "configuration: rejected, keeping the previous configuration:\n{problems}");
         }
-        self.reloads.record(outcome.as_ref().err().map(ToString::to_string));
+        self.reloads.history.record(outcome.as_ref().err().map(ToString::to_string));
         self.notifier.notify_ready(&self.status_line());
         outcome
     }

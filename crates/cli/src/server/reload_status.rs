@@ -18,12 +18,13 @@ struct StartSettings {
 /// The reloads of a server.
 pub(crate) struct ReloadStatus {
     at_start: StartSettings,
-    history: Mutex<ReloadHistory>,
+    pub(crate) history: ReloadHistory,
 }
 
 /// The results of the reloads so far.
-#[derive(Default)]
-struct ReloadHistory {
+pub(crate) struct ReloadHistory(Mutex<ReloadResults>);
+
+struct ReloadResults {
     counters: metrics::Reloads,
     /// Why the configuration that was read last was rejected; `None` if it is in use.
     problems: Option<String>,
@@ -32,23 +33,35 @@ struct ReloadHistory {
 impl ReloadStatus {
     /// Status of a server that starts now with this configuration.
     pub(crate) fn new(at_start: &Configuration) -> Self {
-        let now = seconds_now();
-        let counters =
-            metrics::Reloads { last_read_at: now, in_use_since: now, ..metrics::Reloads::default() };
         let Configuration { server, limits, dnstap, .. } = at_start;
         let at_start =
             StartSettings { server: server.clone(), limits: limits.clone(), dnstap: dnstap.clone() };
-        Self { at_start, history: Mutex::new(ReloadHistory { counters, problems: None }) }
+        Self { at_start, history: ReloadHistory::begin() }
     }
 
-    fn history(&self) -> MutexGuard<'_, ReloadHistory> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Names of the changed settings that take effect only after a restart.
+    pub(crate) fn settings_needing_restart(&self, configuration: &Configuration) -> Vec<&'static str> {
+        changed_restart_settings(&self.at_start, configuration)
+    }
+}
+
+impl ReloadHistory {
+    /// History of a server that has read its configuration now.
+    pub(crate) fn begin() -> Self {
+        let now = seconds_now();
+        let counters =
+            metrics::Reloads { last_read_at: now, in_use_since: now, ..metrics::Reloads::default() };
+        Self(Mutex::new(ReloadResults { counters, problems: None }))
+    }
+
+    fn results(&self) -> MutexGuard<'_, ReloadResults> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the end of a reload. `problems` is the reason if the configuration was rejected.
     pub(crate) fn record(&self, problems: Option<String>) {
-        let mut history = self.history();
-        let counters = &mut history.counters;
+        let mut results = self.results();
+        let counters = &mut results.counters;
         counters.last_read_at = seconds_now();
         counters.is_last_rejected = problems.is_some();
         if problems.is_some() {
@@ -57,25 +70,20 @@ impl ReloadStatus {
             counters.succeeded += 1;
             counters.in_use_since = counters.last_read_at;
         }
-        history.problems = problems;
+        results.problems = problems;
     }
 
     /// The counters for the metrics.
     pub(crate) fn counters(&self) -> metrics::Reloads {
-        self.history().counters
+        self.results().counters
     }
 
     /// Time of the read and reason of the rejection, if the configuration that was read last was
     /// rejected.
     pub(crate) fn rejected_configuration(&self) -> Option<RefusedConfiguration> {
-        let history = self.history();
-        let problems = history.problems.clone()?;
-        Some(RefusedConfiguration { at: history.counters.last_read_at, problems })
-    }
-
-    /// Names of the changed settings that take effect only after a restart.
-    pub(crate) fn settings_needing_restart(&self, configuration: &Configuration) -> Vec<&'static str> {
-        changed_restart_settings(&self.at_start, configuration)
+        let results = self.results();
+        let problems = results.problems.clone()?;
+        Some(RefusedConfiguration { at: results.counters.last_read_at, problems })
     }
 }
 

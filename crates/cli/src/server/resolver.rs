@@ -1,69 +1,53 @@
 //! A running resolver: the workers of `nonesuch_net::event_loop`, each with a state machine of
 //! `nonesuch_resolver`.
 
+pub(crate) mod daemon;
+mod error;
+pub(crate) mod reload;
+
+pub(crate) use error::ResolveError;
+
 use crate::arguments::ResolveArguments;
-use crate::config::Problems;
 use crate::config::resolver::{self, ResolverConfiguration};
-use crate::files::{FileError, count_text, print_line};
-use crate::hints::{HintsFileError, read_hints};
+use crate::files::{count_text, print_line};
+use crate::hints::read_hints;
 use crate::logging;
+use crate::metrics;
 use crate::outcome::CommandOutcome;
-use crate::root::{RootError, check_root};
+use crate::root::check_root;
+use crate::server::control::socket::{ControlSocket, SocketOwner};
+use crate::server::control::{self, ControlledServer};
 use crate::server::open_files::raise_open_files;
 use crate::server::output::{print, stopped_line};
 use crate::server::panics::abort_on_panic;
-use crate::server::privileges::{Account, PrivilegeError, drop_privileges};
+use crate::server::privileges::{Account, drop_privileges};
+use crate::server::reload_status::ReloadHistory;
 use crate::server::signals::{NonFatalSignals, SignalAction, Signals};
 use crate::server::systemd::{Notifier, Watchdog};
+use daemon::ResolverDaemon;
 use nonesuch_net::event_loop::{EventLoopOptions, EventLoopServer, serve};
 use nonesuch_net::machine::Now;
 use nonesuch_net::{Heartbeats, Listeners, NetError, bind};
-use nonesuch_resolver::local_names::UnknownLocalZone;
 use nonesuch_resolver::options::{OptionsError, ResolverOptions};
 use nonesuch_resolver::{Resolver, Shared};
 use nonesuch_server::cookies::Cookies;
 use serde_json::json;
-use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::Notify;
 
 /// Memory of a client query in progress: its tasks, exchanges and messages, in bytes.
 const QUERY_MEMORY: u64 = 3 << 10;
 /// Time between two checks of the workers without a watchdog of systemd.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Why a resolver does not start.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-#[non_exhaustive]
-pub(crate) enum ResolveError {
-    #[error("the configuration is rejected:\n{0}")]
-    Configuration(#[from] Problems),
-    File(#[from] FileError),
-    Hints(#[from] HintsFileError),
-    Options(#[from] OptionsError),
-    LocalNames(#[from] UnknownLocalZone),
-    Root(#[from] RootError),
-    Privilege(#[from] PrivilegeError),
-    Bind(NetError),
-    Net(#[from] NetError),
-    #[error("cannot generate random secrets: {0}")]
-    Random(getrandom::Error),
-    #[error("cannot start a thread: {0}: raise the limits on threads and open files")]
-    Thread(io::Error),
-}
-
-impl ResolveError {
-    /// Whether the system prevented the start and a later attempt may succeed.
-    pub(crate) const fn is_caused_by_system(&self) -> bool {
-        matches!(self, Self::Bind(_) | Self::Random(_) | Self::Thread(_))
-    }
-}
-
 /// Resolves names for clients until it is stopped, or checks a configuration.
 pub(crate) fn run(arguments: &ResolveArguments) -> Result<CommandOutcome, ResolveError> {
-    let Some(path) = &arguments.config else { return resolve(from_arguments(arguments)?, arguments.json) };
+    let Some(path) = &arguments.config else {
+        return resolve(from_arguments(arguments)?, None, arguments.json);
+    };
     let (configuration, warnings) = resolver::load(path)?;
     logging::configure(configuration.log.level, configuration.log.format);
     for warning in &warnings {
@@ -74,7 +58,7 @@ pub(crate) fn run(arguments: &ResolveArguments) -> Result<CommandOutcome, Resolv
         print_line(&format!("{}: valid", path.display()))?;
         return Ok(CommandOutcome::Done);
     }
-    resolve(configuration, arguments.json)
+    resolve(configuration, Some(path), arguments.json)
 }
 
 fn from_arguments(arguments: &ResolveArguments) -> Result<ResolverConfiguration, ResolveError> {
@@ -97,43 +81,73 @@ fn find_account(configuration: &ResolverConfiguration) -> Result<Option<Account>
     Ok(Account::find(user)?)
 }
 
-fn resolve(configuration: ResolverConfiguration, is_json: bool) -> Result<CommandOutcome, ResolveError> {
+fn resolve(
+    configuration: ResolverConfiguration,
+    path: Option<&Path>,
+    is_json: bool,
+) -> Result<CommandOutcome, ResolveError> {
+    let started_at = Instant::now();
     let early_signals = NonFatalSignals::install().map_err(ResolveError::Thread)?;
     let account = find_account(&configuration)?;
-    let ResolverConfiguration { listen, workers, nsid, options, .. } = configuration;
+    let socket_owner = SocketOwner::new(account.as_ref(), configuration.control_group.as_deref())?;
     abort_on_panic();
-    let workers = workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let options = within_memory(options, workers)?;
+    let workers =
+        configuration.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let options = within_memory(configuration.options.clone(), workers)?;
     tracing::info!(name: "started", version = env!("CARGO_PKG_VERSION"), "nonesuch: started");
     let watchdog = Watchdog::from_environment();
     let loop_options = loop_options(&options, workers, watchdog.heartbeats());
     raise_open_files(files_of(&loop_options, workers));
     let bound: Result<Vec<Listeners>, NetError> =
-        listen.iter().map(|address| bind(*address, workers)).collect();
+        configuration.listen.iter().map(|address| bind(*address, workers)).collect();
     let bound = bound.map_err(ResolveError::Bind)?;
+    let control_path = configuration.control_socket.as_deref();
+    let control = control_path.map(|path| ControlSocket::bind(path, socket_owner)).transpose()?;
+    let metrics = configuration.metrics_listen.map(metrics::bind).transpose()?;
     drop_privileges(account.as_ref())?;
     logging::start_queue().map_err(ResolveError::Thread)?;
     let addresses: Vec<SocketAddr> = bound.iter().map(|listeners| listeners.local_addr).collect();
-    let mut shared = shared(options)?;
-    shared.reply.nsid = nsid.unwrap_or_default();
-    let server = start(shared, bound, &loop_options, workers)?;
+    let shared = Arc::new(shared(options)?);
+    let server = start(Arc::clone(&shared), bound, &loop_options, workers)?;
     let (runtime, signals) = Signals::install(early_signals).map_err(ResolveError::Thread)?;
-    let notifier = Notifier::from_environment();
-    print_ready(&addresses, workers, is_json);
-    notifier.notify_ready(&format!("resolving with {}", count_text(workers, "worker")));
-    runtime.block_on(wait_for_stop(signals, watchdog, &notifier));
-    notifier.notify_stopping();
-    let statistics = server.statistics();
-    server.stop()?;
+    let daemon = Arc::new(ResolverDaemon {
+        path: path.map(Into::into),
+        at_start: configuration,
+        workers,
+        needs_restart: Mutex::default(),
+        reloads: ReloadHistory::begin(),
+        shared,
+        addresses,
+        statistics: server.statistics(),
+        server: Mutex::new(Some(server)),
+        notifier: Notifier::from_environment(),
+        stop_request: Notify::new(),
+        started_at,
+    });
+    if let Some(control) = &control {
+        let controlled = ControlledServer::Resolver(Arc::clone(&daemon));
+        control::serve(control, controlled).map_err(ResolveError::Thread)?;
+    }
+    let source = Arc::clone(&daemon);
+    let metrics = metrics.map(|listener| metrics::start(listener, move || source.snapshot())).transpose()?;
+    print_ready(&daemon.addresses, workers, is_json);
+    daemon.notifier.notify_ready(&daemon.status_line());
+    runtime.block_on(wait_for_stop(signals, watchdog, &daemon));
+    // Does not wait for a reload in progress: it writes nothing.
+    runtime.shutdown_background();
+    daemon.notifier.notify_stopping();
+    drop((metrics, control));
+    let counters = daemon.counters();
+    daemon.stop()?;
     if is_json || !logging::is_quiet() {
-        print(&stopped_line(&statistics.total().udp, None, is_json));
+        print(&stopped_line(&counters.udp, None, is_json));
     }
     Ok(CommandOutcome::Done)
 }
 
 /// Adapts the options to the memory. Half of it is for the cache, a quarter for client queries in
 /// progress, and a quarter for the buffers of connections.
-fn within_memory(mut options: ResolverOptions, workers: usize) -> Result<ResolverOptions, ResolveError> {
+fn within_memory(mut options: ResolverOptions, workers: usize) -> Result<ResolverOptions, OptionsError> {
     let queries = options.memory / 4 / workers as u64 / QUERY_MEMORY;
     options.clients.queries = options.clients.queries.min(u32::try_from(queries).unwrap_or(u32::MAX));
     options.clients.queries_each = options.clients.queries_each.min(options.clients.queries);
@@ -158,13 +172,12 @@ fn files_of(options: &EventLoopOptions, workers: usize) -> u64 {
 
 /// Starts the workers.
 fn start(
-    shared: Shared,
+    shared: Arc<Shared>,
     listeners: Vec<Listeners>,
     loop_options: &EventLoopOptions,
     workers: usize,
 ) -> Result<EventLoopServer, ResolveError> {
     let seeds = (0..workers).map(|_| random()).collect::<Result<Vec<[u8; 32]>, _>>()?;
-    let shared = Arc::new(shared);
     let make_machine = move |worker: usize| Resolver::new(Arc::clone(&shared), worker, seeds[worker]);
     Ok(serve(listeners, loop_options, make_machine)?)
 }
@@ -200,20 +213,23 @@ fn print_ready(addresses: &[SocketAddr], workers: usize, is_json: bool) {
     ));
 }
 
-/// Waits for a signal that stops the resolver. Notifies the watchdog of systemd meanwhile.
-async fn wait_for_stop(mut signals: Signals, mut watchdog: Watchdog, notifier: &Notifier) {
+/// Waits for a signal or request that stops the resolver. Meanwhile it reloads the configuration at a
+/// signal, and notifies the watchdog of systemd.
+async fn wait_for_stop(mut signals: Signals, mut watchdog: Watchdog, daemon: &Arc<ResolverDaemon>) {
     let mut check = tokio::time::interval(watchdog.interval().unwrap_or(CHECK_INTERVAL));
     check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             action = signals.next() => match action {
                 SignalAction::Stop => return,
-                SignalAction::Reload => tracing::warn!(
-                    name: "reload-without-configuration",
-                    "reload: a resolver reads its settings only when it starts: start it again"
-                ),
+                SignalAction::Reload => {
+                    let daemon = Arc::clone(daemon);
+                    // The reload logs its outcome.
+                    drop(tokio::task::spawn_blocking(move || daemon.reload()));
+                }
             },
-            _ = check.tick() => watchdog.check(notifier),
+            () = daemon.stop_request.notified() => return,
+            _ = check.tick() => watchdog.check(&daemon.notifier),
         }
     }
 }

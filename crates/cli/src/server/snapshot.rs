@@ -61,7 +61,8 @@ impl Daemon {
             dnstap: self.context.dnstap.as_ref().map(|dnstap| dnstap.counters()),
             zones: rows.collect(),
             max_zones_with_gauges,
-            reloads: self.reloads.counters(),
+            reloads: self.reloads.history.counters(),
+            resolver: None,
             log: logging::counters(),
             now: u64::from(time_or_now(None)),
         }

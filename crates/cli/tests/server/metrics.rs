@@ -13,14 +13,16 @@ use watched::{Watched, wait_until};
 
 /// The address of the metrics, from the log.
 fn metrics_address(server: &Watched) -> SocketAddr {
-    wait_until("metrics in the log", || {
-        let line = server.events("metrics-listening", &[]).into_iter().next()?;
-        line.split_once("address=")?.1.split_whitespace().next()?.parse().ok()
-    })
+    wait_until("metrics in the log", || listening_address(server.events("metrics-listening", &[]).first()?))
+}
+
+/// The address in the line of the log.
+pub fn listening_address(line: &str) -> Option<SocketAddr> {
+    line.split_once("address=")?.1.split_whitespace().next()?.parse().ok()
 }
 
 /// The body of the response to `GET /metrics`.
-fn scrape(address: SocketAddr, accept: &str) -> String {
+pub fn scrape(address: SocketAddr, accept: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n\r\n");
@@ -32,11 +34,12 @@ fn scrape(address: SocketAddr, accept: &str) -> String {
     body.to_owned()
 }
 
-fn value(text: &str, sample: &str) -> Option<f64> {
+pub fn value(text: &str, sample: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' ')?.parse().ok())
 }
 
-const OPEN: &str = "application/openmetrics-text;version=1.0.0";
+/// Media type of OpenMetrics.
+pub const OPEN: &str = "application/openmetrics-text;version=1.0.0";
 
 #[test]
 fn a_server_counts_what_it_is_asked() {

@@ -1,7 +1,9 @@
 //! `nonesuch resolve` on a local tree, whose servers use port 53 of loopback addresses.
 
+use super::metrics::{OPEN, listening_address, scrape, value};
 use crate::common;
-use common::configured::{Configured, ask};
+use crate::common::watched::wait_until;
+use common::configured::{Configured, ask, write_beside};
 use common::{done, nonesuch, run, snapshot, text};
 use nonesuch_net::bind;
 use nonesuch_proto::message::{Rcode, Section};
@@ -197,6 +199,75 @@ fn a_configuration_has_all_settings() {
         "configuration with faults",
         &rejected.stderr.replace(text(folder.path()), "DIR"),
     );
+}
+
+#[test]
+fn a_running_resolver_is_measured_and_controlled() {
+    let folder = common::folder();
+    let Some((mut servers, hints)) = start_tree(folder.path(), 44) else { return };
+    let file = folder.path().join("resolver.toml");
+    let write = |more: &str| {
+        let content = format!(
+            "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 2\nhints = {hints:?}\n\
+            control-socket = \"control\"\nmetrics-listen = \"127.0.0.1:0\"\n{more}\n[log]\nlevel = \"info\"\n"
+        );
+        write_beside(&file, &content);
+    };
+    write("");
+    let resolver = Configured::start_command(
+        "resolve",
+        &["--config", text(&file)],
+        &folder.path().join("resolver"),
+        Stdio::null(),
+    );
+    let ctl = |words: &[&str]| run(&mut nonesuch([&["ctl", "--config", text(&file)], words].concat()));
+    let rcode = |name: &str| ask(resolver.address, name, Rtype::A).rcode();
+    assert_eq!(rcode("host1.z1.example."), Rcode::NOERROR);
+    assert_eq!(rcode("host1.z1.example."), Rcode::NOERROR);
+    assert_eq!(rcode("none.z1.example."), Rcode::NXDOMAIN);
+    let metrics = listening_address(&resolver.wait_for_event("metrics-listening", &[])).expect("an address");
+    let measured = scrape(metrics, OPEN);
+    for (sample, expected) in [
+        ("nonesuch_queries_total{transport=\"udp\",type=\"A\"}", 3.0),
+        ("nonesuch_responses_total{transport=\"udp\",rcode=\"NXDOMAIN\"}", 1.0),
+        // The response from the cache has no duration.
+        ("nonesuch_response_duration_seconds_count{transport=\"udp\"}", 2.0),
+        ("nonesuch_reloads_total{result=\"done\"}", 0.0),
+    ] {
+        assert_eq!(value(&measured, sample), Some(expected), "{sample}\n{measured}");
+    }
+    let upstream = value(&measured, "nonesuch_upstream_queries_total{transport=\"udp\"}");
+    assert!(upstream >= Some(4.0), "{measured}");
+    let status = done(["ctl", "--config", text(&file), "status", "--json"]).stdout;
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!((&status["datagrams_in"], &status["listen"][0]), (&3.into(), &resolver.ready["address"]));
+    assert_eq!(status["upstream"]["queries"].as_f64(), upstream, "{status}");
+    let shown = ctl(&["status"]).stdout;
+    assert!(shown.contains("resolver\ncache: ") && shown.contains("clients: 3 in, 3 out"), "{shown}");
+    // A rejected configuration changes nothing.
+    write("qname-minimisation = 7\nallow-query = []");
+    let rejected = ctl(&["reload"]);
+    assert!(rejected.status == 1 && rejected.stderr.contains("qname-minimisation"), "{}", rejected.text());
+    assert!(ctl(&["status"]).stdout.contains("rejected, keeping the previous configuration"));
+    assert_eq!(rcode("host1.z1.example."), Rcode::NOERROR);
+    // A new forward zone is in use at once, also for a name that was in the cache.
+    write("edns-payload = 1400\n[forward.\"z1.example.\"]\nservers = [\"127.53.44.9:53\"]");
+    let reloaded = ctl(&["reload"]);
+    let needs = "reload: done\nconfiguration: restart the server to apply the changes of edns-payload\n";
+    assert_eq!((reloaded.status, &*reloaded.stdout), (0, needs), "{}", reloaded.text());
+    assert_eq!(rcode("host1.z1.example."), Rcode::SERVFAIL);
+    assert_eq!(rcode("host1.z2.example."), Rcode::NOERROR);
+    // A signal does the same. Without the zones of the tree, the cache answers for z2 only.
+    write("allow-query = [\"192.0.2.0/24\"]");
+    resolver.signal("-HUP");
+    resolver.wait_for_event("configuration-reloaded", &[]);
+    wait_until("the new access list", || (rcode("host1.z2.example.") == Rcode::REFUSED).then_some(()));
+    assert!(!ctl(&["status"]).stdout.contains("rejected"));
+    let refused = ctl(&["zone", "status"]);
+    assert!(refused.status == 1 && refused.stderr.contains("a resolver has no zones"), "{}", refused.text());
+    assert_eq!(ctl(&["stop"]).status, 0);
+    wait_until("the end of the socket", || (!folder.path().join("control").exists()).then_some(()));
+    servers.drain(..).for_each(Configured::kill);
 }
 
 /// Resident memory in KiB.

@@ -115,7 +115,7 @@ impl Resolver {
             Some(parent) if task.question.rtype == Rtype::DS => parent.to_name(),
             _ => task.name.clone(),
         };
-        let cached = closest_delegation(&self.shared, name.view(), now);
+        let cached = closest_delegation(&self.shared.cache, &self.settings.options, name.view(), now);
         let skips_forwarders = task.skips_forwarders;
         let configured = self.configured_delegation(&name);
         let configured = configured.filter(|configured| !(skips_forwarders && configured.is_forwarder()));
@@ -136,7 +136,7 @@ impl Resolver {
                 },
             },
         };
-        let minimises = self.shared.options.qname_minimisation;
+        let minimises = self.settings.options.qname_minimisation;
         if let Some(task) = self.tasks.get_mut(id) {
             task.enter_delegation(delegation, minimises);
         }
@@ -145,7 +145,7 @@ impl Resolver {
 
     /// The forward zone or stub zone of a name.
     fn configured_delegation(&self, name: &Name) -> Option<Delegation> {
-        let rule = self.shared.options.zones.closest(name.view())?;
+        let rule = self.settings.options.zones.closest(name.view())?;
         let source = match rule.kind {
             ZoneRuleKind::Forward { .. } => ServerSource::Forward,
             ZoneRuleKind::Stub => ServerSource::Stub,
@@ -156,7 +156,7 @@ impl Resolver {
     }
 
     fn hints_delegation(&self) -> Delegation {
-        let addresses = self.shared.options.hints.addresses();
+        let addresses = self.settings.options.hints.addresses();
         let servers = addresses.map(|address| SocketAddr::new(address, DNS_PORT)).collect();
         Delegation::configured(Name::root().view(), ServerSource::Hints, servers)
     }
@@ -224,12 +224,12 @@ impl Resolver {
     /// Sends a query to a server of the delegation, or looks for more servers.
     fn ask_server(&mut self, id: TaskId, now: Now) -> Step {
         self.skip_known_labels(id, now);
-        let shared = Arc::clone(&self.shared);
+        let (shared, settings) = (Arc::clone(&self.shared), Arc::clone(&self.settings));
         let Some(task) = self.tasks.get(id) else { return Step::Wait };
         let Some(delegation) = &task.delegation else { return Step::Continue };
         let zone = delegation.zone.view();
-        let mut candidates = delegation.addresses(|address| shared.options.may_query(zone, address));
-        shared.options.families.keep_preferred(&mut candidates);
+        let mut candidates = delegation.addresses(|address| settings.options.may_query(zone, address));
+        settings.options.families.keep_preferred(&mut candidates);
         let transport = if delegation.uses_tcp { Transport::Tcp } else { Transport::Udp };
         let kind = QueryKind::of(task.current_question().1);
         let purpose = Purpose { zone: shared.servers.zone_key(zone), kind, transport };
@@ -266,7 +266,7 @@ impl Resolver {
         };
         task.budget.take_query(now.instant).map_err(SendError::Limit)?;
         task.count_attempt(server);
-        let has_random_case = shared.options.use_0x20 && attempt.copies_case;
+        let has_random_case = self.settings.options.use_0x20 && attempt.copies_case;
         let name = if has_random_case { random_case(name.view(), &mut self.random) } else { name };
         let (transport, timeout) = (attempt.transport, attempt.timeout);
         let message_id = self.random.next_u32() as u16;
@@ -284,7 +284,7 @@ impl Resolver {
     /// Looks up the addresses of another nameserver. Without any, the task fails for `reason`.
     fn find_addresses(&mut self, id: TaskId, reason: NoServer, now: Now) -> Step {
         let start = self.random.next_u32() as usize;
-        let types = self.shared.options.families.types();
+        let types = self.settings.options.families.types();
         loop {
             let Some(task) = self.tasks.get_mut(id) else { return Step::Wait };
             let Some(delegation) = &mut task.delegation else { return Step::Continue };
@@ -311,7 +311,7 @@ impl Resolver {
         }
         if delegation.is_forwarder()
             && !task.skips_forwarders
-            && falls_back(&self.shared.options.zones, &delegation.zone)
+            && falls_back(&self.settings.options.zones, &delegation.zone)
         {
             task.skips_forwarders = true;
             task.leave_delegation();
@@ -341,9 +341,9 @@ impl Resolver {
     /// Asks the servers of a parent zone for the delegation again: its servers or their addresses may
     /// have changed since it was cached.
     fn ask_parent_again(&mut self, id: TaskId, parent: &Name, now: Now) -> Step {
-        let delegation = closest_delegation(&self.shared, parent.view(), now);
+        let delegation = closest_delegation(&self.shared.cache, &self.settings.options, parent.view(), now);
         let delegation = delegation.unwrap_or_else(|| self.hints_delegation());
-        let minimises = self.shared.options.qname_minimisation;
+        let minimises = self.settings.options.qname_minimisation;
         if let Some(task) = self.tasks.get_mut(id) {
             task.asked_parent_again = true;
             task.enter_delegation(delegation, minimises);
@@ -360,7 +360,9 @@ impl Resolver {
 
     /// Remembers whether the root servers are known after the priming query.
     pub(super) fn end_priming(&mut self, now: Now) {
-        let is_known = closest_delegation(&self.shared, Name::root().view(), now).is_some();
+        let is_known =
+            closest_delegation(&self.shared.cache, &self.settings.options, Name::root().view(), now)
+                .is_some();
         self.priming_failed_at = (!is_known).then_some(now.instant);
     }
 }

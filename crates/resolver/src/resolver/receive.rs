@@ -249,7 +249,7 @@ impl Resolver {
             // The referral is for the target: begin with it, so that the cache is used for it too.
             return self.follow_aliases(id, aliases, target, now);
         }
-        let minimises = self.shared.options.qname_minimisation;
+        let minimises = self.settings.options.qname_minimisation;
         if let Some(task) = self.tasks.get_mut(id) {
             task.enter_delegation(delegation, minimises);
         }
@@ -280,7 +280,7 @@ impl Resolver {
 
     /// Keeps all TTLs within the configured bounds.
     fn clamp_ttls(&self, reading: &mut Reading) {
-        let bounds = self.shared.options.ttl;
+        let bounds = self.settings.options.ttl;
         let content = match &mut reading.content {
             Content::Answer(found) => found.as_mut_slice(),
             Content::Referral(ns) => std::slice::from_mut(ns),

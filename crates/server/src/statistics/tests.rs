@@ -1,4 +1,5 @@
 use super::*;
+use crate::cookies::CookieStatus;
 use nonesuch_net::Transport;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
@@ -48,7 +49,7 @@ fn what_stands_in_the_messages_is_read_from_them() {
     message.extend_from_slice(b"example\0\0\x10\0\x01");
     nonesuch_proto::edns::push_opt(1232, 0, nonesuch_proto::edns::DO, &mut message);
     let query = crate::query::Query::parse(&message).expect("a query");
-    thread.count_query(&query, &message, &[0, 7, 0x86, 0x05, 0, 0, 0, 0, 0, 0, 0, 0]);
+    thread.count_response(&query, &message, &[0, 7, 0x86, 0x05, 0, 0, 0, 1, 0, 0, 0, 0]);
     let sum = statistics.sum();
     let udp = sum.of(Transport::Udp);
     assert_eq!(udp.types, BTreeMap::from([(Some(Rtype::TXT), 1)]));
@@ -82,7 +83,7 @@ fn what_is_no_query_is_counted_apart() {
     thread.count_slip();
     thread.count_over_budget();
     (0..3).for_each(|_| thread.count_prohibited());
-    thread.count_cookie(CookieResult::Valid);
+    thread.count_cookie(CookieStatus::Valid);
     thread.count_tsig(TsigResult::BadTime);
     let sum = statistics.sum();
     let tls = sum.of(Transport::Tls);

@@ -2,17 +2,18 @@
 
 use super::histograms::{LatencyHistogram, SizeHistogram, add, zeros};
 use super::log_throttle::{KnownSender, LogThrottle};
+use crate::cookies::CookieStatus;
 use crate::limits::ResponseCategory;
 use crate::query::Query;
 use crate::tsig::TsigRejection;
 use nonesuch_net::Transport;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::edns::{DO, Opt};
-use nonesuch_proto::message::{Rcode, flags};
+use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Number of types with a separate counter: 0 to 257 (CAA). All other types share one counter.
 const TYPES: usize = 258;
@@ -299,11 +300,40 @@ impl ThreadStatistics {
         self.log_throttle.log_limited(network, category, now);
     }
 
-    /// Counts `message`, which is the readable `query`, and its `response`. This function does not
-    /// read the upper bits of the response code from OPT; for codes above 15, use
-    /// [`ThreadStatistics::count_observation`].
+    /// Counts `message`, which is the readable `query`, and its `response`. The upper bits of the
+    /// response code are in the OPT record (RFC 6891 §6.1.3). Only responses without answer and
+    /// authority records can have such bits, so only those are searched for an OPT record.
     #[inline]
-    pub fn count_query(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
+    pub fn count_response(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
+        let has_records = response.get(6..10).is_some_and(|counts| counts != [0; 4]);
+        if has_records {
+            self.count_query(query, message, response);
+        } else {
+            self.count_without_records(query, message, response);
+        }
+    }
+
+    /// Counts a query and its response, which has no answer or authority records.
+    #[cold]
+    fn count_without_records(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
+        let Some(header) = Header::read(response) else { return };
+        let observed_flags = QueryFlags::default()
+            .with(QueryFlags::TRUNCATED, header.flags & flags::TC != 0)
+            .with(QueryFlags::EDNS, query.opt.is_some())
+            .with(QueryFlags::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
+        self.count_observation(&Observation {
+            qtype: query.qtype,
+            rcode: extended_rcode(response, HEADER + query.question.len()),
+            query_octets: message.len(),
+            response_octets: response.len(),
+            flags: observed_flags,
+        });
+    }
+
+    /// Counts `message`, which is the readable `query`, and its `response`. This function does not
+    /// read the upper bits of the response code from OPT.
+    #[inline]
+    fn count_query(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
         // The two octets of the flags (RFC 1035 §4.1.1).
         let [_, _, upper, lower, ..] = *response else { return };
         let outcome = OutcomeIndex::from_header_flags(u16::from_be_bytes([upper, lower]), query.opt.as_ref());
@@ -373,8 +403,15 @@ impl ThreadStatistics {
 
     /// Counts the cookie option of a query.
     #[inline]
-    pub fn count_cookie(&mut self, cookie: CookieResult) {
-        add(&self.counters.cookies[cookie as usize], 1);
+    pub fn count_cookie(&mut self, status: CookieStatus) {
+        let result = match status {
+            CookieStatus::Absent => return,
+            CookieStatus::ClientOnly => CookieResult::Client,
+            CookieStatus::Valid => CookieResult::Valid,
+            CookieStatus::Invalid => CookieResult::Invalid,
+            CookieStatus::Malformed => CookieResult::Malformed,
+        };
+        add(&self.counters.cookies[result as usize], 1);
     }
 
     /// Counts the TSIG record of a message.
@@ -399,5 +436,22 @@ impl ThreadStatistics {
             let elapsed = now.saturating_duration_since(start).as_nanos();
             self.counters.latencies.record(u64::try_from(elapsed).unwrap_or(u64::MAX), unsent);
         }
+    }
+
+    /// Records that one client got its answer this time after its query.
+    pub fn record_latency(&mut self, elapsed: Duration) {
+        self.counters.latencies.record(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), 1);
+    }
+}
+
+/// Returns the response code, with its upper bits if the record at `offset` is an OPT record.
+fn extended_rcode(response: &[u8], offset: usize) -> Rcode {
+    let lower = Header::read(response).map_or(0, |header| header.flags & 0x0f);
+    // The root name, two octets for the type, two for the class, and the first octet of the TTL.
+    match response.get(offset..offset + 6) {
+        Some(&[0, a, b, _, _, upper]) if Rtype(u16::from_be_bytes([a, b])) == Rtype::OPT => {
+            Rcode(u16::from(upper) << 4 | lower)
+        }
+        _ => Rcode(lower),
     }
 }

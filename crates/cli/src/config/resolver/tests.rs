@@ -39,7 +39,10 @@ fn every_key_of_the_reference_is_read() {
     assert_eq!(read.options.hints.addresses().count(), 1);
     let zones: Vec<String> = read.options.zones.iter().map(|rule| rule.apex.to_string()).collect();
     assert_eq!(zones.len(), 2, "{zones:?}");
-    assert_eq!(read.nsid, Some(b"resolver1.example".to_vec()));
+    assert_eq!(read.options.nsid, b"resolver1.example");
+    assert_eq!(read.metrics_listen, Some("127.0.0.1:9530".parse().unwrap()));
+    assert_eq!(read.control_group.as_deref(), Some("nonesuch"));
+    assert!(read.control_socket.unwrap().ends_with("run/nonesuch/resolver"));
 }
 
 #[test]
@@ -68,6 +71,11 @@ fn faults_name_the_key_and_the_remedy() {
         ("", "r.toml:1:1: version: missing: write version = 1 as the first line"),
         ("version = 2", "r.toml:1:11: version: configuration version 2 is unknown"),
         ("version = 1\nlissten = []", "r.toml:2:1: lissten: unknown key; did you mean listen?"),
+        ("version = 1\ncontrol-group = \"a\"", "r.toml:2:17: control-group: no control-socket to give"),
+        (
+            "version = 1\nlisten = [\"127.0.0.1:9530\"]\nmetrics-listen = \"127.0.0.1\"",
+            "r.toml:3:18: metrics-listen: 127.0.0.1:9530 is in listen",
+        ),
         ("version = 1\nlisten = []", "r.toml:2:10: listen: no address to listen on"),
         ("version = 1\nhints = \"none\"", "r.toml:2:9: hints: none: cannot be read"),
         ("version = 1\nmemory = \"1MiB\"", "r.toml:2:10: memory: \"1MiB\" is not allowed"),

@@ -72,7 +72,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: MetricKind::Histogram,
         unit: "seconds",
         labels: &["transport"],
-        help: "Time from the system call that received the batch of queries to the one that sent the response",
+        help: "Time from the system call that received the batch of queries to the one that sent the response; in a resolver, only of responses that were not in the cache",
         collect: durations,
     },
     Metric {
@@ -104,7 +104,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: MetricKind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Queries answered with REFUSED because allow-query of the zone does not allow the client",
+        help: "Queries answered with REFUSED because allow-query does not allow the client",
         collect: |snapshot, out| add_by_transport(snapshot, out, |sum| sum.prohibited),
     },
     Metric {
@@ -217,4 +217,6 @@ fn dropped(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     {
         out.push(count_sample(vec!["udp".into(), reason.into()], times));
     }
+    let busy = snapshot.resolver.map(|resolver| resolver.discarded_queries);
+    out.extend(busy.map(|times| count_sample(vec!["udp".into(), "busy".into()], times)));
 }

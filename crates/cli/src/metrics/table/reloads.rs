@@ -1,30 +1,9 @@
-//! Metrics of reloads and of rejected zone versions, after which the server may serve outdated
-//! data.
+//! Metrics of reloads of the configuration.
 
-use super::{Metric, MetricKind, Sample, count_sample, number_sample};
-use crate::metrics::{Snapshot, ZoneRow};
+use super::{Metric, MetricKind, count_sample, number_sample};
 
 /// The rows.
 pub(super) const METRICS: &[Metric] = &[
-    Metric {
-        name: "nonesuch_refused_zones",
-        kind: MetricKind::Gauge,
-        unit: "",
-        labels: &[],
-        help: "Zones whose newest version was rejected, and broken catalogs; the previous version stays in use",
-        collect: |snapshot, out| {
-            let refused = snapshot.zones.iter().filter(|zone| zone.is_rejected).count();
-            out.push(number_sample(vec![], refused as f64));
-        },
-    },
-    Metric {
-        name: "nonesuch_zone_is_refused",
-        kind: MetricKind::Gauge,
-        unit: "",
-        labels: &["zone"],
-        help: "1 if the newest version of the zone was rejected or the catalog is broken, else 0",
-        collect: collect_zone_is_refused,
-    },
     Metric {
         name: "nonesuch_reloads",
         kind: MetricKind::Counter,
@@ -63,16 +42,3 @@ pub(super) const METRICS: &[Metric] = &[
         collect: |snapshot, out| out.push(number_sample(vec![], snapshot.reloads.in_use_since as f64)),
     },
 ];
-
-/// Exports nothing if the server has more than `max_zones_with_gauges` zones.
-fn collect_zone_is_refused(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    if snapshot.zones.len() <= snapshot.max_zones_with_gauges {
-        let is_rejected = |zone: &ZoneRow| f64::from(u8::from(zone.is_rejected));
-        out.extend(
-            snapshot
-                .zones
-                .iter()
-                .map(|zone| number_sample(vec![zone.zone.clone().into()], is_rejected(zone))),
-        );
-    }
-}

@@ -1,4 +1,4 @@
-//! Metrics of zones.
+//! Metrics of zones, and of rejected zone versions, after which the server may serve outdated data.
 
 use super::{Metric, MetricKind, Sample, number_sample};
 use crate::metrics::{Snapshot, ZoneRow};
@@ -115,6 +115,25 @@ pub(super) const METRICS: &[Metric] = &[
             add_for_each_zone(snapshot, out, |zone| zone.queries.map(|queries| queries as f64));
         },
     },
+    Metric {
+        name: "nonesuch_refused_zones",
+        kind: MetricKind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Zones whose newest version was rejected, and broken catalogs; the previous version stays in use",
+        collect: |snapshot, out| {
+            let refused = snapshot.zones.iter().filter(|zone| zone.is_rejected).count();
+            out.push(number_sample(vec![], refused as f64));
+        },
+    },
+    Metric {
+        name: "nonesuch_zone_is_refused",
+        kind: MetricKind::Gauge,
+        unit: "",
+        labels: &["zone"],
+        help: "1 if the newest version of the zone was rejected or the catalog is broken, else 0",
+        collect: collect_zone_is_refused,
+    },
 ];
 
 fn zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
@@ -130,5 +149,18 @@ fn add_for_each_zone(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(
     if snapshot.zones.len() <= snapshot.max_zones_with_gauges {
         let known = snapshot.zones.iter().filter_map(|zone| Some((zone.zone.clone(), value(zone)?)));
         out.extend(known.map(|(zone, value)| number_sample(vec![zone.into()], value)));
+    }
+}
+
+/// Exports nothing if the server has more than `max_zones_with_gauges` zones.
+fn collect_zone_is_refused(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    if snapshot.zones.len() <= snapshot.max_zones_with_gauges {
+        let is_rejected = |zone: &ZoneRow| f64::from(u8::from(zone.is_rejected));
+        out.extend(
+            snapshot
+                .zones
+                .iter()
+                .map(|zone| number_sample(vec![zone.zone.clone().into()], is_rejected(zone))),
+        );
     }
 }

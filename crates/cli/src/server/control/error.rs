@@ -2,6 +2,7 @@
 
 use crate::config::added_zones::AddedZonesError;
 use crate::server::reload::ReloadError;
+use crate::server::resolver::reload::ResolverReloadError;
 use nonesuch_authoritative::service::{PurgeError, VersionError};
 use nonesuch_proto::{Name, NameError};
 use nonesuch_zone::LoadError;
@@ -49,6 +50,9 @@ pub(crate) enum ControlError {
     },
     #[error("the server has no configuration to add zones to: start it with `nonesuch serve --config FILE`")]
     NoConfiguration,
+    #[error("a resolver has no zones: it executes only status, reload and stop")]
+    NotForResolver,
+    ResolverReload(#[from] ResolverReloadError),
     AddedZones(#[from] AddedZonesError),
     Purge(#[from] PurgeError),
     Reload(#[from] ReloadError),

@@ -39,7 +39,7 @@ impl Daemon {
             datagrams_in: counters.datagrams_in,
             datagrams_out: counters.datagrams_out,
             needs_restart: restart.into_iter().map(str::to_owned).collect(),
-            refused_configuration: self.reloads.rejected_configuration(),
+            refused_configuration: self.reloads.history.rejected_configuration(),
             refresh_failures: refresh_failures(&secondaries),
             transfers_in: transfers_in(&secondaries),
             transfers_out: self.transfers_out(),

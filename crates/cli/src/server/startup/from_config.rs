@@ -10,6 +10,7 @@ use crate::metrics::{self, MetricsServer};
 use crate::outcome::CommandOutcome;
 use crate::server::background::report_ready;
 use crate::server::control;
+use crate::server::control::ControlledServer;
 use crate::server::control::socket::{ControlSocket, SocketOwner};
 use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::error::ServerError;
@@ -82,7 +83,8 @@ fn serve(
     daemon.service.begin().map_err(ServerError::Thread)?;
     daemon.start(bound_sockets)?;
     if let Some(control) = &control {
-        control::serve(control, Arc::clone(&daemon)).map_err(ServerError::Thread)?;
+        control::serve(control, ControlledServer::Authoritative(Arc::clone(&daemon)))
+            .map_err(ServerError::Thread)?;
     }
     let metrics = metrics.map(|listener| start_metrics(&daemon, listener)).transpose()?;
     let ready_daemon = Arc::clone(&daemon);

@@ -1,0 +1,121 @@
+//! A running resolver with all its parts; signals and the control socket act on it.
+
+use crate::config::resolver::ResolverConfiguration;
+use crate::control_protocol::{CacheStatus, ResolverStatus, UpstreamStatus, VERSION};
+use crate::files::count_text;
+use crate::logging;
+use crate::metrics::{ResolverCounters, Snapshot};
+use crate::server::reload_status::ReloadHistory;
+use crate::server::systemd::Notifier;
+use crate::zones::time_or_now;
+use nonesuch_net::NetError;
+use nonesuch_net::event_loop::{EventLoopCounters, EventLoopServer, EventLoopStatistics};
+use nonesuch_resolver::Shared;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// The parts of a running resolver.
+pub(crate) struct ResolverDaemon {
+    /// The file that a reload reads; `None` if the settings are those of the command line.
+    pub(super) path: Option<PathBuf>,
+    /// The configuration at the start.
+    pub(super) at_start: ResolverConfiguration,
+    pub(super) workers: usize,
+    /// Names of the settings that changed and take effect at the next start. Locked during a reload.
+    pub(super) needs_restart: Mutex<Vec<&'static str>>,
+    pub(super) reloads: ReloadHistory,
+    pub(super) shared: Arc<Shared>,
+    /// The addresses that it listens on.
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) statistics: EventLoopStatistics,
+    /// The sockets and workers; `None` after they stopped.
+    pub(super) server: Mutex<Option<EventLoopServer>>,
+    /// Notifies systemd.
+    pub(super) notifier: Notifier,
+    /// Notified when a client of the control socket requests to stop the resolver.
+    pub(super) stop_request: Notify,
+    /// Start of the resolver, for the uptime.
+    pub(super) started_at: Instant,
+}
+
+impl ResolverDaemon {
+    /// Lets the workers use new options.
+    pub(super) fn wake(&self) {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        server.iter().for_each(EventLoopServer::wake);
+    }
+
+    pub(super) fn stop(&self) -> Result<(), NetError> {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
+        server.map_or(Ok(()), EventLoopServer::stop)
+    }
+
+    /// Requests the main loop to stop the resolver.
+    pub(crate) fn request_stop(&self) {
+        self.stop_request.notify_one();
+    }
+
+    pub(super) fn counters(&self) -> EventLoopCounters {
+        self.statistics.total()
+    }
+
+    /// The state in one line, for systemd.
+    pub(super) fn status_line(&self) -> String {
+        format!("resolving on {}", count_text(self.addresses.len(), "address"))
+    }
+
+    /// The status of the resolver.
+    pub(crate) fn status(&self) -> ResolverStatus {
+        let (counters, cache) = (self.counters(), self.shared.cache.statistics());
+        let upstream = counters.upstream;
+        let needs_restart = self.needs_restart.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ResolverStatus {
+            protocol: VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            up_seconds: self.started_at.elapsed().as_secs(),
+            configuration: self.path.clone(),
+            control_socket: self.at_start.control_socket.clone(),
+            listen: self.addresses.clone(),
+            datagrams_in: counters.udp.datagrams_in,
+            datagrams_out: counters.udp.datagrams_out,
+            needs_restart: needs_restart.into_iter().map(str::to_owned).collect(),
+            refused_configuration: self.reloads.rejected_configuration(),
+            cache: CacheStatus {
+                entries: cache.entries,
+                octets: cache.octets,
+                octets_max: self.shared.cache.options().octets as u64,
+                hits: cache.hits,
+                misses: cache.misses,
+            },
+            upstream: UpstreamStatus {
+                queries: upstream.datagrams_out + upstream.messages_out,
+                responses: upstream.datagrams_in + upstream.messages_in,
+                open: upstream.open_sockets + upstream.open_connections,
+            },
+        }
+    }
+
+    /// The values for the metrics.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let counters = self.counters();
+        Snapshot {
+            statistics: self.shared.statistics.sum(),
+            udp: counters.udp,
+            tcp: counters.tcp,
+            reloads: self.reloads.counters(),
+            resolver: Some(ResolverCounters {
+                cache: self.shared.cache.statistics(),
+                servers: self.shared.servers.statistics(),
+                upstream: counters.upstream,
+                discarded_queries: counters.discarded_queries,
+            }),
+            log: logging::counters(),
+            now: u64::from(time_or_now(None)),
+            ..Snapshot::default()
+        }
+    }
+}
