@@ -5,7 +5,9 @@
 //!   with delay, loss, duplication and reordering. The same seed gives the same trace.
 //! - [`rpl`] reads scenarios in the format of Deckard and of Unbound's `testbound`.
 //! - [`runner`] runs a scenario in the simulator and judges the replies.
-//! - [`simulation`] runs random trees with faulty and hostile servers, and judges the resolver.
+//! - [`simulation`] runs random trees with faulty and hostile servers, and judges the resolver. Its
+//!   [`FaultyTree`](simulation::FaultyTree) is a fixed tree with many kinds of faults.
+//! - [`sockets`] serves a simulated network on sockets, to compare resolvers.
 //!
 //! The program `conformance` runs directories of scenarios.
 #![forbid(unsafe_code)]
@@ -18,3 +20,4 @@ pub mod rpl;
 pub mod runner;
 pub mod simulation;
 pub mod simulator;
+pub mod sockets;

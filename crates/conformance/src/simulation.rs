@@ -5,12 +5,15 @@
 //! exchanges end, no data reach a zone that their server does not serve, and replies are true. In a
 //! calm simulation, where nothing is wrong, each name resolves.
 
+mod faulty_tree;
 mod lies;
 mod lookup;
 mod servers;
 #[cfg(test)]
 mod tests;
 mod world;
+
+pub use faulty_tree::{FaultyTree, TreeQuestion};
 
 use crate::describe::{MessageText, RecordText};
 use crate::simulator::{Fault, Simulator, TraceEvent};

@@ -150,6 +150,12 @@ fn create_interface(device: &File, mtu: u16) -> io::Result<Interface> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interface(u32);
 
+impl Interface {
+    /// The loopback interface. A program in the namespace can use all addresses in the network of
+    /// each of its addresses.
+    pub const LOOPBACK: Self = Self(LOOPBACK);
+}
+
 /// A TUN device: an interface whose packets this process receives and sends. They are IPv4 or IPv6
 /// packets without a link header.
 #[derive(Debug)]

@@ -101,9 +101,10 @@ impl Delegation {
         }
     }
 
-    /// Adds an A or AAAA RRset of a nameserver.
-    pub(crate) fn add_addresses(&mut self, rrset: &Rrset) {
-        let is_same = |nameserver: &&mut Nameserver| nameserver.name == rrset.owner;
+    /// Adds an A or AAAA RRset of the nameserver `name`. The RRset has another owner if `name` is an
+    /// alias. An NS record must not name an alias (RFC 2181 §10.3), but some do.
+    pub(crate) fn add_addresses(&mut self, name: &Name, rrset: &Rrset) {
+        let is_same = |nameserver: &&mut Nameserver| nameserver.name == *name;
         self.nameservers.iter_mut().filter(is_same).for_each(|nameserver| nameserver.add(rrset));
     }
 
@@ -197,7 +198,8 @@ mod tests {
         let usable = |server: &str| {
             let ns = rrset(&[&format!("example. 60 NS {server}")]);
             let mut delegation = Delegation::from_ns(&ns, None);
-            delegation.add_addresses(&rrset(&["ns.example. 60 AAAA 2001:db8::1"]));
+            let addresses = rrset(&["ns.example. 60 AAAA 2001:db8::1"]);
+            delegation.add_addresses(&addresses.owner, &addresses);
             [delegation.is_usable(|_| true), delegation.is_usable(|address| address.is_ipv4())]
         };
         assert_eq!(usable("ns.example."), [true, false]);

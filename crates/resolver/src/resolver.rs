@@ -170,7 +170,10 @@ impl Resolver {
                         parent.budget.refund(budget);
                     }
                     if let Some(delegation) = &mut parent.delegation {
-                        outcome.answer.iter().for_each(|rrset| delegation.add_addresses(rrset));
+                        outcome
+                            .answer
+                            .iter()
+                            .for_each(|rrset| delegation.add_addresses(&question.name, rrset));
                         glue.iter().for_each(|rrset| delegation.add_spare_addresses(rrset));
                     }
                     self.ready.push_back(parent_id);

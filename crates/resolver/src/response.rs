@@ -74,7 +74,8 @@ pub(crate) struct Reading {
 /// Why a response is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// The server is not authoritative for the zone: it refers upwards or to the same zone.
+    /// The server is not authoritative for the zone: it refers upwards, to the same zone or to a zone
+    /// elsewhere.
     Lame,
     /// The response code.
     Rcode(Rcode),
@@ -257,17 +258,18 @@ fn without_answer(
         Some(_) if reading.is_authoritative || !reading.aliases.is_empty() => Ok(Some(Content::NoData)),
         Some(_) => Err(Unusable::Lame),
         None if !reading.aliases.is_empty() => Ok(Some(Content::Alias)),
-        None if refers_upwards(asked.zone, message) => Err(Unusable::Lame),
+        None if refers_elsewhere(asked.zone, message, reading.is_authoritative) => Err(Unusable::Lame),
         // Some servers answer without SOA if the name does not have the type.
         None if reading.is_authoritative || asked.is_forwarder => Ok(Some(Content::NoData)),
         None => Ok(None),
     }
 }
 
-/// Whether the authority section refers to a zone at or above the asked one.
-fn refers_upwards(zone: NameRef<'_>, message: &Message) -> bool {
-    let mut authority = message.section(Section::Authority);
-    authority.any(|record| record.rtype == Rtype::NS && zone.is_at_or_below(record.owner.view()))
+/// Whether the authority section refers to a zone at or above the asked one, or the server is not
+/// authoritative and refers to any other zone.
+fn refers_elsewhere(zone: NameRef<'_>, message: &Message, is_authoritative: bool) -> bool {
+    let mut servers = message.section(Section::Authority).filter(|record| record.rtype == Rtype::NS);
+    servers.any(|ns| !is_authoritative || zone.is_at_or_below(ns.owner.view()))
 }
 
 /// Returns the address records of the nameservers in the NS RRset.

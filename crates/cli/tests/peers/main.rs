@@ -12,4 +12,5 @@ mod nsec5_checker;
 mod paper;
 mod peers_online;
 mod query_peers;
+mod resolvers;
 mod trees;

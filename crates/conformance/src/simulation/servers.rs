@@ -2,6 +2,7 @@
 
 use super::lies::{self, Lie};
 use super::lookup::{Found, OwnedRrset};
+use super::name_below;
 use super::world::{Behaviour, Host, World, is_hostile_address};
 use crate::describe::read_opt;
 use crate::simulator::{Delivery, Network, Reaction, ServerQuery};
@@ -47,12 +48,21 @@ impl Network for Servers<'_> {
                 if self.random.random_bool(0.7) { self.favourite } else { Lie::random(&mut self.random) };
             return lies::respond(lie, self.world, query, honest, &question, &mut self.random);
         }
-        let host =
-            (0..self.world.hosts.len()).find(|host| self.world.hosts[*host].addresses.contains(&address));
-        match host {
-            Some(host) => serve(self.world, host, query, &asked, &question),
-            None => Reaction::Failure(SendFailure::Unreachable),
-        }
+        react(self.world, query, &asked, &question)
+    }
+}
+
+/// The reaction to a query for an address that is not hostile.
+pub(super) fn react(
+    world: &World,
+    query: &ServerQuery<'_>,
+    asked: &Message,
+    question: &Question,
+) -> Reaction {
+    let has_address = |host: &usize| world.hosts[*host].addresses.contains(&query.server.ip());
+    match (0..world.hosts.len()).find(has_address) {
+        Some(host) => serve(world, host, query, asked, question),
+        None => Reaction::Failure(SendFailure::Unreachable),
     }
 }
 
@@ -81,7 +91,19 @@ fn serve(
             let header = Header { flags, counts: [0; 4], ..asked.header };
             Message { header, questions: Vec::new(), records: Vec::new() }
         }
+        Behaviour::BadVersion if has_edns => return bad_version(query, asked),
+        Behaviour::Garbage => return Reaction::answer(query.server, asked.header.id.to_be_bytes().repeat(9)),
         Behaviour::Fails(rcode) => failure(asked, Rcode(rcode)),
+        Behaviour::RefersToItself => {
+            let mut response = response_to(asked);
+            zones.last().into_iter().for_each(|zone| add_referral(world, *zone, &mut response));
+            response
+        }
+        Behaviour::Empty => {
+            let mut response = response_to(asked);
+            response.header.flags |= flags::AA;
+            response
+        }
         Behaviour::RefersUp => {
             let mut response = response_to(asked);
             add_referral(world, 0, &mut response);
@@ -99,7 +121,11 @@ fn serve(
             lies::forged_before(query, octets(query, asked, response), asked)
         }
         _ => {
-            let message = octets(query, asked, spoil(behaviour, query, question, response));
+            let response = spoil(behaviour, query, question, response);
+            let message = match behaviour {
+                Behaviour::IgnoresEdns => octets(query, &without_edns(asked), response),
+                _ => octets(query, asked, response),
+            };
             let trailing = if behaviour == Behaviour::TrailingOctets { &[0, 1, 2][..] } else { &[] };
             let message = [message.as_slice(), trailing].concat();
             vec![Delivery { delay: Duration::ZERO, from, message }]
@@ -121,6 +147,14 @@ fn spoil(
             response.records.clear();
         }
         Behaviour::NotAuthoritative => response.header.flags &= !flags::AA,
+        Behaviour::WrongId => response.header.id = response.header.id.wrapping_add(1),
+        Behaviour::WrongQuestion => {
+            for question in &mut response.questions {
+                question.name = name_below("other", &question.name);
+            }
+        }
+        Behaviour::NoQuestion => response.questions.clear(),
+        Behaviour::NoSoa => response.records.retain(|record| record.rtype != Rtype::SOA),
         Behaviour::LosesCase => response.questions = vec![question.clone()],
         Behaviour::DeniesEmptyNames => {
             let is_empty = response.section(Section::Answer).next().is_none();
@@ -155,6 +189,27 @@ fn octets(query: &ServerQuery<'_>, asked: &Message, mut response: Message) -> Ve
     response.header.flags |= flags::TC;
     response.records.retain(|record| record.rtype == Rtype::OPT);
     response.to_octets()
+}
+
+/// A query without its OPT record.
+fn without_edns(asked: &Message) -> Message {
+    let mut asked = asked.clone();
+    asked.records.retain(|record| record.rtype != Rtype::OPT);
+    asked
+}
+
+/// BADVERS (RFC 6891 §6.1.3) to a query with the only version that exists.
+fn bad_version(query: &ServerQuery<'_>, asked: &Message) -> Reaction {
+    let mut response = response_to(asked);
+    response.records.push(Record {
+        section: Section::Additional,
+        owner: Name::root(),
+        rtype: Rtype::OPT,
+        class: Class(PAYLOAD),
+        ttl: 1 << 24,
+        rdata: Vec::new(),
+    });
+    Reaction::answer(query.server, response.to_octets())
 }
 
 /// Returns an empty response.
@@ -223,6 +278,20 @@ fn respond(world: &World, zones: &[usize], asked: &Message, question: &Question)
 /// Adds the NS records of a delegation and the addresses of its nameservers.
 fn add_referral(world: &World, child: usize, response: &mut Message) {
     let zone = &world.zones[child];
+    for (name, addresses) in zone.delegation.iter().flatten() {
+        let ns = (86_400, vec![name.wire().to_vec()]);
+        add(
+            &OwnedRrset { owner: zone.apex.clone(), rtype: Rtype::NS, data: ns },
+            Section::Authority,
+            response,
+        );
+        for address in addresses {
+            add(&glue(name, *address), Section::Additional, response);
+        }
+    }
+    if zone.delegation.is_some() {
+        return;
+    }
     for host in zone.hosts.iter().chain(&zone.lame).map(|host| &world.hosts[*host]) {
         let servers = vec![host.name.wire().to_vec()];
         let ns = OwnedRrset { owner: zone.apex.clone(), rtype: Rtype::NS, data: (86_400, servers) };

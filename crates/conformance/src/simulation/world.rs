@@ -53,10 +53,28 @@ pub(super) enum Behaviour {
     /// Forged responses precede its responses: with another ID, another question, from another
     /// address.
     Spoofed,
+    /// Its responses have another ID.
+    WrongId,
+    /// Its responses have another question.
+    WrongQuestion,
+    /// Its responses have no question.
+    NoQuestion,
+    /// Its responses are no messages.
+    Garbage,
+    /// Referrals to the zone itself for each query.
+    RefersToItself,
+    /// NOERROR without records for each query.
+    Empty,
+    /// Denials do not have the SOA record.
+    NoSoa,
+    /// It ignores EDNS: its responses have no OPT record.
+    IgnoresEdns,
+    /// BADVERS to queries with EDNS.
+    BadVersion,
 }
 
 impl Behaviour {
-    const FAULTS: [Self; 18] = [
+    const FAULTS: [Self; 27] = [
         Self::Silent,
         Self::Unreachable,
         Self::Closed,
@@ -75,11 +93,27 @@ impl Behaviour {
         Self::LosesCase,
         Self::TrailingOctets,
         Self::Spoofed,
+        Self::WrongId,
+        Self::WrongQuestion,
+        Self::NoQuestion,
+        Self::Garbage,
+        Self::RefersToItself,
+        Self::Empty,
+        Self::NoSoa,
+        Self::IgnoresEdns,
+        Self::BadVersion,
     ];
 
     /// Whether a resolver can get wrong answers from the server, without an attack.
     const fn is_misleading(self) -> bool {
-        matches!(self, Self::DeniesEmptyNames | Self::NotAuthoritative | Self::TrailingOctets)
+        matches!(
+            self,
+            Self::DeniesEmptyNames
+                | Self::NotAuthoritative
+                | Self::TrailingOctets
+                | Self::Empty
+                | Self::NoSoa
+        )
     }
 }
 
@@ -107,6 +141,8 @@ pub(super) struct Zone {
     pub(super) is_hostile: bool,
     /// Whether the delegation has addresses of nameservers that are not below the apex, too.
     pub(super) has_sibling_glue: bool,
+    /// The nameservers and addresses in the delegation; `None`: those of `hosts` and `lame`.
+    pub(super) delegation: Option<Vec<(Name, Vec<IpAddr>)>>,
     pub(super) names: BTreeMap<Name, BTreeMap<u16, Rrset>>,
 }
 
@@ -257,11 +293,10 @@ impl Zone {
     fn new(apex: &Name, parent: Option<usize>, is_hostile: bool, random: &mut ChaCha8Rng) -> Self {
         let has_sibling_glue = random.random_bool(0.5);
         let (hosts, lame, names) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut zone = Self { apex: apex.clone(), parent, hosts, lame, is_hostile, has_sibling_glue, names };
-        let numbers = [1_u32, 3600, 600, 86_400, 30].into_iter().flat_map(u32::to_be_bytes);
-        let names = [name_below("primary", apex), name_below("admin", apex)];
-        let soa = names.iter().flat_map(|name| name.wire().to_vec()).chain(numbers).collect();
-        zone.add(apex.clone(), Rtype::SOA, 300, vec![soa]);
+        let (apex_name, delegation) = (apex.clone(), None);
+        let mut zone =
+            Self { apex: apex_name, parent, hosts, lame, is_hostile, has_sibling_glue, delegation, names };
+        zone.add(apex.clone(), Rtype::SOA, 300, vec![soa(apex)]);
         for labels in ["www", "host0", "host1", "a.b.c", "*.wild"] {
             if random.random_bool(0.7) {
                 let count = random.random_range(1..=3);
@@ -276,12 +311,12 @@ impl Zone {
         zone
     }
 
-    fn add(&mut self, owner: Name, rtype: Rtype, ttl: u32, rdata: Vec<Vec<u8>>) {
+    pub(super) fn add(&mut self, owner: Name, rtype: Rtype, ttl: u32, rdata: Vec<Vec<u8>>) {
         let distinct: BTreeSet<Vec<u8>> = rdata.into_iter().collect();
         self.names.entry(owner).or_default().insert(rtype.0, (ttl, distinct.into_iter().collect()));
     }
 
-    fn add_addresses(&mut self, host: &Host) {
+    pub(super) fn add_addresses(&mut self, host: &Host) {
         for address in &host.addresses {
             let OwnedRrset { owner, rtype, data: (ttl, rdata) } = glue(&host.name, *address);
             self.add(owner, rtype, ttl, rdata);
@@ -300,6 +335,13 @@ impl Zone {
             }
         }
     }
+}
+
+/// RDATA of the SOA record of a zone.
+pub(super) fn soa(apex: &Name) -> Vec<u8> {
+    let numbers = [1_u32, 3600, 600, 86_400, 30].into_iter().flat_map(u32::to_be_bytes);
+    let names = [name_below("primary", apex), name_below("admin", apex)];
+    names.iter().flat_map(|name| name.wire().to_vec()).chain(numbers).collect()
 }
 
 /// Whether an address is one of hostile servers and forged records.

@@ -208,7 +208,7 @@ impl Resolver {
             let expires = now.instant + Duration::from_secs(ns.ttl.into());
             let expires = within.map_or(expires, |within| within.min(expires));
             let mut delegation = Delegation::from_ns(ns, Some(expires));
-            reading.glue.iter().for_each(|rrset| delegation.add_addresses(rrset));
+            reading.glue.iter().for_each(|rrset| delegation.add_addresses(&rrset.owner, rrset));
             task.glue.extend(reading.glue.iter().filter(|rrset| rrset.owner == task.name).cloned());
             add_cached_addresses(&self.shared.cache, &mut delegation, now);
             return self.enter_referral(id, reading.aliases, &reading.target, delegation, now);
