@@ -2,9 +2,10 @@
 //! overrides [`Signer::sign_batch`](crate::key::Signer) or
 //! [`Verifier::verify_batch`](crate::key::Verifier).
 //!
-//! A batch for verification has one key. Ed25519 and ECDSA on P-256 have a faster form of
-//! verification ([`edwards`], [`p256`]), which builds a table for the key once. The other
-//! algorithms use the loop. P-256 also has a faster form of signing ([`p256::sign`]).
+//! Ed25519 and ECDSA on P-256 have a faster form of verification for signatures of one key
+//! ([`edwards`], [`p256`]), which builds a table for the key once. P-256 also has one for signatures
+//! of different keys ([`p256::verify_each`]). The other algorithms use the loop. P-256 also has a
+//! faster form of signing ([`p256::sign`]).
 
 pub(crate) mod edwards;
 pub(crate) mod p256;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{BadSignature, SignError};
 use crate::key::{PrivateKey, PublicKey};
+use crate::p256::Engine;
 
 /// A message, and the signature over it that must be verified.
 pub(crate) type SignedMessage<'a> = (&'a [u8], &'a [u8]);
@@ -82,11 +84,17 @@ pub struct VerifyItem<'a> {
 /// [`PublicKey::verify`].
 ///
 /// The more items have the same key, the faster it is. Clones of a key count as the same key; two
-/// results of parsing the same key do not.
+/// results of parsing the same key do not. With P-256, items of different keys are verified eight at
+/// a time if the processor has AVX-512 IFMA.
 pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
     outcome.clear();
     let Some((first, rest)) = items.split_first() else { return };
     if rest.iter().all(|item| item.key.identity() == first.key.identity()) {
+        if let Some(coordinates) = first.key.verifier().coordinates_for_batch(items.len()) {
+            let indices: Vec<_> = (0..items.len()).map(|index| (index, coordinates)).collect();
+            outcome.resize(items.len(), Err(BadSignature));
+            return verify_together(items, &indices, outcome);
+        }
         let signed: Vec<_> = items.iter().map(|item| (item.message, item.signature)).collect();
         first.key.verifier().verify_batch(&signed, outcome);
         return;
@@ -94,8 +102,12 @@ pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSi
     outcome.resize(items.len(), Err(BadSignature));
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|index| items[*index].key.identity());
-    let (mut signed, mut results) = (Vec::new(), Vec::new());
+    let (mut signed, mut results, mut without_table) = (Vec::new(), Vec::new(), Vec::new());
     for indices in order.chunk_by(|a, b| items[*a].key.identity() == items[*b].key.identity()) {
+        if let Some(coordinates) = items[indices[0]].key.verifier().coordinates_for_batch(indices.len()) {
+            without_table.extend(indices.iter().map(|index| (*index, coordinates)));
+            continue;
+        }
         signed.clear();
         signed.extend(indices.iter().map(|index| (items[*index].message, items[*index].signature)));
         results.clear();
@@ -103,5 +115,29 @@ pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSi
         for (index, result) in indices.iter().zip(&results) {
             outcome[*index] = *result;
         }
+    }
+    verify_together(items, &without_table, outcome);
+}
+
+/// Verifies signatures of P-256 without tables of keys. `indices` has the index of each item, with the
+/// coordinates of its key.
+fn verify_together(
+    items: &[VerifyItem<'_>],
+    indices: &[(usize, &p256::Coordinates)],
+    outcome: &mut [Result<(), BadSignature>],
+) {
+    let is_faster =
+        Engine::detect().min_signatures_without_table().is_some_and(|minimum| indices.len() >= minimum);
+    let signed = indices.iter().map(|(index, coordinates)| {
+        let VerifyItem { message, signature, .. } = items[*index];
+        (*coordinates, (message, signature))
+    });
+    let signed: Vec<_> = signed.filter(|_| is_faster).collect();
+    let mut are_valid = p256::verify_each(&signed).into_iter();
+    for (index, _) in indices {
+        // If the batch rejects a signature, the single check decides.
+        let is_valid = are_valid.next().unwrap_or(false);
+        let VerifyItem { key, message, signature } = items[*index];
+        outcome[*index] = if is_valid { Ok(()) } else { key.verify(message, signature) };
     }
 }

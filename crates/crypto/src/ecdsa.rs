@@ -10,8 +10,8 @@ use aws_lc_rs::signature::{
 use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, GenerationParameters};
-use crate::batch::p256::KeyTable;
 use crate::batch::p256::sign::{BatchKey, MAX_GROUP};
+use crate::batch::p256::{Coordinates, KeyTable};
 use crate::batch::{LazyTable, SignedMessage};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::der;
@@ -116,7 +116,9 @@ pub(crate) fn p256_implementation(operation: Operation, batch: usize) -> Impleme
     let engine = Engine::detect();
     let minimum = match operation {
         Operation::Generate => engine.min_signing_batch(),
-        Operation::Verify => engine.min_signatures_for_table(),
+        Operation::Verify => {
+            engine.min_signatures_without_table().unwrap_or_else(|| engine.min_signatures_for_table())
+        }
     };
     if batch >= minimum { engine.implementation() } else { Implementation::AWS_LC }
 }
@@ -165,14 +167,11 @@ impl Signer for Private {
     }
 }
 
-/// Length of both coordinates on P-256, in octets.
-const P256_PUBLIC_KEY_OCTETS: usize = 64;
-
 struct Public {
     curve: &'static Curve,
     key: ParsedPublicKey,
     /// The coordinates and the table for batches, which only keys on P-256 have.
-    batch: Option<([u8; P256_PUBLIC_KEY_OCTETS], LazyTable<KeyTable>)>,
+    batch: Option<(Coordinates, LazyTable<KeyTable>)>,
 }
 
 impl Public {
@@ -216,6 +215,12 @@ impl Verifier for Public {
             false => self.verify(message, signature),
         };
         outcome.extend(table.verify(signed).into_iter().zip(signed).map(result));
+    }
+
+    fn coordinates_for_batch(&self, count: usize) -> Option<&Coordinates> {
+        let (coordinates, _) = self.batch.as_ref()?;
+        Engine::detect().min_signatures_without_table()?;
+        self.table(count).is_none().then_some(coordinates)
     }
 }
 

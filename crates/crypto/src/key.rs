@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, AlgorithmEntry, GenerationParameters};
 use crate::batch::SignedMessage;
+use crate::batch::p256::Coordinates;
 use crate::bind_format::{self, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 
@@ -48,6 +49,11 @@ pub(crate) trait Verifier: Send + Sync {
     /// as that of [`Verifier::verify`].
     fn verify_batch(&self, signed: &[SignedMessage<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
         outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
+    }
+    /// Returns the coordinates of a P-256 key if `count` signatures of it are verified fastest
+    /// together with those of other keys.
+    fn coordinates_for_batch(&self, _count: usize) -> Option<&Coordinates> {
+        None
     }
 }
 

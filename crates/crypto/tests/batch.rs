@@ -174,6 +174,21 @@ fn copies_of_a_key_mix() {
     }
 }
 
+/// Each item has its own key. A bad signature is found at each position.
+#[test]
+fn different_keys_are_verified_together() {
+    for algorithm in algorithms() {
+        let subjects: Vec<_> = (0..EXHAUSTIVE_ITEMS).map(|_| Subject::new(algorithm, 1)).collect();
+        for bad in 0..=subjects.len() {
+            let items = subjects.iter().enumerate().map(|(index, subject)| subject.item(0, index != bad));
+            let mut outcome = Vec::new();
+            verify_batch(&items.collect::<Vec<_>>(), &mut outcome);
+            let are_good: Vec<_> = (0..subjects.len()).map(|index| index != bad).collect();
+            assert_eq!(outcome, expected(&are_good), "{algorithm}");
+        }
+    }
+}
+
 #[test]
 fn an_empty_batch_has_no_results() {
     let mut outcome = vec![Ok(())];

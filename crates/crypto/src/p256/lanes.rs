@@ -82,6 +82,13 @@ impl Ifma {
         unsafe { table::multiply_both(tables, octets) }
     }
 
+    /// Returns a·B + b·Q for each pair of scalars and its point Q. A result is `None` if two
+    /// intermediate sums are equal or opposite. For public values.
+    pub(super) fn multiply_each(self, points: &[Affine], pairs: &[(Scalar, Scalar)]) -> Vec<Option<Affine>> {
+        // SAFETY: see `even_ys`.
+        unsafe { verify::multiply_each(points, pairs) }
+    }
+
     /// Returns s·B − c·Y and s·H − c·Γ for the key Y and each statement. A result is `None` if two
     /// intermediate sums are equal or opposite. For public values.
     pub(super) fn commitments(self, key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {

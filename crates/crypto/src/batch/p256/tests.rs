@@ -52,6 +52,19 @@ fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
             assert_eq!(table.verify(std::slice::from_ref(pair)), [*single], "{pair:02x?}");
         }
     }
+    // As if each signature had a key of its own. A rejection may be wrong; the single check repeats it.
+    let coordinates: &Coordinates = field.try_into().unwrap();
+    let each: Vec<_> = pairs.iter().map(|pair| (coordinates, *pair)).collect();
+    for are_valid in [verify_each(&each), with_portable_arithmetic(|| verify_each(&each))] {
+        assert!(are_valid.iter().zip(&single).all(|(is_valid, single)| !is_valid || *single));
+    }
+    assert_eq!(with_portable_arithmetic(|| verify_each(&each)), single);
+    let keys: Vec<_> = pairs.iter().map(|_| PublicKey::parse(ALGORITHM, field).unwrap()).collect();
+    let items =
+        pairs.iter().zip(&keys).map(|((message, signature), key)| VerifyItem { key, message, signature });
+    let mut outcome = Vec::new();
+    verify_batch(&items.collect::<Vec<_>>(), &mut outcome);
+    assert!(outcome.iter().map(Result::is_ok).eq(single.iter().copied()));
     let items: Vec<_> =
         pairs.iter().map(|(message, signature)| VerifyItem { key: &key, message, signature }).collect();
     let items: Vec<_> = items.iter().cycle().take(pairs.len().max(LARGE_BATCH)).copied().collect();

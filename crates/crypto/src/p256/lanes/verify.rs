@@ -1,6 +1,6 @@
-//! The multiplications by public scalars for the verification of proofs: sums of multiples of two
-//! points, one of which is the point of the input. The multiplications share the doublings
-//! (Straus).
+//! The multiplications by public scalars for the verification of proofs, and of signatures of
+//! different keys: sums of multiples of two points, one of which is in each lane another one. The
+//! multiplications share the doublings (Straus).
 
 #![deny(unsafe_code)]
 
@@ -69,6 +69,38 @@ pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<
         );
     }
     commitments
+}
+
+/// Returns a·B + b·Q for each pair of scalars and its point Q. A result is `None` if two intermediate
+/// sums are equal or opposite.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn multiply_each(points: &[Affine], pairs: &[(Scalar, Scalar)]) -> Vec<Option<Affine>> {
+    let (mut vectors, mut scalars) = (Vec::new(), Vec::new());
+    for (points, pairs) in points.chunks(LANES).zip(pairs.chunks(LANES)) {
+        let (mut q, mut a, mut b) = ([Affine::BASE; LANES], [Scalar::ZERO; LANES], [Scalar::ZERO; LANES]);
+        for (lane, (point, pair)) in points.iter().zip(pairs).enumerate() {
+            (q[lane], (a[lane], b[lane])) = (*point, *pair);
+        }
+        vectors.push(AffinePoints::from_affine(&q));
+        scalars.push([Digits::new(&a), Digits::new(&b)]);
+    }
+    let tables = Tables::odd_multiples(&vectors);
+    let mut sums = Vec::with_capacity(vectors.len());
+    for (table, [a, b]) in tables.tables().iter().zip(&scalars) {
+        let mut sum = select_entries(table, b.window_digits(WINDOWS - 1)).to_points();
+        for window in (0..WINDOWS - 1).rev() {
+            let entries = select_entries(table, b.window_digits(window));
+            sum = sum.double_times(WINDOW_BITS).add_different(&entries);
+        }
+        sums.push(multiply_base(Some(sum), a));
+    }
+    let (sums, infinities) = normalize_all(&sums, &mut Vec::new());
+    let mut products = Vec::with_capacity(pairs.len());
+    for ((sums, infinite), pairs) in sums.iter().zip(infinities).zip(pairs.chunks(LANES)) {
+        let affine = sums.to_affine();
+        products.extend((0..pairs.len()).map(|lane| (infinite >> lane & 1 == 0).then_some(affine[lane])));
+    }
+    products
 }
 
 impl StatementVector {
