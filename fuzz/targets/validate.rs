@@ -13,7 +13,8 @@ use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::Nsec5Key;
 use nonesuch_dnssec::validate::{
-    Budget, ProvedAnswer, Question, SecurityStatus, TrustedKeys, ValidationLimits, validate, validate_octets,
+    Budget, PendingValidation, ProvedAnswer, Question, SecurityStatus, TrustedKeys, Validation,
+    ValidationLimits, validate, validate_octets, verify_jobs,
 };
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
 use nonesuch_net::Transport;
@@ -227,6 +228,7 @@ fuzz_target!(|data: &[u8]| {
         message.records.extend(more.records);
     }
     let outcome = validate(question, &message, &zone.keys, NOW, &mut budget);
+    assert_eq!(in_batches(question, &message, &zone.keys).status, outcome.status);
     let (work, limits) = (outcome.work, budget.limits());
     assert!(work.signatures <= limits.signatures && work.signature_failures <= limits.signature_failures);
     assert!(work.hash_blocks <= limits.hash_blocks && work.proofs <= limits.proofs_per_response);
@@ -234,6 +236,19 @@ fuzz_target!(|data: &[u8]| {
         check(zone, name, *rtype, &message, &outcome.proved);
     }
 });
+
+/// Validates with signatures that are verified in batches.
+fn in_batches(question: Question<'_>, message: &Message, keys: &TrustedKeys) -> Validation {
+    let mut pending = PendingValidation::new(question, message.clone().into(), keys.clone().into(), NOW);
+    let mut budget = Budget::default();
+    loop {
+        if let Some(validation) = pending.step(&mut budget) {
+            return validation;
+        }
+        assert!(pending.job_count() > 0, "a validation that waits for nothing");
+        verify_jobs([&mut pending]);
+    }
+}
 
 /// Checks that a Secure result agrees with the zone.
 fn check(zone: &Zone, name: &Name, rtype: Rtype, message: &Message, proved: &Option<ProvedAnswer>) {

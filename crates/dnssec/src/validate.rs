@@ -1,7 +1,8 @@
 //! Validates responses: proves or rejects a response with the trusted keys of its zone (RFC 4035
 //! §5, RFC 6840, RFC 5155 §8, RFC 9824; for NSEC5 draft-vcelak-nsec5-07 and docs/nsec5.md).
 //!
-//! [`validate`] is pure: it has no I/O, no clock and no cache. The caller handles trust anchors and
+//! [`validate`] is pure: it has no I/O, no clock and no cache. [`PendingValidation`] is the same in
+//! steps, so that signatures of many responses are verified in one batch. The caller handles trust anchors and
 //! DS records between zones. A resolver validates one response of one zone at a time, with one
 //! [`Budget`] for all work of one client query.
 //!
@@ -14,6 +15,7 @@ pub(crate) mod claim;
 mod evidence;
 mod keys;
 mod outcome;
+mod pending;
 mod reason;
 mod rrsets;
 mod signature;
@@ -22,13 +24,15 @@ mod walk;
 pub use budget::{Budget, Limit, ValidationLimits, Work};
 pub use keys::TrustedKeys;
 pub use outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus, SecurityStatus, Validation};
+pub use pending::{PendingValidation, verify_jobs};
 pub(crate) use reason::ValidationError;
 pub use reason::{BogusReason, IndeterminateReason, InsecureReason};
 
 use keys::KeySetStatus;
 use nonesuch_proto::message::{self, Message, Rcode, Section, flags};
 use nonesuch_proto::{Class, Rtype};
-use walk::Walk;
+use signature::Verification;
+use walk::{Progress, Walk};
 
 /// Validates a response to `question` with the trusted `keys` of its zone. `now` is in seconds
 /// since 1970 modulo 2^32. The work is deducted from `budget`.
@@ -40,18 +44,42 @@ pub fn validate(
     now: u32,
     budget: &mut Budget,
 ) -> Validation {
-    budget.begin_response();
+    budget.continue_response(0);
     let before = budget.spent();
-    let mut walk = Walk::new(question, response, keys, now, budget);
-    let outcome = match check_preconditions(question, response, keys) {
+    let preconditions = check_preconditions(question, response, keys);
+    let progress = Progress::new(question);
+    let context = (question, response, keys, now);
+    let ended = conclude(context, preconditions, progress, Verification::Immediate, budget);
+    let validation = ended.unwrap_or_else(|_| unreachable!("each signature was verified at once"));
+    Validation { work: budget.spent().since(before), ..validation }
+}
+
+/// What a validation is about: the question, the response, the trusted keys, and the time.
+type Context<'v> = (Question<'v>, &'v Message, &'v TrustedKeys, u32);
+
+/// Continues a validation to its end. The result has no work.
+///
+/// # Errors
+/// The progress so far, if signatures must be verified first.
+fn conclude(
+    context: Context<'_>,
+    preconditions: Result<(), SecurityStatus>,
+    progress: Progress,
+    verification: Verification<'_>,
+    budget: &mut Budget,
+) -> Result<Validation, Progress> {
+    let (_, response, ..) = context;
+    let mut walk = Walk::new(context, progress, verification, budget);
+    let outcome = match preconditions {
         Err(status) => Err(status),
-        Ok(()) => walk.run().map_err(|error| match error {
-            ValidationError::Bogus(reason) => SecurityStatus::Bogus(reason),
-            ValidationError::Indeterminate(reason) => SecurityStatus::Indeterminate(reason),
-        }),
+        Ok(()) => match walk.run() {
+            Ok(proved) => Ok(proved),
+            Err(ValidationError::Bogus(reason)) => Err(SecurityStatus::Bogus(reason)),
+            Err(ValidationError::Indeterminate(reason)) => Err(SecurityStatus::Indeterminate(reason)),
+            Err(ValidationError::Pending) => return Err(walk.into_progress()),
+        },
     };
     let (aliases, insecure_reason, rrsets) = walk.finish();
-    let work = budget.spent().since(before);
     let (status, proved) = match outcome {
         Ok(proved) => {
             (insecure_reason.map_or(SecurityStatus::Secure, SecurityStatus::Insecure), Some(proved))
@@ -64,7 +92,7 @@ pub fn validate(
         Some(_) => Rcode::NOERROR,
         None => response.rcode(),
     };
-    Validation { status, proved, aliases, rcode, rrsets, work }
+    Ok(Validation { status, proved, aliases, rcode, rrsets, work: Work::default() })
 }
 
 impl TrustedKeys {

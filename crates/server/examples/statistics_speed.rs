@@ -26,6 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         octets[HEADER - 1] = 1;
         let mut response = vec![0; 64 + 16 * usize::from(number)];
         response[2] = 0x80;
+        // One record: the response code has no upper bits in an OPT record.
+        response[7] = 1;
         response[3] = u8::from(number % 5 == 0) * 3;
         messages.push((octets, response));
     }

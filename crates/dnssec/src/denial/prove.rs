@@ -161,7 +161,7 @@ fn check_nsec3_claim(records: &mut Nsec3Records<'_>, target: DenialTarget<'_, '_
         }
         // The check stopped at a limit for the work of validators, so it found no fault.
         (Err(ValidationError::Indeterminate(_)), _) => true,
-        (Err(ValidationError::Bogus(_)), _) => false,
+        (Err(ValidationError::Bogus(_) | ValidationError::Pending), _) => false,
     }
 }
 

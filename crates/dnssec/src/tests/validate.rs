@@ -9,14 +9,15 @@ mod nsec;
 mod nsec3;
 mod nsec5;
 mod octets;
+mod pending;
 mod signatures;
 
 use super::{EXPIRATION, INCEPTION, NOW, key, name};
 use crate::keys::KeyPair;
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::validate::{
-    BogusReason, Budget, IndeterminateReason, InsecureReason, ProvedAnswer, Question, SecurityStatus,
-    TrustedKeys, Validation, ValidationLimits, validate,
+    BogusReason, Budget, IndeterminateReason, InsecureReason, PendingValidation, ProvedAnswer, Question,
+    SecurityStatus, TrustedKeys, Validation, ValidationLimits, validate, verify_jobs,
 };
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::message::{self, Header, Message, Rcode, Record, Section, flags};
@@ -64,6 +65,17 @@ fn map(types: &str) -> Vec<u8> {
     let mut out = Vec::new();
     bitmap::push(&types, &mut out);
     out
+}
+
+/// Verifies signatures until the validation ends.
+fn finish(pending: &mut PendingValidation, budget: &mut Budget) -> Validation {
+    loop {
+        if let Some(validation) = pending.step(budget) {
+            return validation;
+        }
+        assert!(pending.job_count() > 0, "a validation that waits for nothing");
+        verify_jobs([&mut *pending]);
+    }
 }
 
 impl Reply {
@@ -194,9 +206,19 @@ impl Reply {
         }
     }
 
+    /// Validates, and compares the result with that of a [`PendingValidation`].
     fn validate_with(&self, keys: &TrustedKeys, now: u32, budget: &mut Budget) -> Validation {
         let question = Question { name: self.name.view(), rtype: self.rtype };
-        validate(question, &self.message(), keys, now, budget)
+        let (response, mut deferred_budget) = (self.message(), *budget);
+        let mut deferred =
+            PendingValidation::new(question, response.clone().into(), keys.clone().into(), now);
+        let validation = validate(question, &response, keys, now, budget);
+        let in_batches = finish(&mut deferred, &mut deferred_budget);
+        if validation.work.signature_failures == 0 {
+            assert_eq!((&in_batches, deferred_budget), (&validation, *budget));
+        }
+        assert_eq!(Validation { work: validation.work, ..in_batches }, validation);
+        validation
     }
 
     /// Validates with the signing key and the NSEC5 keys.

@@ -111,6 +111,18 @@ pub struct Work {
 }
 
 impl Work {
+    /// Returns the sum of both.
+    pub(super) const fn plus(self, other: Self) -> Self {
+        Self {
+            signatures: self.signatures + other.signatures,
+            signature_failures: self.signature_failures + other.signature_failures,
+            hashes: self.hashes + other.hashes,
+            hash_blocks: self.hash_blocks + other.hash_blocks,
+            proofs: self.proofs + other.proofs,
+            aliases: self.aliases + other.aliases,
+        }
+    }
+
     /// Returns the work done since `before`, an earlier value of the same counts.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
@@ -154,9 +166,15 @@ impl Budget {
         self.spent
     }
 
-    /// Begins a response, for the limit of proofs in one response.
-    pub(super) const fn begin_response(&mut self) {
-        self.proofs_before = self.spent.proofs;
+    /// Begins or continues a response, for the limit of proofs in one response. `proofs` is the number
+    /// that it has taken so far.
+    pub(super) const fn continue_response(&mut self, proofs: u32) {
+        self.proofs_before = self.spent.proofs.saturating_sub(proofs);
+    }
+
+    /// Whether so many further failures would reach the limit of failures.
+    pub(super) const fn is_near_failure_limit(&self, further: usize) -> bool {
+        self.spent.signature_failures as usize + further >= self.limits.signature_failures as usize
     }
 
     /// Deducts one signature verification. The caller calls it before the verification.

@@ -370,6 +370,8 @@ pub enum IndeterminateReason {
 pub(crate) enum ValidationError {
     Bogus(BogusReason),
     Indeterminate(IndeterminateReason),
+    /// Signatures must be verified before the validation continues. It is not a result.
+    Pending,
 }
 
 impl From<BogusReason> for ValidationError {

@@ -2,10 +2,11 @@
 
 use super::budget::Budget;
 use super::keys::TrustedKeys;
+use super::pending::{JobId, Verdicts};
 use super::reason::{BogusReason, ValidationError};
 use super::rrsets::Rrset;
 use crate::rrsig::{Rrsig, push_signed_data};
-use nonesuch_crypto::Algorithm;
+use nonesuch_crypto::{Algorithm, PublicKey};
 use nonesuch_proto::message::Record;
 use nonesuch_proto::{Rtype, serial};
 
@@ -30,16 +31,27 @@ pub(super) enum AllowedAlgorithms {
     AliasNumbers,
 }
 
+/// When signatures are verified.
+#[derive(Debug)]
+pub(super) enum Verification<'v> {
+    /// At once.
+    Immediate,
+    /// Later, in a batch. Until a signature has a verdict, the result is
+    /// [`ValidationError::Pending`].
+    Deferred(&'v mut Verdicts),
+}
+
 /// Searches for one valid signature over `rrset`; any is sufficient (RFC 6840 §5.4, §5.11).
 ///
 /// # Errors
 /// [`ValidationError::Bogus`] with the reason of the first signature if none is valid.
-/// [`ValidationError::Indeterminate`] if the work exceeds `budget`.
+/// [`ValidationError::Indeterminate`] if the work exceeds `budget`. [`ValidationError::Pending`] if a
+/// signature must be verified first.
 pub(super) fn verify(
-    rrset: &Rrset<'_>,
+    (index, rrset): (usize, &Rrset<'_>),
     allowed: AllowedAlgorithms,
-    keys: &TrustedKeys,
-    now: u32,
+    (keys, now): (&TrustedKeys, u32),
+    verification: &mut Verification<'_>,
     budget: &mut Budget,
 ) -> Result<ValidSignature, ValidationError> {
     if !rrset.owner.is_at_or_below(keys.apex()) {
@@ -50,8 +62,9 @@ pub(super) fn verify(
         return Err(BogusReason::ApexDs.into());
     }
     let mut first_reason = None;
-    for record in rrset.signatures.iter().take(budget.limits().signatures_per_rrset) {
-        match verify_signature(rrset, record, allowed, keys, now, budget) {
+    for (position, record) in rrset.signatures.iter().enumerate().take(budget.limits().signatures_per_rrset) {
+        let place = (index, position);
+        match verify_signature(rrset, (place, record), allowed, (keys, now), verification, budget) {
             Ok(valid) => return Ok(valid),
             Err(ValidationError::Bogus(reason)) => first_reason = first_reason.or(Some(reason)),
             Err(error) => return Err(error),
@@ -63,10 +76,10 @@ pub(super) fn verify(
 
 fn verify_signature(
     rrset: &Rrset<'_>,
-    record: &Record,
+    ((index, position), record): ((usize, usize), &Record),
     allowed: AllowedAlgorithms,
-    keys: &TrustedKeys,
-    now: u32,
+    (keys, now): (&TrustedKeys, u32),
+    verification: &mut Verification<'_>,
     budget: &mut Budget,
 ) -> Result<ValidSignature, ValidationError> {
     let covered = rrset.rtype;
@@ -76,18 +89,36 @@ fn verify_signature(
     let max_keys = budget.limits().keys_per_signature;
     let mut message = Vec::new();
     let mut has_key = false;
-    for key in keys.candidates(fields.tag, fields.algorithm, max_keys) {
+    for (candidate, key) in keys.candidates(fields.tag, fields.algorithm, max_keys).enumerate() {
         has_key = true;
-        budget.take_signature()?;
-        if message.is_empty() {
-            push_signed_data(&fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
-        }
-        if key.public.verify(&message, fields.signature).is_ok() {
+        let is_valid = match verification {
+            Verification::Immediate => {
+                budget.take_signature()?;
+                if message.is_empty() {
+                    push_signed_data(&fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
+                }
+                let is_valid = key.public.verify(&message, fields.signature).is_ok();
+                if !is_valid {
+                    budget.count_failure();
+                }
+                is_valid
+            }
+            Verification::Deferred(verdicts) => {
+                let id = (index, position, candidate);
+                match verdicts.get(id) {
+                    Some(is_valid) => is_valid,
+                    None => {
+                        defer(id, rrset, &fields, &key.public, verdicts, budget)?;
+                        return Err(ValidationError::Pending);
+                    }
+                }
+            }
+        };
+        if is_valid {
             let remaining = fields.expiration.wrapping_sub(now);
             let ttl = rrset.ttl.min(record.ttl).min(fields.original_ttl).min(remaining);
             return Ok(ValidSignature { labels: fields.labels, ttl });
         }
-        budget.count_failure();
     }
     let (tag, algorithm) = (fields.tag, fields.algorithm);
     Err(if has_key {
@@ -96,6 +127,27 @@ fn verify_signature(
         BogusReason::UnknownKey { covered, tag, algorithm }
     }
     .into())
+}
+
+/// Records a verification, unless it is recorded. Waits if the recorded ones could exceed the limit of
+/// failures, so that no more signatures are verified than without a batch.
+fn defer(
+    id: JobId,
+    rrset: &Rrset<'_>,
+    fields: &Rrsig<'_>,
+    key: &PublicKey,
+    verdicts: &mut Verdicts,
+    budget: &mut Budget,
+) -> Result<(), ValidationError> {
+    let recorded = verdicts.recorded();
+    if verdicts.is_recorded(id) || (recorded > 0 && budget.is_near_failure_limit(recorded)) {
+        return Ok(());
+    }
+    budget.take_signature()?;
+    let mut message = Vec::new();
+    push_signed_data(fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
+    verdicts.record(id, key, message, fields.signature);
+    Ok(())
 }
 
 /// Checks the fields of a signature (RFC 4035 §5.3.1), except times and keys.

@@ -1,6 +1,7 @@
 //! Follows the aliases from the question name to an answer, a referral or a denial (RFC 1034
 //! §5.3.3, RFC 4035 §5, RFC 6672 §5.3).
 
+use super::Context;
 use super::budget::Budget;
 use super::claim::{Claim, DenialKind, ProvedClaim};
 use super::evidence::{Candidate, DenialCollector, Evidence};
@@ -8,9 +9,9 @@ use super::keys::TrustedKeys;
 use super::outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus};
 use super::reason::{BogusReason, IndeterminateReason, InsecureReason, ValidationError};
 use super::rrsets::{Rrset, Rrsets};
-use super::signature::{self, AllowedAlgorithms, ValidSignature};
+use super::signature::{self, AllowedAlgorithms, ValidSignature, Verification};
 use crate::rrsig::Rrsig;
-use nonesuch_proto::message::{Message, Rcode, Record, Section};
+use nonesuch_proto::message::{Rcode, Record, Section};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 
 /// The result for one name of the chain of aliases.
@@ -21,62 +22,80 @@ enum NameOutcome {
     Alias(Alias),
 }
 
-/// The state of the validation of one response.
-pub(super) struct Walk<'v> {
-    question: Question<'v>,
-    rcode: Rcode,
-    keys: &'v TrustedKeys,
-    now: u32,
-    budget: &'v mut Budget,
-    rrsets: Rrsets<'v>,
+/// The results of a walk so far. An interrupted walk continues with them.
+#[derive(Clone, Debug)]
+pub(super) struct Progress {
+    /// The name of the chain of aliases that is checked.
+    name: Name,
     /// The status of each RRset so far, by index.
     statuses: Vec<RrsetStatus>,
     /// The valid signature over each Secure RRset, by index. For a synthesised CNAME RRset, this is
     /// the signature over the DNAME RRset; for a proven NSEC5PROOF RRset, the signature over the
     /// Secure NSEC5 RRset with the lowest TTL. Its `ttl` is limited to the TTL of the RRset itself.
     valid_signatures: Vec<Option<ValidSignature>>,
-    /// The verified denial records; `None` until the first claim is checked.
-    evidence: Option<Evidence<'v>>,
     aliases: Vec<Alias>,
     /// The first reason for which the answer is only Insecure.
     insecure_reason: Option<InsecureReason>,
 }
 
-impl<'v> Walk<'v> {
-    pub(super) fn new(
-        question: Question<'v>,
-        response: &'v Message,
-        keys: &'v TrustedKeys,
-        now: u32,
-        budget: &'v mut Budget,
-    ) -> Self {
-        let rrsets = Rrsets::from_message(response);
-        let count = rrsets.list().len();
+impl Progress {
+    /// The progress before the first step.
+    pub(super) fn new(question: Question<'_>) -> Self {
         Self {
-            question,
-            rcode: response.rcode(),
-            keys,
-            now,
-            budget,
-            rrsets,
-            statuses: vec![RrsetStatus::Unused; count],
-            valid_signatures: vec![None; count],
-            evidence: None,
+            name: question.name.to_name(),
+            statuses: Vec::new(),
+            valid_signatures: Vec::new(),
             aliases: Vec::new(),
             insecure_reason: None,
         }
     }
+}
+
+/// The state of the validation of one response.
+pub(super) struct Walk<'v> {
+    question: Question<'v>,
+    rcode: Rcode,
+    keys: &'v TrustedKeys,
+    now: u32,
+    verification: Verification<'v>,
+    budget: &'v mut Budget,
+    rrsets: Rrsets<'v>,
+    /// The verified denial records; `None` until the first claim is checked.
+    evidence: Option<Evidence<'v>>,
+    progress: Progress,
+}
+
+impl<'v> Walk<'v> {
+    pub(super) fn new(
+        (question, response, keys, now): Context<'v>,
+        mut progress: Progress,
+        verification: Verification<'v>,
+        budget: &'v mut Budget,
+    ) -> Self {
+        let rrsets = Rrsets::from_message(response);
+        let count = rrsets.list().len();
+        progress.statuses.resize(count, RrsetStatus::Unused);
+        progress.valid_signatures.resize(count, None);
+        let (rcode, evidence) = (response.rcode(), None);
+        Self { question, rcode, keys, now, verification, budget, rrsets, evidence, progress }
+    }
+
+    /// Returns the results so far, for another walk that continues.
+    pub(super) fn into_progress(mut self) -> Progress {
+        self.mark_proved_names();
+        self.progress
+    }
 
     /// Follows aliases until an answer, a referral or a denial is proved.
     pub(super) fn run(&mut self) -> Result<ProvedAnswer, ValidationError> {
-        let mut name = self.question.name.to_name();
         loop {
+            let name = self.progress.name.clone();
             match self.check_name(&name)? {
                 NameOutcome::Done(proved) => return self.check_rcode(proved),
                 NameOutcome::Alias(alias) => {
                     self.budget.take_alias()?;
-                    name = alias.target.clone();
-                    self.aliases.push(alias);
+                    self.progress.name = alias.target.clone();
+                    self.progress.aliases.push(alias);
                 }
             }
         }
@@ -86,17 +105,18 @@ impl<'v> Walk<'v> {
     /// their TTL is limited to the lowest TTL of the Secure NSEC5 RRsets.
     fn mark_proved_names(&mut self) {
         let proved = self.evidence.as_ref().map(Evidence::proved_names).unwrap_or_default();
-        let is_secure = |index: &usize| self.statuses[*index] == RrsetStatus::Secure;
-        let nsec5 = (0..self.statuses.len()).filter(|index| self.rrsets.get(*index).rtype == Rtype::NSEC5);
+        let is_secure = |index: &usize| self.progress.statuses[*index] == RrsetStatus::Secure;
+        let nsec5 =
+            (0..self.progress.statuses.len()).filter(|index| self.rrsets.get(*index).rtype == Rtype::NSEC5);
         let lowest = nsec5
             .filter(is_secure)
-            .filter_map(|index| self.valid_signatures[index])
+            .filter_map(|index| self.progress.valid_signatures[index])
             .min_by_key(|valid| valid.ttl);
         for name in proved {
             let Some(index) = self.rrsets.find(Section::Authority, name, Rtype::NSEC5PROOF) else { continue };
             let ttl = self.rrsets.get(index).ttl;
-            self.statuses[index] = RrsetStatus::Proven;
-            self.valid_signatures[index] =
+            self.progress.statuses[index] = RrsetStatus::Proven;
+            self.progress.valid_signatures[index] =
                 lowest.map(|valid| ValidSignature { ttl: valid.ttl.min(ttl), ..valid });
         }
     }
@@ -105,7 +125,8 @@ impl<'v> Walk<'v> {
     /// each RRset.
     pub(super) fn finish(mut self) -> (Vec<Alias>, Option<InsecureReason>, Vec<RrsetOutcome>) {
         self.mark_proved_names();
-        let list = self.rrsets.list().iter().zip(self.statuses).zip(self.valid_signatures);
+        let Progress { statuses, valid_signatures, aliases, insecure_reason, .. } = self.progress;
+        let list = self.rrsets.list().iter().zip(statuses).zip(valid_signatures);
         let outcomes = list.map(|((rrset, status), valid)| RrsetOutcome {
             section: rrset.section,
             owner: rrset.owner.to_name(),
@@ -113,7 +134,7 @@ impl<'v> Walk<'v> {
             status,
             ttl: valid.map_or(rrset.ttl, |valid| valid.ttl),
         });
-        (self.aliases, self.insecure_reason, outcomes.collect())
+        (aliases, insecure_reason, outcomes.collect())
     }
 
     /// Checks the response code, which is not signed. A proof of NXDOMAIN or of a too long DNAME
@@ -130,11 +151,11 @@ impl<'v> Walk<'v> {
 
     /// Verifies what the response has for `name`: an answer, an alias, a referral or a denial.
     fn check_name(&mut self, name: &Name) -> Result<NameOutcome, ValidationError> {
-        let is_repeated = self.aliases.iter().any(|alias| alias.name == *name);
+        let is_repeated = self.progress.aliases.iter().any(|alias| alias.name == *name);
         if is_repeated || !name.view().is_at_or_below(self.keys.apex()) {
             return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
         }
-        if !self.aliases.is_empty() && self.is_answered_by_child(name.view()) {
+        if !self.progress.aliases.is_empty() && self.is_answered_by_child(name.view()) {
             return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
         }
         let answers = self.find_answers(name.view());
@@ -200,14 +221,29 @@ impl<'v> Walk<'v> {
             let rrset = self.rrsets.get(*index);
             rrset.section == Section::Answer && rrset.owner == name
         };
-        (0..self.statuses.len()).filter(at_name).filter(is_answer).collect()
+        (0..self.progress.statuses.len()).filter(at_name).filter(is_answer).collect()
+    }
+
+    /// Records further signatures that the validation will need, so that one batch is enough.
+    fn record(&mut self, work: impl FnOnce(&mut Self)) {
+        let progress = self.progress.clone();
+        work(self);
+        self.progress = progress;
     }
 
     /// Verifies the RRsets that answer the question.
     fn verify_answers(&mut self, indexes: &[usize]) -> Result<ProvedAnswer, ValidationError> {
         let mut is_expanded = false;
         for index in indexes {
-            is_expanded |= self.verify_expandable(*index)?;
+            let verified = self.verify_expandable(*index);
+            if verified == Err(ValidationError::Pending) {
+                self.record(|walk| {
+                    for index in indexes {
+                        let _ = walk.verify(*index, AllowedAlgorithms::Any);
+                    }
+                });
+            }
+            is_expanded |= verified?;
         }
         Ok(if is_expanded { ProvedAnswer::WildcardAnswer } else { ProvedAnswer::Answer })
     }
@@ -274,12 +310,12 @@ impl<'v> Walk<'v> {
             if self.alias_target(index)? != synthesised.view() {
                 return Err(self.mark_bogus(index, BogusReason::ForgedAlias(name.clone())));
             }
-            self.statuses[index] = RrsetStatus::Synthesised;
+            self.progress.statuses[index] = RrsetStatus::Synthesised;
             // The DNAME record proves the CNAME record and therefore limits the time for which it
             // may be cached.
             let ttl = self.rrsets.get(index).ttl;
-            self.valid_signatures[index] =
-                self.valid_signatures[dname].map(|valid| ValidSignature { ttl: valid.ttl.min(ttl), ..valid });
+            self.progress.valid_signatures[index] = self.progress.valid_signatures[dname]
+                .map(|valid| ValidSignature { ttl: valid.ttl.min(ttl), ..valid });
         }
         if self.question.rtype == Rtype::CNAME {
             // The synthesised record is the answer. If the response does not have it, the resolver
@@ -311,7 +347,7 @@ impl<'v> Walk<'v> {
                         && rrset.rtype == Rtype::SOA
                         && self.is_child_zone(rrset.owner, name.view())
                 };
-                if !self.aliases.is_empty() && self.rrsets.list().iter().any(is_child_soa) {
+                if !self.progress.aliases.is_empty() && self.rrsets.list().iter().any(is_child_soa) {
                     return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
                 }
             }
@@ -319,13 +355,17 @@ impl<'v> Walk<'v> {
                 if let Some(ns_index) = self.find_referral(name.view()).filter(|_| soa.is_none()) {
                     return self.check_referral(ns_index).map(NameOutcome::Done);
                 }
-                if !self.aliases.is_empty() && soa.is_none() {
+                if !self.progress.aliases.is_empty() && soa.is_none() {
                     return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
                 }
             }
         }
         if let Some(index) = soa {
-            self.verify_unexpanded(index)?;
+            let verified = self.verify_unexpanded(index);
+            if verified == Err(ValidationError::Pending) {
+                self.record(|walk| drop(walk.collect_evidence()));
+            }
+            verified?;
         }
         let claim = match self.rcode {
             Rcode::NXDOMAIN => Claim::NxDomain(name.view()),
@@ -364,11 +404,11 @@ impl<'v> Walk<'v> {
             }
             None => {
                 self.check_claim(Claim::NoDs(cut))?;
-                self.insecure_reason.get_or_insert(InsecureReason::UnsignedDelegation);
+                self.progress.insecure_reason.get_or_insert(InsecureReason::UnsignedDelegation);
                 false
             }
         };
-        self.statuses[ns_index] = RrsetStatus::Unsigned;
+        self.progress.statuses[ns_index] = RrsetStatus::Unsigned;
         Ok(ProvedAnswer::Referral { child: cut.to_name(), has_ds })
     }
 
@@ -380,7 +420,7 @@ impl<'v> Walk<'v> {
         let Some(evidence) = &mut self.evidence else { return Err(BogusReason::NoDenial.into()) };
         let proved = evidence.check_claim(claim, self.keys, self.budget)?;
         if let Some(insecure_reason) = proved.insecure_reason {
-            self.insecure_reason.get_or_insert(insecure_reason);
+            self.progress.insecure_reason.get_or_insert(insecure_reason);
         }
         Ok(proved)
     }
@@ -389,9 +429,9 @@ impl<'v> Walk<'v> {
     /// or not Secure.
     fn collect_evidence(&mut self) -> Result<Evidence<'v>, ValidationError> {
         let apex = self.keys.apex();
-        let mut collector = DenialCollector::default();
+        let (mut collector, mut is_pending) = (DenialCollector::default(), false);
         self.check_nsec3_count()?;
-        for index in 0..self.statuses.len() {
+        for index in 0..self.progress.statuses.len() {
             let rrset = self.rrsets.get(index);
             if rrset.section != Section::Authority {
                 continue;
@@ -413,8 +453,14 @@ impl<'v> Walk<'v> {
             match verified {
                 Ok(candidate) => collector.add(candidate),
                 Err(ValidationError::Bogus(reason)) => collector.note_ignored(reason),
+                Err(ValidationError::Pending) => is_pending = true,
+                // The verdicts come first, as without a batch.
+                Err(_) if is_pending => break,
                 Err(error) => return Err(error),
             }
+        }
+        if is_pending {
+            return Err(ValidationError::Pending);
         }
         Ok(collector.finish(apex)?)
     }
@@ -457,14 +503,15 @@ impl<'v> Walk<'v> {
         index: usize,
         allowed: AllowedAlgorithms,
     ) -> Result<ValidSignature, ValidationError> {
-        if let Some(valid) = self.valid_signatures[index] {
+        if let Some(valid) = self.progress.valid_signatures[index] {
             return Ok(valid);
         }
-        let outcome = signature::verify(self.rrsets.get(index), allowed, self.keys, self.now, self.budget);
+        let (rrset, keys) = ((index, self.rrsets.get(index)), (self.keys, self.now));
+        let outcome = signature::verify(rrset, allowed, keys, &mut self.verification, self.budget);
         match outcome {
             Ok(valid) => {
-                self.statuses[index] = RrsetStatus::Secure;
-                self.valid_signatures[index] = Some(valid);
+                self.progress.statuses[index] = RrsetStatus::Secure;
+                self.progress.valid_signatures[index] = Some(valid);
                 Ok(valid)
             }
             Err(ValidationError::Bogus(reason)) => Err(self.mark_bogus(index, reason)),
@@ -474,7 +521,7 @@ impl<'v> Walk<'v> {
 
     /// Marks an RRset as Bogus, and returns the error for the caller.
     fn mark_bogus(&mut self, index: usize, reason: BogusReason) -> ValidationError {
-        self.statuses[index] = RrsetStatus::Bogus(reason.clone());
+        self.progress.statuses[index] = RrsetStatus::Bogus(reason.clone());
         ValidationError::Bogus(reason)
     }
 }

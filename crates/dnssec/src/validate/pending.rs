@@ -1,0 +1,139 @@
+//! Validation whose signatures are verified in batches: those of many responses together.
+
+use super::budget::{Budget, Work};
+use super::keys::TrustedKeys;
+use super::outcome::{Question, Validation};
+use super::signature::Verification;
+use super::walk::Progress;
+use super::{check_preconditions, conclude};
+use nonesuch_crypto::{PublicKey, VerifyItem, verify_batch};
+use nonesuch_proto::message::Message;
+use nonesuch_proto::{Name, Rtype};
+use std::sync::Arc;
+
+/// Identifies a verification in a response: the index of the RRset, of the signature of the RRset,
+/// and of the key among those with the tag and algorithm of the signature.
+pub(super) type JobId = (usize, usize, usize);
+
+/// A signature to verify.
+#[derive(Clone, Debug)]
+struct Job {
+    id: JobId,
+    key: PublicKey,
+    message: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+/// The verdicts on the signatures of a response, and the verifications without a verdict.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Verdicts {
+    known: Vec<(JobId, bool)>,
+    jobs: Vec<Job>,
+}
+
+impl Verdicts {
+    /// Returns whether the signature is valid; `None` without a verdict.
+    pub(super) fn get(&self, id: JobId) -> Option<bool> {
+        self.known.iter().find(|(known, _)| *known == id).map(|(_, is_valid)| *is_valid)
+    }
+
+    /// Whether the verification has been recorded.
+    pub(super) fn is_recorded(&self, id: JobId) -> bool {
+        self.jobs.iter().any(|job| job.id == id)
+    }
+
+    /// Number of verifications without a verdict.
+    pub(super) const fn recorded(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Records a verification. Its work has been deducted from the budget.
+    pub(super) fn record(&mut self, id: JobId, key: &PublicKey, message: Vec<u8>, signature: &[u8]) {
+        self.jobs.push(Job { id, key: key.clone(), message, signature: signature.to_vec() });
+    }
+}
+
+/// A validation that is interrupted for the verification of signatures. [`verify_jobs`] verifies the
+/// signatures of many of them together. The result is that of [`validate`](super::validate). The work is
+/// the same too if all signatures are valid. If not, signatures may be verified that `validate` does
+/// not reach; the limits hold nevertheless.
+#[derive(Clone, Debug)]
+pub struct PendingValidation {
+    name: Name,
+    rtype: Rtype,
+    response: Arc<Message>,
+    keys: Arc<TrustedKeys>,
+    now: u32,
+    /// `None` before the first step.
+    progress: Option<Progress>,
+    verdicts: Verdicts,
+    /// Signatures that did not verify, and that are not counted in the budget yet.
+    uncounted_failures: u32,
+    work: Work,
+}
+
+impl PendingValidation {
+    /// Prepares the validation of a response; the arguments are those of
+    /// [`validate`](super::validate).
+    #[must_use]
+    pub fn new(question: Question<'_>, response: Arc<Message>, keys: Arc<TrustedKeys>, now: u32) -> Self {
+        Self {
+            name: question.name.to_name(),
+            rtype: question.rtype,
+            response,
+            keys,
+            now,
+            progress: None,
+            verdicts: Verdicts::default(),
+            uncounted_failures: 0,
+            work: Work::default(),
+        }
+    }
+
+    /// Continues the validation. Returns `None` if signatures must be verified first
+    /// ([`verify_jobs`]). The work is deducted from `budget`, once for each verification: when it is
+    /// recorded.
+    pub fn step(&mut self, budget: &mut Budget) -> Option<Validation> {
+        let question = Question { name: self.name.view(), rtype: self.rtype };
+        let before = budget.spent();
+        (0..std::mem::take(&mut self.uncounted_failures)).for_each(|_| budget.count_failure());
+        budget.continue_response(self.work.proofs);
+        let progress = self.progress.take().unwrap_or_else(|| Progress::new(question));
+        let preconditions = check_preconditions(question, &self.response, &self.keys);
+        let verification = Verification::Deferred(&mut self.verdicts);
+        let context = (question, &*self.response, &*self.keys, self.now);
+        let ended = conclude(context, preconditions, progress, verification, budget);
+        self.work = self.work.plus(budget.spent().since(before));
+        match ended {
+            Ok(validation) => Some(Validation { work: self.work, ..validation }),
+            Err(progress) => {
+                self.progress = Some(progress);
+                None
+            }
+        }
+    }
+
+    /// Number of signatures to verify before the next step.
+    #[must_use]
+    pub const fn job_count(&self) -> usize {
+        self.verdicts.recorded()
+    }
+}
+
+/// Verifies the recorded signatures of all these validations in one batch ([`verify_batch`]).
+pub fn verify_jobs<'p>(validations: impl IntoIterator<Item = &'p mut PendingValidation>) {
+    let mut validations: Vec<&mut PendingValidation> = validations.into_iter().collect();
+    let jobs = validations.iter().flat_map(|validation| &validation.verdicts.jobs);
+    let items: Vec<VerifyItem<'_>> =
+        jobs.map(|Job { key, message, signature, .. }| VerifyItem { key, message, signature }).collect();
+    let mut results = Vec::new();
+    verify_batch(&items, &mut results);
+    let mut results = results.into_iter();
+    for validation in &mut validations {
+        for job in std::mem::take(&mut validation.verdicts.jobs) {
+            let is_valid = results.next().is_some_and(|result| result.is_ok());
+            validation.uncounted_failures += u32::from(!is_valid);
+            validation.verdicts.known.push((job.id, is_valid));
+        }
+    }
+}
