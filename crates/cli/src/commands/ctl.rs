@@ -372,8 +372,8 @@ fn print_resolver_status(status: &ResolverStatus) -> Result<(), FileError> {
         process_line(&status.version, status.pid, status.up_seconds),
         format!("listening on {} (udp, tcp), resolver", listen.join(", ")),
         format!(
-            "cache: {}, {:.1} of {:.1} MiB; lookups: {} with data, {} without",
-            if cache.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", cache.entries) },
+            "cache: entries {}, {:.1} of {:.1} MiB; lookups with data {}, without {}",
+            cache.entries,
             mebibytes(cache.octets),
             mebibytes(cache.octets_max),
             cache.hits,
@@ -381,7 +381,7 @@ fn print_resolver_status(status: &ResolverStatus) -> Result<(), FileError> {
         ),
         format!("datagrams of clients: {} in, {} out", status.datagrams_in, status.datagrams_out),
         format!(
-            "servers: {} queries, {} responses, {} open sockets",
+            "servers: queries {}, responses {}, open sockets {}",
             upstream.queries, upstream.responses, upstream.open
         ),
     ];

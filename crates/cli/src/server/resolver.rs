@@ -9,13 +9,13 @@ pub(crate) use error::ResolveError;
 
 use crate::arguments::ResolveArguments;
 use crate::config::resolver::{self, ResolverConfiguration};
-use crate::files::{count_text, print_line};
+use crate::files::{count_text, parent_directory, print_line};
 use crate::hints::read_hints;
 use crate::logging;
 use crate::metrics;
 use crate::outcome::CommandOutcome;
 use crate::root::check_root;
-use crate::server::control::socket::{ControlSocket, SocketOwner};
+use crate::server::control::socket::{ControlSocket, SocketError, SocketOwner};
 use crate::server::control::{self, ControlledServer};
 use crate::server::open_files::raise_open_files;
 use crate::server::output::{print, stopped_line};
@@ -32,6 +32,7 @@ use nonesuch_resolver::options::{OptionsError, ResolverOptions};
 use nonesuch_resolver::{Resolver, Shared};
 use nonesuch_server::cookies::Cookies;
 use serde_json::json;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: &ResolveArguments) -> Result<CommandOutcome, Resolv
         tracing::warn!(name: "configuration-warning", "{warning}");
     }
     if arguments.check {
-        find_account(&configuration)?;
+        check_start(&configuration)?;
         print_line(&format!("{}: valid", path.display()))?;
         return Ok(CommandOutcome::Done);
     }
@@ -74,11 +75,20 @@ fn from_arguments(arguments: &ResolveArguments) -> Result<ResolverConfiguration,
     Ok(configuration)
 }
 
-/// The account that the resolver becomes.
-fn find_account(configuration: &ResolverConfiguration) -> Result<Option<Account>, ResolveError> {
+/// Returns the account that the resolver becomes, and the owner of its control socket. Finds what
+/// prevents a start before sockets are bound.
+fn check_start(
+    configuration: &ResolverConfiguration,
+) -> Result<(Option<Account>, SocketOwner), ResolveError> {
     let user = configuration.user.as_deref();
     check_root(user, configuration.listen.iter().copied())?;
-    Ok(Account::find(user)?)
+    let account = Account::find(user)?;
+    let owner = SocketOwner::new(account.as_ref(), configuration.control_group.as_deref())?;
+    if let Some(path) = &configuration.control_socket {
+        fs::metadata(parent_directory(path))
+            .map_err(|source| SocketError::Create { path: path.clone(), source })?;
+    }
+    Ok((account, owner))
 }
 
 fn resolve(
@@ -88,8 +98,7 @@ fn resolve(
 ) -> Result<CommandOutcome, ResolveError> {
     let started_at = Instant::now();
     let early_signals = NonFatalSignals::install().map_err(ResolveError::Thread)?;
-    let account = find_account(&configuration)?;
-    let socket_owner = SocketOwner::new(account.as_ref(), configuration.control_group.as_deref())?;
+    let (account, socket_owner) = check_start(&configuration)?;
     abort_on_panic();
     let workers =
         configuration.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));

@@ -139,6 +139,15 @@ fn a_resolver_that_cannot_start_says_why() {
         let arguments: Vec<&str> = ["--config", text(&exposed)].into_iter().chain(check).collect();
         fails(case, &arguments, 2);
     }
+    let control = folder.path().join("control.toml");
+    for (case, path, group, status) in [
+        ("unknown group, --check", "control", "group-of-no-name", 2),
+        ("no directory of the control socket, --check", "missing/control", "root", 3),
+    ] {
+        let content = format!("version = 1\ncontrol-socket = {path:?}\ncontrol-group = {group:?}\n");
+        fs::write(&control, content).expect("written");
+        fails(case, &["--config", text(&control), "--check"], status);
+    }
     fails("--listen with a name", &["--listen", "localhost"], 2);
     fails("--workers 0", &["--workers", "0"], 2);
 }
