@@ -202,6 +202,19 @@ pub(super) fn normalize_all(
     (affine, infinities)
 }
 
+/// Returns the first `count` of the points in affine form; `None` for those with infinity.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn to_affine_all(points: &[JacobianPoints], count: usize) -> Vec<Option<Affine>> {
+    let (points, infinities) = normalize_all(points, &mut Vec::new());
+    let mut all = Vec::with_capacity(points.len() * LANES);
+    for (points, infinite) in points.iter().zip(infinities) {
+        let affine = points.to_affine();
+        all.extend((0..LANES).map(|lane| (infinite >> lane & 1 == 0).then_some(affine[lane])));
+    }
+    all.truncate(count);
+    all
+}
+
 /// Returns y² of the points with this x: x³ − 3x + b, below 2. x must be below 1.2.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn square_of_y(x: &Fields) -> Fields {

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 
 use super::comb::push_odd_multiples;
 use super::field::{LANES, Words, load, split, store};
-use super::point::{AffinePoints, JacobianPoints, normalize_all};
+use super::point::{AffinePoints, JacobianPoints, normalize_all, to_affine_all};
 use crate::p256::point::Affine;
 use crate::p256::windows::{ENTRIES_PER_WINDOW, WINDOWS};
 
@@ -108,13 +108,7 @@ pub(super) fn multiply_both(tables: [&PackedTable; 2], octets: &[[[u8; WINDOWS];
         }
         sums.push(sum);
     }
-    let (sums, infinities) = normalize_all(&sums, &mut Vec::new());
-    let mut points = Vec::with_capacity(octets.len());
-    for ((sums, infinite), octets) in sums.iter().zip(infinities).zip(octets.chunks(LANES)) {
-        let affine = sums.to_affine();
-        points.extend((0..octets.len()).map(|lane| (infinite >> lane & 1 == 0).then_some(affine[lane])));
-    }
-    points
+    to_affine_all(&sums, octets.len())
 }
 
 #[cfg(test)]

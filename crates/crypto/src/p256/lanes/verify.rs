@@ -6,7 +6,7 @@
 
 use super::comb::{Digits, Entries, Tables, multiply_base, select_entries};
 use super::field::{Fields, LANES};
-use super::point::{AffinePoints, JacobianPoints, normalize_all};
+use super::point::{AffinePoints, JacobianPoints, normalize_all, to_affine_all};
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
 use crate::p256::statement::Statement;
@@ -94,13 +94,7 @@ pub(super) fn multiply_each(points: &[Affine], pairs: &[(Scalar, Scalar)]) -> Ve
         }
         sums.push(multiply_base(Some(sum), a));
     }
-    let (sums, infinities) = normalize_all(&sums, &mut Vec::new());
-    let mut products = Vec::with_capacity(pairs.len());
-    for ((sums, infinite), pairs) in sums.iter().zip(infinities).zip(pairs.chunks(LANES)) {
-        let affine = sums.to_affine();
-        products.extend((0..pairs.len()).map(|lane| (infinite >> lane & 1 == 0).then_some(affine[lane])));
-    }
-    products
+    to_affine_all(&sums, pairs.len())
 }
 
 impl StatementVector {
