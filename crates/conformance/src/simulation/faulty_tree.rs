@@ -2,12 +2,11 @@
 //! tree is always the same. It serves to compare resolvers.
 
 use super::name_below;
-use super::servers::react;
+use super::servers::{react, read_query};
 use super::world::{Behaviour, Host, World, Zone, soa};
 use crate::simulator::{Options, Reaction, ServerQuery};
 use Faulty::{All, One};
 use nonesuch_net::Transport;
-use nonesuch_proto::message::Message;
 use nonesuch_proto::{Name, Rtype};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -129,9 +128,7 @@ impl FaultyTree {
     /// What the servers do with a query.
     #[must_use]
     pub fn react(&self, query: &ServerQuery<'_>) -> Reaction {
-        let Ok(asked) = Message::parse(query.message) else { return Reaction::SILENCE };
-        let Some(mut question) = asked.questions.first().cloned() else { return Reaction::SILENCE };
-        question.name = question.name.view().to_canonical();
+        let Some((asked, question)) = read_query(query) else { return Reaction::SILENCE };
         react(&self.world, query, &asked, &question)
     }
 
@@ -239,25 +236,21 @@ impl FaultyTree {
         self.add_delegated("name-without-address", |_, _| vec![(in_correct("b.c"), Vec::new())]);
         self.add_delegated("many-missing-names-one", |tree, zone| with_own(missing(MANY), tree, zone));
         self.add_delegated("many-missing-names-all", |_, _| missing(MANY));
-        let without_glue = |servers: Delegation, count: usize| -> Delegation {
-            let is_missing = |index: usize| index < count;
-            let servers = servers.into_iter().enumerate();
-            servers.map(|(i, (name, glue))| (name, if is_missing(i) { Vec::new() } else { glue })).collect()
+        let with_glue = |tree: &Self, zone: usize, glue: &[IpAddr], count: usize| -> Delegation {
+            let mut servers = tree.delegation(zone);
+            servers.iter_mut().take(count).for_each(|(_, addresses)| *addresses = glue.to_vec());
+            servers
         };
-        self.add_delegated("no-glue-one", |tree, zone| without_glue(tree.delegation(zone), 1));
-        self.add_delegated("no-glue-all", |tree, zone| without_glue(tree.delegation(zone), 2));
-        let with_glue = |servers: Delegation, wrong: IpAddr, count: usize| -> Delegation {
-            let servers = servers.into_iter().enumerate();
-            servers.map(|(i, (name, glue))| (name, if i < count { vec![wrong] } else { glue })).collect()
-        };
-        self.add_delegated("old-glue-one", |tree, zone| with_glue(tree.delegation(zone), nobody, 1));
-        self.add_delegated("old-glue-all", |tree, zone| with_glue(tree.delegation(zone), nobody, 2));
+        self.add_delegated("no-glue-one", |tree, zone| with_glue(tree, zone, &[], 1));
+        self.add_delegated("no-glue-all", |tree, zone| with_glue(tree, zone, &[], 2));
+        self.add_delegated("old-glue-one", |tree, zone| with_glue(tree, zone, &[nobody], 1));
+        self.add_delegated("old-glue-all", |tree, zone| with_glue(tree, zone, &[nobody], 2));
         let foreign = lame[0].1[0];
-        self.add_delegated("glue-of-others-one", |tree, zone| with_glue(tree.delegation(zone), foreign, 1));
-        self.add_delegated("glue-of-others-all", |tree, zone| with_glue(tree.delegation(zone), foreign, 2));
+        self.add_delegated("glue-of-others-one", |tree, zone| with_glue(tree, zone, &[foreign], 1));
+        self.add_delegated("glue-of-others-all", |tree, zone| with_glue(tree, zone, &[foreign], 2));
         let unreachable: IpAddr = UNREACHABLE.into();
-        self.add_delegated("unreachable-one", |tree, zone| with_glue(tree.delegation(zone), unreachable, 1));
-        self.add_delegated("unreachable-all", |tree, zone| with_glue(tree.delegation(zone), unreachable, 2));
+        self.add_delegated("unreachable-one", |tree, zone| with_glue(tree, zone, &[unreachable], 1));
+        self.add_delegated("unreachable-all", |tree, zone| with_glue(tree, zone, &[unreachable], 2));
         // The parent and the zone name different nameservers.
         let zone = self.add_delegated("disjoint", |tree, zone| tree.delegation(zone)[..1].to_vec());
         let own = self.delegation(zone)[1..].to_vec();

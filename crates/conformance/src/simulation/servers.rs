@@ -34,9 +34,7 @@ pub(super) struct Servers<'w> {
 
 impl Network for Servers<'_> {
     fn handle_query(&mut self, query: &ServerQuery<'_>, _now: Now) -> Reaction {
-        let Ok(asked) = Message::parse(query.message) else { return Reaction::SILENCE };
-        let Some(mut question) = asked.questions.first().cloned() else { return Reaction::SILENCE };
-        question.name = question.name.view().to_canonical();
+        let Some((asked, question)) = read_query(query) else { return Reaction::SILENCE };
         let address = query.server.ip();
         if is_hostile_address(address) {
             if !self.world.is_hostile_name(&question.name) && self.misdirected.is_none() {
@@ -50,6 +48,15 @@ impl Network for Servers<'_> {
         }
         react(self.world, query, &asked, &question)
     }
+}
+
+/// Reads a query and its question, whose name is returned in lower case. Returns `None` if it is
+/// malformed.
+pub(super) fn read_query(query: &ServerQuery<'_>) -> Option<(Message, Question)> {
+    let asked = Message::parse(query.message).ok()?;
+    let mut question = asked.questions.first()?.clone();
+    question.name = question.name.view().to_canonical();
+    Some((asked, question))
 }
 
 /// The reaction to a query for an address that is not hostile.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::simulator::Simulator;
 use nonesuch_net::machine::{Machine, Now};
-use nonesuch_proto::message::{Rcode, flags, push_query};
+use nonesuch_proto::message::{Message, Rcode, flags, push_query};
 use nonesuch_resolver::hints::Hints;
 use nonesuch_resolver::options::ResolverOptions;
 use nonesuch_resolver::{Resolver, Shared};
