@@ -4,6 +4,7 @@ use crate::config::{self, Problems};
 use crate::control_protocol::ReloadResult;
 use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::preflight;
+use crate::server::reload_status::warn_of_restart;
 use crate::server::settings::{ConfigurationInUse, SettingsError, answer_settings, set_log};
 use nonesuch_authoritative::service::Settings;
 use std::path::Path;
@@ -68,13 +69,7 @@ impl Daemon {
         let settings = answer_settings(&new, Some(in_use))?;
         // Nothing after this line rejects the configuration.
         let restart_keys = self.reloads.settings_needing_restart(&new);
-        if !restart_keys.is_empty() {
-            tracing::warn!(
-                name: "restart-needed",
-                "configuration: restart the server to apply the changes of {}",
-                restart_keys.join(", ")
-            );
-        }
+        warn_of_restart(&restart_keys);
         set_log(&new);
         self.context.settings.store(Arc::new(settings));
         if let Some((slot, identity)) = identity {

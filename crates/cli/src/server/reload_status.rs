@@ -87,6 +87,17 @@ impl ReloadHistory {
     }
 }
 
+/// Logs that these settings take effect at the next start, if there are any.
+pub(crate) fn warn_of_restart(keys: &[&str]) {
+    if !keys.is_empty() {
+        tracing::warn!(
+            name: "restart-needed",
+            "configuration: restart the server to apply the changes of {}",
+            keys.join(", ")
+        );
+    }
+}
+
 /// Names of the settings that differ and that take effect only after a restart. `limits of
 /// connections and transfers` stands for the keys of `[limits]` that need a restart.
 fn changed_restart_settings(old: &StartSettings, new: &Configuration) -> Vec<&'static str> {

@@ -172,7 +172,7 @@ impl Budget {
         self.proofs_before = self.spent.proofs.saturating_sub(proofs);
     }
 
-    /// Whether so many further failures would reach the limit of failures.
+    /// Whether `further` failures would reach the limit of failures.
     pub(super) const fn is_near_failure_limit(&self, further: usize) -> bool {
         self.spent.signature_failures as usize + further >= self.limits.signature_failures as usize
     }

@@ -6,6 +6,7 @@ use crate::config::Problems;
 use crate::config::resolver::{self, ResolverConfiguration};
 use crate::control_protocol::ResolverReload;
 use crate::logging;
+use crate::server::reload_status::warn_of_restart;
 use nonesuch_resolver::local_names::UnknownLocalZone;
 use nonesuch_resolver::options::OptionsError;
 use std::path::Path;
@@ -38,13 +39,7 @@ impl ResolverDaemon {
             Ok(changed) => {
                 needs_restart.clone_from(changed);
                 tracing::info!(name: "configuration-reloaded", "configuration: reloaded");
-                if !changed.is_empty() {
-                    tracing::warn!(
-                        name: "restart-needed",
-                        "configuration: restart the server to apply the changes of {}",
-                        changed.join(", ")
-                    );
-                }
+                warn_of_restart(changed);
             }
             Err(problems) => {
                 tracing::error!(name: "configuration-rejected", "configuration: rejected, keeping the previous configuration:\n{problems}");
@@ -70,8 +65,8 @@ impl ResolverDaemon {
     }
 }
 
-/// Gives the settings that change only at a start their values of the last start. Returns the names
-/// of those that differ. The sockets, threads, memory and caches follow from them.
+/// Resets the settings that change only at a start to their values at the start: sockets, threads,
+/// memory and caches follow from them. Returns the names of the settings that differed.
 fn keep_start_settings(
     new: &mut ResolverConfiguration,
     at_start: &ResolverConfiguration,
