@@ -84,10 +84,17 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "name-with-data-and-denial",
-        peers: &[BindResolver, PowerDnsRecursor],
+        peers: &[BindResolver],
         faults: &["denies-empty-names-all"],
         is_certain: true,
-        explains: |ours, theirs| ours.rcode == Rcode::NOERROR && theirs.rcode == Rcode::NXDOMAIN,
+        explains: only_theirs_denies,
+    },
+    Class {
+        name: "name-with-data-and-denial",
+        peers: &[PowerDnsRecursor],
+        faults: &["denies-empty-names-all"],
+        is_certain: false,
+        explains: only_theirs_denies,
     },
     Class {
         name: "alias-in-failure",
@@ -129,6 +136,10 @@ fn only_ours_fails(ours: &Reply, theirs: &Reply) -> bool {
 
 fn only_theirs_fails(ours: &Reply, theirs: &Reply) -> bool {
     only_ours_fails(theirs, ours)
+}
+
+fn only_theirs_denies(ours: &Reply, theirs: &Reply) -> bool {
+    ours.rcode == Rcode::NOERROR && theirs.rcode == Rcode::NXDOMAIN
 }
 
 /// Only records of the answer section differ.
