@@ -3,9 +3,13 @@
 use crate::rpl::{Dialect, ScenarioSettings, ZoneServers};
 use crate::runner::Unsupported;
 use nonesuch_net::machine::{Machine, Now};
+use nonesuch_proto::Rtype;
 use nonesuch_resolver::hints::Hints;
 use nonesuch_resolver::local_names::known_zones;
-use nonesuch_resolver::options::{AddressFamilies, ResolverOptions};
+use nonesuch_resolver::options::{
+    AddressFamilies, EDNS_PAYLOAD_RANGE, NegativeAnchor, ResolverOptions, ValidationOptions,
+};
+use nonesuch_resolver::trust_anchors::AnchorRecord;
 use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
 use nonesuch_resolver::{Resolver, Shared};
 use nonesuch_server::acl::AccessList;
@@ -36,6 +40,7 @@ fn options(settings: &ScenarioSettings) -> Result<ResolverOptions, Unsupported> 
     let mut options = ResolverOptions {
         access: AccessList::allow_all(),
         memory: MEMORY,
+        edns_payload: *EDNS_PAYLOAD_RANGE.end(),
         qname_minimisation: settings.qname_minimisation.unwrap_or(true),
         families: match (settings.uses_ipv4, settings.uses_ipv6) {
             (true, true) => AddressFamilies::Both,
@@ -67,7 +72,21 @@ fn options(settings: &ScenarioSettings) -> Result<ResolverOptions, Unsupported> 
     options.zones = ZoneRules::new(rules).map_err(|error| Unsupported(error.to_string()))?;
     options.ttl.min = settings.minimum_ttl.unwrap_or(options.ttl.min);
     options.ttl.max = settings.maximum_ttl.unwrap_or(options.ttl.max);
+    options.validation = validation(settings);
     Ok(options)
+}
+
+/// Scenarios of older suites are signed with SHA-1.
+fn validation(settings: &ScenarioSettings) -> ValidationOptions {
+    let mut validation = ValidationOptions::default();
+    validation.policy.sha1 = true;
+    for anchor in &settings.trust_anchors {
+        let record = if anchor.rtype == Rtype::DS { AnchorRecord::Ds } else { AnchorRecord::Dnskey };
+        validation.anchors.insert(anchor.owner.view(), record(anchor.rdata.clone()));
+    }
+    let negative = |name: &nonesuch_proto::Name| NegativeAnchor { name: name.clone(), expires: None };
+    validation.negative_anchors = settings.insecure_domains.iter().map(negative).collect();
+    validation
 }
 
 fn rule(

@@ -71,6 +71,12 @@ impl Algorithm {
         ALGORITHMS.iter().find(|entry| entry.algorithm == self)
     }
 
+    /// Whether it is RSA with SHA-1 (RFC 3110, RFC 5155), which is unknown by default (RFC 9905).
+    #[must_use]
+    pub fn is_sha1(self) -> bool {
+        SHA1_ALGORITHMS.iter().any(|entry| entry.algorithm == self)
+    }
+
     /// Returns the alias of this algorithm for zones with NSEC5, or `None` if this algorithm is
     /// itself an alias or is unknown.
     #[must_use]
@@ -147,6 +153,8 @@ pub struct Scheme {
     pub signs_slowly: bool,
     /// Lengths of keys, or `None` if all keys have the same length. Only RSA has several lengths.
     pub key_lengths: Option<KeyLengths>,
+    /// Whether no quantum computer is known to forge signatures of this scheme.
+    pub is_post_quantum: bool,
     /// The reason for a warning to users of this scheme, if there is one.
     pub experimental: Option<&'static str>,
     /// Length of the DNSKEY public key field in octets, if it is constant; `None` for RSA.
@@ -232,6 +240,7 @@ static RSA_SHA256: Scheme = Scheme {
     batched: &[],
     signs_slowly: false,
     key_lengths: RSA_LENGTHS,
+    is_post_quantum: false,
     experimental: None,
     public_key_octets: None,
     signature_octets: None,
@@ -242,11 +251,28 @@ static RSA_SHA256: Scheme = Scheme {
     parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA256, algorithm, key),
 };
 
+/// PKCS#1 v1.5 with SHA-1 (RFC 3110, RFC 5155). Nothing is signed with it.
+static RSA_SHA1: Scheme = Scheme {
+    batched: &[],
+    signs_slowly: false,
+    key_lengths: None,
+    is_post_quantum: false,
+    experimental: None,
+    public_key_octets: None,
+    signature_octets: None,
+    dialect: None,
+    implementation: |_, _| Implementation::AWS_LC,
+    generate: |parameters| Err(KeyError::UnknownAlgorithm(parameters.algorithm)),
+    read_private: |file| Err(KeyError::UnknownAlgorithm(file.algorithm())),
+    parse_public: rsa::parse_public_sha1,
+};
+
 /// PKCS#1 v1.5 with SHA-512 (RFC 5702).
 static RSA_SHA512: Scheme = Scheme {
     batched: &[],
     signs_slowly: false,
     key_lengths: RSA_LENGTHS,
+    is_post_quantum: false,
     experimental: None,
     public_key_octets: None,
     signature_octets: None,
@@ -262,6 +288,7 @@ static ECDSA_P256: Scheme = Scheme {
     batched: &[Operation::Generate, Operation::Verify],
     signs_slowly: false,
     key_lengths: None,
+    is_post_quantum: false,
     experimental: None,
     public_key_octets: Some(64),
     signature_octets: Some(64),
@@ -277,6 +304,7 @@ static ECDSA_P384: Scheme = Scheme {
     batched: &[],
     signs_slowly: false,
     key_lengths: None,
+    is_post_quantum: false,
     experimental: None,
     public_key_octets: Some(96),
     signature_octets: Some(96),
@@ -292,6 +320,7 @@ static ED25519: Scheme = Scheme {
     batched: &[Operation::Verify],
     signs_slowly: false,
     key_lengths: None,
+    is_post_quantum: false,
     experimental: None,
     public_key_octets: Some(32),
     signature_octets: Some(64),
@@ -307,6 +336,7 @@ static ED448: Scheme = Scheme {
     batched: &[],
     signs_slowly: false,
     key_lengths: None,
+    is_post_quantum: false,
     experimental: None,
     public_key_octets: Some(57),
     signature_octets: Some(114),
@@ -322,6 +352,7 @@ static MLDSA44: Scheme = Scheme {
     batched: &[],
     signs_slowly: false,
     key_lengths: None,
+    is_post_quantum: true,
     experimental: None,
     public_key_octets: Some(1312),
     signature_octets: Some(2420),
@@ -337,6 +368,7 @@ static SLHDSA128S: Scheme = Scheme {
     batched: &[],
     signs_slowly: true,
     key_lengths: None,
+    is_post_quantum: true,
     experimental: Some(SLHDSA_WARNING),
     public_key_octets: Some(32),
     signature_octets: Some(7856),
@@ -352,6 +384,7 @@ static MAYO2: Scheme = Scheme {
     batched: &[],
     signs_slowly: false,
     key_lengths: None,
+    is_post_quantum: true,
     experimental: Some(MAYO_WARNING),
     public_key_octets: Some(4912),
     signature_octets: Some(186),
@@ -367,6 +400,7 @@ static FALCON512: Scheme = Scheme {
     batched: &[],
     signs_slowly: false,
     key_lengths: None,
+    is_post_quantum: true,
     experimental: Some(FALCON_WARNING),
     public_key_octets: Some(897),
     signature_octets: Some(666),
@@ -404,6 +438,11 @@ pub static ALGORITHMS: &[AlgorithmEntry] = &[
     row(249, "MAYO2", &MAYO2),
     row(251, "FALCON512", &FALCON512),
 ];
+
+/// Algorithms with SHA-1, which must not be used to validate (RFC 9905). Only
+/// [`PublicKey::parse_sha1`](crate::PublicKey::parse_sha1) knows them.
+pub(crate) static SHA1_ALGORITHMS: &[AlgorithmEntry] =
+    &[row(5, "RSASHA1", &RSA_SHA1), row(7, "RSASHA1-NSEC3-SHA1", &RSA_SHA1)];
 
 /// Revision of the tables. Increment it if a row verifies other signatures or proofs than before
 /// although its fields are unchanged.

@@ -35,6 +35,11 @@ impl<T> LazyTable<T> {
         Self { signatures_seen: AtomicUsize::new(0), table: OnceLock::new() }
     }
 
+    /// Whether the table was built.
+    pub(crate) fn is_built(&self) -> bool {
+        self.table.get().is_some()
+    }
+
     /// Returns the table for a batch of `count` signatures. Builds it when at least `threshold`
     /// signatures have been seen, including this batch. Returns `None` if fewer were seen, or if
     /// `build` returned `None`.

@@ -167,6 +167,9 @@ impl Signer for Private {
     }
 }
 
+/// Octets of the table of a key ([`KeyTable`]).
+const TABLE_OCTETS: usize = 256 << 10;
+
 struct Public {
     curve: &'static Curve,
     key: ParsedPublicKey,
@@ -215,6 +218,11 @@ impl Verifier for Public {
             false => self.verify(message, signature),
         };
         outcome.extend(table.verify(signed).into_iter().zip(signed).map(result));
+    }
+
+    fn memory_octets(&self) -> usize {
+        let has_table = self.batch.as_ref().is_some_and(|(_, table)| table.is_built());
+        1024 + if has_table { TABLE_OCTETS } else { 0 }
     }
 
     fn coordinates_for_batch(&self, count: usize) -> Option<&Coordinates> {

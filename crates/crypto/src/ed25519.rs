@@ -76,6 +76,9 @@ impl Signer for Private {
     }
 }
 
+/// Octets of the table of a key ([`KeyTable`]).
+const TABLE_OCTETS: usize = 133 << 10;
+
 struct Public {
     key: ParsedPublicKey,
     octets: [u8; PUBLIC_OCTETS],
@@ -96,6 +99,10 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
 }
 
 impl Verifier for Public {
+    fn memory_octets(&self) -> usize {
+        512 + if self.table.is_built() { TABLE_OCTETS } else { 0 }
+    }
+
     fn bits(&self) -> u32 {
         KEY_BITS
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::algorithm::{Algorithm, AlgorithmEntry, GenerationParameters};
+use crate::algorithm::{Algorithm, AlgorithmEntry, GenerationParameters, SHA1_ALGORITHMS};
 use crate::batch::SignedMessage;
 use crate::batch::p256::Coordinates;
 use crate::bind_format::{self, PrivateFile};
@@ -50,6 +50,10 @@ pub(crate) trait Verifier: Send + Sync {
     fn verify_batch(&self, signed: &[SignedMessage<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
         outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
     }
+    /// Returns the octets of memory that the key takes, approximately.
+    fn memory_octets(&self) -> usize {
+        1024 + self.bits() as usize / 2
+    }
     /// Returns the coordinates of a P-256 key if `count` signatures of it are verified fastest
     /// together with those of other keys.
     fn coordinates_for_batch(&self, _count: usize) -> Option<&Coordinates> {
@@ -84,6 +88,16 @@ impl PublicKey {
         Ok(Self { entry, verifier: (entry.scheme.parse_public)(algorithm, key)?.into() })
     }
 
+    /// As [`parse`](Self::parse), for the algorithms of [`Algorithm::is_sha1`].
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    pub fn parse_sha1(algorithm: Algorithm, key: &[u8]) -> Result<Self, KeyError> {
+        let entry = SHA1_ALGORITHMS.iter().find(|entry| entry.algorithm == algorithm);
+        let entry = entry.ok_or(KeyError::UnknownAlgorithm(algorithm))?;
+        Ok(Self { entry, verifier: (entry.scheme.parse_public)(algorithm, key)?.into() })
+    }
+
     /// Verifies `signature`, the signature field of an RRSIG record, over `message`.
     ///
     /// # Errors
@@ -100,6 +114,13 @@ impl PublicKey {
     /// exists.
     pub(crate) fn identity(&self) -> *const () {
         Arc::as_ptr(&self.verifier).cast()
+    }
+
+    /// Returns the octets of memory that the key takes, approximately. It grows when a table is built
+    /// for batches.
+    #[must_use]
+    pub fn memory_octets(&self) -> usize {
+        self.verifier.memory_octets()
     }
 
     /// Returns the algorithm of the key.

@@ -133,6 +133,10 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
 }
 
 impl Verifier for PublicKey {
+    fn memory_octets(&self) -> usize {
+        104 << 10
+    }
+
     fn bits(&self) -> u32 {
         KEY_BITS
     }

@@ -261,16 +261,25 @@ pub(crate) fn parse_public(
     _algorithm: Algorithm,
     key: &[u8],
 ) -> VerifierResult {
+    parse_verifier(variant.verification, variant.hash, key)
+}
+
+/// As [`parse_public`], for signatures with SHA-1 (RFC 3110 section 3).
+pub(crate) fn parse_public_sha1(_algorithm: Algorithm, key: &[u8]) -> VerifierResult {
+    parse_verifier(&signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, Hash::Sha1, key)
+}
+
+fn parse_verifier(verification: &'static RsaParameters, hash: Hash, key: &[u8]) -> VerifierResult {
     let public = PublicNumbers::parse(key)?;
     public.check(MAX_EXPONENT_BITS)?;
     let PublicNumbers { exponent, modulus } = public;
     let bits = bit_length(modulus);
     if bit_length(exponent) > MAX_AWS_LC_RS_EXPONENT_BITS {
         let key = Rsa::from_public(modulus, exponent).ok_or(KeyError::MalformedRsa)?;
-        return Ok(Box::new(LongExponent { bits, hash: variant.hash, key }));
+        return Ok(Box::new(LongExponent { bits, hash, key }));
     }
     let key = RsaPublicKeyComponents { n: modulus, e: exponent }
-        .to_parsed_public_key(variant.verification)
+        .to_parsed_public_key(verification)
         .map_err(|_| KeyError::MalformedRsa)?;
     Ok(Box::new(Public { bits, key }))
 }

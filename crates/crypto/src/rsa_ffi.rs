@@ -20,6 +20,8 @@ use zeroize::Zeroizing;
 /// The hash function of a signature.
 #[derive(Clone, Copy)]
 pub(crate) enum Hash {
+    /// Only for verification.
+    Sha1,
     Sha256,
     Sha512,
 }
@@ -27,6 +29,7 @@ pub(crate) enum Hash {
 impl Hash {
     fn digest(self, message: &[u8]) -> Digest {
         match self {
+            Self::Sha1 => digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, message),
             Self::Sha256 => digest::digest(&digest::SHA256, message),
             Self::Sha512 => digest::digest(&digest::SHA512, message),
         }
@@ -35,6 +38,7 @@ impl Hash {
     /// Returns the identifier of the hash function in aws-lc.
     fn nid(self) -> c_int {
         match self {
+            Self::Sha1 => lc::NID_sha1,
             Self::Sha256 => lc::NID_sha256,
             Self::Sha512 => lc::NID_sha512,
         }

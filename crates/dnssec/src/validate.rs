@@ -12,19 +12,23 @@
 
 mod budget;
 pub(crate) mod claim;
+mod entry_points;
 mod evidence;
 mod keys;
 mod outcome;
 mod pending;
+mod policy;
 mod reason;
 mod rrsets;
 mod signature;
 mod walk;
 
 pub use budget::{Budget, Limit, ValidationLimits, Work};
+pub use entry_points::{EntryPoints, NoEntryPoint};
 pub use keys::TrustedKeys;
 pub use outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus, SecurityStatus, Validation};
 pub use pending::{PendingValidation, verify_jobs};
+pub use policy::AlgorithmPolicy;
 pub(crate) use reason::ValidationError;
 pub use reason::{BogusReason, IndeterminateReason, InsecureReason};
 
@@ -79,6 +83,7 @@ fn conclude(
             Err(ValidationError::Pending) => return Err(walk.into_progress()),
         },
     };
+    let is_unsigned_delegation = walk.is_unsigned_delegation();
     let (aliases, insecure_reason, rrsets) = walk.finish();
     let (status, proved) = match outcome {
         Ok(proved) => {
@@ -92,7 +97,8 @@ fn conclude(
         Some(_) => Rcode::NOERROR,
         None => response.rcode(),
     };
-    Ok(Validation { status, proved, aliases, rcode, rrsets, work: Work::default() })
+    let work = Work::default();
+    Ok(Validation { status, proved, aliases, rcode, rrsets, is_unsigned_delegation, work })
 }
 
 impl TrustedKeys {
@@ -132,6 +138,7 @@ pub fn validate_octets(
             aliases: Vec::new(),
             rcode: Rcode::SERVFAIL,
             rrsets: Vec::new(),
+            is_unsigned_delegation: false,
             work: Work::default(),
         },
     }

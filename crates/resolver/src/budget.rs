@@ -9,6 +9,7 @@
 //! budgets know nothing of each other. Waiting for a fetch that somebody else started costs
 //! nothing, and the end of the starter does not end the fetch.
 
+use nonesuch_dnssec::validate::{self, ValidationLimits};
 use nonesuch_server::extended_errors::ExtendedError;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,8 @@ pub struct UpstreamLimits {
     pub address_fetches_per_delegation: u32,
     /// Maximum time for a client query, and for a fetch; at most a day. Default 8 s.
     pub time: Duration,
+    /// Limits of validation for a client query, with all fetches that it starts.
+    pub validation: ValidationLimits,
 }
 
 impl Default for UpstreamLimits {
@@ -48,6 +51,7 @@ impl Default for UpstreamLimits {
             address_fetches: 16,
             address_fetches_per_delegation: 4,
             time: Duration::from_secs(8),
+            validation: ValidationLimits::default(),
         }
     }
 }
@@ -145,19 +149,28 @@ pub struct Budget {
     /// Number of levels of fetches that may be below this one.
     depth: u32,
     deadline: Instant,
+    /// The budget of validation.
+    pub(crate) validation: validate::Budget,
 }
 
 impl Budget {
     /// Creates the budget of a client query that arrived at `now`.
     #[must_use]
     pub fn new(limits: UpstreamLimits, now: Instant) -> Self {
-        Self::with(limits, Amounts::of(&limits), limits.depth, now)
+        let validation = validate::Budget::new(limits.validation);
+        Self::with(limits, Amounts::of(&limits), limits.depth, validation, now)
     }
 
-    fn with(limits: UpstreamLimits, granted: Amounts, depth: u32, now: Instant) -> Self {
+    fn with(
+        limits: UpstreamLimits,
+        granted: Amounts,
+        depth: u32,
+        validation: validate::Budget,
+        now: Instant,
+    ) -> Self {
         // The clock cannot represent every time that an operator may configure.
         let deadline = now + limits.time.min(TIME_MAX);
-        Self { limits, granted, left: granted, paid: Amounts::default(), depth, deadline }
+        Self { limits, granted, left: granted, paid: Amounts::default(), depth, deadline, validation }
     }
 
     /// Returns the time at which the work ends without success.
@@ -225,7 +238,7 @@ impl Budget {
         }
         self.left = self.left.zip(part, u32::saturating_sub);
         self.paid = self.paid.zip(part, u32::saturating_add);
-        Ok(Self::with(self.limits, part, depth, now))
+        Ok(Self::with(self.limits, part, depth, self.validation.start_part(), now))
     }
 
     /// As [`start_fetch`](Self::start_fetch), for an address of a nameserver of the delegation that
@@ -254,7 +267,8 @@ impl Budget {
     // By value: a budget is refunded once.
     #[expect(clippy::needless_pass_by_value)]
     pub fn refund(&mut self, fetch: Self) {
-        let Self { left, granted, .. } = fetch;
+        let Self { left, granted, validation, .. } = fetch;
+        self.validation.refund(validation);
         // Never more than was paid, even if the caller takes the budget of somebody else's fetch.
         let refunded = left.zip(self.paid, u32::min);
         self.left = self.left.zip(refunded, u32::saturating_add);

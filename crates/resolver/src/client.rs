@@ -15,6 +15,7 @@ use nonesuch_server::query::{Query, QueryFault};
 use nonesuch_server::reply_options::ReplyOptions;
 use nonesuch_server::statistics::{DropReason, Statistics, ThreadStatistics};
 use nonesuch_server::trailer::push_header_only;
+use std::net::IpAddr;
 use std::time::Instant;
 
 /// RFC 8914 §4.21: the query does not request recursion, and the server is not authoritative.
@@ -26,6 +27,8 @@ pub(crate) struct WaitingClient {
     pub(crate) token: ClientToken,
     /// When the query arrived.
     pub(crate) since: Instant,
+    /// A hash of the client network.
+    pub(crate) network: u64,
     transport: Transport,
     /// The query, which was parsed before.
     message: Box<[u8]>,
@@ -129,7 +132,7 @@ impl Clients {
         }
         let local = settings.local_names.answer(query.name(), query.qtype, query.class);
         if let Some(LocalAnswer { rcode, answer, authority }) = local {
-            let outcome = Outcome { rcode, answer, authority, error: None, is_over_budget: false };
+            let outcome = Outcome { rcode, answer, authority, ..Outcome::EMPTY };
             return Admission::Reply(self.writer.write(context(options), &outcome));
         }
         if query.class != Class::IN {
@@ -147,9 +150,9 @@ impl Clients {
         if let Some(outcome) = cached(&question) {
             return Admission::Reply(self.writer.write(context(options), &outcome));
         }
-        let message = received.message.into();
+        let (message, network) = (received.message.into(), network_hash(address));
         let waiting =
-            WaitingClient { token: received.token, since: now.instant, transport, message, options };
+            WaitingClient { token: received.token, since: now.instant, network, transport, message, options };
         Admission::Resolve(question, waiting)
     }
 
@@ -168,6 +171,14 @@ impl Clients {
         statistics.count_response(&query, &client.message, &reply);
         statistics.record_latency(now.instant.saturating_duration_since(client.since));
         reply
+    }
+}
+
+/// Returns a number for the network of a client: its IPv4 address, or the /56 of its IPv6 address.
+fn network_hash(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => (address.to_bits() >> 72) as u64 | 1 << 63,
     }
 }
 

@@ -36,15 +36,19 @@ mod shared;
 mod task;
 #[cfg(test)]
 mod testing;
+mod trust;
+pub mod trust_anchors;
+mod validation;
 pub mod zones;
 
 pub use addresses::is_unusable_address;
 pub use budget::{Budget, DelegationFetches, LimitReached, UpstreamLimits};
 pub use cache::{Cache, CacheOptions};
-pub use record::{RecordData, Rrset};
+pub use record::{RecordData, Rrset, Security};
 pub use resolver::Resolver;
 pub use servers::{
     Attempt, Cookie, Next, NoServer, Purpose, QueryKind, Repeat, ResponseFacts, ServerTable,
     ServerTableOptions, ServerTableStatistics, ZoneKey,
 };
 pub use shared::Shared;
+pub use trust::TrustTable;

@@ -12,7 +12,7 @@
 mod table;
 
 use crate::name_map::NameMap;
-use crate::record::{RecordData, Rrset};
+use crate::record::{RecordData, Rrset, Security};
 use crate::zones::{ZoneRule, ZoneRules};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
@@ -309,6 +309,7 @@ fn rrset(owner: NameRef<'_>, rtype: Rtype, records: &[&[u8]]) -> Rrset {
         ttl: TTL,
         records: records.iter().copied().collect(),
         signatures: RecordData::default(),
+        security: Security::Insecure,
     }
 }
 

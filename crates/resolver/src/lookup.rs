@@ -14,12 +14,13 @@ const ADDRESS_TYPES: [Rtype; 2] = [Rtype::A, Rtype::AAAA];
 
 /// What the cache has for a question.
 pub(crate) enum Found {
-    /// The RRset, after the DNAME RRset that implies it.
-    Answer(Vec<Rrset>),
+    /// The RRset, after the DNAME RRset that implies it; and the RRsets that prove it, if it was
+    /// expanded from a wildcard.
+    Answer(Vec<Rrset>, Vec<Rrset>),
     /// NXDOMAIN, or NOERROR if the name does not have the type, with the authority section.
     Negative(Rcode, Vec<Rrset>),
-    /// An alias: its RRsets and its target in lower case.
-    Alias(Vec<Rrset>, Name),
+    /// An alias: its RRsets, those that prove it, and its target in lower case.
+    Alias(Vec<Rrset>, Vec<Rrset>, Name),
     /// The question failed recently.
     Failure(Failure),
 }
@@ -42,10 +43,10 @@ pub(crate) fn look_up_name(cache: &Cache, question: &Question, now: Now) -> Opti
 
 fn found(question: &Question, answer: CachedAnswer) -> Option<Found> {
     Some(match answer {
-        CachedAnswer::Rrset(cached) => Found::Answer(vec![cached.rrset]),
+        CachedAnswer::Rrset(cached) => Found::Answer(vec![cached.rrset], cached.proofs),
         CachedAnswer::Alias(cached) => {
             let target = alias_target(&cached.rrset)?.view().to_canonical();
-            Found::Alias(vec![cached.rrset], target)
+            Found::Alias(vec![cached.rrset], cached.proofs, target)
         }
         CachedAnswer::Dname(cached) => {
             let name = &question.name;
@@ -53,8 +54,8 @@ fn found(question: &Question, answer: CachedAnswer) -> Option<Found> {
             let cname = synthesise_cname(name, &target, &cached.rrset);
             let rrsets = vec![cached.rrset, cname];
             match question.rtype {
-                Rtype::CNAME => Found::Answer(rrsets),
-                _ => Found::Alias(rrsets, target),
+                Rtype::CNAME => Found::Answer(rrsets, Vec::new()),
+                _ => Found::Alias(rrsets, Vec::new(), target),
             }
         }
         CachedAnswer::Negative(negative) => {

@@ -2,9 +2,11 @@
 
 mod error;
 mod limits;
+mod validation;
 
 pub use error::OptionsError;
 pub use limits::{ClientLimits, MAX_TTL, TtlBounds};
+pub use validation::{NegativeAnchor, ValidationOptions};
 
 use crate::budget::UpstreamLimits;
 
@@ -62,6 +64,8 @@ pub struct ResolverOptions {
     pub edns_payload: u16,
     /// Which address families are used for queries.
     pub families: AddressFamilies,
+    /// What is validated.
+    pub validation: ValidationOptions,
     /// Addresses that are not queried, even if an NS record leads to them. Servers of hints and of
     /// forward and stub zones are queried nevertheless.
     pub do_not_query: Vec<Prefix>,
@@ -87,6 +91,7 @@ impl Default for ResolverOptions {
             use_0x20: false,
             edns_payload: 1232,
             families: AddressFamilies::default(),
+            validation: ValidationOptions::default(),
             do_not_query: Vec::new(),
         }
     }

@@ -2,6 +2,27 @@
 
 use nonesuch_proto::{Class, Name, Rtype};
 
+/// What validation has shown (RFC 4033 §5). Bogus data are not stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Security {
+    /// The data were not validated.
+    #[default]
+    Unchecked,
+    /// The data are outside the chain of trust, or their proof has a gap.
+    Insecure,
+    /// A chain of trust from a trust anchor proves the data.
+    Secure,
+}
+
+impl Security {
+    const ALL: [Self; 3] = [Self::Unchecked, Self::Insecure, Self::Secure];
+
+    /// Reads the number of a status, as in `security as u8`.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
 /// An RRset with its signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rrset {
@@ -18,6 +39,8 @@ pub struct Rrset {
     pub records: RecordData,
     /// The RRSIG records that cover the RRset.
     pub signatures: RecordData,
+    /// What validation has shown about the answer that the RRset belongs to.
+    pub security: Security,
 }
 
 /// RDATA of several records with uncompressed names. Each has its length in two octets before it.

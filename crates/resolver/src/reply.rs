@@ -1,13 +1,13 @@
 //! Writes replies to clients.
 
 use crate::record::Rrset;
-use crate::task::Outcome;
+use crate::task::{ErrorDetail, Outcome};
 use nonesuch_net::Transport;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
-use nonesuch_proto::{NameRef, Rtype, rdata};
+use nonesuch_proto::{NameRef, Rtype, bitmap, rdata};
 use nonesuch_server::compress::Compressor;
-use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::extended_errors::{ExtendedError, ExtendedErrorRef};
 use nonesuch_server::query::Query;
 use nonesuch_server::reply_options::{ReplyOptions, ReplySettings};
 use nonesuch_server::trailer::Trailer;
@@ -50,12 +50,17 @@ impl ReplyWriter {
             self.push_rrsets(&outcome.answer, name, dnssec_ok, room, &mut counts[1], &mut message)
                 && self.push_rrsets(authority, name, dnssec_ok, room, &mut counts[2], &mut message);
         let mut reply_flags = reply_flags(context.query.header);
+        if requests_ad(context.query) && outcome.is_secure() {
+            reply_flags |= flags::AD;
+        }
         if !is_complete {
             message.truncate(HEADER + context.query.question.len());
             counts = [1, 0, 0, 0];
             reply_flags |= flags::TC;
         }
-        let rcode = finish(context, &trailer, outcome.rcode, outcome.error, limit, &mut counts, &mut message);
+        let error = outcome.error.as_ref().map(ErrorDetail::as_ref);
+        let rcode = reply_rcode(context.query, outcome);
+        let rcode = finish(context, &trailer, rcode, error, limit, &mut counts, &mut message);
         let header = Header { id: context.query.header.id, flags: reply_flags | rcode, counts };
         message[..HEADER].copy_from_slice(&header.to_octets());
         message
@@ -136,7 +141,7 @@ fn finish(
     context: ReplyContext<'_>,
     trailer: &Trailer<'_>,
     rcode: Rcode,
-    error: Option<ExtendedError>,
+    error: Option<ExtendedErrorRef<'_>>,
     limit: usize,
     counts: &mut [u16; 4],
     message: &mut Vec<u8>,
@@ -147,6 +152,30 @@ fn finish(
         counts[3] += 1;
     }
     rcode.0 & 0x0f
+}
+
+/// Whether a client understands the AD flag (RFC 6840 §5.7, §5.8). A client that sets CD validates
+/// itself.
+fn requests_ad(query: &Query<'_>) -> bool {
+    let dnssec_ok = query.opt.is_some_and(|opt| opt.dnssec_ok());
+    (dnssec_ok || query.header.flags & flags::AD != 0) && query.header.flags & flags::CD == 0
+}
+
+/// Returns the response code for a client. RFC 9824 §4 and §5: a client that validates itself needs
+/// NOERROR with a compact denial, unless it sets the CO flag.
+fn reply_rcode(query: &Query<'_>, outcome: &Outcome) -> Rcode {
+    let needs_noerror = query.opt.is_some_and(|opt| opt.dnssec_ok() && opt.flags & edns::CO == 0);
+    let is_compact =
+        |rrset: &Rrset| rrset.rtype == Rtype::NSEC && rrset.records.iter().any(|rdata| has_nxname(rdata));
+    if outcome.rcode == Rcode::NXDOMAIN && needs_noerror && outcome.authority.iter().any(is_compact) {
+        return Rcode::NOERROR;
+    }
+    outcome.rcode
+}
+
+/// Whether the bit map of an NSEC record has NXNAME.
+fn has_nxname(rdata: &[u8]) -> bool {
+    NameRef::split_from(rdata).is_ok_and(|(_, map)| bitmap::contains(map, Rtype::NXNAME))
 }
 
 /// The flags of a reply, without the response code (RFC 1035 §4.1.1, RFC 4035 §3.2.2).

@@ -1,17 +1,20 @@
 //! The state machine of one worker.
 
+mod chain;
 mod iterate;
 mod receive;
+mod validate;
+mod verification;
 
 use crate::budget::Budget;
-use crate::cache::{Cache, Claim, Failure, Question};
+use crate::cache::{Cache, Claim, Failure, FailureCause, Question};
 use crate::client::{Admission, Clients, WaitingClient};
 use crate::exchange::Exchange;
 use crate::hasher::BuildFastHasher;
 use crate::lookup::{Found, look_up};
 use crate::options::ResolverOptions;
 use crate::shared::{Settings, Shared};
-use crate::task::{Outcome, Task, TaskId, TaskTable, Waiter};
+use crate::task::{Outcome, Task, TaskId, TaskTable, Waiter, join_proofs};
 use nonesuch_net::machine::{ClientQuery, Event, ExchangeId, Machine, Now, Output};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
@@ -22,6 +25,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
+use verification::VerificationQueue;
 
 /// The resolver of one worker thread.
 #[derive(Debug)]
@@ -42,6 +46,10 @@ pub struct Resolver {
     outputs: VecDeque<Output>,
     /// Tasks that can continue.
     ready: VecDeque<TaskId>,
+    /// Validations that continue at the end of the turn.
+    verifications: VerificationQueue,
+    /// The time of the last turn, in which validations were left.
+    turn: Option<Instant>,
     /// When priming failed (RFC 8109); the hints are used then.
     priming_failed_at: Option<Instant>,
 }
@@ -75,6 +83,8 @@ impl Resolver {
             timers: BinaryHeap::new(),
             outputs: VecDeque::new(),
             ready: VecDeque::new(),
+            verifications: VerificationQueue::default(),
+            turn: None,
             priming_failed_at: None,
         }
     }
@@ -108,7 +118,8 @@ impl Resolver {
             return;
         }
         let budget = Budget::new(self.settings.options.limits, now.instant);
-        let id = self.start_task(question, 0, budget, vec![Waiter::Client(client)]);
+        let network = client.network;
+        let id = self.start_task(question, (0, network), budget, vec![Waiter::Client(client)]);
         if let Some(task) = self.tasks.get_mut(id) {
             task.missed_cache = !task.waits_for_worker;
         }
@@ -126,10 +137,16 @@ impl Resolver {
     }
 
     /// Starts a task, or waits for a worker that already resolves the same question.
-    fn start_task(&mut self, question: Question, depth: u8, budget: Budget, waiters: Vec<Waiter>) -> TaskId {
+    fn start_task(
+        &mut self,
+        question: Question,
+        (depth, network): (u8, u64),
+        budget: Budget,
+        waiters: Vec<Waiter>,
+    ) -> TaskId {
         let claim = self.shared.cache.claim(&question, self.worker);
         let mut task = Task::new(question, depth, budget);
-        task.waiters = waiters;
+        (task.waiters, task.network) = (waiters, network);
         task.waits_for_worker = claim == Claim::Waiting;
         let deadline = task.budget.deadline();
         let id = self.tasks.insert(task);
@@ -152,7 +169,7 @@ impl Resolver {
             self.end_priming(now);
         }
         let (limits, mut restarted) = (self.settings.options.limits, Vec::new());
-        let Task { question, depth, budget, waiters, glue, .. } = *task;
+        let Task { question, depth, network, budget, waiters, glue, .. } = *task;
         let mut budget = Some(budget);
         for waiter in waiters {
             match waiter {
@@ -169,6 +186,9 @@ impl Resolver {
                     if let Some(budget) = budget.take_if(|_| is_starter) {
                         parent.budget.refund(budget);
                     }
+                    if let Some(checking) = &mut parent.checking {
+                        checking.fetched.push((question.clone(), outcome.clone()));
+                    }
                     if let Some(delegation) = &mut parent.delegation {
                         outcome
                             .answer
@@ -182,7 +202,7 @@ impl Resolver {
         }
         if let Some(since) = restarted.iter().map(|client| client.since).min() {
             let waiters = restarted.into_iter().map(Waiter::Client).collect();
-            self.start_task(question, 0, Budget::new(limits, since), waiters);
+            self.start_task(question, (0, network), Budget::new(limits, since), waiters);
         }
     }
 
@@ -212,26 +232,28 @@ fn cached_outcome(
     now: Now,
 ) -> Option<Outcome> {
     let mut question = question.clone();
-    let mut answer = Vec::new();
+    let (mut answer, mut proofs) = (Vec::new(), Vec::new());
     for _ in 0..=options.limits.aliases {
         let (rcode, authority) = match look_up(cache, &question, now)? {
-            Found::Answer(rrsets) if answer.is_empty() => {
+            Found::Answer(rrsets, authority) if answer.is_empty() => {
                 answer = rrsets;
-                (Rcode::NOERROR, Vec::new())
+                (Rcode::NOERROR, authority)
             }
-            Found::Answer(rrsets) => {
+            Found::Answer(rrsets, authority) => {
                 answer.extend(rrsets);
-                (Rcode::NOERROR, Vec::new())
+                (Rcode::NOERROR, authority)
             }
-            Found::Negative(rcode, proofs) => (rcode, proofs),
+            Found::Negative(rcode, authority) => (rcode, authority),
             Found::Failure(failure) => return Some(Outcome::failure(cached_failure(failure), false)),
-            Found::Alias(rrsets, target) => {
+            Found::Alias(rrsets, alias_proofs, target) => {
                 answer.extend(rrsets);
+                proofs.extend(alias_proofs);
                 question.name = target;
                 continue;
             }
         };
-        return Some(Outcome { rcode, answer, authority, error: None, is_over_budget: false });
+        let authority = join_proofs(proofs, authority);
+        return Some(Outcome { rcode, answer, authority, ..Outcome::EMPTY });
     }
     None
 }
@@ -239,7 +261,11 @@ fn cached_outcome(
 /// The extended error for a failure from the cache. Its code says more than "Cached Error" (RFC 8914
 /// §4.14).
 const fn cached_failure(failure: Failure) -> ExtendedError {
-    ExtendedError { code: failure.code, text: "the last attempts failed" }
+    let text = match failure.cause {
+        FailureCause::Resolution => "the last attempts failed",
+        FailureCause::Validation => "the last answer was bogus",
+    };
+    ExtendedError { code: failure.code, text }
 }
 
 impl Machine for Resolver {
@@ -271,11 +297,20 @@ impl Machine for Resolver {
         self.run(now);
     }
 
+    fn end_turn(&mut self, now: Now) {
+        self.verify_queued(now);
+        self.turn = (!self.verifications.is_empty()).then_some(now.instant);
+    }
+
     fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
+        // The next turn begins at once.
+        if self.turn.is_some() {
+            return self.turn;
+        }
         // Timers of exchanges and tasks that ended earlier are dropped here: a driver would wake up
         // for them.
         while let Some(Reverse((due, timer))) = self.timers.peek().copied() {

@@ -223,6 +223,7 @@ pub(crate) fn synthesise_cname(name: &Name, target: &Name, dname: &Rrset) -> Rrs
         ttl: dname.ttl,
         records: [target.wire()].into_iter().collect(),
         signatures: <_>::default(),
+        security: dname.security,
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cache::{Cache, CacheOptions};
 use crate::local_names::{LocalNames, UnknownLocalZone};
 use crate::options::ResolverOptions;
 use crate::servers::{ServerTable, ServerTableOptions};
+use crate::trust::TrustTable;
 use arc_swap::ArcSwap;
 use nonesuch_net::machine::Now;
 use nonesuch_proto::Name;
@@ -11,6 +12,9 @@ use nonesuch_server::cookies::Cookies;
 use nonesuch_server::reply_options::ReplySettings;
 use nonesuch_server::statistics::Statistics;
 use std::sync::Arc;
+
+/// The part of the memory of the cache for the keys of zones.
+const TRUST_PART: usize = 8;
 
 /// The caches, the settings and the counters of a resolver. All workers share it.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub struct Shared {
     pub cookies: Option<Cookies>,
     /// RRsets, negative answers and failures.
     pub cache: Cache,
+    /// The zones of the chain of trust.
+    pub trust: TrustTable,
     /// The servers that were asked.
     pub servers: ServerTable,
     /// The counters of queries and replies.
@@ -67,12 +73,16 @@ impl Shared {
         (cache.ttl_min, cache.ttl_max, cache.negative_ttl_max) =
             (options.ttl.min, options.ttl.max, options.ttl.negative_max);
         cache.uses_nxdomain_cut = options.nxdomain_cut;
+        cache.validates = !options.validation.anchors.is_empty();
+        let trust_octets = octets / TRUST_PART;
+        cache.octets -= trust_octets;
         let mut servers = ServerTableOptions::default();
         (servers.servers, servers.payload) = (options.server_entries as usize, options.edns_payload);
         Ok(Self {
             settings: ArcSwap::from_pointee(Settings::new(options)?),
             cookies: None,
             cache: Cache::new(cache, now),
+            trust: TrustTable::new(trust_octets, &names_key),
             servers: ServerTable::new(servers, addresses_key, now),
             statistics: Statistics::default(),
         })
@@ -96,6 +106,7 @@ impl Shared {
         let changed = old.options.zones.differences(&new.options.zones);
         for apex in root.iter().chain(changed) {
             self.cache.flush_below(apex.view());
+            self.trust.clear_below(apex.view());
         }
         Ok(())
     }

@@ -8,12 +8,13 @@ use crate::budget::Budget;
 use crate::cache::Question;
 use crate::client::WaitingClient;
 use crate::delegation::Delegation;
-use crate::record::Rrset;
-use crate::response::Reading;
+use crate::record::{Rrset, Security};
+use crate::validation::{Checking, ServerResponse};
 use nonesuch_net::machine::ExchangeId;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, NameRef, Rtype};
-use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::extended_errors::{ExtendedError, ExtendedErrorRef};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 /// Number of attempts at one server for one question.
@@ -31,6 +32,25 @@ pub(crate) struct TaskId {
     generation: u32,
 }
 
+/// The extended error of an outcome (RFC 8914).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ErrorDetail {
+    pub(crate) code: u16,
+    pub(crate) text: Cow<'static, str>,
+}
+
+impl From<ExtendedError> for ErrorDetail {
+    fn from(error: ExtendedError) -> Self {
+        Self { code: error.code, text: Cow::Borrowed(error.text) }
+    }
+}
+
+impl ErrorDetail {
+    pub(crate) fn as_ref(&self) -> ExtendedErrorRef<'_> {
+        ExtendedErrorRef { code: self.code, text: &self.text }
+    }
+}
+
 /// The result of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
@@ -39,16 +59,35 @@ pub(crate) struct Outcome {
     pub(crate) answer: Vec<Rrset>,
     /// The SOA RRset of a negative answer, and the records of a denial or of a wildcard answer.
     pub(crate) authority: Vec<Rrset>,
-    pub(crate) error: Option<ExtendedError>,
+    pub(crate) error: Option<ErrorDetail>,
     /// Whether the budget of the task was the reason. Another client may have more luck.
     pub(crate) is_over_budget: bool,
+    /// Whether it is the proof that the name is an unsigned delegation.
+    pub(crate) is_unsigned_delegation: bool,
 }
 
 impl Outcome {
+    /// NOERROR without records.
+    pub(crate) const EMPTY: Self = Self {
+        rcode: Rcode::NOERROR,
+        answer: Vec::new(),
+        authority: Vec::new(),
+        error: None,
+        is_over_budget: false,
+        is_unsigned_delegation: false,
+    };
+
     /// A failure, with its extended error.
-    pub(crate) fn failure(error: ExtendedError, is_over_budget: bool) -> Self {
-        let (answer, authority) = (Vec::new(), Vec::new());
-        Self { rcode: Rcode::SERVFAIL, answer, authority, error: Some(error), is_over_budget }
+    pub(crate) fn failure(error: impl Into<ErrorDetail>, is_over_budget: bool) -> Self {
+        Self { rcode: Rcode::SERVFAIL, error: Some(error.into()), is_over_budget, ..Self::EMPTY }
+    }
+
+    /// Whether all data are secure (RFC 4035 §3.2.3).
+    pub(crate) fn is_secure(&self) -> bool {
+        let mut all = self.answer.iter().chain(&self.authority).peekable();
+        self.rcode != Rcode::SERVFAIL
+            && all.peek().is_some()
+            && all.all(|rrset| rrset.security == Security::Secure)
     }
 }
 
@@ -77,6 +116,8 @@ pub(crate) struct Task {
     pub(crate) children: Vec<TaskId>,
     /// The aliases so far.
     pub(crate) aliases: Vec<Rrset>,
+    /// The RRsets that prove aliases which were expanded from wildcards.
+    pub(crate) alias_proofs: Vec<Rrset>,
     /// The name after the aliases.
     pub(crate) name: Name,
     /// The zone whose servers are asked; `None` before it is known.
@@ -86,7 +127,7 @@ pub(crate) struct Task {
     /// Servers of the delegation that were asked this question, with the number of attempts.
     pub(crate) attempts: Vec<(SocketAddr, u8)>,
     /// A doubtful response for the name, for the case that there is no better one.
-    pub(crate) spare: Option<Box<Reading>>,
+    pub(crate) spare: Option<Box<ServerResponse>>,
     /// Addresses of this nameserver in referrals, for tasks that look for its address: the zone
     /// itself may have a wrong address, or none.
     pub(crate) glue: Vec<Rrset>,
@@ -96,11 +137,25 @@ pub(crate) struct Task {
     /// Whether the servers of the forward zone have failed, and the name is resolved from the root.
     pub(crate) skips_forwarders: bool,
     /// The most specific reason for a failure so far.
-    pub(crate) failure: Option<ExtendedError>,
+    pub(crate) failure: Option<ErrorDetail>,
     /// Whether the task waits for the same question in another worker.
     pub(crate) waits_for_worker: bool,
     /// Whether the cache had nothing for the question just before the task began.
     pub(crate) missed_cache: bool,
+    /// The response that is being validated.
+    pub(crate) checking: Option<Box<Checking>>,
+    /// Whether the task waits for the verification of signatures at the end of a turn.
+    pub(crate) waits_for_turn: bool,
+    /// Number of bogus responses to the question.
+    pub(crate) bogus_responses: u8,
+    /// The reason for which the last of them is bogus.
+    pub(crate) bogus: Option<ErrorDetail>,
+    /// Why the answer is insecure, if the registry of extended errors has a code for it.
+    pub(crate) insecure: Option<ErrorDetail>,
+    /// Whether the answer proves that the name is an unsigned delegation.
+    pub(crate) is_unsigned_delegation: bool,
+    /// The client network that pays for the signatures, as a hash.
+    pub(crate) network: u64,
 }
 
 impl Task {
@@ -113,6 +168,7 @@ impl Task {
             waiters: Vec::new(),
             children: Vec::new(),
             aliases: Vec::new(),
+            alias_proofs: Vec::new(),
             delegation: None,
             minimisation: Minimisation::OFF,
             exchange: None,
@@ -124,12 +180,20 @@ impl Task {
             failure: None,
             waits_for_worker: false,
             missed_cache: false,
+            checking: None,
+            waits_for_turn: false,
+            bogus_responses: 0,
+            bogus: None,
+            insecure: None,
+            is_unsigned_delegation: false,
+            network: 0,
         }
     }
 
     /// Follows an alias. `rrsets` are its CNAME RRset, and the DNAME RRset that implies it.
-    pub(crate) fn follow_alias(&mut self, rrsets: Vec<Rrset>, target: Name) {
+    pub(crate) fn follow_alias(&mut self, rrsets: Vec<Rrset>, proofs: Vec<Rrset>, target: Name) {
         self.aliases.extend(rrsets);
+        self.alias_proofs = join_proofs(std::mem::take(&mut self.alias_proofs), proofs);
         self.name = target;
         self.spare = None;
         self.asked_parent_again = false;
@@ -206,8 +270,23 @@ impl Task {
             }
         }
         all.extend(answer);
-        Outcome { rcode, answer: all, authority, error: None, is_over_budget: false }
+        let authority = join_proofs(std::mem::take(&mut self.alias_proofs), authority);
+        let (error, is_unsigned_delegation) = (self.insecure.take(), self.is_unsigned_delegation);
+        Outcome { rcode, answer: all, authority, error, is_over_budget: false, is_unsigned_delegation }
     }
+}
+
+/// Appends the RRsets of another proof, without those that are there already.
+pub(crate) fn join_proofs(mut proofs: Vec<Rrset>, others: Vec<Rrset>) -> Vec<Rrset> {
+    if proofs.is_empty() {
+        return others;
+    }
+    for other in others {
+        if !proofs.iter().any(|known| known.rtype == other.rtype && known.owner == other.owner) {
+            proofs.push(other);
+        }
+    }
+    proofs
 }
 
 /// The part of the name that is sent to the servers of a zone (QNAME minimisation, RFC 9156).

@@ -59,5 +59,6 @@ pub(crate) fn rrset(lines: &[&str]) -> Rrset {
         ttl: first.ttl,
         records: records.iter().map(|record| record.rdata.as_slice()).collect(),
         signatures: <_>::default(),
+        security: <_>::default(),
     }
 }

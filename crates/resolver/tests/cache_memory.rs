@@ -4,7 +4,7 @@
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 use nonesuch_resolver::cache::{Insertion, NegativeKind, Rank, Source};
-use nonesuch_resolver::{Cache, CacheOptions, RecordData, Rrset};
+use nonesuch_resolver::{Cache, CacheOptions, RecordData, Rrset, Security};
 use std::time::Instant;
 
 /// Returns the octets of resident memory of this process.
@@ -16,7 +16,15 @@ fn resident() -> usize {
 
 fn rrset(owner: Name, rtype: Rtype, rdata: &[u8]) -> Rrset {
     let records: RecordData = [rdata].into_iter().collect();
-    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures: RecordData::default() }
+    Rrset {
+        owner,
+        rtype,
+        class: Class::IN,
+        ttl: 3600,
+        records,
+        signatures: RecordData::default(),
+        security: Security::Unchecked,
+    }
 }
 
 #[test]

@@ -5,12 +5,15 @@
 
 /// An extended error: info code and text (RFC 8914).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExtendedError {
+pub struct ExtendedErrorRef<'t> {
     /// The code in the IANA registry.
     pub code: u16,
     /// Text for people; empty if the code is sufficient.
-    pub text: &'static str,
+    pub text: &'t str,
 }
+
+/// An extended error with a constant text.
+pub type ExtendedError = ExtendedErrorRef<'static>;
 
 impl ExtendedError {
     /// The zone is loading, or waits for its first transfer (RFC 8914 §4.15).

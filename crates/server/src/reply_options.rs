@@ -6,7 +6,7 @@
 //! added only if there is room, so they never cause truncation.
 
 use crate::cookies::{COOKIE_OCTETS, CookieStatus, Cookies};
-use crate::extended_errors::ExtendedError;
+use crate::extended_errors::ExtendedErrorRef;
 use nonesuch_net::Transport;
 use nonesuch_net::udp::RESPONSE_CAPACITY;
 use nonesuch_proto::Name;
@@ -268,7 +268,7 @@ impl ReplyOptions {
     pub fn push(
         &self,
         settings: &ReplySettings,
-        error: Option<ExtendedError>,
+        error: Option<ExtendedErrorRef<'_>>,
         limit: usize,
         octets_after_opt: usize,
         out: &mut Vec<u8>,
@@ -289,7 +289,7 @@ impl ReplyOptions {
     fn push_nonempty(
         &self,
         settings: &ReplySettings,
-        error: Option<ExtendedError>,
+        error: Option<ExtendedErrorRef<'_>>,
         limit: usize,
         octets_after_opt: usize,
         out: &mut Vec<u8>,
@@ -324,7 +324,7 @@ impl ReplyOptions {
 
 /// Appends an extended error: with its text if there is room, else without text (RFC 8914 §3), else
 /// not at all. `limit` is the maximum size up to the end of OPT.
-fn push_error(error: ExtendedError, limit: usize, out: &mut Vec<u8>) {
+fn push_error(error: ExtendedErrorRef<'_>, limit: usize, out: &mut Vec<u8>) {
     let room = limit.saturating_sub(out.len());
     if room >= OPTION_HEADER + 2 + error.text.len() {
         edns::push_extended_error(error.code, error.text, out);

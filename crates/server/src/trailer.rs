@@ -1,7 +1,7 @@
 //! The trailer of a response: its OPT record (RFC 6891) and its TSIG record (RFC 8945), which
 //! follow all other records. The module also writes responses that consist only of a header.
 
-use crate::extended_errors::ExtendedError;
+use crate::extended_errors::ExtendedErrorRef;
 use crate::query::Query;
 use crate::reply_options::{ReplyOptions, ReplySettings};
 use nonesuch_net::Transport;
@@ -64,7 +64,7 @@ impl Trailer<'_> {
         &self,
         rcode: Rcode,
         flags: u16,
-        error: Option<ExtendedError>,
+        error: Option<ExtendedErrorRef<'_>>,
         limit: usize,
         out: &mut Vec<u8>,
     ) {

@@ -2,6 +2,9 @@
 //! for the query, and all signatures, hashes, proofs and aliases in them. It protects against
 //! KeyTrap (CVE-2023-50387) and expensive closest encloser proofs (CVE-2023-50868).
 
+/// A shared fetch gets at most this part of each limit.
+const PART: u32 = 4;
+
 /// Limits of the work. The defaults are in the range of those of common resolvers.
 ///
 /// Work beyond a limit that [`Limit`] names makes the answer Indeterminate. The effect of every
@@ -22,6 +25,9 @@ pub struct ValidationLimits {
     /// validator ignores further ones; if none of the checked records is valid, the RRset is Bogus.
     /// Default 8.
     pub signatures_per_rrset: usize,
+    /// Maximum number of DS records of a zone to look at, in the order of the RRset. The validator
+    /// ignores further ones. Default 8.
+    pub ds_records: usize,
     /// Maximum number of DNSKEY records of a zone; with more, the zone is Bogus. Default 32.
     pub dnskeys: usize,
     /// Maximum number of NSEC5KEY records of a zone; with more, its denials by NSEC5 are Bogus.
@@ -57,6 +63,7 @@ impl Default for ValidationLimits {
             signature_failures: 16,
             keys_per_signature: 2,
             signatures_per_rrset: 8,
+            ds_records: 8,
             dnskeys: 32,
             nsec5_keys: 4,
             max_iterations_secure: 50,
@@ -164,6 +171,39 @@ impl Budget {
     #[must_use]
     pub const fn spent(&self) -> Work {
         self.spent
+    }
+
+    /// Pays for a shared fetch and returns its budget: a quarter of each limit, but at most half of
+    /// what is left here.
+    #[must_use]
+    pub fn start_part(&mut self) -> Self {
+        let part = |limit: u32, spent: u32| (limit / PART).min(limit.saturating_sub(spent) / 2);
+        let (all, spent) = (self.limits, &mut self.spent);
+        let mut limits = ValidationLimits {
+            signatures: part(all.signatures, spent.signatures),
+            signature_failures: part(all.signature_failures, spent.signature_failures),
+            hash_blocks: part(all.hash_blocks, spent.hash_blocks),
+            proofs: part(all.proofs, spent.proofs),
+            ..all
+        };
+        limits.aliases = all.aliases.saturating_sub(spent.aliases);
+        spent.signatures += limits.signatures;
+        spent.signature_failures += limits.signature_failures;
+        spent.hash_blocks += limits.hash_blocks;
+        spent.proofs += limits.proofs;
+        Self::new(limits)
+    }
+
+    /// Takes back what a budget of [`start_part`](Self::start_part) has not spent.
+    // By value: a budget is refunded once.
+    #[expect(clippy::needless_pass_by_value)]
+    pub fn refund(&mut self, part: Self) {
+        let (limits, used, spent) = (part.limits, part.spent, &mut self.spent);
+        let refund = |all: &mut u32, limit: u32, used: u32| *all -= limit.saturating_sub(used).min(*all);
+        refund(&mut spent.signatures, limits.signatures, used.signatures);
+        refund(&mut spent.signature_failures, limits.signature_failures, used.signature_failures);
+        refund(&mut spent.hash_blocks, limits.hash_blocks, used.hash_blocks);
+        refund(&mut spent.proofs, limits.proofs, used.proofs);
     }
 
     /// Begins or continues a response, for the limit of proofs in one response. `proofs` is the number

@@ -1,12 +1,17 @@
 //! The trusted keys of a zone: its DNSKEY RRset and its NSEC5KEY RRset. Each key is parsed and
 //! validated once.
 
-use super::BogusReason;
 use super::budget::ValidationLimits;
+use super::entry_points::NoEntryPoint;
+use super::policy::{AlgorithmPolicy, is_post_quantum};
+use super::reason::{BogusReason, InsecureReason};
 use crate::keys::{Nsec5Key, PROTOCOL, REVOKE, ZONE_KEY};
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
 use nonesuch_proto::{Name, NameRef};
+
+/// Octets of memory of a parsed NSEC5 key, approximately; RSA keys are the largest.
+const NSEC5_KEY_OCTETS: usize = 4096;
 
 /// A parsed DNSKEY that may verify signatures.
 #[derive(Clone, Debug)]
@@ -51,26 +56,36 @@ pub struct TrustedKeys {
 }
 
 impl TrustedKeys {
-    /// Creates the trusted keys from the RDATA of the DNSKEY RRset of the zone at `apex`. It
-    /// ignores keys without the zone key flag or with another protocol than 3 (RFC 4034 §2.1), and
-    /// revoked keys (RFC 5011 §2.1).
+    /// As [`with_policy`](Self::with_policy), with [`AlgorithmPolicy::ALL`].
     #[must_use]
     pub fn new<'k>(
         apex: &Name,
         dnskeys: impl IntoIterator<Item = &'k [u8]>,
         limits: &ValidationLimits,
     ) -> Self {
+        Self::with_policy(apex, dnskeys, AlgorithmPolicy::ALL, limits)
+    }
+
+    /// Creates the trusted keys from the RDATA of the DNSKEY RRset of the zone at `apex`. It
+    /// ignores keys without the zone key flag or with another protocol than 3 (RFC 4034 §2.1), and
+    /// revoked keys (RFC 5011 §2.1).
+    #[must_use]
+    pub fn with_policy<'k>(
+        apex: &Name,
+        dnskeys: impl IntoIterator<Item = &'k [u8]>,
+        policy: AlgorithmPolicy,
+        limits: &ValidationLimits,
+    ) -> Self {
         let distinct = distinct(dnskeys, limits.dnskeys);
         let mut keys = Vec::new();
         let (mut is_malformed, mut is_unsupported) = (false, false);
         for rdata in distinct.iter().take(limits.dnskeys) {
-            let [high, low, protocol, algorithm, public @ ..] = *rdata else { continue };
-            let flags = u16::from_be_bytes([*high, *low]);
-            if flags & ZONE_KEY == 0 || flags & REVOKE != 0 || *protocol != PROTOCOL {
+            let [_, _, _, algorithm, public @ ..] = *rdata else { continue };
+            if !has_zone_key_flags(rdata) {
                 continue;
             }
             let algorithm = Algorithm(*algorithm);
-            match PublicKey::parse(algorithm, public) {
+            match policy.parse(algorithm, public) {
                 Ok(public) => keys.push(ZoneKey { tag: key_tag(rdata), algorithm, public }),
                 Err(error) if error.is_unusable() => is_unsupported = true,
                 Err(_) => is_malformed = true,
@@ -109,6 +124,43 @@ impl TrustedKeys {
         self.apex.view()
     }
 
+    /// Keeps only the keys of post-quantum algorithms.
+    pub fn keep_post_quantum(&mut self) {
+        self.keys.retain(|key| is_post_quantum(key.algorithm));
+        if self.keys.is_empty() && self.status == KeySetStatus::Usable {
+            self.status = KeySetStatus::Bogus(BogusReason::NoUsableKey);
+        }
+    }
+
+    /// Whether a key has an alias algorithm number, so that the zone may have NSEC5 records.
+    #[must_use]
+    pub fn may_use_nsec5(&self) -> bool {
+        self.keys.iter().any(|key| key.algorithm.without_alias() != key.algorithm)
+    }
+
+    /// Whether the NSEC5KEY RRset is known.
+    #[must_use]
+    pub const fn knows_nsec5_keys(&self) -> bool {
+        !matches!(self.nsec5, Nsec5Keys::Unusable(BogusReason::NoNsec5Key))
+    }
+
+    /// Octets of memory that the keys take, approximately ([`PublicKey::memory_octets`]).
+    #[must_use]
+    pub fn memory_octets(&self) -> usize {
+        let nsec5 = self.nsec5_keys().map_or(0, <[_]>::len) * NSEC5_KEY_OCTETS;
+        nsec5 + self.keys.iter().map(|key| key.public.memory_octets() + size_of::<ZoneKey>()).sum::<usize>()
+    }
+
+    /// Why no key can verify; `None` if one can.
+    pub(super) fn unusable_reason(&self) -> Option<NoEntryPoint> {
+        match &self.status {
+            KeySetStatus::Usable => None,
+            KeySetStatus::Empty => Some(NoEntryPoint::Bogus(BogusReason::NoMatchingKey)),
+            KeySetStatus::Unsupported => Some(NoEntryPoint::Insecure(InsecureReason::UnsupportedAlgorithms)),
+            KeySetStatus::Bogus(reason) => Some(NoEntryPoint::Bogus(reason.clone())),
+        }
+    }
+
     pub(super) const fn key_set_status(&self) -> &KeySetStatus {
         &self.status
     }
@@ -134,6 +186,14 @@ impl TrustedKeys {
             Nsec5Keys::Unusable(reason) => Err(reason.clone()),
         }
     }
+}
+
+/// Whether DNSKEY RDATA have the zone key flag, protocol 3 (RFC 4034 §2.1), and no REVOKE flag (RFC
+/// 5011 §2.1).
+pub(super) fn has_zone_key_flags(rdata: &[u8]) -> bool {
+    let &[high, low, protocol, ..] = rdata else { return false };
+    let flags = u16::from_be_bytes([high, low]);
+    flags & ZONE_KEY != 0 && flags & REVOKE == 0 && protocol == PROTOCOL
 }
 
 /// Returns the distinct elements of `rdatas` (RFC 2181 §5), at most `limit` + 1.

@@ -140,6 +140,9 @@ pub struct Validation {
     pub rcode: Rcode,
     /// Each RRset of the response, in order.
     pub rrsets: Vec<RrsetOutcome>,
+    /// Whether the response denies the DS RRset of a name and proves that this name is an unsigned
+    /// delegation (RFC 4035 §5.2, RFC 5155 §8.9).
+    pub is_unsigned_delegation: bool,
     /// The work for this response alone.
     pub work: Work,
 }

@@ -6,9 +6,9 @@ use super::outcome::{Question, Validation};
 use super::signature::Verification;
 use super::walk::Progress;
 use super::{check_preconditions, conclude};
-use nonesuch_crypto::{PublicKey, VerifyItem, verify_batch};
+use nonesuch_crypto::{Algorithm, PublicKey, VerifyItem, verify_batch};
 use nonesuch_proto::message::Message;
-use nonesuch_proto::{Name, Rtype};
+use nonesuch_proto::{Name, NameRef, Rtype};
 use std::sync::Arc;
 
 /// Identifies a verification in a response: the index of the RRset, of the signature of the RRset,
@@ -111,6 +111,17 @@ impl PendingValidation {
                 None
             }
         }
+    }
+
+    /// The apex of the zone whose keys validate the response.
+    #[must_use]
+    pub fn apex(&self) -> NameRef<'_> {
+        self.keys.apex()
+    }
+
+    /// The algorithms of the signatures to verify before the next step.
+    pub fn job_algorithms(&self) -> impl Iterator<Item = Algorithm> {
+        self.verdicts.jobs.iter().map(|job| job.key.algorithm())
     }
 
     /// Number of signatures to verify before the next step.

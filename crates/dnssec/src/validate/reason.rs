@@ -20,6 +20,10 @@ pub enum BogusReason {
     #[error("no DNSKEY record is a well-formed zone key of a supported algorithm")]
     NoUsableKey,
 
+    /// No DNSKEY record matches a DS record of the zone, or its trust anchor.
+    #[error("no DNSKEY record matches a DS record of the zone or its trust anchor")]
+    NoMatchingKey,
+
     // Signatures (RFC 4035 §5.3.1).
     /// An RRset has no signature.
     #[error("the {rtype} RRset at {owner} has no signature")]
@@ -285,7 +289,7 @@ impl BogusReason {
             Self::EmptyPeriod(_) => 25,
             Self::Expired { .. } => 7,
             Self::NotYetValid { .. } => 8,
-            Self::UnknownKey { .. } | Self::NoUsableKey => 9,
+            Self::UnknownKey { .. } | Self::NoUsableKey | Self::NoMatchingKey => 9,
             Self::NoSignature { .. } => 10,
             Self::TooManyIterations(_) => 27,
             _ if self.is_missing_record() => 12,
@@ -302,6 +306,9 @@ pub enum InsecureReason {
     /// All keys have unsupported algorithms (RFC 4035 §5.2, RFC 6840 §5.2).
     #[error("the zone is signed only with unsupported algorithms")]
     UnsupportedAlgorithms,
+    /// All DS records have unsupported digests (RFC 4509 §3, RFC 6840 §5.2).
+    #[error("the DS records of the zone have only unsupported digests")]
+    UnsupportedDigests,
     /// An opt-out record covers the name. An unsigned delegation may exist there (RFC 5155 §9.2).
     #[error("an opt-out record covers the name")]
     OptOut,
@@ -310,9 +317,15 @@ pub enum InsecureReason {
     /// (RFC 9276 §3.2).
     #[error("{0} NSEC3 iterations, which is above the limit for validation")]
     TooManyIterations(u16),
-    /// The answer is a referral to an unsigned zone.
+    /// The zone is below an unsigned delegation, or the answer is a referral to such a zone.
     #[error("the delegation is not signed")]
     UnsignedDelegation,
+    /// No trust anchor is at or above the name (RFC 4035 §4.3).
+    #[error("no trust anchor is above the name")]
+    NoTrustAnchor,
+    /// A negative trust anchor is at or above the name (RFC 7646).
+    #[error("a negative trust anchor ends the validation")]
+    NegativeTrustAnchor,
 }
 
 impl InsecureReason {
@@ -322,8 +335,11 @@ impl InsecureReason {
     pub const fn extended_error(self) -> Option<u16> {
         match self {
             Self::UnsupportedAlgorithms => Some(1),
+            Self::UnsupportedDigests => Some(2),
             Self::TooManyIterations(_) => Some(27),
-            Self::OptOut | Self::UnsignedDelegation => None,
+            // IANA registry of extended DNS errors.
+            Self::NegativeTrustAnchor => Some(33),
+            Self::OptOut | Self::UnsignedDelegation | Self::NoTrustAnchor => None,
         }
     }
 }

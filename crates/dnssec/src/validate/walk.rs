@@ -36,6 +36,8 @@ pub(super) struct Progress {
     aliases: Vec<Alias>,
     /// The first reason for which the answer is only Insecure.
     insecure_reason: Option<InsecureReason>,
+    /// As in [`Validation`](super::Validation).
+    is_unsigned_delegation: bool,
 }
 
 impl Progress {
@@ -47,6 +49,7 @@ impl Progress {
             valid_signatures: Vec::new(),
             aliases: Vec::new(),
             insecure_reason: None,
+            is_unsigned_delegation: false,
         }
     }
 }
@@ -78,6 +81,11 @@ impl<'v> Walk<'v> {
         progress.valid_signatures.resize(count, None);
         let (rcode, evidence) = (response.rcode(), None);
         Self { question, rcode, keys, now, verification, budget, rrsets, evidence, progress }
+    }
+
+    /// As in [`Validation`](super::Validation).
+    pub(super) const fn is_unsigned_delegation(&self) -> bool {
+        self.progress.is_unsigned_delegation
     }
 
     /// Returns the results so far, for another walk that continues.
@@ -371,7 +379,11 @@ impl<'v> Walk<'v> {
             Rcode::NXDOMAIN => Claim::NxDomain(name.view()),
             _ => Claim::NoData(name.view(), self.question.rtype),
         };
-        Ok(NameOutcome::Done(match self.check_claim(claim)?.kind {
+        let kind = self.check_claim(claim)?.kind;
+        if self.question.rtype == Rtype::DS && kind != DenialKind::NxDomain {
+            self.progress.is_unsigned_delegation = self.check_claim(Claim::NoDs(name.view())).is_ok();
+        }
+        Ok(NameOutcome::Done(match kind {
             DenialKind::NxDomain => ProvedAnswer::NxDomain,
             DenialKind::WildcardNoData => ProvedAnswer::WildcardNoData,
             DenialKind::NoData | DenialKind::WildcardExpansion | DenialKind::NoDs => ProvedAnswer::NoData,
@@ -405,6 +417,7 @@ impl<'v> Walk<'v> {
             None => {
                 self.check_claim(Claim::NoDs(cut))?;
                 self.progress.insecure_reason.get_or_insert(InsecureReason::UnsignedDelegation);
+                self.progress.is_unsigned_delegation = true;
                 false
             }
         };

@@ -1,9 +1,10 @@
 //! The octets of cached values. Only this module writes and reads them. Reading checks lengths all
 //! the same: a value that cannot be read counts as missing.
 //!
-//! - An RRset: rank (1 octet), then its records as a set.
-//! - A negative answer: number of RRsets (1 octet), then for each: owner in wire form, type (2), and
-//!   the records as a set.
+//! - An RRset: rank and security (1 octet), its records as a set, and the RRsets of a proof (RRsets
+//!   that were expanded from a wildcard have one), as in a negative answer but without flags.
+//! - A negative answer: security and flags (1 octet), number of RRsets (1), then for each: owner in
+//!   wire form, type (2), and the records as a set.
 //! - A failure: extended error code (2), number of consecutive failures (1).
 //!
 //! A set: TTL (4), octets of the records (2), octets of the signatures (2), records, signatures.
@@ -11,18 +12,33 @@
 
 use super::Rank;
 use super::ring::VALUE_MAX;
-use crate::record::{RecordData, Rrset};
+use crate::record::{RecordData, Rrset, Security};
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 
 /// The value of an RRset, without key and expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RrsetValue {
     pub(super) rank: Rank,
+    pub(super) security: Security,
     /// The TTL with which the RRset was inserted, in seconds.
     pub(super) ttl: u32,
     pub(super) records: RecordData,
     pub(super) signatures: RecordData,
+    /// The RRsets of the authority section that prove the RRset.
+    pub(super) proofs: Vec<Rrset>,
 }
+
+/// The value of a negative answer, without key and expiry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NegativeValue {
+    pub(super) is_unsigned_delegation: bool,
+    pub(super) authority: Vec<Rrset>,
+}
+
+/// Position of the security in the first octet of a value.
+const SECURITY_SHIFT: u32 = 4;
+/// Flag in the first octet of a negative answer: it proves that the name is an unsigned delegation.
+const UNSIGNED_DELEGATION: u8 = 1;
 
 /// The value of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,62 +50,93 @@ pub(super) struct FailureValue {
 }
 
 /// Encodes an RRset with this TTL; `None` if it is too large.
-pub(super) fn encode_rrset(rrset: &Rrset, rank: Rank, ttl: u32) -> Option<Vec<u8>> {
+pub(super) fn encode_rrset(rrset: &Rrset, proofs: &[Rrset], rank: Rank, ttl: u32) -> Option<Vec<u8>> {
     let mut octets = Vec::with_capacity(9 + rrset.records.octets().len() + rrset.signatures.octets().len());
-    octets.push(rank as u8);
+    octets.push(rank as u8 | (rrset.security as u8) << SECURITY_SHIFT);
     push_set(rrset, ttl, &mut octets)?;
+    if !proofs.is_empty() {
+        push_rrsets(proofs, &mut octets)?;
+    }
     (octets.len() <= VALUE_MAX).then_some(octets)
 }
 
-/// Decodes an RRset.
-pub(super) fn decode_rrset(octets: &[u8]) -> Option<RrsetValue> {
-    let (&rank, rest) = octets.split_first()?;
+/// Decodes an RRset. The RRsets of its proof have TTLs of at most `ttl`.
+pub(super) fn decode_rrset(octets: &[u8], class: Class, ttl: u32) -> Option<RrsetValue> {
+    let (_, rest) = octets.split_first()?;
     let (set, rest) = split_set(rest)?;
-    rest.is_empty().then_some(RrsetValue {
-        rank: Rank::from_number(rank)?,
+    let security = decode_security(octets)?;
+    Some(RrsetValue {
+        rank: decode_rank(octets)?,
+        security,
         ttl: set.ttl,
         records: RecordData::from_octets(set.records.to_vec()),
         signatures: RecordData::from_octets(set.signatures.to_vec()),
+        proofs: if rest.is_empty() { Vec::new() } else { decode_rrsets(rest, class, ttl, security)? },
     })
 }
 
 /// Decodes the rank of an RRset.
 pub(super) fn decode_rank(octets: &[u8]) -> Option<Rank> {
-    octets.first().copied().and_then(Rank::from_number)
+    octets.first().and_then(|first| Rank::from_number(first & ((1 << SECURITY_SHIFT) - 1)))
 }
 
-/// Encodes RRsets of the authority section; `None` if they are too large. The class is not encoded.
-pub(super) fn encode_negative(authority: &[Rrset]) -> Option<Vec<u8>> {
+/// Decodes the security of an RRset or a negative answer.
+pub(super) fn decode_security(octets: &[u8]) -> Option<Security> {
+    octets.first().and_then(|first| Security::from_number(first >> SECURITY_SHIFT))
+}
+
+/// Encodes a negative answer with the RRsets of its authority section, which all have the same security;
+/// `None` if they are too large. The class is not encoded.
+pub(super) fn encode_negative(authority: &[Rrset], is_unsigned_delegation: bool) -> Option<Vec<u8>> {
     let size = |rrset: &Rrset| {
         let records = rrset.records.octets().len() + rrset.signatures.octets().len();
         rrset.owner.wire().len() + records + 10
     };
-    let mut octets = Vec::with_capacity(1 + authority.iter().map(size).sum::<usize>());
+    let security = authority.iter().map(|rrset| rrset.security).min().unwrap_or_default();
+    let mut octets = Vec::with_capacity(2 + authority.iter().map(size).sum::<usize>());
+    octets.push((security as u8) << SECURITY_SHIFT | u8::from(is_unsigned_delegation) * UNSIGNED_DELEGATION);
+    push_rrsets(authority, &mut octets)?;
+    Some(octets)
+}
+
+/// Appends the number of RRsets, and the RRsets.
+fn push_rrsets(authority: &[Rrset], octets: &mut Vec<u8>) -> Option<()> {
     octets.push(u8::try_from(authority.len()).ok()?);
     for rrset in authority {
         octets.extend_from_slice(rrset.owner.wire());
         octets.extend_from_slice(&rrset.rtype.0.to_be_bytes());
-        push_set(rrset, rrset.ttl, &mut octets)?;
+        push_set(rrset, rrset.ttl, octets)?;
         if octets.len() > VALUE_MAX {
             return None;
         }
     }
-    Some(octets)
+    Some(())
 }
 
-/// Decodes RRsets of the authority section. Each has a TTL of at most `ttl`.
-pub(super) fn decode_negative(octets: &[u8], class: Class, ttl: u32) -> Option<Vec<Rrset>> {
+/// Decodes a negative answer. Each RRset has a TTL of at most `ttl`.
+pub(super) fn decode_negative(octets: &[u8], class: Class, ttl: u32) -> Option<NegativeValue> {
+    let (&first, rest) = octets.split_first()?;
+    let authority = decode_rrsets(rest, class, ttl, decode_security(octets)?)?;
+    Some(NegativeValue { is_unsigned_delegation: first & UNSIGNED_DELEGATION != 0, authority })
+}
+
+fn decode_rrsets(octets: &[u8], class: Class, ttl: u32, security: Security) -> Option<Vec<Rrset>> {
     let (&count, mut rest) = octets.split_first()?;
     let mut authority = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
-        let (rrset, after) = split_authority_rrset(rest, class, ttl)?;
+        let (rrset, after) = split_authority_rrset(rest, class, ttl, security)?;
         authority.push(rrset);
         rest = after;
     }
     rest.is_empty().then_some(authority)
 }
 
-fn split_authority_rrset(octets: &[u8], class: Class, ttl: u32) -> Option<(Rrset, &[u8])> {
+fn split_authority_rrset(
+    octets: &[u8],
+    class: Class,
+    ttl: u32,
+    security: Security,
+) -> Option<(Rrset, &[u8])> {
     let (owner, rest) = NameRef::split_from(octets).ok()?;
     let (rtype, rest) = rest.split_first_chunk()?;
     let (set, rest) = split_set(rest)?;
@@ -100,6 +147,7 @@ fn split_authority_rrset(octets: &[u8], class: Class, ttl: u32) -> Option<(Rrset
         ttl: set.ttl.min(ttl),
         records: RecordData::from_octets(set.records.to_vec()),
         signatures: RecordData::from_octets(set.signatures.to_vec()),
+        security,
     };
     Some((rrset, rest))
 }
@@ -152,7 +200,8 @@ pub(super) fn soa_minimum(rdata: &[u8]) -> Option<u32> {
 /// Returns an RRset from its parts. `ttl`: seconds that remain.
 pub(super) fn rrset(owner: &[u8], rtype: Rtype, class: Class, ttl: u32, value: RrsetValue) -> Rrset {
     let owner: Name = NameRef::from_wire_unchecked(owner).to_name();
-    Rrset { owner, rtype, class, ttl, records: value.records, signatures: value.signatures }
+    let RrsetValue { records, signatures, security, .. } = value;
+    Rrset { owner, rtype, class, ttl, records, signatures, security }
 }
 
 #[cfg(test)]
@@ -178,25 +227,38 @@ mod tests {
                 ttl,
                 records,
                 signatures,
+                security: Security::Secure,
             },
         )
     }
 
     proptest! {
         #[test]
-        fn rrset_round_trip(original in any_rrset(), rank in 1u8..=5) {
-            let rank = Rank::from_number(rank).unwrap();
-            let octets = encode_rrset(&original, rank, original.ttl).unwrap();
-            let value = decode_rrset(&octets).unwrap();
+        fn rrset_round_trip(
+            original in any_rrset(),
+            proofs in vec(any_rrset(), 0..3),
+            rank in 1u8..=5,
+            security in 0u8..=2,
+        ) {
+            let (rank, security) = (Rank::from_number(rank).unwrap(), Security::from_number(security).unwrap());
+            let original = Rrset { security, ..original };
+            let proofs: Vec<Rrset> = proofs.into_iter().map(|proof| Rrset { security, ..proof }).collect();
+            let octets = encode_rrset(&original, &proofs, rank, original.ttl).unwrap();
+            let value = decode_rrset(&octets, Class::IN, u32::MAX).unwrap();
             prop_assert_eq!((value.rank, decode_rank(&octets)), (rank, Some(rank)));
+            prop_assert_eq!((value.security, decode_security(&octets)), (security, Some(security)));
+            prop_assert_eq!(&value.proofs, &proofs);
             let again = rrset(original.owner.wire(), original.rtype, Class::IN, value.ttl, value);
             prop_assert_eq!(again.owner.wire(), original.owner.wire());
             prop_assert_eq!(again, original);
         }
 
         #[test]
-        fn negative_round_trip(original in vec(any_rrset(), 0..6), ttl: u32) {
-            let decoded = decode_negative(&encode_negative(&original).unwrap(), Class::IN, ttl).unwrap();
+        fn negative_round_trip(original in vec(any_rrset(), 0..6), is_unsigned: bool, ttl: u32) {
+            let octets = encode_negative(&original, is_unsigned).unwrap();
+            let NegativeValue { is_unsigned_delegation, authority: decoded } =
+                decode_negative(&octets, Class::IN, ttl).unwrap();
+            prop_assert_eq!(is_unsigned_delegation, is_unsigned);
             let expected: Vec<Rrset> =
                 original.into_iter().map(|rrset| Rrset { ttl: rrset.ttl.min(ttl), ..rrset }).collect();
             prop_assert_eq!(decoded, expected);
@@ -210,7 +272,7 @@ mod tests {
 
         #[test]
         fn arbitrary_octets_never_panic(octets in vec(any::<u8>(), 0..120)) {
-            let _ = decode_rrset(&octets);
+            let _ = decode_rrset(&octets, Class::IN, 1);
             let _ = decode_negative(&octets, Class::IN, 1);
             let _ = decode_failure(&octets);
             let _ = soa_minimum(&octets);
@@ -226,12 +288,13 @@ mod tests {
             ttl: 1,
             records: [vec![0; octets].as_slice()].into_iter().collect(),
             signatures: RecordData::default(),
+            security: Security::Unchecked,
         };
-        let fits = |octets| encode_rrset(&rrset(octets), Rank::AnswerAa, 1).is_some();
+        let fits = |octets| encode_rrset(&rrset(octets), &[], Rank::AnswerAa, 1).is_some();
         assert_eq!([VALUE_MAX - 11, VALUE_MAX - 10, 65_535].map(fits), [true, false, false]);
         let half = VALUE_MAX / 2;
-        assert!(encode_negative(&[rrset(half - 20), rrset(half - 20)]).is_some());
-        assert!(encode_negative(&[rrset(half), rrset(half)]).is_none());
-        assert!(encode_negative(&vec![rrset(0); 256]).is_none());
+        assert!(encode_negative(&[rrset(half - 20), rrset(half - 20)], false).is_some());
+        assert!(encode_negative(&[rrset(half), rrset(half)], false).is_none());
+        assert!(encode_negative(&vec![rrset(0); 256], false).is_none());
     }
 }

@@ -5,7 +5,7 @@ use super::label::LowerName;
 use super::options::FAILURE_TTL_RANGE;
 use super::ring::{Editor, Entry, Label, Stored};
 use super::{Cache, FailureCause, NegativeKind, Question, Rank};
-use crate::record::{RecordData, Rrset};
+use crate::record::{RecordData, Rrset, Security};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Class, NameRef, Rtype};
 use std::time::Instant;
@@ -31,7 +31,7 @@ pub struct Source {
 pub enum Insertion {
     /// The data are cached.
     Stored,
-    /// Unexpired data of a higher rank stay in the cache.
+    /// Unexpired data of a higher rank, or data that were validated, stay in the cache.
     Outranked,
     /// The TTL is 0, or the data expire before they are cached.
     Expired,
@@ -61,10 +61,24 @@ impl Cache {
     /// [`Source::within`]. An NS RRset does not outlive the unexpired one that it replaces.
     ///
     /// If the data may answer clients, negative answers and failures of the name and type are
-    /// removed.
+    /// removed. In a cache for a validating resolver, data that were not validated neither replace
+    /// nor remove data that were.
     pub fn insert_rrset(&self, rrset: &Rrset, source: Source, now: Now) -> Insertion {
-        let ttl = self.options.bound_ttl(rrset.ttl);
-        let (value, lower) = match prepare(rrset, source.rank, ttl) {
+        self.insert_proved_rrset(rrset, &[], source, now)
+    }
+
+    /// As [`insert_rrset`](Self::insert_rrset), for an RRset that was expanded from a wildcard, with
+    /// the RRsets that prove that no closer match exists.
+    pub fn insert_proved_rrset(
+        &self,
+        rrset: &Rrset,
+        proofs: &[Rrset],
+        source: Source,
+        now: Now,
+    ) -> Insertion {
+        let ttl = proofs.iter().map(|proof| proof.ttl).fold(rrset.ttl, u32::min);
+        let ttl = self.options.bound_ttl(ttl);
+        let (value, lower) = match prepare(rrset, proofs, source.rank, ttl) {
             Ok(prepared) => prepared,
             Err(reason) => return reason,
         };
@@ -77,7 +91,7 @@ impl Cache {
         let label = Label::rrset(rrset.rtype, rrset.class);
         self.ring.edit(&self.ring.key(lower.octets()), now, |entries| {
             let expiry = match entries.entry(label).filter(|old| old.expiry > now) {
-                Some(old) if codec::decode_rank(old.value) > Some(source.rank) => {
+                Some(old) if standing_of(&old) > Some(standing(source.rank, rrset.security)) => {
                     return Insertion::Outranked;
                 }
                 Some(old) if rrset.rtype == Rtype::NS => expiry.min(old.expiry),
@@ -85,7 +99,8 @@ impl Cache {
             };
             let is_new_name = !entries.may_have_entries();
             let stored = entries.insert(rrset.owner.wire(), label, expiry, &value, ENTRIES_AT_NAME_MAX);
-            if stored == Stored::Yes && source.rank.may_answer_clients() && !is_new_name {
+            let is_trusted = !self.options.validates || rrset.security > Security::Unchecked;
+            if stored == Stored::Yes && source.rank.may_answer_clients() && is_trusted && !is_new_name {
                 entries.remove(Label::nx_domain(rrset.class));
                 entries.remove(Label::no_data(rrset.rtype, rrset.class));
                 remove_failures(entries, rrset.rtype, rrset.class);
@@ -100,7 +115,8 @@ impl Cache {
     /// bounds of the options.
     ///
     /// It removes data that it contradicts and that may answer clients, except NS RRsets: some
-    /// servers deny names of zones that they serve.
+    /// servers deny names of zones that they serve. In a cache for a validating resolver, an answer
+    /// that was not validated removes nothing.
     pub fn insert_negative(
         &self,
         name: NameRef<'_>,
@@ -109,12 +125,37 @@ impl Cache {
         authority: &[Rrset],
         now: Now,
     ) -> Insertion {
+        self.insert_denial(name, class, (kind, false), authority, now)
+    }
+
+    /// As [`insert_negative`](Self::insert_negative), for the answer that a zone cut has no DS RRset.
+    /// It proves that the name is an unsigned delegation.
+    pub fn insert_unsigned_delegation(
+        &self,
+        name: NameRef<'_>,
+        class: Class,
+        authority: &[Rrset],
+        now: Now,
+    ) -> Insertion {
+        self.insert_denial(name, class, (NegativeKind::NoData(Rtype::DS), true), authority, now)
+    }
+
+    fn insert_denial(
+        &self,
+        name: NameRef<'_>,
+        class: Class,
+        (kind, is_unsigned_delegation): (NegativeKind, bool),
+        authority: &[Rrset],
+        now: Now,
+    ) -> Insertion {
         if authority.iter().any(has_too_many_records) {
             return Insertion::TooManyRecords;
         }
         let denial = negative_ttl(name, class, kind, authority).zip(LowerName::of(name));
         let Some((ttl, lower)) = denial else { return Insertion::NotCacheable };
-        let Some(value) = codec::encode_negative(authority) else { return Insertion::TooLarge };
+        let Some(value) = codec::encode_negative(authority, is_unsigned_delegation) else {
+            return Insertion::TooLarge;
+        };
         let now = self.second(now.instant);
         let expiry = now.saturating_add(self.options.bound_negative_ttl(ttl));
         if expiry <= now {
@@ -126,8 +167,14 @@ impl Cache {
                 NegativeKind::NoData(rtype) => Label::no_data(rtype, class),
             };
             let is_new_name = !entries.may_have_entries();
+            let is_trusted =
+                !self.options.validates || codec::decode_security(&value) > Some(Security::Unchecked);
+            let is_checked = |old: Entry<'_>| codec::decode_security(old.value) > Some(Security::Unchecked);
+            if !is_trusted && entries.entry(label).filter(|old| old.expiry > now).is_some_and(is_checked) {
+                return Insertion::Outranked;
+            }
             let stored = entries.insert(name.wire(), label, expiry, &value, ENTRIES_AT_NAME_MAX);
-            if stored == Stored::Yes && !is_new_name {
+            if stored == Stored::Yes && is_trusted && !is_new_name {
                 remove_denied(entries, class, kind);
             }
             stored.into()
@@ -161,16 +208,26 @@ impl Cache {
 }
 
 /// Encodes an RRset and its owner, or returns the reason why it is not cached.
-fn prepare(rrset: &Rrset, rank: Rank, ttl: u32) -> Result<(Vec<u8>, LowerName), Insertion> {
+fn prepare(rrset: &Rrset, proofs: &[Rrset], rank: Rank, ttl: u32) -> Result<(Vec<u8>, LowerName), Insertion> {
     if rrset.rtype.is_meta() || rrset.records.is_empty() {
         return Err(Insertion::NotCacheable);
     }
-    if has_too_many_records(rrset) {
+    if has_too_many_records(rrset) || proofs.iter().any(has_too_many_records) {
         return Err(Insertion::TooManyRecords);
     }
-    let value = codec::encode_rrset(rrset, rank, ttl).ok_or(Insertion::TooLarge)?;
+    let value = codec::encode_rrset(rrset, proofs, rank, ttl).ok_or(Insertion::TooLarge)?;
     let lower = LowerName::of(rrset.owner.view()).ok_or(Insertion::NotCacheable)?;
     Ok((value, lower))
+}
+
+/// Returns the order in which RRsets replace each other: by rank, and those that were validated before
+/// all others.
+fn standing(rank: Rank, security: Security) -> (bool, Rank) {
+    (rank.may_answer_clients() && security > Security::Unchecked, rank)
+}
+
+fn standing_of(entry: &Entry<'_>) -> Option<(bool, Rank)> {
+    Some(standing(codec::decode_rank(entry.value)?, codec::decode_security(entry.value)?))
 }
 
 fn has_too_many_records(rrset: &Rrset) -> bool {

@@ -4,7 +4,7 @@ use super::codec::{self, RrsetValue};
 use super::label::LowerName;
 use super::ring::{Entry, Label, NameKey};
 use super::{Cache, FailureCause, NegativeKind, Question, Rank};
-use crate::record::Rrset;
+use crate::record::{Rrset, Security};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 use std::time::Instant;
@@ -20,6 +20,9 @@ pub struct Cached {
     pub ttl_inserted: u32,
     /// The time of expiry.
     pub expires: Instant,
+    /// For an RRset that was expanded from a wildcard: the RRsets that prove that no closer match
+    /// exists. Their TTLs are at most that of the RRset.
+    pub proofs: Vec<Rrset>,
 }
 
 /// A negative answer of the cache.
@@ -30,6 +33,8 @@ pub struct Negative {
     pub name: Name,
     /// What the answer denies.
     pub kind: NegativeKind,
+    /// Whether the answer proves that the name is an unsigned delegation.
+    pub is_unsigned_delegation: bool,
     /// The RRsets of the authority section. Their TTLs are at most `ttl`.
     pub authority: Vec<Rrset>,
     /// Seconds that remain, at least one.
@@ -116,7 +121,7 @@ impl Cache {
         let exact = self.answer_at(&key, question, now);
         let found = match exact {
             // Data of an ancestor are more than the failure to resolve the name.
-            Some(CachedAnswer::Failure(_)) | None => self.answer_above(&lower, question.class, now).or(exact),
+            Some(CachedAnswer::Failure(_)) | None => self.answer_above(&lower, question, now).or(exact),
             found => found,
         };
         self.ring.count_lookup(&key, found.is_some());
@@ -131,17 +136,19 @@ impl Cache {
     }
 
     fn answer_at(&self, key: &NameKey<'_>, question: &Question, now: u32) -> Option<CachedAnswer> {
-        let copy = |entry: Entry<'_>| self.copy_answer(&entry, question.rtype, now);
+        let copy = |entry: Entry<'_>| self.copy_answer(&entry, question, now);
         self.ring.read(key, &answer_labels(question), now, copy)
     }
 
     /// Returns the DNAME RRset of an ancestor, or the answer that an ancestor does not exist.
-    fn answer_above(&self, lower: &LowerName, class: Class, now: u32) -> Option<CachedAnswer> {
+    fn answer_above(&self, lower: &LowerName, question: &Question, now: u32) -> Option<CachedAnswer> {
+        let class = question.class;
         let labels = [Label::rrset(Rtype::DNAME, class), Label::nx_domain(class)];
         let count = if self.options.uses_nxdomain_cut { 2 } else { 1 };
         lower.at_and_above().skip(1).find_map(|name| {
             let key = self.ring.key(name.wire());
             self.ring.read(&key, &labels[..count], now, |entry| match entry.label.is_rrset() {
+                _ if !self.may_answer(&entry, question) => None,
                 true => self.cached(&entry, Rank::CLIENT_MIN, now).map(CachedAnswer::Dname),
                 false => negative(&entry, now).map(CachedAnswer::Negative),
             })
@@ -208,15 +215,26 @@ impl Cache {
         })
     }
 
-    fn copy_answer(&self, entry: &Entry<'_>, rtype: Rtype, now: u32) -> Option<CachedAnswer> {
+    /// Whether the data of an entry answer this question: data that were not validated answer only
+    /// clients that validate themselves (RFC 4035 §3.2.2).
+    fn may_answer(&self, entry: &Entry<'_>, question: &Question) -> bool {
+        !self.options.validates
+            || question.checking_disabled
+            || codec::decode_security(entry.value) > Some(Security::Unchecked)
+    }
+
+    fn copy_answer(&self, entry: &Entry<'_>, question: &Question, now: u32) -> Option<CachedAnswer> {
         if entry.label.is_failure() {
             return failure(entry, now).map(CachedAnswer::Failure);
+        }
+        if !self.may_answer(entry, question) {
+            return None;
         }
         if !entry.label.is_rrset() {
             return negative(entry, now).map(CachedAnswer::Negative);
         }
         let cached = self.cached(entry, Rank::CLIENT_MIN, now)?;
-        let is_alias = entry.label.rtype() != rtype;
+        let is_alias = entry.label.rtype() != question.rtype;
         Some(if is_alias { CachedAnswer::Alias(cached) } else { CachedAnswer::Rrset(cached) })
     }
 
@@ -225,18 +243,14 @@ impl Cache {
         if codec::decode_rank(entry.value)? < rank_min {
             return None;
         }
-        let value: RrsetValue = codec::decode_rrset(entry.value)?;
+        let (class, ttl) = (entry.label.class(), entry.expiry - now);
+        let mut value: RrsetValue = codec::decode_rrset(entry.value, class, ttl)?;
         Some(Cached {
+            proofs: std::mem::take(&mut value.proofs),
             rank: value.rank,
             ttl_inserted: value.ttl,
             expires: self.instant(entry.expiry),
-            rrset: codec::rrset(
-                entry.name,
-                entry.label.rtype(),
-                entry.label.class(),
-                entry.expiry - now,
-                value,
-            ),
+            rrset: codec::rrset(entry.name, entry.label.rtype(), class, ttl, value),
         })
     }
 }
@@ -244,10 +258,12 @@ impl Cache {
 fn negative(entry: &Entry<'_>, now: u32) -> Option<Negative> {
     let (ttl, rtype, class) = (entry.expiry - now, entry.label.rtype(), entry.label.class());
     let is_nx_domain = entry.label == Label::nx_domain(class);
+    let value = codec::decode_negative(entry.value, class, ttl)?;
     Some(Negative {
         name: NameRef::from_wire_unchecked(entry.name).to_name(),
         kind: if is_nx_domain { NegativeKind::NxDomain } else { NegativeKind::NoData(rtype) },
-        authority: codec::decode_negative(entry.value, class, ttl)?,
+        is_unsigned_delegation: value.is_unsigned_delegation,
+        authority: value.authority,
         ttl,
     })
 }

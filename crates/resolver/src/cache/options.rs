@@ -28,6 +28,9 @@ pub struct CacheOptions {
     /// Whether the answer that a name does not exist also answers queries for all names below it
     /// (RFC 8020).
     pub uses_nxdomain_cut: bool,
+    /// Whether the resolver validates. Then data that were not validated answer only questions with
+    /// the CD bit.
+    pub validates: bool,
     /// Maximum number of questions that are claimed at the same time. A claim takes at most about
     /// 500 octets, and 8 for each worker that waits.
     pub claims_max: usize,
@@ -47,6 +50,7 @@ impl CacheOptions {
             negative_ttl_max: 3600,
             failure_ttl_first: 5,
             uses_nxdomain_cut: true,
+            validates: false,
             claims_max: 16_384,
         }
     }

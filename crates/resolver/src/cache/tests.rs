@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::Rrset;
+use crate::record::{Rrset, Security};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::OnceLock;
@@ -35,6 +35,7 @@ fn rrset(owner: &str, rtype: Rtype, ttl: u32, records: &[u8]) -> Rrset {
         ttl,
         records: records.iter().map(|record| &record[..]).collect(),
         signatures: [&b"signature"[..]].into_iter().collect(),
+        security: Security::Unchecked,
     }
 }
 

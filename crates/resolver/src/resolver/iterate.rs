@@ -28,7 +28,7 @@ const ALIAS_LOOP: ExtendedError = ExtendedError { code: 0, text: "the aliases ar
 const PRIMING_PAUSE: Duration = Duration::from_secs(60);
 
 /// What a task does next.
-enum Step {
+pub(super) enum Step {
     /// Another step.
     Continue,
     /// It waits for a response, or for another task.
@@ -51,9 +51,19 @@ impl Resolver {
 
     fn next_step(&mut self, id: TaskId, now: Now) -> Step {
         let Some(task) = self.tasks.get(id) else { return Step::Wait };
-        if task.exchange.is_some() || !task.children.is_empty() || task.waits_for_worker {
+        let is_waiting = task.exchange.is_some()
+            || !task.children.is_empty()
+            || task.waits_for_worker
+            || task.waits_for_turn;
+        if is_waiting {
             return Step::Wait;
         }
+        if task.checking.is_some()
+            && let Some(checking) = self.tasks.get_mut(id).and_then(|task| task.checking.take())
+        {
+            return self.check(id, checking, now);
+        }
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
         if task.delegation.is_some() {
             return self.ask_server(id, now);
         }
@@ -72,12 +82,12 @@ impl Resolver {
         let is_new = std::mem::take(&mut task.missed_cache);
         let look_up = if is_new { look_up_name } else { look_up };
         match look_up(&self.shared.cache, &question, now)? {
-            Found::Answer(rrsets) => Some(Step::Finish(task.outcome(Rcode::NOERROR, rrsets, Vec::new()))),
+            Found::Answer(rrsets, proofs) => Some(Step::Finish(task.outcome(Rcode::NOERROR, rrsets, proofs))),
             Found::Negative(rcode, proofs) => Some(Step::Finish(task.outcome(rcode, Vec::new(), proofs))),
             Found::Failure(failure) => {
                 Some(Step::Finish(Outcome::failure(super::cached_failure(failure), false)))
             }
-            Found::Alias(rrsets, target) => {
+            Found::Alias(rrsets, proofs, target) => {
                 if let Err(limit) = task.budget.take_alias() {
                     return Some(Step::Finish(over_budget(limit)));
                 }
@@ -85,14 +95,20 @@ impl Resolver {
                     task.aliases.extend(rrsets);
                     return Some(Step::Finish(alias_loop(task)));
                 }
-                task.follow_alias(rrsets, target);
+                task.follow_alias(rrsets, proofs, target);
                 Some(Step::Continue)
             }
         }
     }
 
     /// Follows the aliases of a response, whose target must be queried.
-    pub(super) fn follow_aliases(&mut self, id: TaskId, rrsets: Vec<Rrset>, target: &Name, now: Now) {
+    pub(super) fn follow_aliases(
+        &mut self,
+        id: TaskId,
+        (rrsets, proofs): (Vec<Rrset>, Vec<Rrset>),
+        target: &Name,
+        now: Now,
+    ) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let count = rrsets.iter().filter(|rrset| rrset.rtype == Rtype::CNAME).count();
         let limit = (0..count).find_map(|_| task.budget.take_alias().err());
@@ -103,7 +119,7 @@ impl Resolver {
             let outcome = alias_loop(task);
             self.finish(id, &outcome, now);
         } else {
-            task.follow_alias(rrsets, target.view().to_canonical());
+            task.follow_alias(rrsets, proofs, target.view().to_canonical());
         }
     }
 
@@ -155,6 +171,12 @@ impl Resolver {
         Some(delegation)
     }
 
+    /// A question about servers. Their names and addresses are not validated: the data that come from
+    /// the servers are.
+    fn own_question(&self, name: Name, rtype: Rtype) -> Question {
+        Question { name, rtype, class: Class::IN, checking_disabled: self.validates() }
+    }
+
     fn hints_delegation(&self) -> Delegation {
         let addresses = self.settings.options.hints.addresses();
         let servers = addresses.map(|address| SocketAddr::new(address, DNS_PORT)).collect();
@@ -168,12 +190,12 @@ impl Resolver {
         if is_paused || (task.name.view().is_root() && task.question.rtype == Rtype::NS) {
             return None;
         }
-        self.wait_for(id, own_question(Name::root(), Rtype::NS), now).then_some(Step::Wait)
+        self.wait_for(id, self.own_question(Name::root(), Rtype::NS), Fetch::Other, now).then_some(Step::Wait)
     }
 
     /// Makes the task wait for another one, which is started if it does not exist. Returns `false`
     /// if the other one waits for this one, or cannot be started.
-    fn wait_for(&mut self, id: TaskId, question: Question, now: Now) -> bool {
+    fn wait_for(&mut self, id: TaskId, question: Question, fetch: Fetch, now: Now) -> bool {
         if let Some(child) = self.tasks.find(&question) {
             if self.tasks.waits_for(child, id) {
                 return false;
@@ -189,14 +211,23 @@ impl Resolver {
         }
         let Some(task) = self.tasks.get_mut(id) else { return false };
         let budget = match &mut task.delegation {
-            Some(delegation) => task.budget.start_address_fetch(&mut delegation.fetches, now.instant),
-            None => task.budget.start_fetch(now.instant),
+            Some(delegation) if fetch == Fetch::Address => {
+                task.budget.start_address_fetch(&mut delegation.fetches, now.instant)
+            }
+            _ => task.budget.start_fetch(now.instant),
         };
         let Ok(budget) = budget else { return false };
-        let (depth, waiter) = (task.depth + 1, Waiter::Task { id, is_starter: true });
-        let child = self.start_task(question, depth, budget, vec![waiter]);
+        let (depth, network) = (task.depth + 1, task.network);
+        let waiter = Waiter::Task { id, is_starter: true };
+        let child = self.start_task(question, (depth, network), budget, vec![waiter]);
         self.tasks.get_mut(id).expect("the caller has the task").children.push(child);
         true
+    }
+
+    /// Makes the task wait for a question about the chain of trust. Returns `false` if that is not
+    /// possible.
+    pub(super) fn wait_for_chain(&mut self, id: TaskId, question: Question, now: Now) -> bool {
+        self.wait_for(id, question, Fetch::Other, now)
     }
 
     /// Claims the question of a task again that waited for another worker.
@@ -294,7 +325,7 @@ impl Resolver {
             missing.iter().for_each(|rtype| delegation.set_looked_up(&name, *rtype));
             let mut is_waiting = false;
             for rtype in missing {
-                is_waiting |= self.wait_for(id, own_question(name.clone(), rtype), now);
+                is_waiting |= self.wait_for(id, self.own_question(name.clone(), rtype), Fetch::Address, now);
             }
             if is_waiting {
                 return Step::Wait;
@@ -323,15 +354,17 @@ impl Resolver {
                 return self.ask_parent_again(id, &parent, now);
             }
         }
+        if let Some(error) = task.bogus.take() {
+            return self.fail_validation(id, error, now);
+        }
         if let Some(spare) = task.spare.take() {
-            let name = task.name.clone();
-            self.use_reading(id, &name, *spare, now);
+            self.receive(id, *spare, now);
             return Step::Continue;
         }
         if reason == NoServer::Busy {
             return Step::Finish(Outcome::failure(reason.extended_error(), true));
         }
-        let error = task.failure.unwrap_or_else(|| reason.extended_error());
+        let error = task.failure.clone().unwrap_or_else(|| reason.extended_error().into());
         // The next client would wait as long (RFC 9520).
         let question = Question { name: task.name.clone(), ..task.question.clone() };
         self.shared.cache.insert_failure(&question, FailureCause::Resolution, error.code, now);
@@ -354,7 +387,8 @@ impl Resolver {
     /// Ends a task whose time is over.
     pub(super) fn handle_task_timeout(&mut self, id: TaskId, now: Now) {
         let Some(task) = self.tasks.get(id) else { return };
-        let error = task.failure.unwrap_or(LimitReached::Time.extended_error());
+        let failure = task.bogus.as_ref().or(task.failure.as_ref()).cloned();
+        let error = failure.unwrap_or_else(|| LimitReached::Time.extended_error().into());
         self.finish(id, &Outcome::failure(error, true), now);
     }
 
@@ -381,7 +415,7 @@ fn is_in(aliases: &[Rrset], name: &Name) -> bool {
 /// aliases.
 fn alias_loop(task: &mut Task) -> Outcome {
     let outcome = task.outcome(Rcode::SERVFAIL, Vec::new(), Vec::new());
-    Outcome { error: Some(ALIAS_LOOP), ..outcome }
+    Outcome { error: Some(ALIAS_LOOP.into()), ..outcome }
 }
 
 /// Why a query is not sent.
@@ -392,9 +426,12 @@ pub(super) enum SendError {
     Limit(LimitReached),
 }
 
-/// A question of the resolver itself.
-const fn own_question(name: Name, rtype: Rtype) -> Question {
-    Question { name, rtype, class: Class::IN, checking_disabled: false }
+/// What a task fetches for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fetch {
+    /// An address of a nameserver.
+    Address,
+    Other,
 }
 
 /// The outcome of a task whose budget is spent.

@@ -10,12 +10,14 @@ use crate::record::Rrset;
 use crate::response::{Asked, Content, Reading, Unusable, read_response};
 use crate::servers::{Next, Repeat, ResponseFacts};
 use crate::task::TaskId;
+use crate::validation::{ServerResponse, is_expanded};
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ExchangeId, Now, SendFailure};
 use nonesuch_proto::message::{Message, Rcode, flags};
 use nonesuch_proto::{Class, Name, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// No server of the zone answered (RFC 8914 §4.23).
@@ -52,7 +54,7 @@ impl Resolver {
             Received::NotTheResponse => {}
             Received::OtherCase => self.send_again(id, server, Transport::Tcp, None, now),
             Received::Malformed => {
-                task.failure = Some(SERVER_ERROR);
+                task.failure = Some(SERVER_ERROR.into());
                 task.exclude(server);
                 self.ready.push_back(id);
             }
@@ -62,20 +64,20 @@ impl Resolver {
                 let repeat = if let Next::Repeat(repeat) = next { Some(repeat) } else { None };
                 self.send_again(id, server, Transport::Tcp, repeat, now);
             }
-            Received::Response(message) => self.handle_message(id, exchange, &message, now),
+            Received::Response(message) => self.handle_message(id, exchange, message, now),
         }
     }
 
     /// Processes the response of an exchange that has ended.
-    fn handle_message(&mut self, id: TaskId, exchange: Exchange, message: &Message, now: Now) {
-        let changes_case = exchange.changes_case(message);
+    fn handle_message(&mut self, id: TaskId, exchange: Exchange, message: Message, now: Now) {
+        let changes_case = exchange.changes_case(&message);
         let Exchange { attempt, name, rtype, .. } = exchange;
         let (server, transport) = (attempt.server, attempt.transport);
         if changes_case {
             self.shared.servers.mark_changes_case(server, now);
         }
         let is_truncated = message.header.flags & flags::TC != 0;
-        match self.shared.servers.answered(attempt, &facts(message), now) {
+        match self.shared.servers.answered(attempt, &facts(&message), now) {
             Next::Repeat(repeat) => self.send_again(id, server, transport, Some(repeat), now),
             Next::Use if is_truncated && transport == Transport::Udp => {
                 self.send_again(id, server, Transport::Tcp, None, now);
@@ -83,7 +85,7 @@ impl Resolver {
             // RFC 2181 §9: a truncated response over TCP cannot be completed.
             Next::Use if is_truncated => {
                 if let Some(task) = self.tasks.get_mut(id) {
-                    task.failure = Some(SERVER_ERROR);
+                    task.failure = Some(SERVER_ERROR.into());
                     task.exclude(server);
                 }
                 self.ready.push_back(id);
@@ -133,7 +135,7 @@ impl Resolver {
 
     fn fail_attempt(&mut self, id: TaskId, error: ExtendedError) {
         if let Some(task) = self.tasks.get_mut(id) {
-            task.failure.get_or_insert(error);
+            task.failure.get_or_insert_with(|| error.into());
         }
         self.ready.push_back(id);
     }
@@ -145,23 +147,40 @@ impl Resolver {
         server: SocketAddr,
         name: &Name,
         rtype: Rtype,
-        message: &Message,
+        message: Message,
         now: Now,
     ) {
         let Some(delegation) = self.tasks.get(id).and_then(|task| task.delegation.as_ref()) else { return };
         let (zone, is_forwarder) = (delegation.zone.clone(), delegation.is_forwarder());
         let name = name.view().to_canonical();
         let asked = Asked { name: name.view(), rtype, zone: zone.view(), is_forwarder };
-        match read_response(asked, message) {
-            Ok(reading) if reading.is_doubtful => self.keep_spare(id, server, reading, now),
-            Ok(reading) => self.use_reading(id, &name, reading, now),
+        match read_response(asked, &message) {
+            Ok(reading) => {
+                let is_doubtful = reading.is_doubtful;
+                let received = ServerResponse { server, name, rtype, message: Arc::new(message), reading };
+                match is_doubtful {
+                    true => self.keep_spare(id, received, now),
+                    false => self.receive(id, received, now),
+                }
+            }
             Err(unusable) => self.handle_unusable(id, server, &zone, unusable, now),
         }
     }
 
+    /// Uses a response, after its validation if this is necessary.
+    pub(super) fn receive(&mut self, id: TaskId, received: ServerResponse, now: Now) {
+        if self.must_check(id, &received.reading) {
+            self.begin_check(id, received);
+        } else {
+            self.use_reading(id, &received.name, received.reading, now);
+        }
+    }
+
     /// Keeps a doubtful response, and continues with another server.
-    fn keep_spare(&mut self, id: TaskId, server: SocketAddr, reading: Reading, now: Now) {
+    fn keep_spare(&mut self, id: TaskId, received: ServerResponse, now: Now) {
         let Some(task) = self.tasks.get_mut(id) else { return };
+        let ServerResponse { server, reading, .. } = &received;
+        let server = *server;
         if task.minimisation.labels.is_some() {
             return task.ask_whole_name();
         }
@@ -169,10 +188,11 @@ impl Resolver {
         let Some(delegation) = &task.delegation else { return };
         let zone = self.shared.servers.zone_key(delegation.zone.view());
         self.shared.servers.mark_lame(server, zone, now);
-        let is_better =
-            |spare: &Reading| spare.content == Content::NoData && reading.content != Content::NoData;
+        let is_better = |spare: &ServerResponse| {
+            spare.reading.content == Content::NoData && reading.content != Content::NoData
+        };
         if task.spare.as_deref().is_none_or(is_better) {
-            task.spare = Some(Box::new(reading));
+            task.spare = Some(Box::new(received));
         }
     }
 
@@ -185,10 +205,11 @@ impl Resolver {
             task.ask_whole_name();
             return;
         }
-        task.failure = Some(match unusable {
+        let failure = match unusable {
             Unusable::Lame | Unusable::Rcode(Rcode::REFUSED) => LAME,
             Unusable::Rcode(_) => SERVER_ERROR,
-        });
+        };
+        task.failure = Some(failure.into());
         task.exclude(server);
         if matches!(unusable, Unusable::Lame | Unusable::Rcode(Rcode::REFUSED)) {
             let zone = self.shared.servers.zone_key(zone.view());
@@ -211,7 +232,8 @@ impl Resolver {
             reading.glue.iter().for_each(|rrset| delegation.add_addresses(&rrset.owner, rrset));
             task.glue.extend(reading.glue.iter().filter(|rrset| rrset.owner == task.name).cloned());
             add_cached_addresses(&self.shared.cache, &mut delegation, now);
-            return self.enter_referral(id, reading.aliases, &reading.target, delegation, now);
+            let aliases = (reading.aliases, Vec::new());
+            return self.enter_referral(id, aliases, &reading.target, delegation, now);
         }
         if is_minimised {
             // RFC 9156 §3: NXDOMAIN for a name above the name of the query may be wrong, because
@@ -231,7 +253,11 @@ impl Resolver {
             Content::Answer(_) | Content::NoData | Content::NxDomain | Content::DnameTooLong => {
                 self.finish_with(id, rtype, reading, now);
             }
-            Content::Alias => self.follow_aliases(id, reading.aliases, &reading.target, now),
+            Content::Alias => {
+                let is_proved = reading.aliases.iter().any(is_expanded);
+                let proofs = if is_proved { reading.proofs } else { Vec::new() };
+                self.follow_aliases(id, (reading.aliases, proofs), &reading.target, now);
+            }
             Content::Referral(_) => {}
         }
     }
@@ -240,12 +266,12 @@ impl Resolver {
     fn enter_referral(
         &mut self,
         id: TaskId,
-        aliases: Vec<Rrset>,
+        aliases: (Vec<Rrset>, Vec<Rrset>),
         target: &Name,
         delegation: Delegation,
         now: Now,
     ) {
-        if !aliases.is_empty() {
+        if !aliases.0.is_empty() {
             // The referral is for the target: begin with it, so that the cache is used for it too.
             return self.follow_aliases(id, aliases, target, now);
         }
@@ -268,8 +294,13 @@ impl Resolver {
             _ => Rcode::NOERROR,
         };
         if matches!(reading.content, Content::NoData | Content::NxDomain) {
-            let target = reading.target.clone();
-            self.store_negative(&target, rtype, &reading, now);
+            if self.tasks.get(id).is_some_and(|task| task.is_unsigned_delegation) {
+                let (cache, name) = (&self.shared.cache, reading.target.view());
+                let _ = cache.insert_unsigned_delegation(name, Class::IN, &reading.proofs, now);
+            } else {
+                let target = reading.target.clone();
+                self.store_negative(&target, rtype, &reading, now);
+            }
         }
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.aliases.extend(reading.aliases);
@@ -297,8 +328,10 @@ impl Resolver {
         let cache = &self.shared.cache;
         let insert = |rrset: &Rrset, rank| {
             let within = within.filter(|_| rrset.rtype == Rtype::NS);
+            let proofs = reading.proofs.iter().filter(|proof| proof.rtype != Rtype::SOA);
+            let proofs: Vec<Rrset> = if is_expanded(rrset) { proofs.cloned().collect() } else { Vec::new() };
             // An RRset that is not stored is asked for again when it is needed.
-            let _ = cache.insert_rrset(rrset, Source { rank, within }, now);
+            let _ = cache.insert_proved_rrset(rrset, &proofs, Source { rank, within }, now);
         };
         // RFC 2181 §5.4.1: only the data of the query name are authoritative in an answer.
         let first = if reading.is_authoritative { Rank::AnswerAa } else { Rank::Answer };

@@ -1,6 +1,6 @@
 //! Collects the records of a message into RRsets.
 
-use crate::record::{RecordData, Rrset};
+use crate::record::{RecordData, Rrset, Security};
 use nonesuch_proto::message::{Message, Record, Section};
 use nonesuch_proto::{Class, NameRef, Rtype};
 
@@ -65,6 +65,7 @@ fn add(rrsets: &mut Vec<ReceivedRrset>, record: &Record, part: fn(&mut Rrset) ->
         ttl,
         records: RecordData::default(),
         signatures: RecordData::default(),
+        security: Security::Unchecked,
     };
     part(&mut rrset).push(&record.rdata);
     rrsets.push(ReceivedRrset { section: record.section, rrset });

@@ -1,0 +1,45 @@
+//! What is validated.
+
+use crate::trust_anchors::TrustAnchors;
+use nonesuch_dnssec::validate::AlgorithmPolicy;
+use nonesuch_proto::{Name, NameRef};
+
+/// Options of validation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidationOptions {
+    /// The trust anchors. Without any, nothing is validated.
+    pub anchors: TrustAnchors,
+    /// Names whose zones are not validated (RFC 7646).
+    pub negative_anchors: Vec<NegativeAnchor>,
+    /// The algorithms that the resolver knows.
+    pub policy: AlgorithmPolicy,
+}
+
+/// A name at and below which nothing is validated, unless a trust anchor is below it (RFC 7646).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NegativeAnchor {
+    /// The name.
+    pub name: Name,
+    /// Seconds since 1970 at which it ends; `None`: never.
+    pub expires: Option<u64>,
+}
+
+impl Default for ValidationOptions {
+    /// No trust anchor, and the algorithms with an assigned number except those with SHA-1.
+    fn default() -> Self {
+        let (anchors, policy) = (TrustAnchors::default(), AlgorithmPolicy::ASSIGNED);
+        Self { anchors, negative_anchors: Vec::new(), policy }
+    }
+}
+
+impl ValidationOptions {
+    /// Whether a negative trust anchor at or above `name` holds at `unix`. One with fewer labels than
+    /// the closest trust anchor does not.
+    pub(crate) fn has_negative_anchor(&self, name: NameRef<'_>, anchor_labels: usize, unix: u64) -> bool {
+        self.negative_anchors.iter().any(|negative| {
+            negative.expires.is_none_or(|expires| unix < expires)
+                && negative.name.view().label_count() >= anchor_labels
+                && name.is_at_or_below(negative.name.view())
+        })
+    }
+}

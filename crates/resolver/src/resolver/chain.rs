@@ -1,0 +1,217 @@
+//! The chain of trust: which keys validate the data of a zone, and what must be fetched to know them
+//! (RFC 4035 §5, RFC 6840 appendix C). The chain is built from the trust anchor downwards, so that a
+//! fetch never waits for another one of the chain.
+
+use super::Resolver;
+use crate::cache::{CachedAnswer, FailureCause, NegativeKind, Question};
+use crate::record::{Rrset, Security};
+use crate::task::{ErrorDetail, Outcome};
+use crate::trust::ZoneTrust;
+use nonesuch_dnssec::validate::{EntryPoints, InsecureReason, TrustedKeys};
+use nonesuch_net::machine::Now;
+use nonesuch_proto::message::Rcode;
+use nonesuch_proto::{Class, Name, NameRef, Rtype};
+use nonesuch_server::extended_errors::ExtendedError;
+use std::sync::Arc;
+
+/// No DNSKEY RRset can be had (RFC 8914 §4.10).
+const NO_DNSKEY: ExtendedError = ExtendedError { code: 9, text: "the DNSKEY RRset cannot be fetched" };
+/// Validation of the DS or DNSKEY RRset failed recently.
+const CHAIN_FAILED: &str = "the DS or DNSKEY RRset of the zone is bogus or cannot be fetched";
+
+/// What is known about the zone that data belong to.
+#[derive(Debug)]
+pub(super) enum Trust {
+    /// The name is the apex of a secure zone with these keys.
+    Secure(Arc<TrustedKeys>),
+    /// The name is no zone cut: it is in a secure zone with these keys.
+    Enclosed(Arc<TrustedKeys>),
+    /// The name is outside the chain of trust.
+    Insecure(InsecureReason),
+    /// This question must be resolved first.
+    Needs(Question),
+    /// The chain of trust is broken.
+    Failed(ErrorDetail),
+}
+
+/// What is known about the DS RRset of a name.
+pub(super) enum DsStatus {
+    Secure(Rrset),
+    Insecure,
+    /// The name is no zone cut.
+    NoCut,
+    /// The name does not exist.
+    NoName,
+    Failed(ErrorDetail),
+    Unknown,
+}
+
+/// A question of the chain of trust.
+pub(super) const fn chain_question(name: Name, rtype: Rtype) -> Question {
+    Question { name, rtype, class: Class::IN, checking_disabled: false }
+}
+
+impl Resolver {
+    /// Whether responses are validated.
+    pub(super) fn validates(&self) -> bool {
+        !self.settings.options.validation.anchors.is_empty()
+    }
+
+    /// Returns what is known about the zone whose apex may be `target`. `fetched`: the outcomes of the
+    /// questions that were resolved for the same response.
+    pub(super) fn trust_of(&self, target: NameRef<'_>, fetched: &[(Question, Outcome)], now: Now) -> Trust {
+        let validation = &self.settings.options.validation;
+        let Some(anchor) = validation.anchors.closest(target) else {
+            return Trust::Insecure(InsecureReason::NoTrustAnchor);
+        };
+        let anchor_labels = anchor.apex.view().label_count();
+        if validation.has_negative_anchor(target, anchor_labels, now.unix) {
+            return Trust::Insecure(InsecureReason::NegativeTrustAnchor);
+        }
+        let mut base = None;
+        for labels in (anchor_labels..=target.label_count()).rev() {
+            match self.shared.trust.get(target.suffix(labels), now) {
+                Some(ZoneTrust::Secure(keys)) if labels == target.label_count() => {
+                    return Trust::Secure(keys);
+                }
+                Some(ZoneTrust::Secure(keys)) => {
+                    base = Some((labels, keys));
+                    break;
+                }
+                Some(ZoneTrust::Insecure(reason)) => return Trust::Insecure(reason),
+                None => {}
+            }
+        }
+        let first_unknown = base.as_ref().map_or(anchor_labels, |(labels, _)| *labels) + 1;
+        for labels in (first_unknown..=target.label_count()).rev() {
+            let name = target.suffix(labels);
+            match self.ds_status(name, fetched, now) {
+                DsStatus::Secure(ds) => match self.check_ds(name, &ds, now) {
+                    Ok(()) => return self.needs_keys(name, fetched, now),
+                    Err(reason) => return Trust::Insecure(reason),
+                },
+                DsStatus::Insecure => return Trust::Insecure(InsecureReason::UnsignedDelegation),
+                _ => {}
+            }
+        }
+        match base {
+            Some((labels, keys)) => self.next_link(target, labels, keys, fetched, now),
+            None => self.needs_keys(anchor.apex.view(), fetched, now),
+        }
+    }
+
+    /// Returns the first question about the names from the secure zone with `labels` labels down to
+    /// `target` whose answer is not known.
+    fn next_link(
+        &self,
+        target: NameRef<'_>,
+        labels: usize,
+        secure: Arc<TrustedKeys>,
+        fetched: &[(Question, Outcome)],
+        now: Now,
+    ) -> Trust {
+        for labels in labels + 1..=target.label_count() {
+            let name = target.suffix(labels);
+            match self.ds_status(name, fetched, now) {
+                DsStatus::NoCut => {}
+                DsStatus::NoName => break,
+                DsStatus::Failed(error) => return Trust::Failed(error),
+                DsStatus::Insecure => return Trust::Insecure(InsecureReason::UnsignedDelegation),
+                // The caller found it already.
+                DsStatus::Secure(_) => return self.needs_keys(name, fetched, now),
+                DsStatus::Unknown => return Trust::Needs(chain_question(name.to_name(), Rtype::DS)),
+            }
+        }
+        Trust::Enclosed(secure)
+    }
+
+    /// The keys of a zone must be fetched, unless this failed.
+    fn needs_keys(&self, zone: NameRef<'_>, fetched: &[(Question, Outcome)], now: Now) -> Trust {
+        let question = chain_question(zone.to_name(), Rtype::DNSKEY);
+        if let Some((_, outcome)) = fetched.iter().find(|(known, _)| *known == question) {
+            return Trust::Failed(outcome.error.clone().unwrap_or_else(|| NO_DNSKEY.into()));
+        }
+        match self.shared.cache.failure(&question, now) {
+            Some(failure) if failure.cause == FailureCause::Validation => {
+                Trust::Failed(ErrorDetail { code: failure.code, text: CHAIN_FAILED.into() })
+            }
+            _ => Trust::Needs(question),
+        }
+    }
+
+    /// Checks that a validator knows the algorithm and digest of a DS record. If not, remembers that the
+    /// zone is insecure.
+    fn check_ds(&self, zone: NameRef<'_>, ds: &Rrset, now: Now) -> Result<(), InsecureReason> {
+        let validation = &self.settings.options.validation;
+        let records: Vec<&[u8]> = ds.records.iter().collect();
+        let entry_points = EntryPoints { ds: &records, dnskeys: &[] };
+        let limits = &self.settings.options.limits.validation;
+        entry_points.check(validation.policy, limits).inspect_err(|reason| {
+            self.shared.trust.insert(zone, ZoneTrust::Insecure(*reason), ds.ttl, now);
+        })
+    }
+
+    /// Returns what is known about the DS RRset of a name, from outcomes and from the cache.
+    pub(super) fn ds_status(&self, name: NameRef<'_>, fetched: &[(Question, Outcome)], now: Now) -> DsStatus {
+        if name.is_root() {
+            return DsStatus::NoCut;
+        }
+        let question = chain_question(name.to_name(), Rtype::DS);
+        if let Some((_, outcome)) = fetched.iter().find(|(known, _)| *known == question) {
+            return status_of_outcome(name, outcome);
+        }
+        match self.shared.cache.answer(&question, now) {
+            Some(CachedAnswer::Rrset(cached)) => status_of_rrset(cached.rrset),
+            Some(CachedAnswer::Alias(cached) | CachedAnswer::Dname(cached)) => no_cut(cached.rrset.security),
+            Some(CachedAnswer::Negative(negative)) => {
+                let security = negative.authority.iter().map(|rrset| rrset.security).min();
+                match (security, negative.kind) {
+                    _ if negative.is_unsigned_delegation => DsStatus::Insecure,
+                    (Some(Security::Secure), NegativeKind::NxDomain) => DsStatus::NoName,
+                    (security, _) => no_cut(security.unwrap_or_default()),
+                }
+            }
+            Some(CachedAnswer::Failure(failure)) => {
+                DsStatus::Failed(ErrorDetail { code: failure.code, text: CHAIN_FAILED.into() })
+            }
+            None => DsStatus::Unknown,
+        }
+    }
+}
+
+fn status_of_rrset(ds: Rrset) -> DsStatus {
+    match ds.security {
+        Security::Secure => DsStatus::Secure(ds),
+        Security::Insecure => DsStatus::Insecure,
+        Security::Unchecked => DsStatus::Unknown,
+    }
+}
+
+/// The status of a name without DS RRset, from the security of the answer that says so.
+const fn no_cut(security: Security) -> DsStatus {
+    match security {
+        Security::Secure => DsStatus::NoCut,
+        Security::Insecure => DsStatus::Insecure,
+        Security::Unchecked => DsStatus::Unknown,
+    }
+}
+
+fn status_of_outcome(name: NameRef<'_>, outcome: &Outcome) -> DsStatus {
+    if let Some(error) = &outcome.error {
+        return DsStatus::Failed(error.clone());
+    }
+    let is_ds = |rrset: &&Rrset| rrset.rtype == Rtype::DS && rrset.owner.view() == name;
+    if let Some(ds) = outcome.answer.iter().find(is_ds) {
+        return status_of_rrset(ds.clone());
+    }
+    if outcome.is_unsigned_delegation {
+        return DsStatus::Insecure;
+    }
+    match outcome.rcode {
+        Rcode::NOERROR | Rcode::NXDOMAIN if !outcome.is_secure() => DsStatus::Insecure,
+        Rcode::NOERROR => DsStatus::NoCut,
+        Rcode::NXDOMAIN if outcome.answer.is_empty() => DsStatus::NoName,
+        Rcode::NXDOMAIN => DsStatus::NoCut,
+        _ => DsStatus::Failed(NO_DNSKEY.into()),
+    }
+}

@@ -1,0 +1,404 @@
+//! Validates the responses of a task before they are used (RFC 4035 §5).
+//!
+//! A response waits for the keys of its zone, then for the end of the turn, in which the signatures of
+//! many responses are verified together (`verification`).
+
+use super::Resolver;
+use super::chain::{DsStatus, Trust, chain_question};
+use super::iterate::Step;
+use crate::cache::{FailureCause, Question};
+use crate::record::{Rrset, Security};
+use crate::response::{Content, Reading};
+use crate::task::{ErrorDetail, Outcome, TaskId};
+use crate::trust::ZoneTrust;
+use crate::trust_anchors::AnchorRecord;
+use crate::validation::{Checking, KeySet, ServerResponse};
+use nonesuch_dnssec::validate::{
+    self, BogusReason, EntryPoints, IndeterminateReason, InsecureReason, NoEntryPoint, PendingValidation,
+    SecurityStatus, TrustedKeys, Validation,
+};
+use nonesuch_net::machine::Now;
+use nonesuch_proto::message::Section;
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_server::extended_errors::ExtendedError;
+use std::sync::Arc;
+
+/// Number of questions about the chain of trust that are resolved for one response. An IPv6 address
+/// has 32 labels in `ip6.arpa`.
+const FETCHES_MAX: usize = 48;
+/// Number of servers whose bogus responses to a question are replaced by those of others.
+const BOGUS_RESPONSES_MAX: u8 = 3;
+/// The questions about the chain of trust depend on each other, or cannot be resolved now.
+const NO_CHAIN: ExtendedError = ExtendedError { code: 5, text: "the chain of trust cannot be built" };
+/// Octets of the text of an extended error, without the name of the record.
+const TEXT_MAX: usize = 200;
+
+/// What the keys for a response are.
+enum Keys {
+    Trusted(Arc<TrustedKeys>, Option<KeySet>),
+    Insecure(InsecureReason),
+    Needs(Question),
+    Failed(ErrorDetail),
+}
+
+impl Resolver {
+    /// Whether the response to the current question of a task must be validated. Responses to
+    /// minimised questions are only used to find the next zone: of these, only the DS RRset of a
+    /// referral, or its absence, is validated.
+    pub(super) fn must_check(&self, id: TaskId, reading: &Reading) -> bool {
+        let Some(task) = self.tasks.get(id) else { return false };
+        let is_used = task.minimisation.labels.is_none() || matches!(reading.content, Content::Referral(_));
+        // Signatures are not signed themselves.
+        let has_signatures = task.question.rtype != Rtype::RRSIG;
+        is_used && has_signatures && self.validates() && !task.question.checking_disabled
+    }
+
+    /// Begins the validation of a response.
+    pub(super) fn begin_check(&mut self, id: TaskId, received: ServerResponse) {
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.checking = Some(Box::new(Checking::new(received)));
+        }
+    }
+
+    /// Continues the validation of a response, until signatures must be verified.
+    pub(super) fn check(&mut self, id: TaskId, mut checking: Box<Checking>, now: Now) -> Step {
+        match self.keys_of(&checking, now) {
+            Keys::Trusted(keys, key_set) => {
+                let ServerResponse { name, rtype, message, .. } = &checking.received;
+                let question = validate::Question { name: name.view(), rtype: *rtype };
+                let pending = PendingValidation::new(question, Arc::clone(message), keys, now.unix as u32);
+                checking.pending = Some(Box::new(pending));
+                checking.key_set = key_set;
+                self.queue_verification(id, checking);
+                Step::Wait
+            }
+            Keys::Insecure(reason) => self.use_insecure(id, checking.received, reason, now),
+            Keys::Needs(question) => self.fetch(id, checking, question, now),
+            Keys::Failed(error) => self.fail_chain(id, checking, error, now),
+        }
+    }
+
+    /// The keys for a response cannot be had.
+    fn fail_chain(&mut self, id: TaskId, checking: Box<Checking>, error: ErrorDetail, now: Now) -> Step {
+        if is_referral(&checking.received.reading) {
+            return self.use_unproved_referral(id, checking.received, now);
+        }
+        // Another client may have a larger budget left.
+        if checking.fetched.iter().any(|(_, outcome)| outcome.is_over_budget) {
+            return Step::Finish(Outcome::failure(error, true));
+        }
+        self.fail_validation(id, error, now)
+    }
+
+    /// Resolves a question about the chain of trust.
+    fn fetch(&mut self, id: TaskId, checking: Box<Checking>, question: Question, now: Now) -> Step {
+        let is_known = checking.fetched.len() >= FETCHES_MAX
+            || checking.fetched.iter().any(|(fetched, _)| *fetched == question);
+        let is_own = self.tasks.get(id).is_none_or(|task| task.question == question);
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.checking = Some(checking);
+        }
+        if !is_known && !is_own && self.wait_for_chain(id, question, now) {
+            return Step::Wait;
+        }
+        let Some(checking) = self.tasks.get_mut(id).and_then(|task| task.checking.take()) else {
+            return Step::Wait;
+        };
+        let error = self.tasks.get(id).and_then(|task| task.failure.clone());
+        self.fail_chain(id, checking, error.unwrap_or_else(|| NO_CHAIN.into()), now)
+    }
+
+    /// Returns the keys that validate a response.
+    fn keys_of(&self, checking: &Checking, now: Now) -> Keys {
+        let ServerResponse { name, rtype, reading, message, .. } = &checking.received;
+        let fetched = checking.fetched.as_slice();
+        let signer = reading.signer(name.view(), *rtype);
+        if *rtype == Rtype::DNSKEY
+            && matches!(reading.content, Content::Answer(_))
+            && reading.aliases.is_empty()
+        {
+            let is_apex = signer.is_none_or(|signer| signer == name.view());
+            if is_apex && let Some(keys) = self.entry_keys(name, reading, fetched, now) {
+                return keys;
+            }
+        }
+        let target = match (&reading.content, signer) {
+            (_, Some(signer)) => signer,
+            // Nothing in the response shows whether the zone is signed. If it has a DS RRset, this is
+            // fetched when it is needed.
+            (Content::Referral(_), None) => return Keys::Failed(NO_CHAIN.into()),
+            (_, None) if *rtype == Rtype::DS => name.view().parent().unwrap_or(NameRef::ROOT),
+            (_, None) => name.view(),
+        };
+        let keys = match self.trust_of(target, fetched, now) {
+            Trust::Secure(keys) | Trust::Enclosed(keys) => keys,
+            Trust::Insecure(reason) => return Keys::Insecure(reason),
+            Trust::Needs(question) => return Keys::Needs(question),
+            Trust::Failed(error) => return Keys::Failed(error),
+        };
+        let question = chain_question(keys.apex().to_name(), Rtype::NSEC5KEY);
+        let has_nsec5 = || message.section(Section::Authority).any(|record| record.rtype == Rtype::NSEC5);
+        let is_missing = *rtype != Rtype::NSEC5KEY
+            && keys.may_use_nsec5()
+            && !keys.knows_nsec5_keys()
+            && !fetched.iter().any(|(known, _)| *known == question)
+            && has_nsec5();
+        if is_missing { Keys::Needs(question) } else { Keys::Trusted(keys, None) }
+    }
+
+    /// Returns the keys that validate the DNSKEY RRset of a zone: those that its DS RRset or trust anchor
+    /// names. `None` if the name is no zone cut.
+    fn entry_keys(
+        &self,
+        zone: &Name,
+        reading: &Reading,
+        fetched: &[(Question, Outcome)],
+        now: Now,
+    ) -> Option<Keys> {
+        let validation = &self.settings.options.validation;
+        let anchor = validation.anchors.closest(zone.view()).filter(|anchor| anchor.apex == *zone);
+        let own_question = chain_question(zone.clone(), Rtype::DNSKEY);
+        let trust = self.trust_of(zone.view(), fetched, now);
+        let (ds, ttl) = match (anchor, trust) {
+            (_, Trust::Insecure(reason)) => return Some(Keys::Insecure(reason)),
+            (Some(_), _) => (None, u32::MAX),
+            (None, Trust::Enclosed(_)) => return None,
+            (None, Trust::Failed(error)) => return Some(Keys::Failed(error)),
+            (None, Trust::Needs(question)) if question != own_question => return Some(Keys::Needs(question)),
+            (None, Trust::Needs(_) | Trust::Secure(_)) => match self.ds_status(zone.view(), fetched, now) {
+                DsStatus::Secure(ds) => (Some(ds.records), ds.ttl),
+                DsStatus::Failed(error) => return Some(Keys::Failed(error)),
+                DsStatus::Unknown => return Some(Keys::Needs(chain_question(zone.clone(), Rtype::DS))),
+                DsStatus::Insecure => return Some(Keys::Insecure(InsecureReason::UnsignedDelegation)),
+                DsStatus::NoCut | DsStatus::NoName => return None,
+            },
+        };
+        let mut records: Vec<&[u8]> = ds.iter().flat_map(|ds| ds.iter()).collect();
+        let mut keys: Vec<&[u8]> = Vec::new();
+        for record in anchor.iter().flat_map(|anchor| &anchor.records) {
+            match record {
+                AnchorRecord::Ds(rdata) => records.push(rdata),
+                AnchorRecord::Dnskey(rdata) => keys.push(rdata),
+            }
+        }
+        let entry_points = EntryPoints { ds: &records, dnskeys: &keys };
+        let dnskeys: Vec<&[u8]> =
+            dnskey_rrset(reading).into_iter().flat_map(|rrset| rrset.records.iter()).collect();
+        let limits = &self.settings.options.limits.validation;
+        Some(match entry_points.select(zone, &dnskeys, validation.policy, limits) {
+            Ok(mut keys) => {
+                let requires_post_quantum = entry_points.require_post_quantum(validation.policy);
+                if requires_post_quantum {
+                    keys.keep_post_quantum();
+                }
+                Keys::Trusted(Arc::new(keys), Some(KeySet { requires_post_quantum, ttl }))
+            }
+            Err(NoEntryPoint::Insecure(reason)) => Keys::Insecure(reason),
+            Err(NoEntryPoint::Bogus(reason)) => Keys::Failed(bogus_detail(zone, Rtype::DNSKEY, &reason)),
+        })
+    }
+
+    /// Uses a response from outside the chain of trust.
+    fn use_insecure(
+        &mut self,
+        id: TaskId,
+        mut received: ServerResponse,
+        reason: InsecureReason,
+        now: Now,
+    ) -> Step {
+        received.reading.set_security(Security::Insecure);
+        if received.rtype == Rtype::DNSKEY && is_support_missing(reason) {
+            self.shared.trust.insert(
+                received.name.view(),
+                ZoneTrust::Insecure(reason),
+                ttl_of(&received.reading),
+                now,
+            );
+        }
+        self.note_insecure(id, reason);
+        self.use_reading(id, &received.name, received.reading, now);
+        Step::Continue
+    }
+
+    /// Follows a referral whose DS RRset, or its absence, is not proved. The data of the child zone are
+    /// validated nevertheless: its DS RRset is fetched then.
+    fn use_unproved_referral(&mut self, id: TaskId, mut received: ServerResponse, now: Now) -> Step {
+        received.reading.proofs.clear();
+        self.use_reading(id, &received.name, received.reading, now);
+        Step::Continue
+    }
+
+    /// Remembers why the answer is insecure, for the client.
+    fn note_insecure(&mut self, id: TaskId, reason: InsecureReason) {
+        if let Some((task, code)) = self.tasks.get_mut(id).zip(reason.extended_error()) {
+            task.insecure = Some(ErrorDetail { code, text: reason.to_string().into() });
+        }
+    }
+
+    /// Continues with the result of a validation.
+    pub(super) fn use_validation(
+        &mut self,
+        id: TaskId,
+        checking: Box<Checking>,
+        validation: &Validation,
+        now: Now,
+    ) -> Step {
+        let Checking { received, key_set, .. } = *checking;
+        let security = match &validation.status {
+            SecurityStatus::Secure => Security::Secure,
+            SecurityStatus::Insecure(reason) => {
+                self.note_insecure(id, *reason);
+                Security::Insecure
+            }
+            SecurityStatus::Bogus(_) | SecurityStatus::Indeterminate(_) if is_referral(&received.reading) => {
+                return self.use_unproved_referral(id, received, now);
+            }
+            // Signatures have no signatures.
+            SecurityStatus::Indeterminate(IndeterminateReason::RrsigQuestion) => {
+                let mut reading = received.reading;
+                reading.set_security(Security::Insecure);
+                self.use_reading(id, &received.name, reading, now);
+                return Step::Continue;
+            }
+            SecurityStatus::Bogus(reason) => {
+                return match received.reading.clone().keep_proved_aliases(validation) {
+                    Some(reading) => {
+                        self.use_reading(id, &received.name, reading, now);
+                        Step::Continue
+                    }
+                    None => self.handle_bogus(id, &received, reason, now),
+                };
+            }
+            SecurityStatus::Indeterminate(IndeterminateReason::Limit(limit)) => {
+                let text = format!("validation exceeds the limit for {limit}").into();
+                return Step::Finish(Outcome::failure(ErrorDetail { code: 0, text }, true));
+            }
+            SecurityStatus::Indeterminate(reason) => {
+                let error = ErrorDetail { code: 6, text: reason.to_string().into() };
+                return self.try_another_server(id, &received, error, now);
+            }
+        };
+        let ServerResponse { name, rtype, reading, .. } = received;
+        let Some(reading) = reading.keep_proved(rtype, validation, security) else {
+            return self.fail_validation(id, NO_CHAIN.into(), now);
+        };
+        self.remember_trust(&name, rtype, &reading, validation, key_set, now);
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.is_unsigned_delegation = rtype == Rtype::DS && validation.is_unsigned_delegation;
+        }
+        self.use_reading(id, &name, reading, now);
+        Step::Continue
+    }
+
+    /// Remembers what a validated response says about the chain of trust.
+    fn remember_trust(
+        &self,
+        name: &Name,
+        rtype: Rtype,
+        reading: &Reading,
+        validation: &Validation,
+        key_set: Option<KeySet>,
+        now: Now,
+    ) {
+        let (trust, ttl) = (&self.shared.trust, ttl_of(reading));
+        let policy = self.settings.options.validation.policy;
+        let limits = &self.settings.options.limits.validation;
+        if validation.is_unsigned_delegation {
+            let cut = if let Content::Referral(ns) = &reading.content { &ns.owner } else { name };
+            let reason = ZoneTrust::Insecure(InsecureReason::UnsignedDelegation);
+            trust.insert(cut.view(), reason, ttl, now);
+        }
+        let Some(rrset) = dnskey_rrset(reading).or_else(|| nsec5key_rrset(reading)) else { return };
+        if validation.status != SecurityStatus::Secure || rrset.owner != *name || rrset.rtype != rtype {
+            return;
+        }
+        if let Some(key_set) = key_set {
+            let mut keys = TrustedKeys::with_policy(name, rrset.records.iter(), policy, limits);
+            if key_set.requires_post_quantum {
+                keys.keep_post_quantum();
+            }
+            trust.insert(name.view(), ZoneTrust::Secure(Arc::new(keys)), ttl.min(key_set.ttl), now);
+        } else if rtype == Rtype::NSEC5KEY
+            && let Some(ZoneTrust::Secure(keys)) = trust.get(name.view(), now)
+        {
+            let mut keys = (*keys).clone();
+            keys.set_nsec5_keys(rrset.records.iter(), limits);
+            trust.replace_keys(name.view(), keys, ttl, now);
+        }
+    }
+
+    fn handle_bogus(
+        &mut self,
+        id: TaskId,
+        received: &ServerResponse,
+        reason: &BogusReason,
+        now: Now,
+    ) -> Step {
+        let error = bogus_detail(&received.name, received.rtype, reason);
+        self.try_another_server(id, received, error, now)
+    }
+
+    /// Another server of the zone may have a valid response.
+    fn try_another_server(
+        &mut self,
+        id: TaskId,
+        received: &ServerResponse,
+        error: ErrorDetail,
+        now: Now,
+    ) -> Step {
+        let Some(task) = self.tasks.get_mut(id) else { return Step::Wait };
+        task.bogus_responses += 1;
+        task.bogus = Some(error.clone());
+        task.exclude(received.server);
+        if task.bogus_responses >= BOGUS_RESPONSES_MAX || task.delegation.is_none() {
+            return self.fail_validation(id, error, now);
+        }
+        Step::Continue
+    }
+
+    /// Ends a task whose response is bogus. The failure is cached (RFC 9520), but not for clients that
+    /// validate themselves.
+    pub(super) fn fail_validation(&mut self, id: TaskId, error: ErrorDetail, now: Now) -> Step {
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
+        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        self.shared.cache.insert_failure(&question, FailureCause::Validation, error.code, now);
+        Step::Finish(Outcome::failure(error, false))
+    }
+}
+
+fn is_referral(reading: &Reading) -> bool {
+    matches!(reading.content, Content::Referral(_))
+}
+
+/// Whether a zone is insecure because the validator does not support what the zone uses.
+const fn is_support_missing(reason: InsecureReason) -> bool {
+    matches!(reason, InsecureReason::UnsupportedAlgorithms | InsecureReason::UnsupportedDigests)
+}
+
+fn answer_rrset(reading: &Reading, rtype: Rtype) -> Option<&Rrset> {
+    let Content::Answer(found) = &reading.content else { return None };
+    found.iter().find(|rrset| rrset.rtype == rtype)
+}
+
+fn dnskey_rrset(reading: &Reading) -> Option<&Rrset> {
+    answer_rrset(reading, Rtype::DNSKEY)
+}
+
+fn nsec5key_rrset(reading: &Reading) -> Option<&Rrset> {
+    answer_rrset(reading, Rtype::NSEC5KEY)
+}
+
+/// The lowest TTL of the records that answer.
+fn ttl_of(reading: &Reading) -> u32 {
+    let answers = if let Content::Answer(found) = &reading.content { found.as_slice() } else { &[] };
+    let all = reading.aliases.iter().chain(answers).chain(&reading.proofs);
+    all.map(|rrset| rrset.ttl).min().unwrap_or(0)
+}
+
+/// The extended error for a bogus answer: it names the record and the reason.
+fn bogus_detail(name: &Name, rtype: Rtype, reason: &BogusReason) -> ErrorDetail {
+    let mut text = format!("{name} {rtype}: {reason}");
+    let end = (0..=TEXT_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.truncate(end);
+    ErrorDetail { code: reason.extended_error(), text: text.into() }
+}

@@ -1,0 +1,164 @@
+//! The validation of one response in a task: which zone it is from, and what of the response is used
+//! afterwards (RFC 4035 §5).
+
+use crate::cache::Question;
+use crate::record::{Rrset, Security};
+use crate::response::{Content, Reading};
+use crate::task::Outcome;
+use nonesuch_dnssec::rrsig::Rrsig;
+use nonesuch_dnssec::validate::{PendingValidation, ProvedAnswer, RrsetStatus, Validation};
+use nonesuch_proto::message::{Message, Section};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A response to the current question of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerResponse {
+    pub(crate) server: SocketAddr,
+    /// The name and the type that were asked. The name is in lower case.
+    pub(crate) name: Name,
+    pub(crate) rtype: Rtype,
+    pub(crate) message: Arc<Message>,
+    pub(crate) reading: Reading,
+}
+
+/// The state of the validation of a response.
+#[derive(Debug)]
+pub(crate) struct Checking {
+    pub(crate) received: ServerResponse,
+    /// Questions about DS and DNSKEY RRsets that were resolved for it, with their outcomes.
+    pub(crate) fetched: Vec<(Question, Outcome)>,
+    /// The validation, when the keys are known.
+    pub(crate) pending: Option<Box<PendingValidation>>,
+    /// What else is to be done with a DNSKEY RRset; `None` for all other responses.
+    pub(crate) key_set: Option<KeySet>,
+}
+
+/// The properties of the entry points that a DNSKEY RRset is validated with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeySet {
+    /// Whether only signatures of post-quantum algorithms count.
+    pub(crate) requires_post_quantum: bool,
+    /// Seconds for which the entry points are valid.
+    pub(crate) ttl: u32,
+}
+
+impl Checking {
+    pub(crate) const fn new(received: ServerResponse) -> Self {
+        Self { received, fetched: Vec::new(), pending: None, key_set: None }
+    }
+}
+
+impl Reading {
+    /// Returns the zone that signed the records of the response, as its signatures name it: a zone at or
+    /// above `name`. `None` if the response is not signed.
+    pub(crate) fn signer<'r>(&'r self, name: NameRef<'_>, rtype: Rtype) -> Option<NameRef<'r>> {
+        let answers = if let Content::Answer(found) = &self.content { found.as_slice() } else { &[] };
+        let all = self.aliases.iter().chain(answers).chain(&self.proofs);
+        let signatures = all.flat_map(|rrset| rrset.signatures.iter());
+        let signers = signatures.filter_map(|rdata| Rrsig::parse(rdata).map(|fields| fields.signer));
+        let cut = match &self.content {
+            Content::Referral(ns) => Some(ns.owner.view()),
+            // The parent has the DS RRset of a zone.
+            _ => (rtype == Rtype::DS && !name.is_root()).then_some(name),
+        };
+        signers.into_iter().find(|signer| match cut {
+            Some(cut) => cut.is_below(*signer),
+            None => name.is_at_or_below(*signer),
+        })
+    }
+
+    /// Sets the security of all records that answer the question.
+    pub(crate) fn set_security(&mut self, security: Security) {
+        let answers =
+            if let Content::Answer(found) = &mut self.content { found.as_mut_slice() } else { &mut [] };
+        let all = self.aliases.iter_mut().chain(answers).chain(&mut self.proofs);
+        all.for_each(|rrset| rrset.security = security);
+    }
+
+    /// Reduces the reading to what the validation has proved, with the TTLs that the signatures permit
+    /// (RFC 4035 §5.3.3). Returns `None` if the reading says something else than what was proved.
+    pub(crate) fn keep_proved(
+        mut self,
+        rtype: Rtype,
+        validation: &Validation,
+        security: Security,
+    ) -> Option<Self> {
+        let proved = validation.proved.as_ref()?;
+        let has_answer = matches!(self.content, Content::Answer(_));
+        match proved {
+            ProvedAnswer::Answer | ProvedAnswer::WildcardAnswer if has_answer => {}
+            ProvedAnswer::Referral { .. } if matches!(self.content, Content::Referral(_)) => {}
+            ProvedAnswer::DnameTooLong if self.content == Content::DnameTooLong => {}
+            ProvedAnswer::NoData | ProvedAnswer::WildcardNoData if !has_answer => {
+                self.content = Content::NoData
+            }
+            ProvedAnswer::NxDomain if !has_answer => self.content = Content::NxDomain,
+            // The records after the alias are from another zone.
+            ProvedAnswer::Alias { target } if rtype != Rtype::CNAME => {
+                self.keep_aliases(validation.aliases.len());
+                self.target = target.view().to_canonical();
+                self.content = Content::Alias;
+            }
+            ProvedAnswer::Alias { .. } if has_answer => {}
+            _ => return None,
+        }
+        self.keep_secure(validation, security)
+    }
+
+    /// Reduces the reading to the aliases that the validation has proved, although the rest of the
+    /// response is bogus. The target of the last one is queried then. Some servers add a denial from an
+    /// earlier answer to an alias.
+    pub(crate) fn keep_proved_aliases(mut self, validation: &Validation) -> Option<Self> {
+        self.target = validation.aliases.last()?.target.view().to_canonical();
+        self.keep_aliases(validation.aliases.len());
+        self.content = Content::Alias;
+        self.keep_secure(validation, Security::Secure)
+    }
+
+    fn keep_secure(mut self, validation: &Validation, security: Security) -> Option<Self> {
+        let status = |rrset: &Rrset, section: Section| {
+            let is_same = |rtype, owner: &Name| rtype == rrset.rtype && *owner == rrset.owner;
+            let mut all = validation.rrsets.iter();
+            all.find(|outcome| outcome.section == section && is_same(outcome.rtype, &outcome.owner))
+        };
+        let answers =
+            if let Content::Answer(found) = &mut self.content { found.as_mut_slice() } else { &mut [] };
+        let mut synthesised_ttl = u32::MAX;
+        for rrset in self.aliases.iter_mut().chain(answers) {
+            match status(rrset, Section::Answer) {
+                Some(outcome) if matches!(outcome.status, RrsetStatus::Secure | RrsetStatus::Synthesised) => {
+                    rrset.ttl = rrset.ttl.min(outcome.ttl);
+                }
+                // A CNAME RRset that follows from the DNAME RRset before it.
+                None if rrset.rtype == Rtype::CNAME => rrset.ttl = rrset.ttl.min(synthesised_ttl),
+                _ => return None,
+            }
+            synthesised_ttl = rrset.ttl;
+        }
+        self.proofs.retain_mut(|rrset| match status(rrset, Section::Authority) {
+            Some(outcome) if matches!(outcome.status, RrsetStatus::Secure | RrsetStatus::Proven) => {
+                rrset.ttl = rrset.ttl.min(outcome.ttl);
+                true
+            }
+            _ => false,
+        });
+        self.set_security(security);
+        Some(self)
+    }
+
+    /// Keeps the RRsets of the first `steps` aliases.
+    fn keep_aliases(&mut self, steps: usize) {
+        let cnames = self.aliases.iter().enumerate().filter(|(_, rrset)| rrset.rtype == Rtype::CNAME);
+        let end = cnames.map(|(index, _)| index + 1).take(steps).last().unwrap_or(0);
+        self.aliases.truncate(end);
+    }
+}
+
+/// Whether the signatures say that an RRset was expanded from a wildcard (RFC 4034 §3.1.3). Then it is
+/// not complete without the proof that no closer match exists.
+pub(crate) fn is_expanded(rrset: &Rrset) -> bool {
+    let labels = rrset.signatures.iter().filter_map(|rdata| rdata.get(3));
+    labels.min().is_some_and(|labels| *labels < rrset.owner.view().rrsig_labels())
+}
