@@ -1,5 +1,6 @@
-//! Comparison of the resolver with the installed resolvers, without validation, on a local tree of a
-//! root, a top-level domain and 50 zones of 2,000 names each: `just bench-resolve`.
+//! Comparison of the resolver with the installed resolvers on a local tree of a root, a top-level domain
+//! and 50 zones of 2,000 names each, signed with P-256: `just bench-resolve`. With `--validate true`,
+//! all resolvers validate.
 //!
 //! Every resolver runs with one thread on CPU 0; the load generator and the authoritative servers of
 //! the tree run on CPU 1. In each round, every resolver starts with an empty cache and learns the
@@ -8,7 +9,8 @@
 //! the resolver's processes with all threads.
 //!
 //! The authoritative servers use port 53 of 127.53.0.0/16, so that the benchmark runs as root.
-//! Options: `--runs`, `--queries` of a load, `--seconds` of cache hits.
+//! Options: `--runs`, `--queries` of a load, `--seconds` of cache hits, `--outstanding` queries, `--column`
+//! (`existing`, `nsec`, `hits` or `nsec3`) for one column only, `--validate`.
 
 #[allow(dead_code)] // each benchmark uses its own part
 mod common;
@@ -17,7 +19,7 @@ mod servers;
 
 use common::{OURS, argument, machine, ratio, run, spread};
 use nonesuch_lab::load::{LoadOptions, LoadReport, QueryList, run as run_load};
-use nonesuch_lab::peers::{Peer, PeerServer, ResolverSetup, RootServer, Setup, Upstream};
+use nonesuch_lab::peers::{Peer, PeerServer, ResolverSetup, RootServer, Setup, TrustAnchor, Upstream};
 use servers::{Server, start_and_read};
 use std::fmt::Write as _;
 use std::fs;
@@ -31,9 +33,10 @@ const ZONES: u64 = 50;
 const NAMES: u64 = 2_000;
 /// Names of the load of cache hits.
 const HIT_NAMES: u64 = 1_000;
-/// Sockets of the load generator, and outstanding queries of all of them.
-const CLIENTS: usize = 4;
-const OUTSTANDING: usize = 100;
+/// Sockets of the load generator.
+const CLIENTS: u64 = 4;
+/// Outstanding queries of all sockets.
+const OUTSTANDING: u64 = 100;
 /// The resolvers; the first is this project's.
 const RESOLVERS: [Resolver; 5] = [
     Resolver { name: "nonesuch", peer: None },
@@ -52,6 +55,10 @@ struct Resolver {
 /// A tree whose servers run.
 struct RunningTree {
     dir: PathBuf,
+    /// Whether the resolvers validate.
+    validates: bool,
+    /// Outstanding queries of the load generator.
+    outstanding: u64,
     _servers: Vec<Server>,
 }
 
@@ -67,16 +74,37 @@ fn main() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let runs = argument("--runs", 5);
     let count = argument("--queries", 50_000).min(ZONES * NAMES);
+    let column = argument("--column", String::new());
+    let has = |name: &str| column.is_empty() || column == name;
     println!("{}; {count} queries, DO set, {runs} rounds", machine());
     println!("CPU µs per query; ratios: median (least-greatest) of the rounds\n");
-    {
+    let columns = [
+        ("existing", "existing names", Kind::Existing, count),
+        ("nsec", "denied names, NSEC", Kind::Denied, count),
+        ("hits", "cache hits", Kind::Hits, argument("--seconds", 3)),
+    ];
+    if columns.iter().any(|(name, ..)| has(name)) {
         let nsec = start_tree(&dir.path().join("nsec"), "nsec");
-        measure("existing names", &nsec, Kind::Existing, runs, count);
-        measure("denied names, NSEC", &nsec, Kind::Denied, runs, count);
-        measure("cache hits", &nsec, Kind::Hits, runs, argument("--seconds", 3));
+        for (_, title, kind, amount) in columns.into_iter().filter(|(name, ..)| has(name)) {
+            measure(title, &nsec, kind, runs, amount);
+        }
     }
-    let nsec3 = start_tree(&dir.path().join("nsec3"), "nsec3");
-    measure("denied names, NSEC3", &nsec3, Kind::Denied, runs, count);
+    if has("nsec3") {
+        let nsec3 = start_tree(&dir.path().join("nsec3"), "nsec3");
+        measure("denied names, NSEC3", &nsec3, Kind::Denied, runs, count);
+    }
+}
+
+impl RunningTree {
+    /// The trust anchor of the tree for peers; none if they do not validate.
+    fn anchors(&self) -> Vec<TrustAnchor> {
+        if !self.validates {
+            return Vec::new();
+        }
+        let text = fs::read_to_string(self.dir.join("anchor.ds")).expect("the trust anchor");
+        let ds = text.lines().filter_map(|line| line.split_once(" DS "));
+        ds.map(|(_, ds)| TrustAnchor { zone: ".".to_owned(), ds: ds.to_owned() }).collect()
+    }
 }
 
 /// Writes a tree and starts its servers on CPU 1.
@@ -95,7 +123,12 @@ fn start_tree(dir: &Path, denial: &str) -> RunningTree {
         command.args([OURS, "serve", "--config"]).arg(&file);
         start_and_read(&mut command).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     });
-    RunningTree { _servers: servers.collect(), dir: dir.to_owned() }
+    RunningTree {
+        _servers: servers.collect(),
+        dir: dir.to_owned(),
+        validates: argument("--validate", false),
+        outstanding: argument("--outstanding", OUTSTANDING),
+    }
 }
 
 /// A command that runs on one CPU.
@@ -119,13 +152,16 @@ impl Running {
             command
                 .args([OURS, "resolve", "--listen", "127.0.0.1:0", "--workers", "1", "--hints"])
                 .arg(hints);
+            if tree.validates {
+                command.arg("--anchor").arg(tree.dir.join("anchor.ds"));
+            }
             return start_and_read(&mut command).map(Self::Ours).map_err(|error| error.to_string());
         };
         let root = RootServer { name: root_server_name(&hints), address: Ipv4Addr::new(127, 53, 0, 1) };
         let upstream = Upstream::Roots { servers: vec![root], port: 53 };
         let setup = Setup {
             cpus: vec![0],
-            resolver: ResolverSetup { upstream, ..ResolverSetup::default() },
+            resolver: ResolverSetup { upstream, anchors: tree.anchors(), ..ResolverSetup::default() },
             ..Setup::new(&tree.dir.join("peers"))
         };
         PeerServer::start(peer, &setup).map(Self::Peer).map_err(|error| error.to_string())
@@ -151,7 +187,7 @@ impl Running {
         }
     }
 
-    fn load(&self, queries: &Arc<QueryList>, seconds: f64, limit: Option<u64>) -> LoadReport {
+    fn load(&self, queries: &Arc<QueryList>, outstanding: u64, seconds: f64, limit: Option<u64>) -> LoadReport {
         let server = match self {
             Self::Ours(server) => server.address,
             Self::Peer(server) => server.address,
@@ -159,8 +195,8 @@ impl Running {
         let options = LoadOptions {
             seconds,
             limit,
-            sockets: CLIENTS,
-            outstanding: OUTSTANDING,
+            sockets: CLIENTS.min(outstanding) as usize,
+            outstanding: outstanding as usize,
             cpus: Some(vec![1]),
             may_poll: false,
             ..LoadOptions::new(server, Arc::clone(queries))
@@ -194,18 +230,18 @@ fn delegations() -> Arc<QueryList> {
 }
 
 /// CPU time in µs for each query of a load: user and system.
-fn cpu_per_query(running: &Running, kind: Kind, amount: u64) -> (f64, f64, u64) {
+fn cpu_per_query(running: &Running, kind: Kind, outstanding: u64, amount: u64) -> (f64, f64, u64) {
     // A load ends early when all of its queries are answered; the duration is only a bound.
-    running.load(&delegations(), 30.0, Some(ZONES));
+    running.load(&delegations(), OUTSTANDING, 30.0, Some(ZONES));
     let list = queries(kind, if kind == Kind::Hits { HIT_NAMES } else { amount });
     let (seconds, limit) = if kind == Kind::Hits {
-        running.load(&list, 30.0, Some(2 * HIT_NAMES));
+        running.load(&list, OUTSTANDING, 30.0, Some(2 * HIT_NAMES));
         (amount as f64, None)
     } else {
         (120.0, Some(amount))
     };
     let before = running.cpu();
-    let report = running.load(&list, seconds, limit);
+    let report = running.load(&list, outstanding, seconds, limit);
     let after = running.cpu();
     let answered = report.received.max(1) as f64;
     ((after.0 - before.0) / answered, (after.1 - before.1) / answered, report.lost)
@@ -221,7 +257,7 @@ fn measure(title: &str, tree: &RunningTree, kind: Kind, runs: u64, amount: u64) 
         for (place, row) in rows.iter_mut().enumerate() {
             let started = RESOLVERS.get(place).map(|resolver| Running::start(resolver, tree));
             match started.unwrap_or_else(|| Ok(Running::start_serve(tree))) {
-                Ok(running) => row.push(cpu_per_query(&running, kind, amount)),
+                Ok(running) => row.push(cpu_per_query(&running, kind, tree.outstanding, amount)),
                 Err(error) => row.error = Some(error),
             }
         }

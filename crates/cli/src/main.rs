@@ -23,6 +23,7 @@ mod outcome;
 mod progress;
 mod root;
 mod server;
+mod trust_anchors;
 #[cfg(test)]
 #[path = "../tests/common/snapshot.rs"]
 #[allow(unreachable_pub)]

@@ -93,7 +93,7 @@ impl Shared {
     /// and the table of servers keep the memory, the bounds of TTLs, the rule of RFC 8020 and the
     /// payload size of the first options.
     ///
-    /// If the hints differ, all cached data are removed; if a forward or stub zone differs, the data
+    /// If the hints or the options of validation differ, all cached data are removed; if a forward or stub zone differs, the data
     /// of its names. Data that a query in progress gets from the earlier servers may still be
     /// inserted.
     ///
@@ -102,7 +102,8 @@ impl Shared {
     pub fn replace_options(&self, options: ResolverOptions) -> Result<(), UnknownLocalZone> {
         let new = Arc::new(Settings::new(options)?);
         let old = self.settings.swap(Arc::clone(&new));
-        let root = (old.options.hints != new.options.hints).then(Name::root);
+        let is_other_chain = old.options.validation != new.options.validation;
+        let root = (old.options.hints != new.options.hints || is_other_chain).then(Name::root);
         let changed = old.options.zones.differences(&new.options.zones);
         for apex in root.iter().chain(changed) {
             self.cache.flush_below(apex.view());

@@ -8,6 +8,15 @@
 //! - [`signal_query_name`] is the name of a query that tells a zone which keys the resolver trusts.
 //! - [`sentinel`] recognizes names with which clients ask whether a key is trusted.
 
+mod file;
+pub mod managed;
+mod sentinel;
+mod signal;
+
+pub use file::{AnchorFileError, MAX_FILE_OCTETS, MAX_FILE_RECORDS, RecordFault, SyntaxFault};
+pub use sentinel::{Sentinel, SentinelAction, SentinelKind, SentinelQuery, sentinel, sentinel_action};
+pub use signal::{MAX_SIGNALLED_TAGS, signal_query_name};
+
 use nonesuch_crypto::{DigestType, key_tag};
 use nonesuch_dnssec::keys::ds_rdata;
 use nonesuch_proto::{Name, NameRef};
@@ -117,6 +126,30 @@ impl TrustAnchors {
         anchors
     }
 
+    /// Reads a file of trust anchors, without regard to times. The form is detected:
+    ///
+    /// - DS and DNSKEY records in zone file form. TTL and class are optional. Names are absolute; a
+    ///   missing final dot is added.
+    /// - A `root.key` file of Unbound: the same records, with the state of each key in a comment. Keys
+    ///   that the file does not state as VALID or MISSING are no anchors and are skipped.
+    /// - `root-anchors.xml` of IANA (RFC 9718): digests of keys, and their times of validity.
+    ///
+    /// # Errors
+    /// The file is malformed, has another record or no anchor, or a record cannot be a trust anchor.
+    /// [`AnchorFileError`] names the line, the record and the remedy.
+    pub fn read(text: &str) -> Result<Self, AnchorFileError> {
+        file::read(text, None)
+    }
+
+    /// As [`TrustAnchors::read`], but skips digests in a file of IANA that are not valid at `now`, in
+    /// seconds since 1970 (RFC 9718 §2: the attributes `validFrom` and `validUntil`).
+    ///
+    /// # Errors
+    /// As [`TrustAnchors::read`], and if no digest is valid.
+    pub fn read_at(text: &str, now: u64) -> Result<Self, AnchorFileError> {
+        file::read(text, Some(now))
+    }
+
     /// Adds a record of the zone at `apex`. Duplicates are ignored.
     pub fn insert(&mut self, apex: NameRef<'_>, record: AnchorRecord) {
         match self.find(apex) {
@@ -165,3 +198,6 @@ impl TrustAnchors {
         self.zones.binary_search_by(|zone| zone.apex.view().cmp_canonical(apex))
     }
 }
+
+#[cfg(test)]
+mod tests;

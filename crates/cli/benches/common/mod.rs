@@ -32,7 +32,7 @@ impl Mode {
 }
 
 /// The options `--names N --runs N --seconds S`, for a shorter measurement than the default.
-pub(crate) fn argument(name: &str, default: u64) -> u64 {
+pub(crate) fn argument<T: std::str::FromStr>(name: &str, default: T) -> T {
     let arguments: Vec<String> = std::env::args().collect();
     let value = arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1));
     value.and_then(|value| value.parse().ok()).unwrap_or(default)

@@ -10,7 +10,7 @@ pub(crate) struct ResolveArguments {
     /// Read all settings from this file.
     ///
     /// Only --check and --json can be combined with it.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "hints", "workers"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "hints", "anchor", "workers"])]
     pub(crate) config: Option<PathBuf>,
     /// Check the configuration and the hints that it names, and do not resolve.
     #[arg(long, requires = "config")]
@@ -24,6 +24,13 @@ pub(crate) struct ResolveArguments {
     /// the file names a loopback address.
     #[arg(long, value_name = "FILE")]
     pub(crate) hints: Option<PathBuf>,
+    /// Read the trust anchors from this file.
+    ///
+    /// DS or DNSKEY records in zone file format, a root.key of Unbound, or root-anchors.xml of IANA.
+    /// Default: the keys of the root zone of the Internet. With --hints, nothing is validated without
+    /// this option.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) anchor: Option<PathBuf>,
     /// Set the number of threads. Default: one for each core.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) workers: Option<u16>,

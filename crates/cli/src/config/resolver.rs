@@ -11,11 +11,14 @@ use super::values::{
 };
 use super::{FileRole, Log, MAX_CONFIGURATION_BYTES, parse_table, read_file};
 use crate::hints::read_hints;
+use crate::trust_anchors::{TrustAnchorsError, read_trust_anchors};
+use crate::zones::time_or_now;
 use nonesuch_proto::Name;
 use nonesuch_resolver::local_names::LocalNames;
 use nonesuch_resolver::options::{
     AddressFamilies, EDNS_PAYLOAD_RANGE, MAX_TTL, MEMORY_RANGE, OptionsError, ResolverOptions,
 };
+use nonesuch_resolver::trust_anchors::TrustAnchors;
 use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
 use nonesuch_server::acl::DNS_PORT;
 use std::net::SocketAddr;
@@ -41,6 +44,32 @@ pub(crate) struct ResolverConfiguration {
     pub(crate) options: ResolverOptions,
     /// The file with the servers of the root zone.
     pub(crate) hints: Option<PathBuf>,
+    pub(crate) validation: Validation,
+    /// The file with the trust anchors.
+    pub(crate) trust_anchors: Option<PathBuf>,
+}
+
+/// Whether answers are validated. The default is yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Validation(pub(crate) bool);
+
+impl Default for Validation {
+    fn default() -> Self {
+        Self(true)
+    }
+}
+
+impl ResolverConfiguration {
+    /// Sets the trust anchors from the file, or to those of IANA if the root servers are those of the
+    /// Internet.
+    pub(crate) fn read_trust_anchors(&mut self) -> Result<(), TrustAnchorsError> {
+        self.options.validation.anchors = match (self.validation, &self.trust_anchors, &self.hints) {
+            (Validation(true), Some(file), _) => read_trust_anchors(file, time_or_now(None).into())?,
+            (Validation(true), None, None) => TrustAnchors::iana(),
+            (Validation(true), None, Some(_)) | (Validation(false), ..) => TrustAnchors::default(),
+        };
+        Ok(())
+    }
 }
 
 fn root_table() -> Table<ResolverConfiguration> {
@@ -129,6 +158,38 @@ version = 1"#,
         key("hints", path, example("root.hints"), |r, v| r.hints = Some(v)),
         Row::Text(
             "
+# Validate answers with DNSSEC. Bogus answers get SERVFAIL, and secure ones the AD flag.",
+        ),
+        key("validation", boolean, default(true), |r, v| r.validation = Validation(v)),
+        Row::Text(
+            "# File with trust anchors: DS or DNSKEY records in zone file format, a root.key of Unbound, or
+# root-anchors.xml of IANA. Default: the keys of the root zone of the Internet; if hints names other
+# root servers, nothing is validated without this setting.",
+        ),
+        key("trust-anchors", path, example("root.key"), |r, v| r.trust_anchors = Some(v)),
+        Row::Text(
+            "# Know the algorithms with numbers for private use: MAYO-2, Falcon-512, SLH-DSA, and the aliases for
+# zones with NSEC5. Otherwise zones with only such algorithms are insecure.",
+        ),
+        key("experimental-algorithms", boolean, default(false), |r, v| r.options.validation.policy.experimental = v),
+        Row::Text(
+            "# Zones with only RSASHA1 or RSASHA1-NSEC3-SHA1: \"insecure\" (RFC 9905) or \"validate\".",
+        ),
+        key("sha1", choice([("insecure", false), ("validate", true)]), default("insecure"), |r, v| {
+            r.options.validation.policy.sha1 = v;
+        }),
+        Row::Text(
+            "# Zones with a DS record or trust anchor of a post-quantum algorithm that the resolver knows: with
+# \"when-offered\", only their post-quantum signatures count; with \"no\", all signatures.",
+        ),
+        key(
+            "require-post-quantum",
+            choice([("no", false), ("when-offered", true)]),
+            default("no"),
+            |r, v| r.options.validation.policy.requires_post_quantum = v,
+        ),
+        Row::Text(
+            "
 # Address families of queries to servers: both (the round-trip time decides), prefer-ipv4,
 # prefer-ipv6, ipv4 or ipv6.",
         ),
@@ -183,6 +244,7 @@ version = 1"#,
 
 fn limits_table() -> Table<ResolverConfiguration> {
     let ResolverOptions { clients, limits, ttl, .. } = ResolverOptions::default();
+    let validation = limits.validation;
     let time = |seconds: u32| duration_text(seconds.into());
     Table::new(vec![
         Row::Text(
@@ -242,6 +304,64 @@ fn limits_table() -> Table<ResolverConfiguration> {
         Row::Text("# Maximum time until the answer: 1s to 1m."),
         key("query-time", seconds(1..=60_u64), default(duration_text(limits.time.as_secs())), |r, v| {
             r.options.limits.time = Duration::from_secs(v);
+        }),
+        Row::Text(
+            "
+# Limits of validation for one client query. Beyond a limit, the answer is SERVFAIL.
+#
+# Maximum number of signatures to verify: 1 to 10000.",
+        ),
+        key("signatures", number(1..=10_000), default(validation.signatures), |r, v| {
+            r.options.limits.validation.signatures = v;
+        }),
+        Row::Text("# Maximum number of signatures that do not verify: 1 to 10000."),
+        key("bad-signatures", number(1..=10_000), default(validation.signature_failures), |r, v| {
+            r.options.limits.validation.signature_failures = v;
+        }),
+        Row::Text("# Maximum number of SHA-1 blocks for NSEC3 hashes: 1 to 1000000."),
+        key("nsec3-hash-blocks", number(1..=1_000_000), default(validation.hash_blocks), |r, v| {
+            r.options.limits.validation.hash_blocks = v;
+        }),
+        Row::Text("# Maximum number of NSEC5 proofs to verify: 1 to 1000; for each response, a third of it."),
+        key("nsec5-proofs", number(1..=1000), default(validation.proofs), |r, v| {
+            r.options.limits.validation.proofs = v;
+            r.options.limits.validation.proofs_per_response = v.div_ceil(3);
+        }),
+        Row::Text(
+            "# Zones whose NSEC3 records have more iterations are insecure (RFC 9276): 0 to 2500. Beyond
+# nsec3-iterations-max, the answer is SERVFAIL: 0 to 2500.",
+        ),
+        key("nsec3-iterations", number(0..=2500), default(validation.max_iterations_secure), |r, v| {
+            r.options.limits.validation.max_iterations_secure = v;
+        }),
+        key("nsec3-iterations-max", number(0..=2500), default(validation.max_iterations_insecure), |r, v| {
+            r.options.limits.validation.max_iterations_insecure = v;
+        }),
+        Row::Text(
+            "# Maximum number of keys to try for one signature, of signatures to check for one RRset, of DS records
+# of a zone to look at: 1 to 100 each. Further ones are ignored.",
+        ),
+        key("keys-per-signature", number(1..=100_usize), default(validation.keys_per_signature), |r, v| {
+            r.options.limits.validation.keys_per_signature = v;
+        }),
+        key("signatures-per-rrset", number(1..=100_usize), default(validation.signatures_per_rrset), |r, v| {
+            r.options.limits.validation.signatures_per_rrset = v;
+        }),
+        key("ds-records", number(1..=100_usize), default(validation.ds_records), |r, v| {
+            r.options.limits.validation.ds_records = v;
+        }),
+        Row::Text(
+            "# Maximum number of DNSKEY and NSEC5KEY records of a zone, and of NSEC3 records in a response: 1 to 100
+# each. With more, the answer is bogus.",
+        ),
+        key("dnskeys", number(1..=100_usize), default(validation.dnskeys), |r, v| {
+            r.options.limits.validation.dnskeys = v;
+        }),
+        key("nsec5-keys", number(1..=100_usize), default(validation.nsec5_keys), |r, v| {
+            r.options.limits.validation.nsec5_keys = v;
+        }),
+        key("nsec3-records", number(1..=100_usize), default(validation.nsec3_records), |r, v| {
+            r.options.limits.validation.nsec3_records = v;
         }),
         Row::Text(
             "
@@ -342,6 +462,9 @@ fn read(root: &Section<'_>) -> ResolverConfiguration {
             Ok(hints) => configuration.options.hints = hints,
             Err(error) => root.report_fault("hints", error.to_string()),
         }
+    }
+    if let Err(error) = configuration.read_trust_anchors() {
+        root.report_fault("trust-anchors", error.to_string());
     }
     configuration.options.zones = read_rules(root);
     check(&configuration, root, limits.as_ref());

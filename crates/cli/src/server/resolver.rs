@@ -67,11 +67,13 @@ fn from_arguments(arguments: &ResolveArguments) -> Result<ResolverConfiguration,
         listen: arguments.listen.clone(),
         workers: arguments.workers.map(usize::from),
         hints: arguments.hints.clone(),
+        trust_anchors: arguments.anchor.clone(),
         ..ResolverConfiguration::default()
     };
     if let Some(file) = &configuration.hints {
         configuration.options.hints = read_hints(file)?;
     }
+    configuration.read_trust_anchors()?;
     Ok(configuration)
 }
 

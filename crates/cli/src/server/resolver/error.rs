@@ -7,6 +7,7 @@ use crate::metrics::MetricsError;
 use crate::root::RootError;
 use crate::server::control::socket::SocketError;
 use crate::server::privileges::PrivilegeError;
+use crate::trust_anchors::TrustAnchorsError;
 use nonesuch_net::NetError;
 use nonesuch_resolver::local_names::UnknownLocalZone;
 use nonesuch_resolver::options::OptionsError;
@@ -21,6 +22,7 @@ pub(crate) enum ResolveError {
     Configuration(#[from] Problems),
     File(#[from] FileError),
     Hints(#[from] HintsFileError),
+    TrustAnchors(#[from] TrustAnchorsError),
     Options(#[from] OptionsError),
     LocalNames(#[from] UnknownLocalZone),
     Root(#[from] RootError),

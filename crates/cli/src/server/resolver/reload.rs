@@ -83,6 +83,11 @@ fn keep_start_settings(
         changed.extend(is_changed.then_some(key));
     }
     let (new, old) = (&mut new.options, &at_start.options);
+    let anchors = (&mut new.validation.anchors, &old.validation.anchors);
+    if anchors.0.is_empty() != anchors.1.is_empty() {
+        changed.push("validation");
+        anchors.0.clone_from(anchors.1);
+    }
     keep("memory", &mut new.memory, &old.memory, &mut changed);
     keep("server-entries", &mut new.server_entries, &old.server_entries, &mut changed);
     keep("nxdomain-cut", &mut new.nxdomain_cut, &old.nxdomain_cut, &mut changed);
