@@ -187,7 +187,13 @@ impl Running {
         }
     }
 
-    fn load(&self, queries: &Arc<QueryList>, outstanding: u64, seconds: f64, limit: Option<u64>) -> LoadReport {
+    fn load(
+        &self,
+        queries: &Arc<QueryList>,
+        outstanding: u64,
+        seconds: f64,
+        limit: Option<u64>,
+    ) -> LoadReport {
         let server = match self {
             Self::Ours(server) => server.address,
             Self::Peer(server) => server.address,

@@ -23,11 +23,11 @@ mod outcome;
 mod progress;
 mod root;
 mod server;
-mod trust_anchors;
 #[cfg(test)]
 #[path = "../tests/common/snapshot.rs"]
 #[allow(unreachable_pub)]
 mod snapshot;
+mod trust_anchors;
 mod zones;
 
 use arguments::{Arguments, Command, ZoneCommand};

@@ -1,6 +1,7 @@
 //! Files with the trust anchors of a resolver.
 
 use crate::files::FileError;
+use crate::zones::time_or_now;
 use nonesuch_resolver::trust_anchors::{AnchorFileError, MAX_FILE_OCTETS, TrustAnchors};
 use nonesuch_zone::open_regular;
 use std::io::{self, Read as _};
@@ -18,11 +19,25 @@ pub(crate) enum TrustAnchorsError {
     Content { path: PathBuf, source: AnchorFileError },
 }
 
+/// Returns the trust anchors of a file, or those of IANA if the root servers are those of the Internet.
+/// Without a file, other root servers have none.
+pub(crate) fn trust_anchors(
+    file: Option<&Path>,
+    has_own_hints: bool,
+) -> Result<TrustAnchors, TrustAnchorsError> {
+    match file {
+        Some(path) => read_trust_anchors(path, time_or_now(None).into()),
+        None if has_own_hints => Ok(TrustAnchors::default()),
+        None => Ok(TrustAnchors::iana()),
+    }
+}
+
 /// Reads a file with DS or DNSKEY records, a `root.key` of Unbound, or `root-anchors.xml` of IANA, in
-/// which the keys that are not valid now are skipped.
-pub(crate) fn read_trust_anchors(path: &Path, now: u64) -> Result<TrustAnchors, TrustAnchorsError> {
+/// which the keys that are not valid at `now`, in seconds since 1970, are skipped.
+fn read_trust_anchors(path: &Path, now: u64) -> Result<TrustAnchors, TrustAnchorsError> {
     let octets = read(path).map_err(|source| FileError::Read { path: path.to_path_buf(), source })?;
-    let text = String::from_utf8(octets).map_err(|_| TrustAnchorsError::NotText { path: path.to_path_buf() })?;
+    let text =
+        String::from_utf8(octets).map_err(|_| TrustAnchorsError::NotText { path: path.to_path_buf() })?;
     let content = |source| TrustAnchorsError::Content { path: path.to_path_buf(), source };
     TrustAnchors::read_at(&text, now).map_err(content)
 }

@@ -27,7 +27,7 @@ pub use budget::{Budget, Limit, ValidationLimits, Work};
 pub use entry_points::{EntryPoints, NoEntryPoint};
 pub use keys::TrustedKeys;
 pub use outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus, SecurityStatus, Validation};
-pub use pending::{PendingValidation, verify_jobs};
+pub use pending::{PendingValidation, ValidSignatures, verify_jobs};
 pub use policy::AlgorithmPolicy;
 pub(crate) use reason::ValidationError;
 pub use reason::{BogusReason, IndeterminateReason, InsecureReason};

@@ -5,10 +5,11 @@ use crate::local_names::LocalAnswer;
 use crate::reply::{ReplyContext, ReplyWriter, write_empty};
 use crate::shared::Settings;
 use crate::task::Outcome;
+use crate::trust_anchors::{Sentinel, SentinelAction, SentinelQuery, ZoneAnchor, sentinel, sentinel_action};
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ClientQuery, ClientToken, Now};
 use nonesuch_proto::message::{Rcode, flags};
-use nonesuch_proto::{Class, Rtype};
+use nonesuch_proto::{Class, NameRef, Rtype};
 use nonesuch_server::cookies::{CookieStatus, Cookies};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::query::{Query, QueryFault};
@@ -148,12 +149,23 @@ impl Clients {
             checking_disabled: query.header.flags & flags::CD != 0,
         };
         if let Some(outcome) = cached(&question) {
-            return Admission::Reply(self.writer.write(context(options), &outcome));
+            return Admission::Reply(self.write(context(options), settings, &outcome));
         }
         let (message, network) = (received.message.into(), network_hash(address));
         let waiting =
             WaitingClient { token: received.token, since: now.instant, network, transport, message, options };
         Admission::Resolve(question, waiting)
+    }
+
+    /// Writes the reply with this outcome, unless the query asks for the trust in a key of the root zone
+    /// (RFC 8509).
+    fn write(&mut self, context: ReplyContext<'_>, settings: &Settings, outcome: &Outcome) -> Vec<u8> {
+        match sentinel(context.query.name()) {
+            Some(sentinel) if denies_sentinel(sentinel, context.query, settings, outcome) => {
+                self.writer.write(context, &Outcome { rcode: Rcode::SERVFAIL, ..Outcome::EMPTY })
+            }
+            _ => self.writer.write(context, outcome),
+        }
     }
 
     /// Writes the reply with this outcome to a client that waited.
@@ -165,13 +177,27 @@ impl Clients {
         now: Now,
     ) -> Vec<u8> {
         let query = Query::parse(&client.message).expect("the query was parsed when it was admitted");
-        let (transport, options, settings) = (client.transport, client.options, &settings.reply);
-        let reply = self.writer.write(ReplyContext { query: &query, transport, options, settings }, outcome);
+        let (transport, options) = (client.transport, client.options);
+        let context = ReplyContext { query: &query, transport, options, settings: &settings.reply };
+        let reply = self.write(context, settings, outcome);
         let statistics = self.statistics(transport);
         statistics.count_response(&query, &client.message, &reply);
         statistics.record_latency(now.instant.saturating_duration_since(client.since));
         reply
     }
+}
+
+/// Whether the answer to a sentinel query is SERVFAIL.
+fn denies_sentinel(sentinel: Sentinel, query: &Query<'_>, settings: &Settings, outcome: &Outcome) -> bool {
+    let properties = SentinelQuery {
+        rtype: query.qtype,
+        is_query: true,
+        checking_disabled: query.header.flags & flags::CD != 0,
+        is_secure: outcome.is_secure(),
+    };
+    let root = settings.options.validation.anchors.closest(NameRef::ROOT);
+    let tags = root.map(ZoneAnchor::tags).unwrap_or_default();
+    sentinel_action(sentinel, properties, &tags) == SentinelAction::ReturnServfail
 }
 
 /// Returns a number for the network of a client: its IPv4 address, or the /56 of its IPv6 address.

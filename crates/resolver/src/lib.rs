@@ -25,6 +25,7 @@ mod hasher;
 pub mod hints;
 pub mod local_names;
 mod lookup;
+mod model;
 mod name_map;
 pub mod options;
 mod record;
@@ -44,6 +45,7 @@ pub mod zones;
 pub use addresses::is_unusable_address;
 pub use budget::{Budget, DelegationFetches, LimitReached, UpstreamLimits};
 pub use cache::{Cache, CacheOptions};
+pub use model::{Model, ModelTotals};
 pub use record::{RecordData, Rrset, Security};
 pub use resolver::Resolver;
 pub use servers::{

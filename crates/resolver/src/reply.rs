@@ -59,8 +59,9 @@ impl ReplyWriter {
             reply_flags |= flags::TC;
         }
         let error = outcome.error.as_ref().map(ErrorDetail::as_ref);
-        let rcode = reply_rcode(context.query, outcome);
-        let rcode = finish(context, &trailer, rcode, error, limit, &mut counts, &mut message);
+        let is_compact = is_compact_denial(outcome);
+        let rcode = reply_rcode(context.query, outcome.rcode, is_compact);
+        let rcode = finish(context, &trailer, rcode, (error, is_compact), limit, &mut counts, &mut message);
         let header = Header { id: context.query.header.id, flags: reply_flags | rcode, counts };
         message[..HEADER].copy_from_slice(&header.to_octets());
         message
@@ -117,7 +118,7 @@ pub(crate) fn write_empty(context: ReplyContext<'_>, rcode: Rcode, error: Option
     let trailer = trailer(context);
     let limit = trailer.max_message_octets(context.query, context.transport);
     let (mut message, mut counts) = (start(context), [1, 0, 0, 0]);
-    let low = finish(context, &trailer, rcode, error, limit, &mut counts, &mut message);
+    let low = finish(context, &trailer, rcode, (error, false), limit, &mut counts, &mut message);
     let flags = reply_flags(context.query.header) | low;
     let header = Header { id: context.query.header.id, flags, counts };
     message[..HEADER].copy_from_slice(&header.to_octets());
@@ -141,14 +142,16 @@ fn finish(
     context: ReplyContext<'_>,
     trailer: &Trailer<'_>,
     rcode: Rcode,
-    error: Option<ExtendedErrorRef<'_>>,
+    (error, is_compact): (Option<ExtendedErrorRef<'_>>, bool),
     limit: usize,
     counts: &mut [u16; 4],
     message: &mut Vec<u8>,
 ) -> u16 {
     if let Some(opt) = context.query.opt {
         // RFC 3225 §3: the response copies DO.
-        trailer.push_opt(rcode, opt.flags & edns::DO, error, limit, message);
+        // RFC 9824 §5.1: it also copies CO if it denies a name compactly.
+        let copied = if is_compact { edns::DO | edns::CO } else { edns::DO };
+        trailer.push_opt(rcode, opt.flags & copied, error, limit, message);
         counts[3] += 1;
     }
     rcode.0 & 0x0f
@@ -163,14 +166,16 @@ fn requests_ad(query: &Query<'_>) -> bool {
 
 /// Returns the response code for a client. RFC 9824 §4 and §5: a client that validates itself needs
 /// NOERROR with a compact denial, unless it sets the CO flag.
-fn reply_rcode(query: &Query<'_>, outcome: &Outcome) -> Rcode {
+fn reply_rcode(query: &Query<'_>, rcode: Rcode, is_compact: bool) -> Rcode {
     let needs_noerror = query.opt.is_some_and(|opt| opt.dnssec_ok() && opt.flags & edns::CO == 0);
+    if is_compact && needs_noerror { Rcode::NOERROR } else { rcode }
+}
+
+/// Whether the outcome is that a name does not exist, with a compact denial as its proof.
+fn is_compact_denial(outcome: &Outcome) -> bool {
     let is_compact =
         |rrset: &Rrset| rrset.rtype == Rtype::NSEC && rrset.records.iter().any(|rdata| has_nxname(rdata));
-    if outcome.rcode == Rcode::NXDOMAIN && needs_noerror && outcome.authority.iter().any(is_compact) {
-        return Rcode::NOERROR;
-    }
-    outcome.rcode
+    outcome.rcode == Rcode::NXDOMAIN && outcome.authority.iter().any(is_compact)
 }
 
 /// Whether the bit map of an NSEC record has NXNAME.

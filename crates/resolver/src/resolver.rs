@@ -12,20 +12,22 @@ use crate::client::{Admission, Clients, WaitingClient};
 use crate::exchange::Exchange;
 use crate::hasher::BuildFastHasher;
 use crate::lookup::{Found, look_up};
+use crate::model::ModelCounters;
 use crate::options::ResolverOptions;
 use crate::shared::{Settings, Shared};
 use crate::task::{Outcome, Task, TaskId, TaskTable, Waiter, join_proofs};
+use nonesuch_dnssec::validate::ValidSignatures;
 use nonesuch_net::machine::{ClientQuery, Event, ExchangeId, Machine, Now, Output};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
 use nonesuch_server::extended_errors::ExtendedError;
-use rand::SeedableRng;
+use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
-use verification::VerificationQueue;
+use verification::{VALID_SIGNATURES, VerificationQueue};
 
 /// The resolver of one worker thread.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub struct Resolver {
     /// Message IDs, letter case and the choice of servers.
     random: ChaCha12Rng,
     clients: Clients,
+    model: Arc<ModelCounters>,
     tasks: TaskTable,
     exchanges: HashMap<ExchangeId, (TaskId, Exchange), BuildFastHasher>,
     next_exchange: u64,
@@ -46,6 +49,7 @@ pub struct Resolver {
     outputs: VecDeque<Output>,
     /// Tasks that can continue.
     ready: VecDeque<TaskId>,
+    valid_signatures: ValidSignatures,
     /// Validations that continue at the end of the turn.
     verifications: VerificationQueue,
     /// The time of the last turn, in which validations were left.
@@ -71,12 +75,17 @@ impl Resolver {
     /// IDs follow from it.
     #[must_use]
     pub fn new(shared: Arc<Shared>, worker: usize, seed: [u8; 32]) -> Self {
+        let mut random = ChaCha12Rng::from_seed(seed);
+        let mut key = [0; 16];
+        random.fill_bytes(&mut key);
         Self {
             settings: shared.settings.load_full(),
             clients: Clients::new(&shared.statistics),
+            model: shared.model.worker(),
             shared,
             worker,
-            random: ChaCha12Rng::from_seed(seed),
+            valid_signatures: ValidSignatures::new(VALID_SIGNATURES, &key),
+            random,
             tasks: TaskTable::default(),
             exchanges: HashMap::default(),
             next_exchange: 0,

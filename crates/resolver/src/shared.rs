@@ -2,6 +2,7 @@
 
 use crate::cache::{Cache, CacheOptions};
 use crate::local_names::{LocalNames, UnknownLocalZone};
+use crate::model::Model;
 use crate::options::ResolverOptions;
 use crate::servers::{ServerTable, ServerTableOptions};
 use crate::trust::TrustTable;
@@ -31,6 +32,8 @@ pub struct Shared {
     pub servers: ServerTable,
     /// The counters of queries and replies.
     pub statistics: Statistics,
+    /// The counters of the cost model.
+    pub model: Model,
 }
 
 /// What follows from the options.
@@ -85,6 +88,7 @@ impl Shared {
             trust: TrustTable::new(trust_octets, &names_key),
             servers: ServerTable::new(servers, addresses_key, now),
             statistics: Statistics::default(),
+            model: Model::default(),
         })
     }
 

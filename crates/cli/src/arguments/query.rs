@@ -38,6 +38,12 @@ pub(crate) struct QueryArguments {
     /// Default: the root servers of the Internet.
     #[arg(long, value_name = "FILE", requires = "from_root")]
     pub(crate) hints: Option<PathBuf>,
+    /// Read the trust anchors from this file: DS or DNSKEY records, root.key or root-anchors.xml.
+    ///
+    /// Default: the keys of the root zone of the Internet. With --hints, nothing is validated without
+    /// this option.
+    #[arg(long, value_name = "FILE", requires = "from_root")]
+    pub(crate) anchor: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) transport: QueryTransport,
     #[command(flatten)]

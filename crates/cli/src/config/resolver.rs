@@ -11,14 +11,12 @@ use super::values::{
 };
 use super::{FileRole, Log, MAX_CONFIGURATION_BYTES, parse_table, read_file};
 use crate::hints::read_hints;
-use crate::trust_anchors::{TrustAnchorsError, read_trust_anchors};
-use crate::zones::time_or_now;
+use crate::trust_anchors::{TrustAnchorsError, trust_anchors};
 use nonesuch_proto::Name;
 use nonesuch_resolver::local_names::LocalNames;
 use nonesuch_resolver::options::{
     AddressFamilies, EDNS_PAYLOAD_RANGE, MAX_TTL, MEMORY_RANGE, OptionsError, ResolverOptions,
 };
-use nonesuch_resolver::trust_anchors::TrustAnchors;
 use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
 use nonesuch_server::acl::DNS_PORT;
 use std::net::SocketAddr;
@@ -60,14 +58,12 @@ impl Default for Validation {
 }
 
 impl ResolverConfiguration {
-    /// Sets the trust anchors from the file, or to those of IANA if the root servers are those of the
-    /// Internet.
+    /// Sets the trust anchors.
     pub(crate) fn read_trust_anchors(&mut self) -> Result<(), TrustAnchorsError> {
-        self.options.validation.anchors = match (self.validation, &self.trust_anchors, &self.hints) {
-            (Validation(true), Some(file), _) => read_trust_anchors(file, time_or_now(None).into())?,
-            (Validation(true), None, None) => TrustAnchors::iana(),
-            (Validation(true), None, Some(_)) | (Validation(false), ..) => TrustAnchors::default(),
-        };
+        if self.validation.0 {
+            self.options.validation.anchors =
+                trust_anchors(self.trust_anchors.as_deref(), self.hints.is_some())?;
+        }
         Ok(())
     }
 }

@@ -17,13 +17,18 @@ use std::process::Stdio;
 /// Writes a tree and starts its servers on addresses in 127.53.`network`.0/24. Returns them and the
 /// hints; `None` if port 53 is not permitted.
 fn start_tree(folder: &Path, network: u8) -> Option<(Vec<Configured>, PathBuf)> {
+    start_tree_with(folder, network, "")
+}
+
+/// As [`start_tree`], with more zones.
+fn start_tree_with(folder: &Path, network: u8, more: &str) -> Option<(Vec<Configured>, PathBuf)> {
     if UdpSocket::bind(format!("127.53.{network}.9:53")).is_err() {
         record_skip("only root can listen on port 53");
         return None;
     }
     let tree = format!(
         "first-address = \"127.53.{network}.1\"\n[[zone]]\norigin = \".\"\n[[zone]]\norigin = \"example.\"\n\
-        [[zone]]\norigin = \"z#.example.\"\ncount = 3\nnames = 5\nserver = \"127.53.{network}.5\"\n"
+        [[zone]]\norigin = \"z#.example.\"\ncount = 3\nnames = 5\nserver = \"127.53.{network}.5\"\n{more}"
     );
     let (file, out) = (folder.join("tree.toml"), folder.join("tree"));
     fs::write(&file, tree).expect("written");
@@ -65,6 +70,43 @@ fn names_are_resolved_from_the_root() {
     resolver.wait_for_event("reload-without-configuration", &[]);
     let stopped = resolver.stop();
     assert!(stopped["datagrams_in"].as_u64() >= Some(6), "{stopped}");
+}
+
+/// Starts a resolver that validates from the trust anchor of the tree of `hints`.
+fn start_validating(folder: &Path, hints: &Path, more: &[&str]) -> Configured {
+    let anchor = hints.with_file_name("anchor.ds");
+    let arguments =
+        ["--listen", "127.0.0.1:0", "--workers", "2", "--hints", text(hints), "--anchor", text(&anchor)];
+    let arguments = [&arguments, more].concat();
+    Configured::start_command("resolve", &arguments, &folder.join("validating"), Stdio::null())
+}
+
+#[test]
+fn secure_answers_have_ad_and_bogus_ones_fail() {
+    let folder = common::folder();
+    let zones = "[[zone]]\norigin = \"bad.example.\"\nnames = 3\nfaults = [{ fault = \"expired-signature\", at = \"host1\", type = \"A\" }]\n\
+        [[zone]]\norigin = \"plain.example.\"\nnames = 3\nsigned = false\n";
+    let Some((_servers, hints)) = start_tree_with(folder.path(), 43, zones) else { return };
+    let resolver = start_validating(folder.path(), &hints, &[]);
+    let server = format!("@{}", resolver.address);
+    let query = |words: &[&str]| {
+        let shown = run(&mut nonesuch([&["query", &server, "--json"], words].concat())).stdout;
+        let json: serde_json::Value = serde_json::from_str(&shown).unwrap_or_else(|_| panic!("{shown}"));
+        let flags = json["flags"].to_string();
+        (json["rcode"].as_str().expect("an RCODE").to_owned(), flags.contains("\"ad\""), shown)
+    };
+    for _ in ["cold", "cached"] {
+        for words in [["host1.z1.example.", "A"], ["none.z1.example.", "A"], ["host1.z1.example.", "TXT"]] {
+            let (rcode, is_secure, shown) = query(&words);
+            assert!(is_secure && rcode != "SERVFAIL", "{shown}");
+        }
+        let (rcode, is_secure, shown) = query(&["host1.plain.example.", "A"]);
+        assert!(!is_secure && rcode == "NOERROR", "{shown}");
+        let (rcode, _, shown) = query(&["host1.bad.example.", "A"]);
+        assert!(rcode == "SERVFAIL" && shown.contains("bad.example."), "{shown}");
+        let (rcode, is_secure, shown) = query(&["host1.bad.example.", "A", "--cd"]);
+        assert!(!is_secure && rcode == "NOERROR", "{shown}");
+    }
 }
 
 #[test]

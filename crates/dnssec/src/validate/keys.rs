@@ -7,7 +7,7 @@ use super::policy::{AlgorithmPolicy, is_post_quantum};
 use super::reason::{BogusReason, InsecureReason};
 use crate::keys::{Nsec5Key, PROTOCOL, REVOKE, ZONE_KEY};
 use nonesuch_crypto::vrf::VrfPublicKey;
-use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
+use nonesuch_crypto::{Algorithm, DigestType, PublicKey, key_tag};
 use nonesuch_proto::{Name, NameRef};
 
 /// Octets of memory of a parsed NSEC5 key, approximately; RSA keys are the largest.
@@ -19,7 +19,11 @@ pub(super) struct ZoneKey {
     pub(super) tag: u16,
     pub(super) algorithm: Algorithm,
     pub(super) public: PublicKey,
+    pub(super) digest: KeyDigest,
 }
+
+/// The first octets of the SHA-256 digest of DNSKEY RDATA.
+pub(super) type KeyDigest = [u8; 16];
 
 /// The usability of a DNSKEY RRset.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +90,9 @@ impl TrustedKeys {
             }
             let algorithm = Algorithm(*algorithm);
             match policy.parse(algorithm, public) {
-                Ok(public) => keys.push(ZoneKey { tag: key_tag(rdata), algorithm, public }),
+                Ok(public) => {
+                    keys.push(ZoneKey { tag: key_tag(rdata), algorithm, public, digest: digest(rdata) })
+                }
                 Err(error) if error.is_unusable() => is_unsupported = true,
                 Err(_) => is_malformed = true,
             }
@@ -186,6 +192,13 @@ impl TrustedKeys {
             Nsec5Keys::Unusable(reason) => Err(reason.clone()),
         }
     }
+}
+
+fn digest(rdata: &[u8]) -> KeyDigest {
+    let mut digest = KeyDigest::default();
+    let sha256 = DigestType::SHA256.digest(&[rdata]).unwrap_or_default();
+    digest.iter_mut().zip(sha256).for_each(|(octet, value)| *octet = value);
+    digest
 }
 
 /// Whether DNSKEY RDATA have the zone key flag, protocol 3 (RFC 4034 §2.1), and no REVOKE flag (RFC

@@ -1,7 +1,7 @@
 //! Validation whose signatures are verified in batches: those of many responses together.
 
 use super::budget::{Budget, Work};
-use super::keys::TrustedKeys;
+use super::keys::{KeyDigest, TrustedKeys, ZoneKey};
 use super::outcome::{Question, Validation};
 use super::signature::Verification;
 use super::walk::Progress;
@@ -9,6 +9,8 @@ use super::{check_preconditions, conclude};
 use nonesuch_crypto::{Algorithm, PublicKey, VerifyItem, verify_batch};
 use nonesuch_proto::message::Message;
 use nonesuch_proto::{Name, NameRef, Rtype};
+use siphasher::sip128::{Hasher128, SipHasher13};
+use std::hash::Hasher;
 use std::sync::Arc;
 
 /// Identifies a verification in a response: the index of the RRset, of the signature of the RRset,
@@ -20,6 +22,8 @@ pub(super) type JobId = (usize, usize, usize);
 struct Job {
     id: JobId,
     key: PublicKey,
+    /// The digest of the DNSKEY record.
+    key_digest: KeyDigest,
     message: Vec<u8>,
     signature: Vec<u8>,
 }
@@ -48,8 +52,9 @@ impl Verdicts {
     }
 
     /// Records a verification. Its work has been deducted from the budget.
-    pub(super) fn record(&mut self, id: JobId, key: &PublicKey, message: Vec<u8>, signature: &[u8]) {
-        self.jobs.push(Job { id, key: key.clone(), message, signature: signature.to_vec() });
+    pub(super) fn record(&mut self, id: JobId, key: &ZoneKey, message: Vec<u8>, signature: &[u8]) {
+        let (key, key_digest) = (key.public.clone(), key.digest);
+        self.jobs.push(Job { id, key, key_digest, message, signature: signature.to_vec() });
     }
 }
 
@@ -131,18 +136,71 @@ impl PendingValidation {
     }
 }
 
-/// Verifies the recorded signatures of all these validations in one batch ([`verify_batch`]).
-pub fn verify_jobs<'p>(validations: impl IntoIterator<Item = &'p mut PendingValidation>) {
+/// Signatures that were valid: those of SOA and denial records are in many responses. The table has a
+/// fixed size; a signature replaces the one in its place.
+#[derive(Clone)]
+pub struct ValidSignatures {
+    /// Hashes of the key, the signed data and the signature.
+    hashes: Box<[u128]>,
+    hasher: SipHasher13,
+}
+
+impl ValidSignatures {
+    /// Returns an empty table with the next power of two of places, 16 octets each. `key`: secret random
+    /// octets. The hash has 128 bits and a secret key, so no two signatures have the same.
+    #[must_use]
+    pub fn new(places: usize, key: &[u8; 16]) -> Self {
+        let hashes = vec![0; places.next_power_of_two()].into();
+        Self { hashes, hasher: SipHasher13::new_with_key(key) }
+    }
+
+    fn hash(&self, job: &Job) -> u128 {
+        let mut hasher = self.hasher;
+        hasher.write(&job.key_digest);
+        hasher.write(&job.signature);
+        hasher.write(&job.message);
+        hasher.finish128().as_u128()
+    }
+
+    fn place(&mut self, hash: u128) -> &mut u128 {
+        let mask = self.hashes.len() - 1;
+        &mut self.hashes[hash as usize & mask]
+    }
+}
+
+impl std::fmt::Debug for ValidSignatures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ValidSignatures").field("places", &self.hashes.len()).finish_non_exhaustive()
+    }
+}
+
+/// Verifies the recorded signatures of all these validations in one batch ([`verify_batch`]), except
+/// those that were valid before. Calls `count` with the algorithm of each verified signature.
+pub fn verify_jobs<'p>(
+    validations: impl IntoIterator<Item = &'p mut PendingValidation>,
+    valid: &mut ValidSignatures,
+    mut count: impl FnMut(Algorithm),
+) {
     let mut validations: Vec<&mut PendingValidation> = validations.into_iter().collect();
     let jobs = validations.iter().flat_map(|validation| &validation.verdicts.jobs);
-    let items: Vec<VerifyItem<'_>> =
-        jobs.map(|Job { key, message, signature, .. }| VerifyItem { key, message, signature }).collect();
+    let jobs: Vec<(u128, &Job)> = jobs.map(|job| (valid.hash(job), job)).collect();
+    let is_known: Vec<bool> = jobs.iter().map(|(hash, _)| *valid.place(*hash) == *hash).collect();
+    let unknown = jobs.iter().zip(&is_known).filter(|(_, is_known)| !**is_known);
+    let items: Vec<VerifyItem<'_>> = unknown
+        .map(|((_, Job { key, message, signature, .. }), _)| VerifyItem { key, message, signature })
+        .collect();
+    items.iter().for_each(|item| count(item.key.algorithm()));
     let mut results = Vec::new();
     verify_batch(&items, &mut results);
-    let mut results = results.into_iter();
+    let hashes: Vec<u128> = jobs.iter().map(|(hash, _)| *hash).collect();
+    let (mut results, mut known) = (results.into_iter(), hashes.into_iter().zip(is_known));
     for validation in &mut validations {
         for job in std::mem::take(&mut validation.verdicts.jobs) {
-            let is_valid = results.next().is_some_and(|result| result.is_ok());
+            let Some((hash, is_known)) = known.next() else { return };
+            let is_valid = is_known || results.next().is_some_and(|result| result.is_ok());
+            if is_valid {
+                *valid.place(hash) = hash;
+            }
             validation.uncounted_failures += u32::from(!is_valid);
             validation.verdicts.known.push((job.id, is_valid));
         }

@@ -1,12 +1,12 @@
 //! Verifies the signatures over one RRset of a response (RFC 4035 §5.3).
 
 use super::budget::Budget;
-use super::keys::TrustedKeys;
+use super::keys::{TrustedKeys, ZoneKey};
 use super::pending::{JobId, Verdicts};
 use super::reason::{BogusReason, ValidationError};
 use super::rrsets::Rrset;
 use crate::rrsig::{Rrsig, Validity, push_signed_data};
-use nonesuch_crypto::{Algorithm, PublicKey};
+use nonesuch_crypto::Algorithm;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Record;
 
@@ -108,7 +108,7 @@ fn verify_signature(
                 match verdicts.get(id) {
                     Some(is_valid) => is_valid,
                     None => {
-                        defer(id, rrset, &fields, &key.public, verdicts, budget)?;
+                        defer(id, rrset, &fields, key, verdicts, budget)?;
                         return Err(ValidationError::Pending);
                     }
                 }
@@ -135,7 +135,7 @@ fn defer(
     id: JobId,
     rrset: &Rrset<'_>,
     fields: &Rrsig<'_>,
-    key: &PublicKey,
+    key: &ZoneKey,
     verdicts: &mut Verdicts,
     budget: &mut Budget,
 ) -> Result<(), ValidationError> {

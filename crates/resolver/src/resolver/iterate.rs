@@ -300,6 +300,7 @@ impl Resolver {
         let has_random_case = self.settings.options.use_0x20 && attempt.copies_case;
         let name = if has_random_case { random_case(name.view(), &mut self.random) } else { name };
         let (transport, timeout) = (attempt.transport, attempt.timeout);
+        self.model.count_query(transport);
         let message_id = self.random.next_u32() as u16;
         let exchange = Exchange { attempt, id: message_id, name, rtype, has_random_case, wrong_responses: 0 };
         let message = exchange.query(is_recursive);

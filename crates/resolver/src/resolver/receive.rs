@@ -59,6 +59,7 @@ impl Resolver {
                 self.ready.push_back(id);
             }
             Received::Truncated(rcode) => {
+                self.model.count_truncated();
                 let facts = ResponseFacts { rcode, has_opt: false, cookie: None };
                 let next = self.shared.servers.answered(exchange.attempt, &facts, now);
                 let repeat = if let Next::Repeat(repeat) = next { Some(repeat) } else { None };
@@ -70,6 +71,7 @@ impl Resolver {
 
     /// Processes the response of an exchange that has ended.
     fn handle_message(&mut self, id: TaskId, exchange: Exchange, message: Message, now: Now) {
+        self.model.count_response(&message);
         let changes_case = exchange.changes_case(&message);
         let Exchange { attempt, name, rtype, .. } = exchange;
         let (server, transport) = (attempt.server, attempt.transport);

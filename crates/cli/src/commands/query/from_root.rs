@@ -10,6 +10,7 @@ use crate::arguments::{QueryArguments, QueryTransport};
 use crate::files::count_text;
 use crate::hints::read_hints;
 use crate::server::resolver::{self, ResolveError};
+use crate::trust_anchors::trust_anchors;
 use nonesuch_net::event_loop::{EventLoopOptions, serve};
 use nonesuch_net::machine::{Event, ExchangeId, Machine, Now, Output, SendFailure, Upstream};
 use nonesuch_net::{Transport, bind};
@@ -61,6 +62,8 @@ pub(super) async fn ask(
     if let Some(file) = &arguments.hints {
         options.hints = read_hints(file).map_err(ResolveError::from)?;
     }
+    options.validation.anchors =
+        trust_anchors(arguments.anchor.as_deref(), arguments.hints.is_some()).map_err(ResolveError::from)?;
     // The resolver answers in this time, with SERVFAIL at worst.
     let transport = QueryTransport {
         tcp: true,

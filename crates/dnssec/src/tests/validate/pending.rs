@@ -27,7 +27,7 @@ fn one_batch_has_the_signatures_of_several_responses() {
     // Without verdicts, another step changes nothing and costs nothing.
     assert_eq!(denied.step(&mut budgets[0]), None);
     assert_eq!((denied.job_count(), budgets[0].spent().signatures), (3, 3));
-    verify_jobs([&mut denied, &mut answered]);
+    verify_jobs([&mut denied, &mut answered], &mut ValidSignatures::new(16, &[7; 16]), |_| {});
     assert_eq!((denied.job_count(), answered.job_count()), (0, 0));
     let ended = [denied.step(&mut budgets[0]), answered.step(&mut budgets[1])];
     let proved = ended.map(|validation| validation.and_then(|validation| validation.proved));
@@ -46,10 +46,10 @@ fn all_records_of_a_name_are_verified_together() {
     assert_eq!(all.step(&mut budget), None);
     // Not more than the limit of failures, in case that all of them are bad.
     assert_eq!(all.job_count(), 16);
-    verify_jobs([&mut all]);
+    verify_jobs([&mut all], &mut ValidSignatures::new(16, &[7; 16]), |_| {});
     assert_eq!(all.step(&mut budget), None);
     assert_eq!(all.job_count(), 4);
-    verify_jobs([&mut all]);
+    verify_jobs([&mut all], &mut ValidSignatures::new(16, &[7; 16]), |_| {});
     assert_eq!(all.step(&mut budget).map(|validation| validation.status), Some(SecurityStatus::Secure));
 }
 
@@ -58,7 +58,7 @@ fn a_bad_signature_is_counted_once() {
     let bad = answer().altered(is("host.example.", Rtype::A), |record| record.rdata[3] += 1);
     let (mut validation, mut budget) = (pending(&bad), Budget::default());
     assert_eq!(validation.step(&mut budget), None);
-    verify_jobs([&mut validation]);
+    verify_jobs([&mut validation], &mut ValidSignatures::new(16, &[7; 16]), |_| {});
     let ended = validation.step(&mut budget).expect("a result");
     assert!(matches!(ended.status, SecurityStatus::Bogus(BogusReason::BadSignature { .. })), "{ended:?}");
     assert_eq!((ended.work.signatures, ended.work.signature_failures), (1, 1));
