@@ -98,7 +98,7 @@ fn conclude(
         None => response.rcode(),
     };
     let work = Work::default();
-    Ok(Validation { status, proved, aliases, rcode, rrsets, is_unsigned_delegation, work })
+    Ok(Validation { status, proved, aliases, rcode, rrsets, insecure_reason, is_unsigned_delegation, work })
 }
 
 impl TrustedKeys {
@@ -138,6 +138,7 @@ pub fn validate_octets(
             aliases: Vec::new(),
             rcode: Rcode::SERVFAIL,
             rrsets: Vec::new(),
+            insecure_reason: None,
             is_unsigned_delegation: false,
             work: Work::default(),
         },

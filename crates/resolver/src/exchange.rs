@@ -43,10 +43,9 @@ pub(crate) enum Received {
 }
 
 impl Exchange {
-    /// Writes the query. `is_recursive` sets RD, for forwarders.
-    pub(crate) fn query(&self, is_recursive: bool) -> Vec<u8> {
+    /// Writes the query with these flags: RD for forwarders.
+    pub(crate) fn query(&self, query_flags: u16) -> Vec<u8> {
         let mut message = Vec::with_capacity(128);
-        let query_flags = if is_recursive { flags::RD } else { 0 };
         push_query(&self.name, self.rtype, self.id, query_flags, &mut message);
         if let Some(payload) = self.attempt.payload {
             // The additional section has one record.

@@ -17,8 +17,9 @@ pub(crate) enum Found {
     /// The RRset, after the DNAME RRset that implies it; and the RRsets that prove it, if it was
     /// expanded from a wildcard.
     Answer(Vec<Rrset>, Vec<Rrset>),
-    /// NXDOMAIN, or NOERROR if the name does not have the type, with the authority section.
-    Negative(Rcode, Vec<Rrset>),
+    /// NXDOMAIN, or NOERROR if the name does not have the type, with the authority section, and whether it
+    /// proves that the name is an unsigned delegation.
+    Negative(Rcode, Vec<Rrset>, bool),
     /// An alias: its RRsets, those that prove it, and its target in lower case.
     Alias(Vec<Rrset>, Vec<Rrset>, Name),
     /// The question failed recently.
@@ -61,7 +62,7 @@ fn found(question: &Question, answer: CachedAnswer) -> Option<Found> {
         CachedAnswer::Negative(negative) => {
             let is_nxdomain = negative.kind == NegativeKind::NxDomain;
             let rcode = if is_nxdomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
-            Found::Negative(rcode, negative.authority)
+            Found::Negative(rcode, negative.authority, negative.is_unsigned_delegation)
         }
         CachedAnswer::Failure(failure) => Found::Failure(failure),
     })

@@ -56,7 +56,8 @@ impl ReplyWriter {
         if !is_complete {
             message.truncate(HEADER + context.query.question.len());
             counts = [1, 0, 0, 0];
-            reply_flags |= flags::TC;
+            // RFC 4035 §3.2.3: the reply has none of the data.
+            reply_flags = reply_flags & !flags::AD | flags::TC;
         }
         let error = outcome.error.as_ref().map(ErrorDetail::as_ref);
         let is_compact = is_compact_denial(outcome);

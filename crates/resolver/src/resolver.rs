@@ -195,7 +195,9 @@ impl Resolver {
                     if let Some(budget) = budget.take_if(|_| is_starter) {
                         parent.budget.refund(budget);
                     }
-                    if let Some(checking) = &mut parent.checking {
+                    // The budget was that of another client.
+                    let is_final = is_starter || !outcome.is_over_budget;
+                    if let Some(checking) = parent.checking.as_mut().filter(|_| is_final) {
                         checking.fetched.push((question.clone(), outcome.clone()));
                     }
                     if let Some(delegation) = &mut parent.delegation {
@@ -252,7 +254,7 @@ fn cached_outcome(
                 answer.extend(rrsets);
                 (Rcode::NOERROR, authority)
             }
-            Found::Negative(rcode, authority) => (rcode, authority),
+            Found::Negative(rcode, authority, _) => (rcode, authority),
             Found::Failure(failure) => return Some(Outcome::failure(cached_failure(failure), false)),
             Found::Alias(rrsets, alias_proofs, target) => {
                 answer.extend(rrsets);

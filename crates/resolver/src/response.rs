@@ -244,7 +244,9 @@ fn without_answer(
     if authority().any(|rrset| rrset.rtype == Rtype::SOA && target.is_at_or_below(rrset.owner.view())) {
         return Ok(Some(Content::NoData));
     }
-    let ns = authority().find(|rrset| rrset.rtype == Rtype::NS && target.is_at_or_below(rrset.owner.view()));
+    let ns = authority()
+        .filter(|rrset| rrset.rtype == Rtype::NS && target.is_at_or_below(rrset.owner.view()))
+        .max_by_key(|rrset| rrset.owner.view().label_count());
     match ns {
         // A resolver that does not recurse.
         Some(_) if asked.is_forwarder => Err(Unusable::Lame),

@@ -10,12 +10,14 @@ use crate::client::WaitingClient;
 use crate::delegation::Delegation;
 use crate::record::{Rrset, Security};
 use crate::validation::{Checking, ServerResponse};
+use nonesuch_dnssec::validate::TrustedKeys;
 use nonesuch_net::machine::ExchangeId;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_server::extended_errors::{ExtendedError, ExtendedErrorRef};
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Number of attempts at one server for one question.
 pub(crate) const ATTEMPTS_PER_SERVER: u8 = 3;
@@ -51,6 +53,18 @@ impl ErrorDetail {
     }
 }
 
+/// The validated keys of a zone.
+#[derive(Clone, Debug)]
+pub(crate) struct ValidatedKeys(pub(crate) Arc<TrustedKeys>);
+
+impl PartialEq for ValidatedKeys {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ValidatedKeys {}
+
 /// The result of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
@@ -64,6 +78,8 @@ pub(crate) struct Outcome {
     pub(crate) is_over_budget: bool,
     /// Whether it is the proof that the name is an unsigned delegation.
     pub(crate) is_unsigned_delegation: bool,
+    /// The keys of the zone whose DNSKEY RRset was validated.
+    pub(crate) keys: Option<ValidatedKeys>,
 }
 
 impl Outcome {
@@ -75,6 +91,7 @@ impl Outcome {
         error: None,
         is_over_budget: false,
         is_unsigned_delegation: false,
+        keys: None,
     };
 
     /// A failure, with its extended error.
@@ -154,6 +171,11 @@ pub(crate) struct Task {
     pub(crate) insecure: Option<ErrorDetail>,
     /// Whether the answer proves that the name is an unsigned delegation.
     pub(crate) is_unsigned_delegation: bool,
+    /// The keys of the zone whose DNSKEY RRset was validated.
+    pub(crate) keys: Option<ValidatedKeys>,
+    /// Whether the task validates the DNSKEY or NSEC5KEY RRset of a zone again, for which the RRset must be
+    /// fetched, although the cache may have it.
+    pub(crate) fetches_keys: bool,
     /// The client network that pays for the signatures, as a hash.
     pub(crate) network: u64,
 }
@@ -186,6 +208,8 @@ impl Task {
             bogus: None,
             insecure: None,
             is_unsigned_delegation: false,
+            keys: None,
+            fetches_keys: false,
             network: 0,
         }
     }
@@ -196,6 +220,7 @@ impl Task {
         self.alias_proofs = join_proofs(std::mem::take(&mut self.alias_proofs), proofs);
         self.name = target;
         self.spare = None;
+        (self.bogus, self.bogus_responses) = (None, 0);
         self.asked_parent_again = false;
         self.skips_forwarders = false;
         self.leave_delegation();
@@ -272,7 +297,8 @@ impl Task {
         all.extend(answer);
         let authority = join_proofs(std::mem::take(&mut self.alias_proofs), authority);
         let (error, is_unsigned_delegation) = (self.insecure.take(), self.is_unsigned_delegation);
-        Outcome { rcode, answer: all, authority, error, is_over_budget: false, is_unsigned_delegation }
+        let (is_over_budget, keys) = (false, self.keys.take());
+        Outcome { rcode, answer: all, authority, error, is_over_budget, is_unsigned_delegation, keys }
     }
 }
 

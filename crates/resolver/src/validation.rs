@@ -3,7 +3,7 @@
 
 use crate::cache::Question;
 use crate::record::{Rrset, Security};
-use crate::response::{Content, Reading};
+use crate::response::{Content, Reading, alias_target};
 use crate::task::Outcome;
 use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_dnssec::validate::{PendingValidation, ProvedAnswer, RrsetStatus, Validation};
@@ -89,7 +89,11 @@ impl Reading {
         let has_answer = matches!(self.content, Content::Answer(_));
         match proved {
             ProvedAnswer::Answer | ProvedAnswer::WildcardAnswer if has_answer => {}
-            ProvedAnswer::Referral { .. } if matches!(self.content, Content::Referral(_)) => {}
+            ProvedAnswer::Referral { child, .. } if matches!(&self.content, Content::Referral(ns) if ns.owner == *child) =>
+                {}
+            ProvedAnswer::Referral { .. } if self.content == Content::Alias => {
+                return self.keep_proved_aliases(validation);
+            }
             ProvedAnswer::DnameTooLong if self.content == Content::DnameTooLong => {}
             ProvedAnswer::NoData | ProvedAnswer::WildcardNoData if !has_answer => {
                 self.content = Content::NoData
@@ -114,7 +118,9 @@ impl Reading {
         self.target = validation.aliases.last()?.target.view().to_canonical();
         self.keep_aliases(validation.aliases.len());
         self.content = Content::Alias;
-        self.keep_secure(validation, Security::Secure)
+        let security =
+            if validation.insecure_reason.is_some() { Security::Insecure } else { Security::Secure };
+        self.keep_secure(validation, security)
     }
 
     fn keep_secure(mut self, validation: &Validation, security: Security) -> Option<Self> {
@@ -146,6 +152,21 @@ impl Reading {
         });
         self.set_security(security);
         Some(self)
+    }
+
+    /// Keeps the aliases up to the first target that `is_kept` rejects. The target is queried then.
+    pub(crate) fn keep_while(&mut self, is_kept: impl Fn(NameRef<'_>) -> bool) {
+        let cnames = self.aliases.iter().filter(|rrset| rrset.rtype == Rtype::CNAME);
+        let targets: Vec<Option<Name>> = cnames.map(alias_target).collect();
+        let is_rejected =
+            |target: &Option<Name>| target.as_ref().is_none_or(|target| !is_kept(target.view()));
+        let Some(last) = targets.iter().position(is_rejected) else { return };
+        self.keep_aliases(last + 1);
+        if let Some(Some(target)) = targets.into_iter().nth(last) {
+            self.target = target.view().to_canonical();
+            self.content = Content::Alias;
+            self.proofs.clear();
+        }
     }
 
     /// Keeps the RRsets of the first `steps` aliases.

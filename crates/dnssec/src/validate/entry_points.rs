@@ -61,18 +61,19 @@ impl<'a> EntryPoints<'a> {
         limits: &ValidationLimits,
     ) -> Result<Vec<Ds<'a>>, InsecureReason> {
         let (mut usable, mut has_known_algorithm) = (Vec::new(), false);
-        for rdata in self.ds.iter().take(limits.ds_records) {
+        for rdata in self.ds {
             let [high, low, algorithm, digest_type, ..] = *rdata else { continue };
             let (algorithm, digest_type) = (Algorithm(*algorithm), DigestType(*digest_type));
             if !policy.knows(algorithm) {
                 continue;
             }
             has_known_algorithm = true;
-            if digest_type.octets().is_some() {
+            if digest_type.octets().is_some() && usable.len() < limits.ds_records {
                 let tag = u16::from_be_bytes([*high, *low]);
                 usable.push(Ds { tag, algorithm, digest_type, rdata });
             }
         }
+        // RFC 4509 §3.
         if usable.iter().any(|ds| ds.digest_type != DigestType::SHA1) {
             usable.retain(|ds| ds.digest_type != DigestType::SHA1);
         }
@@ -100,12 +101,15 @@ impl<'a> EntryPoints<'a> {
         }
         let from_anchor = self.dnskeys.iter().filter(|rdata| dnskeys.contains(rdata)).copied();
         let mut named: Vec<&[u8]> = from_anchor.collect();
+        // An attacker can remove a key from the RRset, which is not validated yet.
+        let mut has_unmatched = named.len() < self.dnskeys.len();
         match self.usable_ds(policy, limits) {
             Ok(usable) => {
                 for ds in usable {
-                    named.extend(
-                        matching_keys(apex.view(), ds, dnskeys).filter(|key| has_zone_key_flags(key)),
-                    );
+                    let matching = matching_keys(apex.view(), ds, dnskeys);
+                    let before = named.len();
+                    named.extend(matching.filter(|key| has_zone_key_flags(key)));
+                    has_unmatched |= named.len() == before;
                 }
             }
             Err(reason) if self.dnskeys.is_empty() => return Err(NoEntryPoint::Insecure(reason)),
@@ -117,6 +121,9 @@ impl<'a> EntryPoints<'a> {
         let keys = TrustedKeys::with_policy(apex, named, policy, limits);
         match keys.unusable_reason() {
             None => Ok(keys),
+            Some(NoEntryPoint::Insecure(_)) if has_unmatched => {
+                Err(NoEntryPoint::Bogus(BogusReason::NoMatchingKey))
+            }
             Some(reason) => Err(reason),
         }
     }

@@ -124,6 +124,12 @@ impl PendingValidation {
         self.keys.apex()
     }
 
+    /// Number of records of the response.
+    #[must_use]
+    pub fn record_count(&self) -> usize {
+        self.response.records.len()
+    }
+
     /// The algorithms of the signatures to verify before the next step.
     pub fn job_algorithms(&self) -> impl Iterator<Item = Algorithm> {
         self.verdicts.jobs.iter().map(|job| job.key.algorithm())

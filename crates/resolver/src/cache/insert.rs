@@ -61,8 +61,8 @@ impl Cache {
     /// [`Source::within`]. An NS RRset does not outlive the unexpired one that it replaces.
     ///
     /// If the data may answer clients, negative answers and failures of the name and type are
-    /// removed. In a cache for a validating resolver, data that were not validated neither replace
-    /// nor remove data that were.
+    /// removed. Data neither replace nor remove unexpired data of a better [`Security`]; in a cache for a
+    /// validating resolver, data that were not validated remove nothing.
     pub fn insert_rrset(&self, rrset: &Rrset, source: Source, now: Now) -> Insertion {
         self.insert_proved_rrset(rrset, &[], source, now)
     }
@@ -77,7 +77,8 @@ impl Cache {
         now: Now,
     ) -> Insertion {
         let ttl = proofs.iter().map(|proof| proof.ttl).fold(rrset.ttl, u32::min);
-        let ttl = self.options.bound_ttl(ttl);
+        let is_secure = rrset.security == Security::Secure;
+        let ttl = if is_secure { ttl.min(self.options.ttl_max) } else { self.options.bound_ttl(ttl) };
         let (value, lower) = match prepare(rrset, proofs, source.rank, ttl) {
             Ok(prepared) => prepared,
             Err(reason) => return reason,
@@ -98,6 +99,12 @@ impl Cache {
                 _ => expiry,
             };
             let is_new_name = !entries.may_have_entries();
+            if source.rank.may_answer_clients() && !is_new_name {
+                let denials = [Label::nx_domain(rrset.class), Label::no_data(rrset.rtype, rrset.class)];
+                if denials.into_iter().any(|label| is_safer(entries, label, now, rrset.security)) {
+                    return Insertion::Outranked;
+                }
+            }
             let stored = entries.insert(rrset.owner.wire(), label, expiry, &value, ENTRIES_AT_NAME_MAX);
             let is_trusted = !self.options.validates || rrset.security > Security::Unchecked;
             if stored == Stored::Yes && source.rank.may_answer_clients() && is_trusted && !is_new_name {
@@ -169,13 +176,17 @@ impl Cache {
             let is_new_name = !entries.may_have_entries();
             let is_trusted =
                 !self.options.validates || codec::decode_security(&value) > Some(Security::Unchecked);
-            let is_checked = |old: Entry<'_>| codec::decode_security(old.value) > Some(Security::Unchecked);
-            if !is_trusted && entries.entry(label).filter(|old| old.expiry > now).is_some_and(is_checked) {
+            let security = codec::decode_security(&value).unwrap_or_default();
+            let denied = match kind {
+                NegativeKind::NxDomain => label,
+                NegativeKind::NoData(rtype) => Label::rrset(rtype, class),
+            };
+            if [label, denied].into_iter().any(|label| is_safer(entries, label, now, security)) {
                 return Insertion::Outranked;
             }
             let stored = entries.insert(name.wire(), label, expiry, &value, ENTRIES_AT_NAME_MAX);
             if stored == Stored::Yes && is_trusted && !is_new_name {
-                remove_denied(entries, class, kind);
+                remove_denied(entries, class, kind, (now, security));
             }
             stored.into()
         })
@@ -220,13 +231,12 @@ fn prepare(rrset: &Rrset, proofs: &[Rrset], rank: Rank, ttl: u32) -> Result<(Vec
     Ok((value, lower))
 }
 
-/// Returns the order in which RRsets replace each other: by rank, and those that were validated before
-/// all others.
-fn standing(rank: Rank, security: Security) -> (bool, Rank) {
-    (rank.may_answer_clients() && security > Security::Unchecked, rank)
+/// Returns the order in which RRsets replace each other: by security, then by rank.
+fn standing(rank: Rank, security: Security) -> (Security, Rank) {
+    (if rank.may_answer_clients() { security } else { Security::Unchecked }, rank)
 }
 
-fn standing_of(entry: &Entry<'_>) -> Option<(bool, Rank)> {
+fn standing_of(entry: &Entry<'_>) -> Option<(Security, Rank)> {
     Some(standing(codec::decode_rank(entry.value)?, codec::decode_security(entry.value)?))
 }
 
@@ -252,7 +262,12 @@ fn negative_ttl(name: NameRef<'_>, class: Class, kind: NegativeKind, authority: 
 }
 
 /// Removes the data that a negative answer contradicts.
-fn remove_denied(entries: &mut Editor<'_>, class: Class, kind: NegativeKind) {
+fn remove_denied(
+    entries: &mut Editor<'_>,
+    class: Class,
+    kind: NegativeKind,
+    (now, security): (u32, Security),
+) {
     match kind {
         NegativeKind::NoData(rtype) => {
             let label = Label::rrset(rtype, class);
@@ -268,9 +283,19 @@ fn remove_denied(entries: &mut Editor<'_>, class: Class, kind: NegativeKind) {
                     || entry.label == Label::nx_domain(class)
                     || entry.label == Label::rrset(Rtype::NS, class)
                     || entry.label.is_rrset() && !may_answer_clients(entry)
+                    || entry.expiry > now && codec::decode_security(entry.value) > Some(security)
             });
         }
     }
+}
+
+/// Whether an unexpired entry has a better security: it is not replaced by data without it. An attacker
+/// cannot remove secure data with an answer that looks insecure.
+fn is_safer(entries: &Editor<'_>, label: Label, now: u32, security: Security) -> bool {
+    let entry = entries.entry(label).filter(|entry| entry.expiry > now);
+    entry.is_some_and(|entry| {
+        !entry.label.is_failure() && codec::decode_security(entry.value) > Some(security)
+    })
 }
 
 fn may_answer_clients(entry: &Entry<'_>) -> bool {

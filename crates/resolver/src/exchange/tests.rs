@@ -41,7 +41,7 @@ fn with_cookie(cookie: &[u8]) -> Vec<u8> {
 
 #[test]
 fn the_query_has_the_question_and_edns() {
-    let query = Message::parse(&exchange().query(false)).expect("a query");
+    let query = Message::parse(&exchange().query(0)).expect("a query");
     assert_eq!((query.header.id, query.header.flags), (1, 0));
     let question = Question { name: name(QUESTION.0), rtype: QUESTION.1, class: Class::IN };
     assert_eq!(query.questions, [question]);
@@ -49,7 +49,7 @@ fn the_query_has_the_question_and_edns() {
     assert_eq!((opt.class.0, opt.ttl), (1232, u32::from(edns::DO)));
     let mut plain = exchange();
     plain.attempt.payload = None;
-    let query = Message::parse(&plain.query(true)).expect("a query");
+    let query = Message::parse(&plain.query(flags::RD)).expect("a query");
     assert_eq!((query.header.flags, query.opt()), (flags::RD, None));
 }
 

@@ -33,13 +33,23 @@ impl Default for ValidationOptions {
 }
 
 impl ValidationOptions {
-    /// Whether a negative trust anchor at or above `name` holds at `unix`. One with fewer labels than
-    /// the closest trust anchor does not.
-    pub(crate) fn has_negative_anchor(&self, name: NameRef<'_>, anchor_labels: usize, unix: u64) -> bool {
-        self.negative_anchors.iter().any(|negative| {
+    /// Returns a negative trust anchor at or above `name` that holds at `unix`. One with fewer labels
+    /// than the closest trust anchor does not.
+    pub(crate) fn negative_anchor(
+        &self,
+        name: NameRef<'_>,
+        anchor_labels: usize,
+        unix: u64,
+    ) -> Option<&NegativeAnchor> {
+        self.negative_anchors.iter().find(|negative| {
             negative.expires.is_none_or(|expires| unix < expires)
                 && negative.name.view().label_count() >= anchor_labels
                 && name.is_at_or_below(negative.name.view())
         })
+    }
+
+    /// Whether a trust anchor is below `cut` and at or above `name`.
+    pub(crate) fn has_anchor_between(&self, cut: NameRef<'_>, name: NameRef<'_>) -> bool {
+        self.anchors.closest(name).is_some_and(|anchor| anchor.apex.view().is_below(cut))
     }
 }

@@ -26,8 +26,8 @@ pub(super) enum Trust {
     Secure(Arc<TrustedKeys>),
     /// The name is no zone cut: it is in a secure zone with these keys.
     Enclosed(Arc<TrustedKeys>),
-    /// The name is outside the chain of trust.
-    Insecure(InsecureReason),
+    /// The name is outside the chain of trust: it is at or below this name, at which the chain ends.
+    Insecure(InsecureReason, Name),
     /// This question must be resolved first.
     Needs(Question),
     /// The chain of trust is broken.
@@ -57,20 +57,35 @@ impl Resolver {
         !self.settings.options.validation.anchors.is_empty()
     }
 
+    /// Whether the keys that the answer to a chain question gives are known.
+    pub(super) fn knows_keys(&self, question: &Question, now: Now) -> bool {
+        match self.shared.trust.get(question.name.view(), now) {
+            Some(ZoneTrust::Secure(keys)) => question.rtype == Rtype::DNSKEY || keys.knows_nsec5_keys(),
+            _ => false,
+        }
+    }
+
     /// Returns what is known about the zone whose apex may be `target`. `fetched`: the outcomes of the
     /// questions that were resolved for the same response.
     pub(super) fn trust_of(&self, target: NameRef<'_>, fetched: &[(Question, Outcome)], now: Now) -> Trust {
         let validation = &self.settings.options.validation;
         let Some(anchor) = validation.anchors.closest(target) else {
-            return Trust::Insecure(InsecureReason::NoTrustAnchor);
+            return Trust::Insecure(InsecureReason::NoTrustAnchor, Name::root());
         };
         let anchor_labels = anchor.apex.view().label_count();
-        if validation.has_negative_anchor(target, anchor_labels, now.unix) {
-            return Trust::Insecure(InsecureReason::NegativeTrustAnchor);
+        if let Some(negative) = validation.negative_anchor(target, anchor_labels, now.unix) {
+            return Trust::Insecure(InsecureReason::NegativeTrustAnchor, negative.name.clone());
         }
         let mut base = None;
         for labels in (anchor_labels..=target.label_count()).rev() {
-            match self.shared.trust.get(target.suffix(labels), now) {
+            let zone = target.suffix(labels);
+            let fetched_keys = fetched.iter().find_map(|(question, outcome)| {
+                let keys = outcome.keys.as_ref().filter(|_| question.name.view() == zone)?;
+                Some(ZoneTrust::Secure(Arc::clone(&keys.0)))
+            });
+            match fetched_keys.or_else(|| self.shared.trust.get(zone, now)) {
+                // A trust anchor makes its zone secure, whatever the parent says (RFC 6840 appendix C).
+                Some(ZoneTrust::Insecure(_)) if labels == anchor_labels => {}
                 Some(ZoneTrust::Secure(keys)) if labels == target.label_count() => {
                     return Trust::Secure(keys);
                 }
@@ -78,7 +93,7 @@ impl Resolver {
                     base = Some((labels, keys));
                     break;
                 }
-                Some(ZoneTrust::Insecure(reason)) => return Trust::Insecure(reason),
+                Some(ZoneTrust::Insecure(reason)) => return Trust::Insecure(reason, zone.to_name()),
                 None => {}
             }
         }
@@ -88,9 +103,9 @@ impl Resolver {
             match self.ds_status(name, fetched, now) {
                 DsStatus::Secure(ds) => match self.check_ds(name, &ds, now) {
                     Ok(()) => return self.needs_keys(name, fetched, now),
-                    Err(reason) => return Trust::Insecure(reason),
+                    Err(reason) => return Trust::Insecure(reason, name.to_name()),
                 },
-                DsStatus::Insecure => return Trust::Insecure(InsecureReason::UnsignedDelegation),
+                DsStatus::Insecure => return unsigned_delegation(name),
                 _ => {}
             }
         }
@@ -116,7 +131,7 @@ impl Resolver {
                 DsStatus::NoCut => {}
                 DsStatus::NoName => break,
                 DsStatus::Failed(error) => return Trust::Failed(error),
-                DsStatus::Insecure => return Trust::Insecure(InsecureReason::UnsignedDelegation),
+                DsStatus::Insecure => return unsigned_delegation(name),
                 // The caller found it already.
                 DsStatus::Secure(_) => return self.needs_keys(name, fetched, now),
                 DsStatus::Unknown => return Trust::Needs(chain_question(name.to_name(), Rtype::DS)),
@@ -160,7 +175,8 @@ impl Resolver {
         if let Some((_, outcome)) = fetched.iter().find(|(known, _)| *known == question) {
             return status_of_outcome(name, outcome);
         }
-        match self.shared.cache.answer(&question, now) {
+        // The names above are looked up by themselves.
+        match self.shared.cache.answer_of_name(&question, now) {
             Some(CachedAnswer::Rrset(cached)) => status_of_rrset(cached.rrset),
             Some(CachedAnswer::Alias(cached) | CachedAnswer::Dname(cached)) => no_cut(cached.rrset.security),
             Some(CachedAnswer::Negative(negative)) => {
@@ -177,6 +193,10 @@ impl Resolver {
             None => DsStatus::Unknown,
         }
     }
+}
+
+fn unsigned_delegation(cut: NameRef<'_>) -> Trust {
+    Trust::Insecure(InsecureReason::UnsignedDelegation, cut.to_name())
 }
 
 fn status_of_rrset(ds: Rrset) -> DsStatus {
@@ -197,8 +217,9 @@ const fn no_cut(security: Security) -> DsStatus {
 }
 
 fn status_of_outcome(name: NameRef<'_>, outcome: &Outcome) -> DsStatus {
-    if let Some(error) = &outcome.error {
-        return DsStatus::Failed(error.clone());
+    let mut all = outcome.answer.iter().chain(&outcome.authority);
+    if outcome.rcode == Rcode::SERVFAIL || all.any(|rrset| rrset.security == Security::Unchecked) {
+        return DsStatus::Failed(outcome.error.clone().unwrap_or_else(|| NO_DNSKEY.into()));
     }
     let is_ds = |rrset: &&Rrset| rrset.rtype == Rtype::DS && rrset.owner.view() == name;
     if let Some(ds) = outcome.answer.iter().find(is_ds) {

@@ -12,7 +12,7 @@ use crate::task::{Outcome, Task, TaskId, Waiter};
 use crate::zones::{ZoneRuleKind, ZoneRules};
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ExchangeId, Now, Output, Upstream};
-use nonesuch_proto::message::Rcode;
+use nonesuch_proto::message::{Rcode, flags};
 use nonesuch_proto::{Class, Name, Rtype};
 use nonesuch_server::acl::DNS_PORT;
 use nonesuch_server::extended_errors::ExtendedError;
@@ -75,15 +75,22 @@ impl Resolver {
 
     /// Uses what the cache has for the current name of the task.
     fn use_cache(&mut self, id: TaskId, now: Now) -> Option<Step> {
-        let task = self.tasks.get_mut(id)?;
+        let task = self.tasks.get(id)?;
         let question = Question { name: task.name.clone(), ..task.question.clone() };
+        let needs_keys = task.fetches_keys && !self.knows_keys(&question, now);
+        let task = self.tasks.get_mut(id)?;
         // A new task of a client missed the cache just now. Meanwhile, another worker may have resolved
         // the question.
         let is_new = std::mem::take(&mut task.missed_cache);
         let look_up = if is_new { look_up_name } else { look_up };
         match look_up(&self.shared.cache, &question, now)? {
+            // It says nothing about the time for which the keys are trusted.
+            Found::Answer(..) if needs_keys => None,
             Found::Answer(rrsets, proofs) => Some(Step::Finish(task.outcome(Rcode::NOERROR, rrsets, proofs))),
-            Found::Negative(rcode, proofs) => Some(Step::Finish(task.outcome(rcode, Vec::new(), proofs))),
+            Found::Negative(rcode, proofs, is_unsigned_delegation) => {
+                task.is_unsigned_delegation = is_unsigned_delegation;
+                Some(Step::Finish(task.outcome(rcode, Vec::new(), proofs)))
+            }
             Found::Failure(failure) => {
                 Some(Step::Finish(Outcome::failure(super::cached_failure(failure), false)))
             }
@@ -190,44 +197,53 @@ impl Resolver {
         if is_paused || (task.name.view().is_root() && task.question.rtype == Rtype::NS) {
             return None;
         }
-        self.wait_for(id, self.own_question(Name::root(), Rtype::NS), Fetch::Other, now).then_some(Step::Wait)
+        let waits = self.wait_for(id, self.own_question(Name::root(), Rtype::NS), Fetch::Other, now);
+        waits.is_ok().then_some(Step::Wait)
     }
 
-    /// Makes the task wait for another one, which is started if it does not exist. Returns `false`
-    /// if the other one waits for this one, or cannot be started.
-    fn wait_for(&mut self, id: TaskId, question: Question, fetch: Fetch, now: Now) -> bool {
+    /// Makes the task wait for another one, which is started if it does not exist.
+    ///
+    /// # Errors
+    /// The other one waits for this one, or cannot be started.
+    fn wait_for(&mut self, id: TaskId, question: Question, fetch: Fetch, now: Now) -> Result<(), NoFetch> {
         if let Some(child) = self.tasks.find(&question) {
             if self.tasks.waits_for(child, id) {
-                return false;
+                return Err(NoFetch::Cycle);
             }
             if let Some(task) = self.tasks.get_mut(child) {
                 task.waiters.push(Waiter::Task { id, is_starter: false });
             }
             self.tasks.get_mut(id).expect("the caller has the task").children.push(child);
-            return true;
+            return Ok(());
         }
         if self.is_full() {
-            return false;
+            return Err(NoFetch::OverBudget);
         }
-        let Some(task) = self.tasks.get_mut(id) else { return false };
+        let Some(task) = self.tasks.get_mut(id) else { return Err(NoFetch::OverBudget) };
         let budget = match &mut task.delegation {
             Some(delegation) if fetch == Fetch::Address => {
                 task.budget.start_address_fetch(&mut delegation.fetches, now.instant)
             }
             _ => task.budget.start_fetch(now.instant),
         };
-        let Ok(budget) = budget else { return false };
+        let Ok(budget) = budget else { return Err(NoFetch::OverBudget) };
         let (depth, network) = (task.depth + 1, task.network);
         let waiter = Waiter::Task { id, is_starter: true };
         let child = self.start_task(question, (depth, network), budget, vec![waiter]);
+        if let Some(task) = self.tasks.get_mut(child) {
+            task.fetches_keys = fetch == Fetch::Chain;
+        }
         self.tasks.get_mut(id).expect("the caller has the task").children.push(child);
-        true
+        Ok(())
     }
 
-    /// Makes the task wait for a question about the chain of trust. Returns `false` if that is not
-    /// possible.
-    pub(super) fn wait_for_chain(&mut self, id: TaskId, question: Question, now: Now) -> bool {
-        self.wait_for(id, question, Fetch::Other, now)
+    /// Makes the task wait for a question about the chain of trust.
+    ///
+    /// # Errors
+    /// Those of [`wait_for`](Self::wait_for).
+    pub(super) fn wait_for_chain(&mut self, id: TaskId, question: Question, now: Now) -> Result<(), NoFetch> {
+        let is_key = matches!(question.rtype, Rtype::DNSKEY | Rtype::NSEC5KEY);
+        self.wait_for(id, question, if is_key { Fetch::Chain } else { Fetch::Other }, now)
     }
 
     /// Claims the question of a task again that waited for another worker.
@@ -303,7 +319,14 @@ impl Resolver {
         self.model.count_query(transport);
         let message_id = self.random.next_u32() as u16;
         let exchange = Exchange { attempt, id: message_id, name, rtype, has_random_case, wrong_responses: 0 };
-        let message = exchange.query(is_recursive);
+        // RFC 6840 §5.9: a resolver that validates requests the data of others, not their opinion.
+        let checking_disabled =
+            if task.question.checking_disabled || !self.settings.options.validation.anchors.is_empty() {
+                flags::CD
+            } else {
+                0
+            };
+        let message = exchange.query(if is_recursive { flags::RD | checking_disabled } else { 0 });
         let exchange_id = ExchangeId(self.next_exchange);
         self.next_exchange += 1;
         task.exchange = Some(exchange_id);
@@ -326,7 +349,8 @@ impl Resolver {
             missing.iter().for_each(|rtype| delegation.set_looked_up(&name, *rtype));
             let mut is_waiting = false;
             for rtype in missing {
-                is_waiting |= self.wait_for(id, self.own_question(name.clone(), rtype), Fetch::Address, now);
+                let question = self.own_question(name.clone(), rtype);
+                is_waiting |= self.wait_for(id, question, Fetch::Address, now).is_ok();
             }
             if is_waiting {
                 return Step::Wait;
@@ -374,7 +398,7 @@ impl Resolver {
 
     /// Asks the servers of a parent zone for the delegation again: its servers or their addresses may
     /// have changed since it was cached.
-    fn ask_parent_again(&mut self, id: TaskId, parent: &Name, now: Now) -> Step {
+    pub(super) fn ask_parent_again(&mut self, id: TaskId, parent: &Name, now: Now) -> Step {
         let delegation = closest_delegation(&self.shared.cache, &self.settings.options, parent.view(), now);
         let delegation = delegation.unwrap_or_else(|| self.hints_delegation());
         let minimises = self.settings.options.qname_minimisation;
@@ -432,7 +456,18 @@ pub(super) enum SendError {
 enum Fetch {
     /// An address of a nameserver.
     Address,
+    /// The keys of a zone in the chain of trust.
+    Chain,
     Other,
+}
+
+/// Why a task does not wait for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoFetch {
+    /// The other one waits for this one.
+    Cycle,
+    /// The budget of the client query is spent, or the worker has too many tasks.
+    OverBudget,
 }
 
 /// The outcome of a task whose budget is spent.

@@ -6,7 +6,7 @@ use crate::cache::{NegativeKind, Rank, Source};
 use crate::delegation::Delegation;
 use crate::exchange::{Exchange, Received, WRONG_RESPONSES_MAX, facts};
 use crate::lookup::add_cached_addresses;
-use crate::record::Rrset;
+use crate::record::{Rrset, Security};
 use crate::response::{Asked, Content, Reading, Unusable, read_response};
 use crate::servers::{Next, Repeat, ResponseFacts};
 use crate::task::TaskId;
@@ -321,7 +321,11 @@ impl Resolver {
         };
         let all =
             reading.aliases.iter_mut().chain(&mut reading.proofs).chain(&mut reading.glue).chain(content);
-        all.for_each(|rrset| rrset.ttl = bounds.clamp(rrset.ttl));
+        all.for_each(|rrset| {
+            // No bound keeps secure data longer than their signatures permit (RFC 4035 §5.3.3).
+            let is_secure = rrset.security == Security::Secure;
+            rrset.ttl = if is_secure { rrset.ttl.min(bounds.max) } else { bounds.clamp(rrset.ttl) };
+        });
     }
 
     /// Stores the RRsets of a response, except those of a negative answer. `within`: when the

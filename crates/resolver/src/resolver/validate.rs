@@ -5,11 +5,11 @@
 
 use super::Resolver;
 use super::chain::{DsStatus, Trust, chain_question};
-use super::iterate::Step;
+use super::iterate::{NoFetch, Step};
 use crate::cache::{FailureCause, Question};
 use crate::record::{Rrset, Security};
 use crate::response::{Content, Reading};
-use crate::task::{ErrorDetail, Outcome, TaskId};
+use crate::task::{ErrorDetail, Outcome, TaskId, ValidatedKeys};
 use crate::trust::ZoneTrust;
 use crate::trust_anchors::AnchorRecord;
 use crate::validation::{Checking, KeySet, ServerResponse};
@@ -30,13 +30,18 @@ const FETCHES_MAX: usize = 48;
 const BOGUS_RESPONSES_MAX: u8 = 3;
 /// The questions about the chain of trust depend on each other, or cannot be resolved now.
 const NO_CHAIN: ExtendedError = ExtendedError { code: 5, text: "the chain of trust cannot be built" };
+/// The response proves something else than it says.
+const MISMATCH: ExtendedError = ExtendedError { code: 6, text: "the proof does not fit the answer" };
+/// Maximum time for which the keys of a trust anchor are used without another check of the DNSKEY RRset,
+/// in seconds.
+const ANCHOR_TTL: u32 = 86_400;
 /// Octets of the text of an extended error, without the name of the record.
 const TEXT_MAX: usize = 200;
 
 /// What the keys for a response are.
 enum Keys {
     Trusted(Arc<TrustedKeys>, Option<KeySet>),
-    Insecure(InsecureReason),
+    Insecure(InsecureReason, Name),
     Needs(Question),
     Failed(ErrorDetail),
 }
@@ -49,12 +54,18 @@ impl Resolver {
         let Some(task) = self.tasks.get(id) else { return false };
         let is_used = task.minimisation.labels.is_none() || matches!(reading.content, Content::Referral(_));
         // Signatures are not signed themselves.
-        let has_signatures = task.question.rtype != Rtype::RRSIG;
+        let has_signatures = task.question.rtype != Rtype::RRSIG
+            || !matches!(reading.content, Content::Answer(_))
+            || !reading.aliases.is_empty();
         is_used && has_signatures && self.validates() && !task.question.checking_disabled
     }
 
     /// Begins the validation of a response.
-    pub(super) fn begin_check(&mut self, id: TaskId, received: ServerResponse) {
+    pub(super) fn begin_check(&mut self, id: TaskId, mut received: ServerResponse) {
+        if is_referral(&received.reading) && !received.reading.aliases.is_empty() {
+            // Only the aliases are used; the target is queried.
+            received.reading.content = Content::Alias;
+        }
         if let Some(task) = self.tasks.get_mut(id) {
             task.checking = Some(Box::new(Checking::new(received)));
         }
@@ -72,7 +83,7 @@ impl Resolver {
                 self.queue_verification(id, checking);
                 Step::Wait
             }
-            Keys::Insecure(reason) => self.use_insecure(id, checking.received, reason, now),
+            Keys::Insecure(reason, cut) => self.use_insecure(id, checking.received, reason, &cut, now),
             Keys::Needs(question) => self.fetch(id, checking, question, now),
             Keys::Failed(error) => self.fail_chain(id, checking, error, now),
         }
@@ -98,21 +109,37 @@ impl Resolver {
         if let Some(task) = self.tasks.get_mut(id) {
             task.checking = Some(checking);
         }
-        if !is_known && !is_own && self.wait_for_chain(id, question, now) {
+        let waits =
+            if is_known || is_own { Err(NoFetch::Cycle) } else { self.wait_for_chain(id, question, now) };
+        if waits.is_ok() {
             return Step::Wait;
         }
         let Some(checking) = self.tasks.get_mut(id).and_then(|task| task.checking.take()) else {
             return Step::Wait;
         };
         let error = self.tasks.get(id).and_then(|task| task.failure.clone());
-        self.fail_chain(id, checking, error.unwrap_or_else(|| NO_CHAIN.into()), now)
+        let error = error.unwrap_or_else(|| NO_CHAIN.into());
+        if waits == Err(NoFetch::OverBudget) && !is_referral(&checking.received.reading) {
+            // Another client may have a larger budget left.
+            return Step::Finish(Outcome::failure(error, true));
+        }
+        self.fail_chain(id, checking, error, now)
     }
 
     /// Returns the keys that validate a response.
     fn keys_of(&self, checking: &Checking, now: Now) -> Keys {
         let ServerResponse { name, rtype, reading, message, .. } = &checking.received;
         let fetched = checking.fetched.as_slice();
-        let signer = reading.signer(name.view(), *rtype);
+        let anchors = &self.settings.options.validation.anchors;
+        // A zone above the closest trust anchor cannot sign for the zones below it.
+        let signer = reading.signer(name.view(), *rtype).filter(|signer| {
+            let lowest = match (&reading.content, *rtype) {
+                (Content::Referral(ns), _) => ns.owner.view(),
+                (_, Rtype::DS) => name.view().parent().unwrap_or(NameRef::ROOT),
+                _ => name.view(),
+            };
+            anchors.closest(lowest).is_none_or(|anchor| signer.is_at_or_below(anchor.apex.view()))
+        });
         if *rtype == Rtype::DNSKEY
             && matches!(reading.content, Content::Answer(_))
             && reading.aliases.is_empty()
@@ -132,7 +159,7 @@ impl Resolver {
         };
         let keys = match self.trust_of(target, fetched, now) {
             Trust::Secure(keys) | Trust::Enclosed(keys) => keys,
-            Trust::Insecure(reason) => return Keys::Insecure(reason),
+            Trust::Insecure(reason, cut) => return Keys::Insecure(reason, cut),
             Trust::Needs(question) => return Keys::Needs(question),
             Trust::Failed(error) => return Keys::Failed(error),
         };
@@ -160,8 +187,8 @@ impl Resolver {
         let own_question = chain_question(zone.clone(), Rtype::DNSKEY);
         let trust = self.trust_of(zone.view(), fetched, now);
         let (ds, ttl) = match (anchor, trust) {
-            (_, Trust::Insecure(reason)) => return Some(Keys::Insecure(reason)),
-            (Some(_), _) => (None, u32::MAX),
+            (_, Trust::Insecure(reason, cut)) => return Some(Keys::Insecure(reason, cut)),
+            (Some(_), _) => (None, ANCHOR_TTL),
             (None, Trust::Enclosed(_)) => return None,
             (None, Trust::Failed(error)) => return Some(Keys::Failed(error)),
             (None, Trust::Needs(question)) if question != own_question => return Some(Keys::Needs(question)),
@@ -169,7 +196,9 @@ impl Resolver {
                 DsStatus::Secure(ds) => (Some(ds.records), ds.ttl),
                 DsStatus::Failed(error) => return Some(Keys::Failed(error)),
                 DsStatus::Unknown => return Some(Keys::Needs(chain_question(zone.clone(), Rtype::DS))),
-                DsStatus::Insecure => return Some(Keys::Insecure(InsecureReason::UnsignedDelegation)),
+                DsStatus::Insecure => {
+                    return Some(Keys::Insecure(InsecureReason::UnsignedDelegation, zone.clone()));
+                }
                 DsStatus::NoCut | DsStatus::NoName => return None,
             },
         };
@@ -193,7 +222,10 @@ impl Resolver {
                 }
                 Keys::Trusted(Arc::new(keys), Some(KeySet { requires_post_quantum, ttl }))
             }
-            Err(NoEntryPoint::Insecure(reason)) => Keys::Insecure(reason),
+            Err(NoEntryPoint::Insecure(reason)) => {
+                self.shared.trust.insert(zone.view(), ZoneTrust::Insecure(reason), ttl.min(ANCHOR_TTL), now);
+                Keys::Insecure(reason, zone.clone())
+            }
             Err(NoEntryPoint::Bogus(reason)) => Keys::Failed(bogus_detail(zone, Rtype::DNSKEY, &reason)),
         })
     }
@@ -204,17 +236,15 @@ impl Resolver {
         id: TaskId,
         mut received: ServerResponse,
         reason: InsecureReason,
+        cut: &Name,
         now: Now,
     ) -> Step {
+        let validation = &self.settings.options.validation;
+        // The targets of aliases may be in secure zones.
+        received.reading.keep_while(|name| {
+            name.is_at_or_below(cut.view()) && !validation.has_anchor_between(cut.view(), name)
+        });
         received.reading.set_security(Security::Insecure);
-        if received.rtype == Rtype::DNSKEY && is_support_missing(reason) {
-            self.shared.trust.insert(
-                received.name.view(),
-                ZoneTrust::Insecure(reason),
-                ttl_of(&received.reading),
-                now,
-            );
-        }
         self.note_insecure(id, reason);
         self.use_reading(id, &received.name, received.reading, now);
         Step::Continue
@@ -256,7 +286,10 @@ impl Resolver {
             // Signatures have no signatures.
             SecurityStatus::Indeterminate(IndeterminateReason::RrsigQuestion) => {
                 let mut reading = received.reading;
-                reading.set_security(Security::Insecure);
+                match reading.clone().keep_proved_aliases(validation) {
+                    Some(aliases) => reading = aliases,
+                    None => reading.set_security(Security::Insecure),
+                }
                 self.use_reading(id, &received.name, reading, now);
                 return Step::Continue;
             }
@@ -278,19 +311,22 @@ impl Resolver {
                 return self.try_another_server(id, &received, error, now);
             }
         };
-        let ServerResponse { name, rtype, reading, .. } = received;
-        let Some(reading) = reading.keep_proved(rtype, validation, security) else {
-            return self.fail_validation(id, NO_CHAIN.into(), now);
+        let proved = received.reading.clone().keep_proved(received.rtype, validation, security);
+        let Some(reading) = proved else {
+            return self.try_another_server(id, &received, MISMATCH.into(), now);
         };
-        self.remember_trust(&name, rtype, &reading, validation, key_set, now);
+        let ServerResponse { name, rtype, .. } = received;
+        let keys = self.remember_trust(&name, rtype, &reading, validation, key_set, now);
         if let Some(task) = self.tasks.get_mut(id) {
+            task.keys = keys;
             task.is_unsigned_delegation = rtype == Rtype::DS && validation.is_unsigned_delegation;
         }
         self.use_reading(id, &name, reading, now);
         Step::Continue
     }
 
-    /// Remembers what a validated response says about the chain of trust.
+    /// Remembers what a validated response says about the chain of trust. Returns the keys of a DNSKEY
+    /// RRset.
     fn remember_trust(
         &self,
         name: &Name,
@@ -299,32 +335,37 @@ impl Resolver {
         validation: &Validation,
         key_set: Option<KeySet>,
         now: Now,
-    ) {
+    ) -> Option<ValidatedKeys> {
         let (trust, ttl) = (&self.shared.trust, ttl_of(reading));
         let policy = self.settings.options.validation.policy;
         let limits = &self.settings.options.limits.validation;
         if validation.is_unsigned_delegation {
+            // `keep_proved` has compared it with the proved zone cut.
             let cut = if let Content::Referral(ns) = &reading.content { &ns.owner } else { name };
             let reason = ZoneTrust::Insecure(InsecureReason::UnsignedDelegation);
             trust.insert(cut.view(), reason, ttl, now);
         }
-        let Some(rrset) = dnskey_rrset(reading).or_else(|| nsec5key_rrset(reading)) else { return };
+        let rrset = dnskey_rrset(reading).or_else(|| nsec5key_rrset(reading))?;
         if validation.status != SecurityStatus::Secure || rrset.owner != *name || rrset.rtype != rtype {
-            return;
+            return None;
         }
         if let Some(key_set) = key_set {
             let mut keys = TrustedKeys::with_policy(name, rrset.records.iter(), policy, limits);
             if key_set.requires_post_quantum {
                 keys.keep_post_quantum();
             }
-            trust.insert(name.view(), ZoneTrust::Secure(Arc::new(keys)), ttl.min(key_set.ttl), now);
-        } else if rtype == Rtype::NSEC5KEY
+            let keys = Arc::new(keys);
+            trust.insert(name.view(), ZoneTrust::Secure(Arc::clone(&keys)), ttl.min(key_set.ttl), now);
+            return Some(ValidatedKeys(keys));
+        }
+        if rtype == Rtype::NSEC5KEY
             && let Some(ZoneTrust::Secure(keys)) = trust.get(name.view(), now)
         {
             let mut keys = (*keys).clone();
             keys.set_nsec5_keys(rrset.records.iter(), limits);
             trust.replace_keys(name.view(), keys, ttl, now);
         }
+        None
     }
 
     fn handle_bogus(
@@ -350,10 +391,19 @@ impl Resolver {
         task.bogus_responses += 1;
         task.bogus = Some(error.clone());
         task.exclude(received.server);
-        if task.bogus_responses >= BOGUS_RESPONSES_MAX || task.delegation.is_none() {
-            return self.fail_validation(id, error, now);
+        if task.bogus_responses < BOGUS_RESPONSES_MAX && task.delegation.is_some() {
+            return Step::Continue;
         }
-        Step::Continue
+        // A forged referral may have led to the servers.
+        let delegation = task.delegation.as_ref().filter(|delegation| delegation.is_cached);
+        let parent = delegation.and_then(|delegation| delegation.zone.view().parent()).map(NameRef::to_name);
+        match parent {
+            Some(parent) if !task.asked_parent_again => {
+                task.bogus_responses = BOGUS_RESPONSES_MAX - 1;
+                self.ask_parent_again(id, &parent, now)
+            }
+            _ => self.fail_validation(id, error, now),
+        }
     }
 
     /// Ends a task whose response is bogus. The failure is cached (RFC 9520), but not for clients that
@@ -368,11 +418,6 @@ impl Resolver {
 
 fn is_referral(reading: &Reading) -> bool {
     matches!(reading.content, Content::Referral(_))
-}
-
-/// Whether a zone is insecure because the validator does not support what the zone uses.
-const fn is_support_missing(reason: InsecureReason) -> bool {
-    matches!(reason, InsecureReason::UnsupportedAlgorithms | InsecureReason::UnsupportedDigests)
 }
 
 fn answer_rrset(reading: &Reading, rtype: Rtype) -> Option<&Rrset> {
