@@ -1,5 +1,5 @@
 //! RRSIG times in presentation form (RFC 4034 §3.2): `YYYYMMDDHHmmSS` in UTC, or seconds since
-//! 1970. Also times in RFC 3339 format for messages ([`Rfc3339`]).
+//! 1970. Also times in RFC 3339 format ([`Rfc3339`]).
 
 use std::fmt;
 
@@ -62,6 +62,51 @@ pub fn push(seconds: u32, out: &mut Vec<u8>) {
 /// A time in seconds since 1970, displayed in UTC in RFC 3339 format: `2026-11-22T19:00:00Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rfc3339(pub u64);
+
+impl Rfc3339 {
+    /// The last second of the year 9999, the last time with a form in RFC 3339.
+    pub const MAX: Self = Self(253_402_300_799);
+
+    /// Reads a time in RFC 3339 format, with `Z` or a numeric offset: `2026-11-22T19:00:00+00:00`. A
+    /// fraction of a second is discarded. Returns `None` for other text, for leap seconds, and for
+    /// times before 1970 or after [`Rfc3339::MAX`].
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        const TEMPLATE: &[u8; 19] = b"0000-00-00T00:00:00";
+        let (local, mut zone) = text.split_first_chunk::<{ TEMPLATE.len() }>()?;
+        if let Some(fraction) = zone.strip_prefix(b".") {
+            let digits = fraction.iter().take_while(|octet| octet.is_ascii_digit()).count();
+            zone = fraction.get(digits..).filter(|_| digits > 0)?;
+        }
+        let seconds = parse_digits(&digits_of(local, TEMPLATE)?)?;
+        let offset = match *zone {
+            [b'Z' | b'z'] => 0,
+            [sign @ (b'+' | b'-'), ref offset @ ..] => {
+                let digits = digits_of(offset, b"00:00")?;
+                let part = |at: usize| i64::from(digits[at] - b'0') * 10 + i64::from(digits[at + 1] - b'0');
+                let (hours, minutes) = (part(0), part(2));
+                let offset = hours * 3600 + minutes * 60;
+                if hours > 23 || minutes > 59 {
+                    return None;
+                }
+                if sign == b'+' { offset } else { -offset }
+            }
+            _ => return None,
+        };
+        u64::try_from(seconds - offset).ok().filter(|seconds| *seconds <= Self::MAX.0).map(Self)
+    }
+}
+
+/// Returns the octets of `text` where `template` has `0`, which must be digits. All other octets must
+/// be equal, without regard to case.
+fn digits_of(text: &[u8], template: &[u8]) -> Option<Vec<u8>> {
+    let fits = |(octet, expected): (&u8, &u8)| match expected {
+        b'0' => octet.is_ascii_digit(),
+        _ => octet.eq_ignore_ascii_case(expected),
+    };
+    let is_match = text.len() == template.len() && text.iter().zip(template).all(fits);
+    is_match.then(|| text.iter().copied().filter(u8::is_ascii_digit).collect())
+}
 
 impl fmt::Display for Rfc3339 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -154,12 +199,46 @@ mod tests {
         }
     }
 
+    #[test]
+    fn times_in_rfc_3339_are_read_with_their_offset() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2010-07-15T00:00:00+00:00", Some(1_279_152_000)),
+            ("2010-07-15t02:30:00.25+02:30", Some(1_279_152_000)),
+            ("2010-07-14T23:00:00-01:00", Some(1_279_152_000)),
+            ("9999-12-31T23:59:59Z", Some(Rfc3339::MAX.0)),
+            ("9999-12-31T23:59:59-00:01", None),
+            ("1970-01-01T00:00:00+00:01", None),
+            ("2010-07-15T00:00:00", None),
+            ("2010-07-15T00:00:00.Z", None),
+            ("2010-07-15T00:00:00+24:00", None),
+            ("2010-07-15T00:00:00+0000", None),
+            ("2010-07-15 00:00:00Z", None),
+            ("2010-02-29T00:00:00Z", None),
+            ("2016-12-31T23:59:60Z", None),
+            ("", None),
+        ] {
+            assert_eq!(Rfc3339::parse(text.as_bytes()), seconds.map(Rfc3339), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn round_trip(seconds: u32) {
             let mut text = Vec::new();
             push(seconds, &mut text);
             prop_assert_eq!(parse(&text), Some(seconds));
+        }
+
+        #[test]
+        fn round_trip_in_rfc_3339(seconds in 0..=Rfc3339::MAX.0) {
+            let time = Rfc3339(seconds);
+            prop_assert_eq!(Rfc3339::parse(time.to_string().as_bytes()), Some(time));
+        }
+
+        #[test]
+        fn any_text_is_read_or_rejected(text: Vec<u8>) {
+            let _ = Rfc3339::parse(&text);
         }
     }
 }
