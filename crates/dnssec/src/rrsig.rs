@@ -3,7 +3,8 @@
 //! The signer and the verifier use the same function for the signed data, [`push_signed_data`].
 
 use nonesuch_crypto::Algorithm;
-use nonesuch_proto::{Class, MAX_NAME, NameRef, Rtype, rdata};
+use nonesuch_proto::{Class, MAX_NAME, NameRef, Rtype, rdata, serial};
+use std::cmp::Ordering;
 
 /// Octets of RRSIG RDATA before the Signer's Name.
 pub(crate) const RRSIG_FIXED_OCTETS: usize = 18;
@@ -12,6 +13,19 @@ pub(crate) const RRSIG_FIXED_OCTETS: usize = 18;
 const TYPE_CLASS_TTL: usize = 8;
 /// Maximum octets of owner, type, class and TTL of a record.
 const MAX_RECORD_PREFIX: usize = MAX_NAME + TYPE_CLASS_TTL;
+
+/// The relation of a time to the period of validity of a signature (RFC 4034 §3.1.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// The time is in the period.
+    Valid,
+    /// The time is after the period, or has no order with its end.
+    Expired,
+    /// The time is before the period, or has no order with its begin.
+    NotYetValid,
+    /// The period is empty: it ends before it begins.
+    Empty,
+}
 
 /// The fields of an RRSIG record (RFC 4034 §3.1).
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +70,24 @@ impl<'a> Rrsig<'a> {
             signer,
             signature,
         })
+    }
+
+    /// Returns the relation of `now`, in seconds since 1970 modulo 2^32, to the period of validity, in
+    /// serial number arithmetic (RFC 4034 §3.1.5).
+    #[must_use]
+    pub fn validity(&self, now: u32) -> Validity {
+        // Two times that differ by 2^31 have no order (RFC 1982 §3.2). The signature is then treated
+        // as not valid.
+        let is_at_or_after = |a, b| serial::compare(a, b).is_some_and(Ordering::is_ge);
+        if serial::is_before(self.expiration, self.inception) {
+            Validity::Empty
+        } else if !is_at_or_after(self.expiration, now) {
+            Validity::Expired
+        } else if !is_at_or_after(now, self.inception) {
+            Validity::NotYetValid
+        } else {
+            Validity::Valid
+        }
     }
 
     /// Length in octets of the RDATA without the signature.
@@ -165,6 +197,26 @@ mod tests {
     fn an_expanded_owner_is_signed_as_its_wildcard() {
         assert_eq!(signed_data(2, "a.b.w.example."), signed_data(2, "*.w.example."));
         assert_ne!(signed_data(2, "a.b.w.example."), signed_data(2, "w.example."));
+    }
+
+    #[test]
+    fn the_period_of_validity_includes_both_ends_and_may_wrap() {
+        let validity =
+            |inception, expiration, now| Rrsig { inception, expiration, ..fields(2) }.validity(now);
+        let wrapping = (u32::MAX - 9, 10);
+        for (period, now, expected) in [
+            ((100, 200), 99, Validity::NotYetValid),
+            ((100, 200), 100, Validity::Valid),
+            ((100, 200), 200, Validity::Valid),
+            ((100, 200), 201, Validity::Expired),
+            ((200, 199), 200, Validity::Empty),
+            (wrapping, u32::MAX, Validity::Valid),
+            (wrapping, 11, Validity::Expired),
+            // No order.
+            ((100, 200), 200 + (1 << 31), Validity::Expired),
+        ] {
+            assert_eq!(validity(period.0, period.1, now), expected, "{period:?} {now}");
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@ use super::keys::TrustedKeys;
 use super::pending::{JobId, Verdicts};
 use super::reason::{BogusReason, ValidationError};
 use super::rrsets::Rrset;
-use crate::rrsig::{Rrsig, push_signed_data};
+use crate::rrsig::{Rrsig, Validity, push_signed_data};
 use nonesuch_crypto::{Algorithm, PublicKey};
+use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Record;
-use nonesuch_proto::{Rtype, serial};
 
 /// The properties of an RRset that a valid signature shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,20 +176,13 @@ fn is_alias_number(algorithm: Algorithm) -> bool {
     algorithm.without_alias() != algorithm
 }
 
-/// Checks the period of validity, in serial number arithmetic (RFC 4034 §3.1.5).
+/// Checks the period of validity (RFC 4034 §3.1.5).
 fn check_times(fields: &Rrsig<'_>, now: u32) -> Result<(), BogusReason> {
     let (covered, inception, expiration) = (fields.covered, fields.inception, fields.expiration);
-    if serial::is_before(expiration, inception) {
-        return Err(BogusReason::EmptyPeriod(covered));
+    match fields.validity(now) {
+        Validity::Valid => Ok(()),
+        Validity::Empty => Err(BogusReason::EmptyPeriod(covered)),
+        Validity::Expired => Err(BogusReason::Expired { covered, expiration }),
+        Validity::NotYetValid => Err(BogusReason::NotYetValid { covered, inception }),
     }
-    // Two times that differ by 2^31 have no order (RFC 1982 §3.2). The signature is then treated as
-    // not valid.
-    let is_at_or_after = |a, b| serial::compare(a, b).is_some_and(std::cmp::Ordering::is_ge);
-    if !is_at_or_after(expiration, now) {
-        return Err(BogusReason::Expired { covered, expiration });
-    }
-    if !is_at_or_after(now, inception) {
-        return Err(BogusReason::NotYetValid { covered, inception });
-    }
-    Ok(())
 }
