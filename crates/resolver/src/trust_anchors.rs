@@ -6,7 +6,7 @@
 //!   and ends the trust in revoked keys. It is a state machine without clock and I/O, with a text
 //!   format for its state.
 //! - [`signal_query_name`] is the name of a query that tells a zone which keys the resolver trusts.
-//! - [`sentinel`] recognizes names with which clients ask whether a key is trusted.
+//! - [`sentinel()`] recognizes names with which clients ask whether a key is trusted.
 
 mod file;
 pub mod managed;

@@ -56,7 +56,7 @@ mod tests;
 
 pub use change::{Change, KeyEvent, ObservationFault, Outcome};
 pub use key::{KeyState, ManagedKey};
-pub use rrset::Observation;
+pub use rrset::{MAX_DNSKEYS, MAX_VERIFICATIONS, Observation};
 pub use state_file::{StateError, StateFault};
 
 use super::file::{RecordFault, check};
@@ -204,7 +204,7 @@ impl ManagedAnchor {
     }
 
     /// Processes the DNSKEY RRset of the zone. It verifies at most
-    /// [`MAX_VERIFICATIONS`](rrset::MAX_VERIFICATIONS) signatures. If no trust anchor signs the RRset,
+    /// [`MAX_VERIFICATIONS`] signatures. If no trust anchor signs the RRset,
     /// only revocations take effect, and the next query follows after the retry time.
     pub fn observe(&mut self, observation: Observation<'_>, now: u64) -> Outcome {
         let now = clamp(now);
@@ -353,7 +353,7 @@ impl ManagedAnchor {
     }
 
     /// Begins the hold-down time of new keys with the SEP flag (RFC 5011 §2.2). Keys of unsupported
-    /// algorithms are ignored: they verify nothing, and nobody could revoke them.
+    /// algorithms are ignored: they verify nothing, and no revocation of them could be verified.
     fn add_new(
         &mut self,
         rrset: &KeyRrset<'_>,

@@ -74,12 +74,13 @@ impl Reader {
         }
         self.records += 1;
         let is_anchor = !self.is_zone_revoked && has_anchor_state(entry);
-        let record = read_record(rtype, fields, is_anchor);
-        match record.map_err(|fault| AnchorFileError::Record { line, owner: owner.clone(), rtype, fault })? {
-            Some(record) => self.anchors.insert(owner.view(), record),
-            None => {}
+        match read_record(rtype, fields, is_anchor) {
+            Ok(record) => {
+                record.into_iter().for_each(|record| self.anchors.insert(owner.view(), record));
+                Ok(())
+            }
+            Err(fault) => Err(AnchorFileError::Record { line, owner, rtype, fault }),
         }
-        Ok(())
     }
 
     fn read_directive(&mut self, directive: &[u8], fields: &[Token<'_>]) -> Result<(), SyntaxFault> {

@@ -122,10 +122,7 @@ impl<'a> Pieces<'a> {
             return Err(ATTRIBUTE);
         }
         self.skip_blanks();
-        let quote = match self.take(1) {
-            quote @ ("\"" | "'") => quote,
-            _ => return Err(ATTRIBUTE),
-        };
+        let quote @ ("\"" | "'") = self.take(1) else { return Err(ATTRIBUTE) };
         self.take_through(quote).map(|value| (name, value)).ok_or(ATTRIBUTE)
     }
 }

@@ -8,13 +8,13 @@ use nonesuch_dnssec::rrsig::{Rrsig, Validity, push_signed_data};
 use nonesuch_proto::{NameRef, Rtype};
 
 /// Maximum number of DNSKEY records in an RRset that is accepted.
-pub(super) const MAX_DNSKEYS: usize = 32;
+pub const MAX_DNSKEYS: usize = 32;
 /// Maximum number of signatures by keys of the RRset that are used.
 const MAX_SIGNATURES: usize = 16;
 /// Maximum number of signatures to verify for one key, in case of equal key tags.
 const MAX_SIGNATURES_PER_KEY: usize = 2;
 /// Maximum number of signatures to verify in one observation.
-pub(super) const MAX_VERIFICATIONS: usize = 16;
+pub const MAX_VERIFICATIONS: usize = 16;
 
 /// The DNSKEY RRset of a zone, from the answer section of a response.
 #[derive(Clone, Copy, Debug)]

@@ -236,6 +236,12 @@ fn read_lines(lines: &mut Lines<'_>) -> Read<(Name, Refresh, Vec<ManagedKey>)> {
     let apex = apex.ok_or(StateFault::Field("zone"))?.view().to_canonical();
     zone.end("zone")?;
     let refresh = read_query(lines.expect("query")?)?;
+    let keys = read_keys(lines)?;
+    if lines.next().is_some() { Err(StateFault::Trailing) } else { Ok((apex, refresh, keys)) }
+}
+
+/// Reads the lines of the keys and the line `end`.
+fn read_keys(lines: &mut Lines<'_>) -> Read<Vec<ManagedKey>> {
     let mut keys: Vec<ManagedKey> = Vec::new();
     loop {
         match lines.next() {
@@ -251,15 +257,12 @@ fn read_lines(lines: &mut Lines<'_>) -> Read<(Name, Refresh, Vec<ManagedKey>)> {
             }
             Some(("end", mut words)) => {
                 let count = words.take().and_then(|count| count.parse().ok());
-                if count != Some(keys.len()) || words.end("end").is_err() {
-                    return Err(StateFault::Count(keys.len()));
-                }
-                break;
+                let is_right = count == Some(keys.len()) && words.end("end").is_ok();
+                return if is_right { Ok(keys) } else { Err(StateFault::Count(keys.len())) };
             }
             _ => return Err(StateFault::Expected("key' or 'end")),
         }
     }
-    if lines.next().is_some() { Err(StateFault::Trailing) } else { Ok((apex, refresh, keys)) }
 }
 
 fn read_query(mut words: Words<'_>) -> Read<Refresh> {
