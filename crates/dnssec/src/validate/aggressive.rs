@@ -209,3 +209,68 @@ pub fn find_denial(
 // The lengths of hashes are part of the public interface.
 const _: () = assert!(size_of::<nsec3::Hash>() == size_of::<Sha1Hash>());
 const _: () = assert!(size_of::<nsec5::Hash>() == size_of::<VrfHash>());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_proto::Name;
+
+    const APEX: &str = "example.";
+    const MAP: [u8; 3] = [0, 1, 0x40];
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    /// RDATA of a record that covers all hashes but one.
+    fn nsec3(flags: u8, iterations: u8) -> (Name, Vec<u8>) {
+        let rdata = [&[1, flags, 0, iterations, 0, 20][..], &[0; 20], &MAP].concat();
+        (name("00000000000000000000000000000000.example."), rdata)
+    }
+
+    #[test]
+    fn records_of_several_responses_deny_a_name_together() {
+        let (apex, next) = (name(APEX), name("b.example."));
+        let rdatas = [[next.wire(), &MAP].concat(), [apex.wire(), &MAP].concat()];
+        let read = |owner, rdata| DenialRecord::read(Rtype::NSEC, owner, rdata, apex.view()).unwrap();
+        let records = [read(apex.view(), &rdatas[0]), read(next.view(), &rdatas[1])];
+        let denied = name("c.example.");
+        let find = |records: &[_], claim| find_denial(apex.view(), records, KnownHashes::None, claim);
+        assert_eq!(find(&records, Claim::NxDomain(denied.view())), Some(DenialKind::NxDomain));
+        assert_eq!(find(&records[1..], Claim::NxDomain(denied.view())), None);
+        assert_eq!(find(&records, Claim::NoData(next.view(), Rtype::MX)), Some(DenialKind::NoData));
+        assert_eq!(find(&records, Claim::NoData(next.view(), Rtype::A)), None);
+        assert_eq!(records[0].span(), Span::Names { owner: apex.view(), next: next.view() });
+    }
+
+    #[test]
+    fn opt_out_records_and_many_iterations_prove_nothing() {
+        let (apex, denied) = (name(APEX), name("a.example."));
+        let claim = Claim::WildcardExpansion(denied.view(), 1);
+        for (flags, iterations, expected) in [
+            (0, 0, Some(DenialKind::WildcardExpansion)),
+            (1, 0, None),
+            (0, 50, Some(DenialKind::WildcardExpansion)),
+            (0, 51, None),
+        ] {
+            let (owner, rdata) = nsec3(flags, iterations);
+            let record = DenialRecord::read(Rtype::NSEC3, owner.view(), &rdata, apex.view()).unwrap();
+            assert_eq!(record.is_opt_out(), flags == 1);
+            let hashes = [(denied.view(), [7; 20])];
+            assert_eq!(find_denial(apex.view(), &[record], KnownHashes::Sha1(&hashes), claim), expected);
+        }
+    }
+
+    #[test]
+    fn proofs_lead_only_to_records_of_the_same_key() {
+        let (apex, denied) = (name(APEX), name("a.example."));
+        let owner = name(&format!("{}.example.", "0".repeat(52)));
+        let rdata = [&[0, 5, 0, 32][..], &[0; 32], &MAP].concat();
+        let record = DenialRecord::read(Rtype::NSEC5, owner.view(), &rdata, apex.view()).unwrap();
+        let claim = Claim::WildcardExpansion(denied.view(), 1);
+        for (tag, expected) in [(5, Some(DenialKind::WildcardExpansion)), (6, None)] {
+            let hashes = [(denied.view(), tag, [7; 32])];
+            assert_eq!(find_denial(apex.view(), &[record], KnownHashes::Vrf(&hashes), claim), expected);
+        }
+    }
+}

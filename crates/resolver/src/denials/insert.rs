@@ -105,7 +105,7 @@ impl Reader<'_> {
             }
             Rtype::NSEC5PROOF => {
                 let (tag, hash) = self.keys.nsec5_hash(rdata)?;
-                self.accept_chain(Chain::Nsec5)?;
+                self.accept_chain(&Chain::Nsec5)?;
                 let key = keys::nsec5_proof_key(owner);
                 self.push(key, self.entry(rrset, keys::nsec5_record_key(tag, &hash)))
             }
@@ -128,15 +128,15 @@ impl Reader<'_> {
             self.minimal += 1;
             return None;
         }
-        self.accept_chain(chain)?;
+        self.accept_chain(&chain)?;
         let (key, next) = keys::span_keys(&span);
         let (can_be_encloser, is_opt_out) = (record.can_be_encloser(), record.is_opt_out());
         self.push(key, Entry { can_be_encloser, is_opt_out, ..self.entry(rrset, next) })
     }
 
     /// Ignores records of another chain than that of the first record.
-    fn accept_chain(&mut self, chain: Chain) -> Option<()> {
-        (*self.chain.get_or_insert_with(|| chain.clone()) == chain).then_some(())
+    fn accept_chain(&mut self, chain: &Chain) -> Option<()> {
+        (self.chain.get_or_insert_with(|| chain.clone()) == chain).then_some(())
     }
 
     fn entry(&self, rrset: &Rrset, next: Vec<u8>) -> Entry {

@@ -1,7 +1,7 @@
 //! Lookups.
 
 use super::DenialCache;
-use super::entry::Entry;
+use super::entry::{Entry, StoredRrset};
 use super::options::Counters;
 use super::search::{
     self, Candidates, Covering, HashLimit, Nsec3Search, Piece, PieceHash, Pieces, find_nsec, find_nsec5,
@@ -44,8 +44,9 @@ pub struct Denied {
     pub authority: Vec<Rrset>,
 }
 
-/// The proof that the query name does not exist, and that no name closer to it than `source` does. It
-/// is unknown whether `source` exists, or it has the query type or a CNAME RRset.
+/// The proof that the query name does not exist, and that no name closer to it than the parent of
+/// `source` does. It is unknown whether `source` exists, and whether it has the query type or a CNAME
+/// RRset.
 ///
 /// If the caller has a Secure RRset of `source` with the query type, or its CNAME RRset, it answers
 /// with this RRset and `authority` (RFC 8198 §5.3). The signer of the RRset must be `zone`: the apex
@@ -65,9 +66,9 @@ enum Step {
     /// The zone has no records for the name.
     Nothing,
     /// NSEC or NSEC5.
-    Candidates(Candidates),
+    Candidates(Box<Candidates>),
     /// NSEC3: hashes come next.
-    Nsec3 { chain: Arc<Nsec3Chain>, can_cover: bool, soa: Arc<super::entry::StoredRrset>, zone: Name },
+    Nsec3 { chain: Arc<Nsec3Chain>, can_cover: bool, soa: Arc<StoredRrset>, zone: Name },
 }
 
 impl DenialCache {
@@ -112,7 +113,7 @@ impl DenialCache {
     ) -> Option<Candidates> {
         match step {
             Step::Nothing => None,
-            Step::Candidates(candidates) => Some(candidates),
+            Step::Candidates(candidates) => Some(*candidates),
             Step::Nsec3 { chain, can_cover, soa, zone } => {
                 let search = Nsec3Search { store: &self.store, id, apex: zone.view(), chain, can_cover, now };
                 let pieces = search.find(name, limit)?;
@@ -137,7 +138,8 @@ fn first_step(zone: &Zone, name: NameRef<'_>, now: u32) -> Step {
         }
     };
     pieces.map_or(Step::Nothing, |pieces| {
-        Step::Candidates(Candidates { zone: zone.apex().clone(), soa: Arc::clone(soa), pieces })
+        let (zone, soa) = (zone.apex().clone(), Arc::clone(soa));
+        Step::Candidates(Box::new(Candidates { zone, soa, pieces }))
     })
 }
 

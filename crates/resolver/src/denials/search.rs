@@ -52,7 +52,7 @@ pub(super) struct Candidates {
 
 #[derive(Clone, Debug)]
 pub(super) enum Pieces {
-    /// A record matches the query name.
+    /// A record matches the query name or, with NSEC, shows that it is an empty non-terminal.
     Matching(Piece),
     /// A record covers a name: the query name, or a name above it, which then does not exist either.
     Covering(Covering),

@@ -144,7 +144,7 @@ impl Store {
         if !self.reserve(reserved) {
             return false;
         }
-        let is_done = self.shard(id).edit(id, self, |zones| {
+        self.shard(id).edit(id, self, reserved, |zones| {
             let zone = match zones.entry(id.0) {
                 std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::hash_map::Entry::Vacant(place) => {
@@ -158,9 +158,7 @@ impl Store {
             let evicted = zone.update(update, self.zone_entries_max);
             self.evictions.fetch_add(evicted as u64, Ordering::Relaxed);
             true
-        });
-        self.octets.fetch_sub(reserved, Ordering::Relaxed);
-        is_done
+        })
     }
 
     /// Adds to the octets, and removes entries until the sum is within the maximum. Returns false if
@@ -184,7 +182,7 @@ impl Store {
         let first = shard.lock().expiries.first().copied();
         let Some((_, id)) = first else { return false };
         let is_removed =
-            shard.edit(ZoneId(id), self, |zones| zones.get_mut(&id).is_some_and(Zone::remove_earliest));
+            shard.edit(ZoneId(id), self, 0, |zones| zones.get_mut(&id).is_some_and(Zone::remove_earliest));
         self.evictions.fetch_add(is_removed.into(), Ordering::Relaxed);
         is_removed
     }
@@ -195,7 +193,7 @@ impl Store {
         for shard in &self.shards {
             let ids: Vec<u64> = shard.lock().zones.keys().copied().collect();
             for id in ids {
-                shard.edit(ZoneId(id), self, |zones| {
+                shard.edit(ZoneId(id), self, 0, |zones| {
                     let Some(zone) = zones.get_mut(&id) else { return };
                     if zone.apex().view().is_at_or_below(name) {
                         removed += zone.len();
@@ -235,16 +233,17 @@ impl Shard {
     }
 
     /// Changes or inserts a zone. A zone without entries is then removed, and what depends on the
-    /// size of the zone is updated.
+    /// size of the zone is updated. `reserved`: octets that were reserved for the change.
     fn edit<R>(
         &self,
         id: ZoneId,
         store: &Store,
+        reserved: usize,
         change: impl FnOnce(&mut HashMap<u64, Zone, BuildFastHasher>) -> R,
     ) -> R {
         let mut guard = self.lock();
         let content = &mut *guard;
-        let before = Size::of(content.zones.get(&id.0));
+        let mut before = Size::of(content.zones.get(&id.0));
         let result = change(&mut content.zones);
         if content.zones.get(&id.0).is_some_and(|zone| zone.len() == 0) {
             content.zones.remove(&id.0);
@@ -260,6 +259,7 @@ impl Shard {
         }
         let earliest = content.expiries.first().map_or(NEVER, |(earliest, _)| *earliest);
         self.earliest.store(earliest, Ordering::Relaxed);
+        before.octets += reserved;
         store.count(id, labels, before, after);
         result
     }

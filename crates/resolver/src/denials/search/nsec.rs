@@ -8,7 +8,7 @@ use nonesuch_proto::NameRef;
 /// The sort key of the label `*`.
 const WILDCARD_LABEL: &[u8] = b"*\0";
 
-/// Finds the record that matches `name`, or the records that cover it and the wildcard at its closest
+/// Finds the record that matches `name` or shows that it is an empty non-terminal, or the records that cover it and the wildcard at its closest
 /// encloser.
 pub(in crate::denials) fn find(zone: &Zone, name: NameRef<'_>, now: u32) -> Option<Pieces> {
     let key = name_key(name);
@@ -23,6 +23,10 @@ pub(in crate::denials) fn find(zone: &Zone, name: NameRef<'_>, now: u32) -> Opti
     }
     let owner_labels = common_labels(&key, &name_key(owner));
     let labels = owner_labels.max(common_labels(&key, &record.next));
+    if labels == name.label_count() {
+        // The next name is below the name, which is an empty non-terminal (RFC 4592 §2.2.2).
+        return Some(Pieces::Matching(piece(record)));
+    }
     let mut wildcard = key;
     wildcard.truncate(suffix_octets(&wildcard, labels));
     wildcard.extend_from_slice(WILDCARD_LABEL);

@@ -1,11 +1,12 @@
 //! Searches in NSEC3 zones (RFC 8198 §5.2, RFC 5155 §8.3). Hashes are computed without a lock.
 
 use super::{Covering, Piece, PieceHash, Pieces, Wildcard};
+use crate::denials::entry::Entry;
 use crate::denials::store::{Store, ZoneId};
 use crate::denials::zone::{Chain, Nsec3Chain, Position, Zone};
 use nonesuch_dnssec::denial::nsec3::hash_block_count;
 use nonesuch_dnssec::validate::aggressive::Sha1Hash;
-use nonesuch_proto::{NameRef, WildcardBuffer};
+use nonesuch_proto::{Name, NameRef};
 use std::sync::Arc;
 
 /// The SHA-1 blocks of a lookup.
@@ -70,15 +71,17 @@ impl Nsec3Search<'_> {
         else {
             return None;
         };
-        let mut buffer: WildcardBuffer = [0; _];
-        let wildcard = encloser_name.view().write_wildcard(&mut buffer);
-        let hash = self.hash(wildcard, limit)?;
-        let wildcard = match self.position(&hash) {
-            Some(Position::Matched(record)) => Some(Wildcard::Matched(piece(record, wildcard, hash))),
-            Some(Position::Covered(record)) if record.is_opt_out => return None,
-            Some(Position::Covered(record)) => Some(Wildcard::Covered(piece(record, wildcard, hash))),
-            None => None,
-        };
+        let mut wildcard = None;
+        // Otherwise no name fits below the closest encloser.
+        if let Ok(name) = Name::wildcard_below(encloser_name.view()) {
+            let (name, hash) = (name.view(), self.hash(name.view(), limit)?);
+            wildcard = match self.position(&hash) {
+                Some(Position::Matched(record)) => Some(Wildcard::Matched(piece(record, name, hash))),
+                Some(Position::Covered(record)) if record.is_opt_out => return None,
+                Some(Position::Covered(record)) => Some(Wildcard::Covered(piece(record, name, hash))),
+                None => None,
+            };
+        }
         Some(Pieces::Covering(Covering {
             name: next_closer,
             encloser: encloser_name,
@@ -115,6 +118,6 @@ impl Nsec3Search<'_> {
     }
 }
 
-fn piece(record: Arc<crate::denials::entry::Entry>, name: NameRef<'_>, hash: Sha1Hash) -> Piece {
+fn piece(record: Arc<Entry>, name: NameRef<'_>, hash: Sha1Hash) -> Piece {
     Piece { record, hash: PieceHash::Sha1(name.to_name(), hash) }
 }

@@ -1,6 +1,9 @@
 //! Which records are inserted, and for how long.
 
 use super::*;
+use crate::record::RecordData;
+use nonesuch_proto::{Class, Name};
+use proptest::prelude::*;
 
 const NX: Option<NegativeKind> = Some(NegativeKind::NxDomain);
 
@@ -183,4 +186,27 @@ fn records_that_deny_a_flushed_name_are_removed() {
     fill();
     cache.flush_below(name(".").view());
     assert_eq!((cache.statistics().zones, cache.statistics().octets), (0, 0));
+}
+
+proptest! {
+    #[test]
+    fn any_octets_are_inserted_or_ignored(
+        rdata in proptest::collection::vec(any::<u8>(), 0..80),
+        rtype in proptest::sample::select(vec![
+            Rtype::NSEC, Rtype::NSEC3, Rtype::NSEC5, Rtype::NSEC5PROOF, Rtype::SOA,
+        ]),
+        label in proptest::collection::vec(any::<u8>(), 1..60),
+        has_name: bool,
+    ) {
+        let cache = cache();
+        let owner = Name::prepend(&label, name("example.").view()).unwrap();
+        let prefix: &[u8] = if has_name { b"\x02zz\x07example\0" } else { &[] };
+        let records: RecordData = [[prefix, &rdata].concat().as_slice()].into_iter().collect();
+        let rrset = Rrset {
+            owner: owner.clone(), rtype, class: Class::IN, ttl: 9, records, signatures: RecordData::default(),
+        };
+        cache.insert(&keys("example."), &[rrset, soa("example.", 900, 900)], at(0));
+        let _ = cache.prove(owner.view(), Rtype::A, ENOUGH_HASHES, at(0));
+        let _ = prove(&cache, "y.zz.example.", Rtype::A, 0);
+    }
 }
