@@ -120,11 +120,11 @@ fn main() {
     ask("root: below a zone cut", |number| format!("www.n{number}.test."));
     ask("root: not covered", |number| format!("www.n{number}.zz."));
     ask("root: NXDOMAIN", |number| format!("www.n{number}.aa."));
-    ask("NSEC: not covered", |number| format!("n{:05}x.gaps.", 2 * (number % (RECORDS / 2)) + 1));
-    ask("NSEC: NXDOMAIN", |number| format!("n{number:05}x.nsec."));
-    ask("NSEC: NODATA", |number| format!("n{:05}.nsec.", number % RECORDS));
+    ask("NSEC: not covered", |number| format!("n{:05}x.gaps.", 2 * (number % RECORDS)));
+    ask("NSEC: NXDOMAIN", |number| format!("n{:05}x.nsec.", number % (RECORDS - 2)));
+    ask("NSEC: NODATA", |number| format!("n{:05}.nsec.", number % (RECORDS - 2)));
     ask("NSEC3: NXDOMAIN", |number| format!("x{number:05}.hashed."));
-    ask("NSEC3: NODATA", |number| format!("n{:05}.hashed.", number % RECORDS));
+    ask("NSEC3: NODATA", |number| format!("n{:05}.hashed.", number % (RECORDS - 2)));
     ask("NSEC3 with opt-out: not matched", |number| format!("x{number:05}.opt-out."));
     println!("{:?}", cache.statistics());
 }

@@ -60,7 +60,7 @@ fn unsuitable_rrsets_are_ignored() {
     let cache = cache();
     let several = rrset(&["a.example. 9 NSEC b.example. A", "a.example. 9 NSEC c.example. A"]);
     let mut chaos = rrset(&["a.example. 9 NSEC b.example. A"]);
-    chaos.class = nonesuch_proto::Class::CH;
+    chaos.class = Class::CH;
     let mut malformed = rrset(&["a.example. 9 NSEC b.example. A"]);
     malformed.records = [&[9, 1][..]].into_iter().collect();
     let others = [
