@@ -46,6 +46,18 @@ use nonesuch_zone::NameStatus;
 use std::fmt;
 use std::str::FromStr;
 
+/// Returns the bit map in the RDATA of an NSEC, NSEC3 or NSEC5 record; `None` if they are malformed or of
+/// another type.
+#[must_use]
+pub fn type_bitmap(rtype: Rtype, rdata: &[u8]) -> Option<&[u8]> {
+    match rtype {
+        Rtype::NSEC => NameRef::split_from(rdata).ok().map(|(_, map)| map),
+        Rtype::NSEC3 => nsec3::Nsec3::parse(rdata).map(|fields| fields.bitmap),
+        Rtype::NSEC5 => nsec5::Nsec5::parse(rdata).map(|fields| fields.bitmap),
+        _ => None,
+    }
+}
+
 /// The denial mechanism of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

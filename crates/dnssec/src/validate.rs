@@ -8,8 +8,10 @@
 //!
 //! The validation follows the aliases from the question name to an answer, a referral or a denial
 //! (`walk`). It verifies only the RRsets that the walk needs (`signature`). Each denial mechanism
-//! evaluates its own records (`denial/*/validate.rs`).
+//! evaluates its own records (`denial/*/validate.rs`). [`aggressive`] evaluates records that were
+//! valid in earlier responses.
 
+pub mod aggressive;
 mod budget;
 pub(crate) mod claim;
 mod entry_points;
@@ -24,6 +26,7 @@ mod signature;
 mod walk;
 
 pub use budget::{Budget, Limit, ValidationLimits, Work};
+pub use claim::{Claim, DenialKind};
 pub use entry_points::{EntryPoints, NoEntryPoint};
 pub use keys::TrustedKeys;
 pub use outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus, SecurityStatus, Validation};

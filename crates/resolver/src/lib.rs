@@ -10,6 +10,7 @@
 //! - `exchange` is one query to one server: identifiers, EDNS, cookies, timeouts, truncation.
 //! - `response` decides what a response of a server means, and which of its records are used.
 //! - `cache` has RRsets, negative answers and failures, in memory of a fixed size.
+//! - `denials` has validated denial records, which deny further names (RFC 8198).
 //! - `servers` has what is known of each server address: round-trip time, EDNS support, cookies.
 //! - `budget` bounds the work for one client query.
 //! - `local_names` answers names that are not looked up; `hints` has the root servers.
@@ -20,6 +21,7 @@ mod budget;
 pub mod cache;
 mod client;
 mod delegation;
+pub mod denials;
 mod exchange;
 mod hasher;
 pub mod hints;
@@ -45,6 +47,7 @@ pub mod zones;
 pub use addresses::is_unusable_address;
 pub use budget::{Budget, DelegationFetches, LimitReached, UpstreamLimits};
 pub use cache::{Cache, CacheOptions};
+pub use denials::{DenialCache, DenialCacheOptions};
 pub use model::{Model, ModelTotals};
 pub use record::{RecordData, Rrset, Security};
 pub use resolver::Resolver;

@@ -2,6 +2,7 @@
 
 use crate::record::Rrset;
 use crate::task::{ErrorDetail, Outcome};
+use nonesuch_dnssec::denial::type_bitmap;
 use nonesuch_net::Transport;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
@@ -174,14 +175,11 @@ fn reply_rcode(query: &Query<'_>, rcode: Rcode, is_compact: bool) -> Rcode {
 
 /// Whether the outcome is that a name does not exist, with a compact denial as its proof.
 fn is_compact_denial(outcome: &Outcome) -> bool {
-    let is_compact =
-        |rrset: &Rrset| rrset.rtype == Rtype::NSEC && rrset.records.iter().any(|rdata| has_nxname(rdata));
+    let has_nxname = |rdata: &[u8]| {
+        type_bitmap(Rtype::NSEC, rdata).is_some_and(|map| bitmap::contains(map, Rtype::NXNAME))
+    };
+    let is_compact = |rrset: &Rrset| rrset.rtype == Rtype::NSEC && rrset.records.iter().any(has_nxname);
     outcome.rcode == Rcode::NXDOMAIN && outcome.authority.iter().any(is_compact)
-}
-
-/// Whether the bit map of an NSEC record has NXNAME.
-fn has_nxname(rdata: &[u8]) -> bool {
-    NameRef::split_from(rdata).is_ok_and(|(_, map)| bitmap::contains(map, Rtype::NXNAME))
 }
 
 /// The flags of a reply, without the response code (RFC 1035 §4.1.1, RFC 4035 §3.2.2).

@@ -1,5 +1,6 @@
 //! The state machine of one worker.
 
+mod aggressive;
 mod chain;
 mod iterate;
 mod receive;

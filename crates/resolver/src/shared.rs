@@ -1,6 +1,7 @@
 //! What all workers share.
 
 use crate::cache::{Cache, CacheOptions};
+use crate::denials::{DenialCache, DenialCacheOptions};
 use crate::local_names::{LocalNames, UnknownLocalZone};
 use crate::model::Model;
 use crate::options::ResolverOptions;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 
 /// The part of the memory of the cache for the keys of zones.
 const TRUST_PART: usize = 8;
+/// The part for denial records.
+const DENIALS_PART: usize = 8;
 
 /// The caches, the settings and the counters of a resolver. All workers share it.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Shared {
     pub cookies: Option<Cookies>,
     /// RRsets, negative answers and failures.
     pub cache: Cache,
+    /// Validated denial records, for aggressive use.
+    pub denials: DenialCache,
     /// The zones of the chain of trust.
     pub trust: TrustTable,
     /// The servers that were asked.
@@ -78,7 +83,8 @@ impl Shared {
         cache.uses_nxdomain_cut = options.nxdomain_cut;
         cache.validates = !options.validation.anchors.is_empty();
         let trust_octets = octets / TRUST_PART;
-        cache.octets -= trust_octets;
+        let denial_octets = if options.validation.aggressive { octets / DENIALS_PART } else { 0 };
+        cache.octets -= trust_octets + denial_octets;
         let mut servers = ServerTableOptions::default();
         (servers.servers, servers.payload) = (options.server_entries as usize, options.edns_payload);
         Ok(Self {
@@ -86,6 +92,7 @@ impl Shared {
             cookies: None,
             cache: Cache::new(cache, now),
             trust: TrustTable::new(trust_octets, &names_key),
+            denials: DenialCache::new(DenialCacheOptions::new(denial_octets, names_key), now),
             servers: ServerTable::new(servers, addresses_key, now),
             statistics: Statistics::default(),
             model: Model::default(),
@@ -112,6 +119,7 @@ impl Shared {
         for apex in root.iter().chain(changed) {
             self.cache.flush_below(apex.view());
             self.trust.clear_below(apex.view());
+            self.denials.flush_below(apex.view());
         }
         Ok(())
     }

@@ -180,6 +180,16 @@ impl Reading {
 /// Whether the signatures say that an RRset was expanded from a wildcard (RFC 4034 §3.1.3). Then it is
 /// not complete without the proof that no closer match exists.
 pub(crate) fn is_expanded(rrset: &Rrset) -> bool {
-    let labels = rrset.signatures.iter().filter_map(|rdata| rdata.get(3));
-    labels.min().is_some_and(|labels| *labels < rrset.owner.view().rrsig_labels())
+    expanded_labels(rrset).is_some()
+}
+
+/// Returns the wildcard from which the signatures say that an RRset was expanded.
+pub(crate) fn wildcard_of(rrset: &Rrset) -> Option<Name> {
+    Name::prepend(b"*", rrset.owner.view().suffix(expanded_labels(rrset)?)).ok()
+}
+
+/// The number of labels below which the wildcard is.
+fn expanded_labels(rrset: &Rrset) -> Option<usize> {
+    let labels = rrset.signatures.iter().filter_map(|rdata| rdata.get(3)).min()?;
+    (*labels < rrset.owner.view().rrsig_labels()).then_some(usize::from(*labels))
 }

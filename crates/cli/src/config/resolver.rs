@@ -154,7 +154,7 @@ version = 1"#,
         key("hints", path, example("root.hints"), |r, v| r.hints = Some(v)),
         Row::Text(
             "
-# Validate answers with DNSSEC. Bogus answers get SERVFAIL, and secure ones the AD flag.",
+# Validate answers with DNSSEC (restart). Bogus answers get SERVFAIL, and secure ones the AD flag.",
         ),
         key("validation", boolean, default(true), |r, v| r.validation = Validation(v)),
         Row::Text(
@@ -184,6 +184,12 @@ version = 1"#,
             default("no"),
             |r, v| r.options.validation.policy.requires_post_quantum = v,
         ),
+        Row::Text(
+            "# Answer from validated denial records and wildcards of earlier responses (RFC 8198) (restart).",
+        ),
+        key("aggressive-denial", boolean, default(options.validation.aggressive), |r, v| {
+            r.options.validation.aggressive = v;
+        }),
         Row::Text(
             "
 # Address families of queries to servers: both (the round-trip time decides), prefer-ipv4,

@@ -7,6 +7,7 @@ pub(crate) mod validate;
 
 use nonesuch_proto::NameRef;
 pub use nonesuch_zone::MAX_NSEC3_ITERATIONS as MAX_ITERATIONS;
+pub use validate::hash_block_count;
 
 /// SHA-1, the only hash algorithm that is defined (RFC 5155 §11).
 pub(crate) const SHA1: u8 = 1;

@@ -234,6 +234,18 @@ impl Budget {
         self.spent.signature_failures += 1;
     }
 
+    /// Number of SHA-1 blocks that are left for NSEC3 hashes.
+    #[must_use]
+    pub const fn hash_blocks_left(&self) -> u32 {
+        self.limits.hash_blocks.saturating_sub(self.spent.hash_blocks)
+    }
+
+    /// Deducts SHA-1 blocks that were computed outside of a validation, at most
+    /// [`hash_blocks_left`](Self::hash_blocks_left).
+    pub const fn charge_hash_blocks(&mut self, blocks: u32) {
+        self.spent.hash_blocks += blocks;
+    }
+
     /// Deducts one hash of `blocks` SHA-1 blocks. The caller calls it before it hashes a name.
     pub(crate) const fn take_hash(&mut self, blocks: u32) -> Result<(), Limit> {
         let after = self.spent.hash_blocks.saturating_add(blocks);

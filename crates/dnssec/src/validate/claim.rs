@@ -6,7 +6,7 @@ use nonesuch_proto::{NameRef, Rtype, bitmap};
 
 /// A claim that something does not exist. All names are in the zone.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Claim<'q> {
+pub enum Claim<'q> {
     /// Neither the name nor a wildcard that would match it exists (NXDOMAIN).
     NxDomain(NameRef<'q>),
     /// The type does not exist at the name, or at the wildcard that matches the name (NODATA).
@@ -21,7 +21,7 @@ pub(crate) enum Claim<'q> {
 /// What a proved claim denies. This can differ from the claim: the records of a NODATA response can
 /// prove that the name does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DenialKind {
+pub enum DenialKind {
     /// The name and the wildcard do not exist.
     NxDomain,
     /// The type does not exist at the name.

@@ -58,10 +58,23 @@ impl<'m> Candidate<'m> {
     /// If the RRset has several records, or its record is malformed or unsuitable for a denial.
     pub(super) fn read(rrset: &Rrset<'m>, apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let &[rdata] = rrset.rdatas.as_slice() else { return Err(BogusReason::SeveralDenials(rrset.rtype)) };
-        match rrset.rtype {
-            Rtype::NSEC => Nsec::read(rrset.owner, rdata, apex).map(Self::Nsec),
-            Rtype::NSEC3 => Nsec3Record::read(rrset.owner, rdata, apex).map(Self::Nsec3),
-            _ => Nsec5Record::read(rrset.owner, rdata, apex).map(Self::Nsec5),
+        Self::read_record(rrset.rtype, rrset.owner, rdata, apex)
+    }
+
+    /// Reads a record of type NSEC, NSEC3 or NSEC5 of the zone at `apex`.
+    ///
+    /// # Errors
+    /// If the record is malformed or unsuitable for a denial.
+    pub(super) fn read_record(
+        rtype: Rtype,
+        owner: NameRef<'m>,
+        rdata: &'m [u8],
+        apex: NameRef<'_>,
+    ) -> Result<Self, BogusReason> {
+        match rtype {
+            Rtype::NSEC => Nsec::read(owner, rdata, apex).map(Self::Nsec),
+            Rtype::NSEC3 => Nsec3Record::read(owner, rdata, apex).map(Self::Nsec3),
+            _ => Nsec5Record::read(owner, rdata, apex).map(Self::Nsec5),
         }
     }
 

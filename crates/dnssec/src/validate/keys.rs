@@ -6,7 +6,7 @@ use super::entry_points::NoEntryPoint;
 use super::policy::{AlgorithmPolicy, is_post_quantum};
 use super::reason::{BogusReason, InsecureReason};
 use crate::keys::{Nsec5Key, PROTOCOL, REVOKE, ZONE_KEY};
-use nonesuch_crypto::vrf::VrfPublicKey;
+use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPublicKey, proof_to_hash};
 use nonesuch_crypto::{Algorithm, DigestType, PublicKey, key_tag};
 use nonesuch_proto::{Name, NameRef};
 
@@ -165,6 +165,17 @@ impl TrustedKeys {
             KeySetStatus::Unsupported => Some(NoEntryPoint::Insecure(InsecureReason::UnsupportedAlgorithms)),
             KeySetStatus::Bogus(reason) => Some(NoEntryPoint::Bogus(reason.clone())),
         }
+    }
+
+    /// Returns the key tag and the hash in the RDATA of an NSEC5PROOF record that a validation with
+    /// these keys found valid. It does not verify the proof. `None` if no key has the tag, or the
+    /// proof is malformed.
+    #[must_use]
+    pub fn nsec5_hash(&self, proof_rdata: &[u8]) -> Option<(u16, [u8; VRF_HASH_OCTETS])> {
+        let (tag, proof) = proof_rdata.split_first_chunk()?;
+        let tag = u16::from_be_bytes(*tag);
+        let (_, key) = self.nsec5_keys().ok()?.iter().find(|(other, _)| *other == tag)?;
+        Some((tag, proof_to_hash(key.algorithm(), proof).ok()?))
     }
 
     pub(super) const fn key_set_status(&self) -> &KeySetStatus {

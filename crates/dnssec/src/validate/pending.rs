@@ -118,10 +118,10 @@ impl PendingValidation {
         }
     }
 
-    /// The apex of the zone whose keys validate the response.
+    /// The keys that validate the response.
     #[must_use]
-    pub fn apex(&self) -> NameRef<'_> {
-        self.keys.apex()
+    pub fn keys(&self) -> &TrustedKeys {
+        &self.keys
     }
 
     /// Number of records of the response.

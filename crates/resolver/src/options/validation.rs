@@ -13,6 +13,8 @@ pub struct ValidationOptions {
     pub negative_anchors: Vec<NegativeAnchor>,
     /// The algorithms that the resolver knows.
     pub policy: AlgorithmPolicy,
+    /// Whether validated denial records and wildcards answer queries for other names (RFC 8198).
+    pub aggressive: bool,
 }
 
 /// A name at and below which nothing is validated, unless a trust anchor is below it (RFC 7646).
@@ -28,7 +30,7 @@ impl Default for ValidationOptions {
     /// No trust anchor, and the algorithms with an assigned number except those with SHA-1.
     fn default() -> Self {
         let (anchors, policy) = (TrustAnchors::default(), AlgorithmPolicy::ASSIGNED);
-        Self { anchors, negative_anchors: Vec::new(), policy }
+        Self { anchors, negative_anchors: Vec::new(), policy, aggressive: true }
     }
 }
 

@@ -83,7 +83,10 @@ impl Resolver {
         // the question.
         let is_new = std::mem::take(&mut task.missed_cache);
         let look_up = if is_new { look_up_name } else { look_up };
-        match look_up(&self.shared.cache, &question, now)? {
+        let Some(found) = look_up(&self.shared.cache, &question, now) else {
+            return self.use_denials(id, &question, now);
+        };
+        match found {
             // It says nothing about the time for which the keys are trusted.
             Found::Answer(..) if needs_keys => None,
             Found::Answer(rrsets, proofs) => Some(Step::Finish(task.outcome(Rcode::NOERROR, rrsets, proofs))),

@@ -10,7 +10,7 @@ use crate::record::{Rrset, Security};
 use crate::response::{Asked, Content, Reading, Unusable, read_response};
 use crate::servers::{Next, Repeat, ResponseFacts};
 use crate::task::TaskId;
-use crate::validation::{ServerResponse, is_expanded};
+use crate::validation::{ServerResponse, is_expanded, wildcard_of};
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ExchangeId, Now, SendFailure};
 use nonesuch_proto::message::{Message, Rcode, flags};
@@ -338,6 +338,13 @@ impl Resolver {
             let proofs: Vec<Rrset> = if is_expanded(rrset) { proofs.cloned().collect() } else { Vec::new() };
             // An RRset that is not stored is asked for again when it is needed.
             let _ = cache.insert_proved_rrset(rrset, &proofs, Source { rank, within }, now);
+            if rrset.security == Security::Secure
+                && let Some(owner) = wildcard_of(rrset)
+            {
+                // RFC 8198 §5.3: it answers for other names.
+                let wildcard = Rrset { owner, ..rrset.clone() };
+                let _ = cache.insert_rrset(&wildcard, Source { rank, within }, now);
+            }
         };
         // RFC 2181 §5.4.1: only the data of the query name are authoritative in an answer.
         let first = if reading.is_authoritative { Rank::AnswerAa } else { Rank::Answer };

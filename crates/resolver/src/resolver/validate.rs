@@ -273,7 +273,7 @@ impl Resolver {
         validation: &Validation,
         now: Now,
     ) -> Step {
-        let Checking { received, key_set, .. } = *checking;
+        let Checking { received, key_set, pending, .. } = *checking;
         let security = match &validation.status {
             SecurityStatus::Secure => Security::Secure,
             SecurityStatus::Insecure(reason) => {
@@ -316,6 +316,9 @@ impl Resolver {
             return self.try_another_server(id, &received, MISMATCH.into(), now);
         };
         let ServerResponse { name, rtype, .. } = received;
+        if security == Security::Secure && let Some(pending) = pending {
+            self.shared.denials.insert(pending.keys(), &reading.proofs, now);
+        }
         let keys = self.remember_trust(&name, rtype, &reading, validation, key_set, now);
         if let Some(task) = self.tasks.get_mut(id) {
             task.keys = keys;

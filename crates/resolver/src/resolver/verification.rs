@@ -126,7 +126,7 @@ impl Resolver {
         for (id, checking) in taken {
             if let Some(pending) = &checking.pending {
                 // The keys may have tables now.
-                self.shared.trust.update_size(pending.apex(), now);
+                self.shared.trust.update_size(pending.keys().apex(), now);
             }
             self.queue_verification(id, checking);
         }

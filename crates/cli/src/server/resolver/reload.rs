@@ -83,6 +83,8 @@ fn keep_start_settings(
         changed.extend(is_changed.then_some(key));
     }
     let (new, old) = (&mut new.options, &at_start.options);
+    let aggressive = (&mut new.validation.aggressive, &old.validation.aggressive);
+    keep("aggressive-denial", aggressive.0, aggressive.1, &mut changed);
     let anchors = (&mut new.validation.anchors, &old.validation.anchors);
     if anchors.0.is_empty() != anchors.1.is_empty() {
         changed.push("validation");

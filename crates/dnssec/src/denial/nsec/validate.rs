@@ -37,6 +37,16 @@ impl<'m> Nsec<'m> {
         Ok(Self { owner, next, map, is_last })
     }
 
+    /// The owner and the next name.
+    pub(crate) const fn span(&self) -> (NameRef<'m>, NameRef<'m>) {
+        (self.owner, self.next)
+    }
+
+    /// The type bit map.
+    pub(crate) const fn map(&self) -> &'m [u8] {
+        self.map
+    }
+
     /// Whether `name` is between the owner and the next name.
     fn covers(&self, name: NameRef<'_>) -> bool {
         self.owner < name && (self.is_last || name < self.next)

@@ -46,11 +46,20 @@ impl<'m> Nsec3Record<'m> {
         Ok(Self { hash, next, fields })
     }
 
+    /// The hash in the owner name and the next hash.
+    pub(crate) const fn span(&self) -> (Hash, Hash) {
+        (self.hash, self.next)
+    }
+
+    pub(crate) const fn fields(&self) -> Nsec3<'m> {
+        self.fields
+    }
+
     fn covers(&self, hash: &Hash) -> bool {
         covers_hash(&self.hash, &self.next, hash)
     }
 
-    const fn is_opt_out(&self) -> bool {
+    pub(crate) const fn is_opt_out(&self) -> bool {
         self.fields.flags & OPT_OUT_FLAG != 0
     }
 }
@@ -84,6 +93,13 @@ impl<'m> Nsec3Records<'m> {
             return Err(BogusReason::MixedParameters);
         }
         Ok(Self { apex, params, list, hashes: HashMap::new() })
+    }
+
+    /// Adds the hash of a name, which is then not computed.
+    pub(crate) fn add_hash(&mut self, name: NameRef<'_>, hash: Hash) {
+        let mut canonical = Vec::with_capacity(name.len());
+        name.push_canonical(&mut canonical);
+        self.hashes.insert(canonical, hash);
     }
 
     /// Verifies that the records prove the claim. Deducts the hashes from `budget`.
@@ -255,18 +271,22 @@ impl<'m> Nsec3Records<'m> {
         if let Some(hash) = self.hashes.get(&canonical) {
             return Ok(*hash);
         }
-        budget.take_hash(self.sha1_block_count(canonical.len()))?;
+        budget.take_hash(hash_block_count(
+            canonical.len(),
+            self.params.salt.len(),
+            self.params.iterations,
+        ))?;
         let hash = nonesuch_crypto::nsec3_hash(&canonical, &self.params.salt, self.params.iterations);
         self.hashes.insert(canonical, hash);
         Ok(hash)
     }
+}
 
-    /// The number of SHA-1 blocks for the hash of a name with this number of octets, including all
-    /// iterations.
-    fn sha1_block_count(&self, octets: usize) -> u32 {
-        let blocks_of = |octets: usize| {
-            (octets + self.params.salt.len() + SHA1_MIN_PADDING_OCTETS).div_ceil(SHA1_BLOCK_OCTETS) as u32
-        };
-        blocks_of(octets) + u32::from(self.params.iterations) * blocks_of(size_of::<Hash>())
-    }
+/// Returns the number of SHA-1 blocks for the NSEC3 hash of a name, including all iterations. The
+/// name and the salt have these numbers of octets.
+#[must_use]
+pub fn hash_block_count(name: usize, salt: usize, iterations: u16) -> u32 {
+    let blocks_of =
+        |octets: usize| (octets + salt + SHA1_MIN_PADDING_OCTETS).div_ceil(SHA1_BLOCK_OCTETS) as u32;
+    blocks_of(name) + u32::from(iterations) * blocks_of(size_of::<Hash>())
 }

@@ -38,6 +38,15 @@ impl<'m> Nsec5Record<'m> {
         Ok(Self { hash, next, fields })
     }
 
+    /// The hash in the owner name and the next hash.
+    pub(crate) const fn span(&self) -> (Hash, Hash) {
+        (self.hash, self.next)
+    }
+
+    pub(crate) const fn fields(&self) -> Nsec5<'m> {
+        self.fields
+    }
+
     fn covers(&self, hash: &Hash) -> bool {
         covers_hash(&self.hash, &self.next, hash)
     }
@@ -82,6 +91,14 @@ impl<'m> Nsec5Records<'m> {
             by_owner.entry(owner).or_default().push(rdata);
         }
         Self { apex, list, proofs: by_owner, positions: Vec::new(), unusable_proofs: 0 }
+    }
+
+    /// Adds a name whose proof an earlier validation verified: the key tag, and the hash in the
+    /// proof.
+    pub(crate) fn add_proved(&mut self, name: NameRef<'m>, tag: u16, hash: &Hash) {
+        self.proofs.entry(name).or_default();
+        let position = self.find_record(name, tag, hash);
+        self.positions.push((name.to_name(), position));
     }
 
     /// The names with a verified proof that leads to a record.
