@@ -36,6 +36,7 @@ mod shared;
 mod task;
 #[cfg(test)]
 mod testing;
+pub mod trust_anchors;
 pub mod zones;
 
 pub use addresses::is_unusable_address;

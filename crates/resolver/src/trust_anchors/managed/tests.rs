@@ -1,0 +1,4 @@
+mod limits;
+mod revocation;
+mod state_file;
+mod transitions;
