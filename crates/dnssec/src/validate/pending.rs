@@ -8,7 +8,7 @@ use super::walk::Progress;
 use super::{check_preconditions, conclude};
 use nonesuch_crypto::{Algorithm, PublicKey, VerifyItem, verify_batch};
 use nonesuch_proto::message::Message;
-use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_proto::{Name, Rtype};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::hash::Hasher;
 use std::sync::Arc;
