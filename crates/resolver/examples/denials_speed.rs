@@ -9,7 +9,7 @@ use nonesuch_crypto::nsec3_hash;
 use nonesuch_dnssec::validate::{TrustedKeys, ValidationLimits};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Class, Name, NameRef, Rtype, bitmap};
-use nonesuch_resolver::{DenialCache, DenialCacheOptions, RecordData, Rrset};
+use nonesuch_resolver::{DenialCache, DenialCacheOptions, RecordData, Rrset, Security};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -24,7 +24,8 @@ fn name(text: &str) -> Name {
 
 fn rrset(owner: Name, rtype: Rtype, rdata: &[u8]) -> Rrset {
     let records: RecordData = [rdata].into_iter().collect();
-    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures: RecordData::default() }
+    let (signatures, security) = (RecordData::default(), Security::Secure);
+    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures, security }
 }
 
 fn soa(apex: &Name) -> Rrset {

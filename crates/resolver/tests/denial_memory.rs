@@ -4,7 +4,7 @@
 use nonesuch_dnssec::validate::{TrustedKeys, ValidationLimits};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Class, Name, NameRef, Rtype, bitmap};
-use nonesuch_resolver::{DenialCache, DenialCacheOptions, RecordData, Rrset};
+use nonesuch_resolver::{DenialCache, DenialCacheOptions, RecordData, Rrset, Security};
 use std::time::Instant;
 
 /// Returns the octets of resident memory of this process.
@@ -17,7 +17,8 @@ fn resident() -> usize {
 fn rrset(owner: Name, rtype: Rtype, rdata: &[u8], signature: usize) -> Rrset {
     let records: RecordData = [rdata].into_iter().collect();
     let signatures: RecordData = [vec![0; signature].as_slice()].into_iter().collect();
-    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures }
+    let security = Security::Secure;
+    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures, security }
 }
 
 #[test]

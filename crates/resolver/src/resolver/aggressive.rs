@@ -1,10 +1,11 @@
 //! Answers from validated denial records and wildcards of earlier responses (RFC 8198).
 
 use super::Resolver;
-use super::iterate::Step;
+use super::iterate::{Step, use_alias};
 use crate::cache::{CachedAnswer, NegativeKind, Question};
 use crate::denials::{Denied, Found, Wildcard};
 use crate::record::{Rrset, Security};
+use crate::response::alias_target;
 use crate::task::TaskId;
 use nonesuch_dnssec::denial::type_bitmap;
 use nonesuch_dnssec::rrsig::Rrsig;
@@ -35,21 +36,25 @@ impl Resolver {
             Found::Wildcard(wildcard) => {
                 let rrset = self.expand(question, &wildcard, now)?;
                 let task = self.tasks.get_mut(id)?;
-                Some(Step::Finish(task.outcome(Rcode::NOERROR, vec![rrset], wildcard.authority)))
+                if rrset.rtype == question.rtype {
+                    return Some(Step::Finish(task.outcome(Rcode::NOERROR, vec![rrset], wildcard.authority)));
+                }
+                let target = alias_target(&rrset)?.view().to_canonical();
+                Some(use_alias(task, vec![rrset], wildcard.authority, target))
             }
         }
     }
 
-    /// Returns the RRset of a cached wildcard with the name of the question (RFC 8198 §5.3).
+    /// Returns the RRset or the CNAME RRset of a cached wildcard, with the name of the question (RFC 8198
+    /// §5.3).
     fn expand(&self, question: &Question, wildcard: &Wildcard, now: Now) -> Option<Rrset> {
         let source = Question { name: wildcard.source.clone(), ..question.clone() };
-        let Some(CachedAnswer::Rrset(cached)) = self.shared.cache.answer_of_name(&source, now) else {
-            return None;
+        let rrset = match self.shared.cache.answer_of_name(&source, now)? {
+            CachedAnswer::Rrset(cached) | CachedAnswer::Alias(cached) => cached.rrset,
+            _ => return None,
         };
-        let rrset = cached.rrset;
-        let is_of_zone = |rdata: &[u8]| {
-            Rrsig::parse(rdata).is_some_and(|fields| fields.signer == wildcard.zone.view())
-        };
+        let is_of_zone =
+            |rdata: &[u8]| Rrsig::parse(rdata).is_some_and(|fields| fields.signer == wildcard.zone.view());
         let is_usable = rrset.security == Security::Secure && rrset.signatures.iter().all(is_of_zone);
         let ttl = wildcard.authority.iter().map(|proof| proof.ttl).fold(rrset.ttl, u32::min);
         is_usable.then(|| Rrset { owner: question.name.clone(), ttl, ..rrset })
@@ -63,7 +68,8 @@ fn is_unsigned_delegation(name: NameRef<'_>, authority: &[Rrset]) -> bool {
     let [rrset] = denials.as_slice() else { return false };
     let is_of_name = rrset.rtype != Rtype::NSEC || rrset.owner.view() == name;
     let map = rrset.records.iter().next().and_then(|rdata| type_bitmap(rrset.rtype, rdata));
-    is_of_name && map.is_some_and(|map| bitmap::contains(map, Rtype::NS) && !bitmap::contains(map, Rtype::SOA))
+    is_of_name
+        && map.is_some_and(|map| bitmap::contains(map, Rtype::NS) && !bitmap::contains(map, Rtype::SOA))
 }
 
 const fn is_denial(rtype: Rtype) -> bool {

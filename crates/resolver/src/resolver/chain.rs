@@ -85,7 +85,7 @@ impl Resolver {
             });
             match fetched_keys.or_else(|| self.shared.trust.get(zone, now)) {
                 // A trust anchor makes its zone secure, whatever the parent says (RFC 6840 appendix C).
-                Some(ZoneTrust::Insecure(_)) if labels == anchor_labels => {}
+                Some(ZoneTrust::Insecure(InsecureReason::UnsignedDelegation)) if labels == anchor_labels => {}
                 Some(ZoneTrust::Secure(keys)) if labels == target.label_count() => {
                     return Trust::Secure(keys);
                 }

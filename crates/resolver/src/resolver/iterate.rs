@@ -97,17 +97,7 @@ impl Resolver {
             Found::Failure(failure) => {
                 Some(Step::Finish(Outcome::failure(super::cached_failure(failure), false)))
             }
-            Found::Alias(rrsets, proofs, target) => {
-                if let Err(limit) = task.budget.take_alias() {
-                    return Some(Step::Finish(over_budget(limit)));
-                }
-                if task.is_alias_loop(&target) || is_in(&rrsets, &target) {
-                    task.aliases.extend(rrsets);
-                    return Some(Step::Finish(alias_loop(task)));
-                }
-                task.follow_alias(rrsets, proofs, target);
-                Some(Step::Continue)
-            }
+            Found::Alias(rrsets, proofs, target) => Some(use_alias(task, rrsets, proofs, target)),
         }
     }
 
@@ -427,6 +417,19 @@ impl Resolver {
                 .is_some();
         self.priming_failed_at = (!is_known).then_some(now.instant);
     }
+}
+
+/// Follows an alias of the cache.
+pub(super) fn use_alias(task: &mut Task, rrsets: Vec<Rrset>, proofs: Vec<Rrset>, target: Name) -> Step {
+    if let Err(limit) = task.budget.take_alias() {
+        return Step::Finish(over_budget(limit));
+    }
+    if task.is_alias_loop(&target) || is_in(&rrsets, &target) {
+        task.aliases.extend(rrsets);
+        return Step::Finish(alias_loop(task));
+    }
+    task.follow_alias(rrsets, proofs, target);
+    Step::Continue
 }
 
 /// Whether the names of a forward zone are resolved from the root if its servers fail.

@@ -316,7 +316,9 @@ impl Resolver {
             return self.try_another_server(id, &received, MISMATCH.into(), now);
         };
         let ServerResponse { name, rtype, .. } = received;
-        if security == Security::Secure && let Some(pending) = pending {
+        if security == Security::Secure
+            && let Some(pending) = pending
+        {
             self.shared.denials.insert(pending.keys(), &reading.proofs, now);
         }
         let keys = self.remember_trust(&name, rtype, &reading, validation, key_set, now);

@@ -1,7 +1,7 @@
 //! Which records are inserted, and for how long.
 
 use super::*;
-use crate::record::RecordData;
+use crate::record::{RecordData, Security};
 use nonesuch_proto::{Class, Name};
 use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use super::super::{Denied, Wildcard};
 use super::*;
-use crate::record::RecordData;
+use crate::record::{RecordData, Security};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::denial::NameHash;
@@ -138,6 +138,7 @@ impl SignedZone {
                 .signatures(rtype)
                 .map(|signatures| signatures.rdatas().collect())
                 .unwrap_or_default(),
+            security: Security::Secure,
         })
     }
 
@@ -166,6 +167,7 @@ impl SignedZone {
             ttl: 900,
             records,
             signatures,
+            security: Security::Secure,
         }
     }
 
