@@ -13,8 +13,9 @@ mod status;
 mod tests;
 
 pub(crate) use status::{
-    Activity, CacheStatus, Refresh, RefreshFailure, RefreshFailures, RefusedConfiguration, ResolverStatus,
-    Secondary, ServerStatus, TransferIn, TransferOut, UpstreamStatus, ZoneReport,
+    Activity, CacheStatus, CostModelSecond, CostModelStatus, Refresh, RefreshFailure, RefreshFailures,
+    RefusedConfiguration, ResolverStatus, Secondary, ServerStatus, TransferIn, TransferOut, UpstreamStatus,
+    ValidationStatus, ZoneReport,
 };
 
 use nonesuch_authoritative::service::{ReloadReport, ServingState};

@@ -18,8 +18,8 @@ use nonesuch_dnssec::online::OnlineCounters;
 use nonesuch_net::event_loop::UpstreamCounters;
 use nonesuch_net::tcp::TcpCounters;
 use nonesuch_net::udp::UdpCounters;
-use nonesuch_resolver::ServerTableStatistics;
 use nonesuch_resolver::cache::CacheStatistics;
+use nonesuch_resolver::{DenialStatistics, ModelTotals, ServerTableStatistics};
 use nonesuch_server::dnstap::DnstapCounters;
 use nonesuch_server::statistics;
 use std::net::TcpListener;
@@ -58,12 +58,18 @@ pub(crate) struct Snapshot {
 }
 
 /// The counters and gauges of a resolver.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ResolverCounters {
     pub(crate) cache: CacheStatistics,
     pub(crate) servers: ServerTableStatistics,
     /// Queries to servers.
     pub(crate) upstream: UpstreamCounters,
+    /// The counters of the cost model.
+    pub(crate) model: ModelTotals,
+    /// Denial records for aggressive use.
+    pub(crate) denials: DenialStatistics,
+    /// Zones whose place in the chain of trust is known.
+    pub(crate) secure_zones: u64,
     /// Datagrams of clients that were discarded because too many queries were in progress.
     pub(crate) discarded_queries: u64,
 }

@@ -180,7 +180,13 @@ struct Public {
 impl Public {
     fn table(&self, count: usize) -> Option<&KeyTable> {
         let (coordinates, lazy) = self.batch.as_ref()?;
-        lazy.table(count, Engine::detect().min_signatures_for_table(), || KeyTable::new(coordinates))
+        let engine = Engine::detect();
+        // Lanes verify few signatures of a key nearly as fast without a table, which takes much memory.
+        let is_small = count < engine.min_signatures_for_table();
+        if is_small && engine.min_signatures_without_table().is_some() && !lazy.is_built() {
+            return None;
+        }
+        lazy.table(count, engine.min_signatures_for_table(), || KeyTable::new(coordinates))
     }
 }
 
@@ -218,6 +224,13 @@ impl Verifier for Public {
             false => self.verify(message, signature),
         };
         outcome.extend(table.verify(signed).into_iter().zip(signed).map(result));
+    }
+
+    fn without_table(&self) -> Option<Box<dyn Verifier>> {
+        let (coordinates, table) = self.batch.as_ref()?;
+        let batch = Some((*coordinates, LazyTable::new()));
+        let (curve, key) = (self.curve, self.key.clone());
+        table.is_built().then(|| Box::new(Self { curve, key, batch }) as Box<dyn Verifier>)
     }
 
     fn memory_octets(&self) -> usize {

@@ -99,6 +99,11 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
 }
 
 impl Verifier for Public {
+    fn without_table(&self) -> Option<Box<dyn Verifier>> {
+        let (key, octets, table) = (self.key.clone(), self.octets, LazyTable::new());
+        self.table.is_built().then(|| Box::new(Self { key, octets, table }) as Box<dyn Verifier>)
+    }
+
     fn memory_octets(&self) -> usize {
         512 + if self.table.is_built() { TABLE_OCTETS } else { 0 }
     }

@@ -50,6 +50,10 @@ pub(crate) trait Verifier: Send + Sync {
     fn verify_batch(&self, signed: &[SignedMessage<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
         outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
     }
+    /// Returns the same key without the table that batches have built; `None` if it has none.
+    fn without_table(&self) -> Option<Box<dyn Verifier>> {
+        None
+    }
     /// Returns the octets of memory that the key takes, approximately.
     fn memory_octets(&self) -> usize {
         1024 + self.bits() as usize / 2
@@ -114,6 +118,13 @@ impl PublicKey {
     /// exists.
     pub(crate) fn identity(&self) -> *const () {
         Arc::as_ptr(&self.verifier).cast()
+    }
+
+    /// Returns the same key without the table that [`verify_batch`](crate::verify_batch) has built; `None` if
+    /// it has none.
+    #[must_use]
+    pub fn without_table(&self) -> Option<Self> {
+        Some(Self { entry: self.entry, verifier: self.verifier.without_table()?.into() })
     }
 
     /// Returns the octets of memory that the key takes, approximately. It grows when a table is built

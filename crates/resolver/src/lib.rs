@@ -47,7 +47,7 @@ pub mod zones;
 pub use addresses::is_unusable_address;
 pub use budget::{Budget, DelegationFetches, LimitReached, UpstreamLimits};
 pub use cache::{Cache, CacheOptions};
-pub use denials::{DenialCache, DenialCacheOptions};
+pub use denials::{DenialCache, DenialCacheOptions, DenialStatistics};
 pub use model::{Model, ModelTotals};
 pub use record::{RecordData, Rrset, Security};
 pub use resolver::Resolver;

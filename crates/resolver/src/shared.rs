@@ -99,6 +99,12 @@ impl Shared {
         })
     }
 
+    /// Returns the apexes of the zones with trust anchors.
+    #[must_use]
+    pub fn anchor_apexes(&self) -> Vec<Name> {
+        self.settings.load().options.validation.anchors.iter().map(|anchor| anchor.apex.clone()).collect()
+    }
+
     /// Replaces the options. Each worker uses the new ones from its next
     /// [`Event::Wake`](nonesuch_net::machine::Event::Wake) on, also for queries in progress. The cache
     /// and the table of servers keep the memory, the bounds of TTLs, the rule of RFC 8020 and the

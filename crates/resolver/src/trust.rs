@@ -1,7 +1,8 @@
 //! Which zones are in the chain of trust: the validated keys of secure zones, and zones that are proved
 //! to be insecure. All workers share one [`TrustTable`].
 //!
-//! The memory of the table is bounded. If it is full, zones that were not used recently are removed;
+//! The memory of the table is bounded. If it is full, the tables of keys are removed (below), and zones that
+//! were not used recently;
 //! the next question about one of them fetches its DS and DNSKEY RRsets again, often from the cache.
 //! The entry of a zone includes the tables with which some processors verify signatures of a key
 //! faster ([`TrustedKeys::memory_octets`]).
@@ -27,6 +28,16 @@ pub(crate) enum ZoneTrust {
     Secure(Arc<TrustedKeys>),
     /// The zone and all zones below it without a trust anchor are insecure.
     Insecure(InsecureReason),
+}
+
+impl ZoneTrust {
+    /// The same keys without the tables of some of them; `None` if none has a table.
+    fn without_tables(&self) -> Option<Self> {
+        match self {
+            Self::Secure(keys) => keys.without_tables().map(|keys| Self::Secure(Arc::new(keys))),
+            Self::Insecure(_) => None,
+        }
+    }
 }
 
 /// The table.
@@ -166,7 +177,13 @@ impl Part {
             && let Some(key) = self.order.pop_front()
         {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
-            if entry.is_used && entry.expires > now {
+            let is_current = entry.expires > now;
+            if is_current && let Some(without_tables) = entry.trust.without_tables() {
+                let octets = ENTRY_OCTETS + octets_of(&without_tables);
+                self.octets = self.octets - entry.octets + octets;
+                (entry.trust, entry.octets) = (without_tables, octets);
+                self.order.push_back(key);
+            } else if entry.is_used && is_current {
                 entry.is_used = false;
                 self.order.push_back(key);
             } else {

@@ -6,6 +6,7 @@ use nonesuch_authoritative::service::{ServiceStatus, ZoneStatus};
 use nonesuch_secondary::notify::{LastNotify, LastQuery, LastTransfer, SecondaryStatus};
 use nonesuch_secondary::{FailingPrimary, RefreshState};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -28,6 +29,8 @@ pub(crate) struct ResolverStatus {
     pub(crate) refused_configuration: Option<RefusedConfiguration>,
     pub(crate) cache: CacheStatus,
     pub(crate) upstream: UpstreamStatus,
+    pub(crate) validation: ValidationStatus,
+    pub(crate) cost_model: CostModelStatus,
 }
 
 /// The cache of a resolver.
@@ -49,6 +52,46 @@ pub(crate) struct UpstreamStatus {
     pub(crate) responses: u64,
     /// Open sockets and connections.
     pub(crate) open: u64,
+}
+
+/// The validation of a resolver.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ValidationStatus {
+    /// Apexes of the zones with trust anchors; empty if the resolver does not validate.
+    pub(crate) anchors: Vec<String>,
+    /// Zones whose place in the chain of trust is known, and the memory of their keys.
+    pub(crate) zones: u64,
+    pub(crate) octets: u64,
+    /// Denial records that answer queries for other names, and the answers that they gave.
+    pub(crate) denials: u64,
+    pub(crate) denial_answers: u64,
+}
+
+/// The counters of the resolver cost model.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CostModelStatus {
+    /// Since the start.
+    pub(crate) total: CostModelSecond,
+    /// In each of the last seconds, the earliest first.
+    pub(crate) seconds: Vec<CostModelSecond>,
+}
+
+/// The work in a second.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CostModelSecond {
+    /// The end of the second, in seconds since 1970.
+    pub(crate) unix: u64,
+    /// Queries to servers, and those over TCP.
+    pub(crate) queries: u64,
+    pub(crate) tcp_queries: u64,
+    /// Responses, those that are truncated, and those with a signature.
+    pub(crate) responses: u64,
+    pub(crate) truncated: u64,
+    pub(crate) signed_responses: u64,
+    /// Signatures in responses, by algorithm number.
+    pub(crate) signatures: BTreeMap<u8, u64>,
+    /// Verified signatures, by algorithm number.
+    pub(crate) verified: BTreeMap<u8, u64>,
 }
 
 /// The response to `status` of an authoritative server.

@@ -124,6 +124,27 @@ fn resolver_status() -> ResolverStatus {
         refused_configuration: Some(RefusedConfiguration { at: 1, problems: text() }),
         cache: CacheStatus { entries: 1, octets: 1, octets_max: 1, hits: 1, misses: 1 },
         upstream: UpstreamStatus { queries: 1, responses: 1, open: 1 },
+        validation: ValidationStatus {
+            anchors: vec![text()],
+            zones: 1,
+            octets: 1,
+            denials: 1,
+            denial_answers: 1,
+        },
+        cost_model: CostModelStatus { total: cost_model_second(), seconds: vec![cost_model_second()] },
+    }
+}
+
+fn cost_model_second() -> CostModelSecond {
+    CostModelSecond {
+        unix: 1,
+        queries: 1,
+        tcp_queries: 1,
+        responses: 1,
+        truncated: 1,
+        signed_responses: 1,
+        signatures: [(13, 1)].into(),
+        verified: [(13, 1)].into(),
     }
 }
 

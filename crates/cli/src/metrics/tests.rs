@@ -110,7 +110,16 @@ fn full_resolver() -> Snapshot {
         ..UpstreamCounters::default()
     };
     let servers = ServerTableStatistics { servers: 11, ..ServerTableStatistics::default() };
-    let resolver = ResolverCounters { cache, servers, upstream, discarded_queries: 12 };
+    let mut model = ModelTotals::default();
+    model.algorithms = vec![(13, 14, 15)];
+    let resolver = ResolverCounters {
+        cache,
+        servers,
+        upstream,
+        model,
+        discarded_queries: 12,
+        ..ResolverCounters::default()
+    };
     Snapshot { resolver: Some(resolver), ..full() }
 }
 

@@ -1,6 +1,7 @@
 //! A running resolver: the workers of `nonesuch_net::event_loop`, each with a state machine of
 //! `nonesuch_resolver`.
 
+mod cost_model;
 pub(crate) mod daemon;
 mod error;
 pub(crate) mod reload;
@@ -24,6 +25,7 @@ use crate::server::privileges::{Account, drop_privileges};
 use crate::server::reload_status::ReloadHistory;
 use crate::server::signals::{NonFatalSignals, SignalAction, Signals};
 use crate::server::systemd::{Notifier, Watchdog};
+use cost_model::CostModelHistory;
 use daemon::ResolverDaemon;
 use nonesuch_net::event_loop::{EventLoopOptions, EventLoopServer, serve};
 use nonesuch_net::machine::Now;
@@ -127,6 +129,7 @@ fn resolve(
         workers,
         needs_restart: Mutex::default(),
         reloads: ReloadHistory::begin(),
+        cost_model: CostModelHistory::default(),
         shared,
         addresses,
         statistics: server.statistics(),
@@ -229,6 +232,8 @@ fn print_ready(addresses: &[SocketAddr], workers: usize, is_json: bool) {
 async fn wait_for_stop(mut signals: Signals, mut watchdog: Watchdog, daemon: &Arc<ResolverDaemon>) {
     let mut check = tokio::time::interval(watchdog.interval().unwrap_or(CHECK_INTERVAL));
     check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             action = signals.next() => match action {
@@ -241,6 +246,7 @@ async fn wait_for_stop(mut signals: Signals, mut watchdog: Watchdog, daemon: &Ar
             },
             () = daemon.stop_request.notified() => return,
             _ = check.tick() => watchdog.check(&daemon.notifier),
+            _ = second.tick() => daemon.sample_cost_model(),
         }
     }
 }

@@ -10,12 +10,10 @@ pub enum ExceptionKind {
     NotApplicable,
     /// The resolver behaves differently on purpose; the reason cites the RFC.
     Deviation,
-    /// The scenario needs validation.
-    Validation,
 }
 
 impl ExceptionKind {
-    const ALL: [Self; 3] = [Self::NotApplicable, Self::Deviation, Self::Validation];
+    const ALL: [Self; 2] = [Self::NotApplicable, Self::Deviation];
 
     /// Returns the word of the list.
     #[must_use]
@@ -23,7 +21,6 @@ impl ExceptionKind {
         match self {
             Self::NotApplicable => "not-applicable",
             Self::Deviation => "deviation",
-            Self::Validation => "validation",
         }
     }
 }
@@ -52,7 +49,7 @@ pub struct Exception {
 #[non_exhaustive]
 pub enum ExceptionsError {
     /// A line does not have the form of an entry.
-    #[error("line {0}: expected FILE = KIND: REASON, where KIND is not-applicable, deviation or validation")]
+    #[error("line {0}: expected FILE = KIND: REASON, where KIND is not-applicable or deviation")]
     Line(u32),
     /// A file is listed twice.
     #[error("line {0}: {1} is listed twice")]

@@ -32,7 +32,7 @@ pub enum Verdict {
     Failed(Box<Failed>),
     /// It is not applicable, listed or not; the text is the reason.
     NotApplicable(String),
-    /// It fails, and is listed as a deviation or as waiting for validation.
+    /// It fails, and is listed as a deviation.
     Listed(ExceptionKind, String),
     /// It passes, although it is listed: the list must be changed. The line of the list is given.
     ListedButPasses(u32),
@@ -77,8 +77,6 @@ pub struct Counts {
     pub not_applicable: usize,
     /// Listed as a deviation.
     pub deviations: usize,
-    /// Listed as waiting for validation.
-    pub validation: usize,
 }
 
 impl Counts {
@@ -90,7 +88,6 @@ impl Counts {
                 &mut self.not_applicable
             }
             Verdict::Listed(ExceptionKind::Deviation, _) => &mut self.deviations,
-            Verdict::Listed(ExceptionKind::Validation, _) => &mut self.validation,
             _ => &mut self.failed,
         } += 1;
     }
@@ -98,11 +95,10 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { passed, failed, not_applicable, deviations, validation } = self;
+        let Self { passed, failed, not_applicable, deviations } = self;
         write!(
             f,
-            "{passed} passed, {failed} failed, {not_applicable} not applicable, {deviations} deviations, \
-             {validation} need validation"
+            "{passed} passed, {failed} failed, {not_applicable} not applicable, {deviations} deviations"
         )
     }
 }

@@ -267,7 +267,7 @@ fn the_list_of_exceptions_is_well_formed() {
     assert!(list.iter().count() > 0);
     assert_eq!(Exceptions::parse("a.rpl = because: x"), Err(ExceptionsError::Line(1)));
     assert_eq!(Exceptions::parse("# x\n\na.rpl = deviation:"), Err(ExceptionsError::Line(3)));
-    let twice = "a.rpl = deviation: RFC 1\na.rpl = validation: x";
+    let twice = "a.rpl = deviation: RFC 1\na.rpl = not-applicable: x";
     assert_eq!(Exceptions::parse(twice), Err(ExceptionsError::Duplicate(2, "a.rpl".to_owned())));
     let list = Exceptions::parse("dir/a.rpl = deviation: RFC 1").unwrap();
     assert!(list.find(Path::new("/x/dir/a.rpl")).is_some());
@@ -318,20 +318,20 @@ fn a_suite_compares_outcomes_with_the_list() {
         write("a-passes.rpl", &servers, A),
         write("b-fails.rpl", &servers, wrong),
         write("c-deviates.rpl", &servers, wrong),
-        write("d-needs-validation.rpl", &servers, wrong),
+        write("d-deviates.rpl", &servers, wrong),
         write("e-is-not-applicable.rpl", &servers, wrong),
         write("f-listed.rpl", &servers, A),
         write("g-malformed.rpl", "garbage\n", A),
     ];
     std::fs::write(directory.path().join("notes.txt"), "x").unwrap();
     assert_eq!(find_scenarios(&[directory.path().to_owned()]).unwrap(), files);
-    let list = "c-deviates.rpl = deviation: RFC 1\nd-needs-validation.rpl = validation: AD\n\
+    let list = "c-deviates.rpl = deviation: RFC 1\nd-deviates.rpl = deviation: RFC 2\n\
         e-is-not-applicable.rpl = not-applicable: policies\nf-listed.rpl = deviation: RFC 2\n";
     let suite = Suite { exceptions: Exceptions::parse(list).unwrap(), ..Suite::default() };
     let mut counts = Counts::default();
     let verdicts: Vec<Verdict> = files.iter().map(|file| suite.judge(file, &forwarder)).collect();
     verdicts.iter().for_each(|verdict| counts.add(verdict));
-    let expected = Counts { passed: 1, failed: 3, not_applicable: 1, deviations: 1, validation: 1 };
+    let expected = Counts { passed: 1, failed: 3, not_applicable: 1, deviations: 2 };
     assert_eq!(counts, expected);
     assert_eq!(verdicts[5], Verdict::ListedButPasses(4));
     assert!(matches!(verdicts[6], Verdict::Malformed(_)));

@@ -157,6 +157,20 @@ impl TrustedKeys {
         nsec5 + self.keys.iter().map(|key| key.public.memory_octets() + size_of::<ZoneKey>()).sum::<usize>()
     }
 
+    /// Returns the same keys without the tables that [`verify_jobs`](super::verify_jobs) has built for some of
+    /// them; `None` if none has a table.
+    #[must_use]
+    pub fn without_tables(&self) -> Option<Self> {
+        let mut keys = self.clone();
+        let mut had_table = false;
+        for key in &mut keys.keys {
+            if let Some(public) = key.public.without_table() {
+                (key.public, had_table) = (public, true);
+            }
+        }
+        had_table.then_some(keys)
+    }
+
     /// Why no key can verify; `None` if one can.
     pub(super) fn unusable_reason(&self) -> Option<NoEntryPoint> {
         match &self.status {

@@ -217,6 +217,6 @@ fn dropped(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     {
         out.push(count_sample(vec!["udp".into(), reason.into()], times));
     }
-    let busy = snapshot.resolver.map(|resolver| resolver.discarded_queries);
+    let busy = snapshot.resolver.as_ref().map(|resolver| resolver.discarded_queries);
     out.extend(busy.map(|times| count_sample(vec!["udp".into(), "busy".into()], times)));
 }

@@ -101,7 +101,7 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &["transport"],
         help: "Open sockets for queries to servers",
         collect: |snapshot, out| {
-            let Some(ResolverCounters { upstream, .. }) = snapshot.resolver else { return };
+            let Some(ResolverCounters { upstream, .. }) = &snapshot.resolver else { return };
             for (transport, open) in [("udp", upstream.open_sockets), ("tcp", upstream.open_connections)] {
                 out.push(number_sample(vec![transport.into()], open as f64));
             }
@@ -115,7 +115,82 @@ pub(super) const METRICS: &[Metric] = &[
         help: "Servers of which the round-trip time and other properties are stored",
         collect: |snapshot, out| gauge(snapshot, out, |counters| counters.servers.servers as u64),
     },
+    Metric {
+        name: "nonesuch_model_queries",
+        kind: MetricKind::Counter,
+        unit: "",
+        labels: &[],
+        help: "Queries to servers, for the cost model (Q)",
+        collect: |snapshot, out| count(snapshot, out, |counters| counters.model.queries),
+    },
+    Metric {
+        name: "nonesuch_model_responses",
+        kind: MetricKind::Counter,
+        unit: "",
+        labels: &["content"],
+        help: "Responses of servers, for the cost model: all (R), signed (R_s), truncated",
+        collect: |snapshot, out| {
+            counts(snapshot, out, |counters| {
+                let model = &counters.model;
+                vec![
+                    ("all", model.responses),
+                    ("signed", model.signed_responses),
+                    ("truncated", model.truncated),
+                ]
+            });
+        },
+    },
+    Metric {
+        name: "nonesuch_model_signatures",
+        kind: MetricKind::Counter,
+        unit: "",
+        labels: &["algorithm"],
+        help: "Signatures in responses of servers, for the cost model (S)",
+        collect: |snapshot, out| by_algorithm(snapshot, out, |(_, signatures, _)| signatures),
+    },
+    Metric {
+        name: "nonesuch_model_verifications",
+        kind: MetricKind::Counter,
+        unit: "",
+        labels: &["algorithm"],
+        help: "Signatures that were verified, valid or not, for the cost model (S_v)",
+        collect: |snapshot, out| by_algorithm(snapshot, out, |(.., verified)| verified),
+    },
+    Metric {
+        name: "nonesuch_trust_zones",
+        kind: MetricKind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Zones whose keys or insecurity are known",
+        collect: |snapshot, out| gauge(snapshot, out, |counters| counters.secure_zones),
+    },
+    Metric {
+        name: "nonesuch_denial_records",
+        kind: MetricKind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Validated denial records that answer queries for other names",
+        collect: |snapshot, out| gauge(snapshot, out, |counters| counters.denials.entries as u64),
+    },
+    Metric {
+        name: "nonesuch_denial_lookups",
+        kind: MetricKind::Counter,
+        unit: "",
+        labels: &["result"],
+        help: "Lookups of denial records of earlier responses: hit, miss",
+        collect: |snapshot, out| {
+            counts(snapshot, out, |counters| {
+                vec![("hit", counters.denials.hits), ("miss", counters.denials.misses)]
+            });
+        },
+    },
 ];
+
+/// Adds a sample for each algorithm.
+fn by_algorithm(snapshot: &Snapshot, out: &mut Vec<Sample>, value: fn((u8, u64, u64)) -> u64) {
+    let algorithms = snapshot.resolver.iter().flat_map(|counters| &counters.model.algorithms);
+    out.extend(algorithms.map(|row| count_sample(vec![row.0.to_string().into()], value(*row))));
+}
 
 /// Why queries to servers fail.
 fn failures(counters: &ResolverCounters) -> Vec<(&'static str, u64)> {

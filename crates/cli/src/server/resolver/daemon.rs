@@ -1,7 +1,8 @@
 //! A running resolver with all its parts; signals and the control socket act on it.
 
+use super::cost_model::CostModelHistory;
 use crate::config::resolver::ResolverConfiguration;
-use crate::control_protocol::{CacheStatus, ResolverStatus, UpstreamStatus, VERSION};
+use crate::control_protocol::{CacheStatus, ResolverStatus, UpstreamStatus, VERSION, ValidationStatus};
 use crate::files::count_text;
 use crate::logging;
 use crate::metrics::{ResolverCounters, Snapshot};
@@ -27,6 +28,7 @@ pub(crate) struct ResolverDaemon {
     /// Names of the settings that changed and take effect at the next start. Locked during a reload.
     pub(super) needs_restart: Mutex<Vec<&'static str>>,
     pub(super) reloads: ReloadHistory,
+    pub(super) cost_model: CostModelHistory,
     pub(super) shared: Arc<Shared>,
     /// The addresses that it listens on.
     pub(super) addresses: Vec<SocketAddr>,
@@ -60,6 +62,23 @@ impl ResolverDaemon {
 
     pub(super) fn counters(&self) -> EventLoopCounters {
         self.statistics.total()
+    }
+
+    /// Adds the work of the last second.
+    pub(super) fn sample_cost_model(&self) {
+        self.cost_model.sample(self.shared.model.totals(), time_or_now(None).into());
+    }
+
+    fn validation_status(&self) -> ValidationStatus {
+        let (zones, octets) = self.shared.trust.size();
+        let denials = self.shared.denials.statistics();
+        ValidationStatus {
+            anchors: self.shared.anchor_apexes().iter().map(ToString::to_string).collect(),
+            zones: zones as u64,
+            octets: octets as u64,
+            denials: denials.entries as u64,
+            denial_answers: denials.hits,
+        }
     }
 
     /// The state in one line, for systemd.
@@ -96,6 +115,8 @@ impl ResolverDaemon {
                 responses: upstream.datagrams_in + upstream.messages_in,
                 open: upstream.open_sockets + upstream.open_connections,
             },
+            validation: self.validation_status(),
+            cost_model: self.cost_model.status(&self.shared.model.totals(), time_or_now(None).into()),
         }
     }
 
@@ -111,6 +132,9 @@ impl ResolverDaemon {
                 cache: self.shared.cache.statistics(),
                 servers: self.shared.servers.statistics(),
                 upstream: counters.upstream,
+                model: self.shared.model.totals(),
+                denials: self.shared.denials.statistics(),
+                secure_zones: self.shared.trust.size().0 as u64,
                 discarded_queries: counters.discarded_queries,
             }),
             log: logging::counters(),
