@@ -43,6 +43,7 @@ mod ring;
 mod tests;
 
 pub use claims::Claim;
+pub(crate) use codec::EncodedRrset;
 pub use insert::{ENTRIES_AT_NAME_MAX, Insertion, RECORDS_MAX, Source};
 pub use lookup::{Cached, CachedAnswer, Failure, Negative};
 pub use options::{CacheOptions, FAILURE_TTL_RANGE};

@@ -1,6 +1,6 @@
 //! Queries of clients: what is resolved, and what is answered at once.
 
-use crate::cache::Question;
+use crate::cache::{Cache, Question};
 use crate::local_names::LocalAnswer;
 use crate::reply::{ReplyContext, ReplyWriter, write_empty};
 use crate::shared::Settings;
@@ -9,7 +9,7 @@ use crate::trust_anchors::{Sentinel, SentinelAction, SentinelQuery, ZoneAnchor, 
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ClientQuery, ClientToken, Now};
 use nonesuch_proto::message::{Rcode, flags};
-use nonesuch_proto::{Class, NameRef, Rtype};
+use nonesuch_proto::{Class, MAX_NAME, NameRef, Rtype};
 use nonesuch_server::cookies::{CookieStatus, Cookies};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::query::{Query, QueryFault};
@@ -51,6 +51,8 @@ pub(crate) enum Admission {
 #[derive(Debug)]
 pub(crate) struct Clients {
     writer: ReplyWriter,
+    /// The octets of an RRset of the cache.
+    rrset: Vec<u8>,
     udp: ThreadStatistics,
     tcp: ThreadStatistics,
 }
@@ -58,7 +60,7 @@ pub(crate) struct Clients {
 impl Clients {
     pub(crate) fn new(statistics: &Statistics) -> Self {
         let [udp, tcp] = [Transport::Udp, Transport::Tcp].map(|transport| statistics.thread(transport));
-        Self { writer: ReplyWriter::new(), udp, tcp }
+        Self { writer: ReplyWriter::new(), rrset: Vec::new(), udp, tcp }
     }
 
     const fn statistics(&mut self, transport: Transport) -> &mut ThreadStatistics {
@@ -70,14 +72,14 @@ impl Clients {
     pub(crate) fn admit(
         &mut self,
         settings: &Settings,
-        cookies: Option<&Cookies>,
+        (cookies, cache): (Option<&Cookies>, &Cache),
         received: ClientQuery<'_>,
         now: Now,
         cached: impl FnOnce(&Question) -> Option<Outcome>,
     ) -> Admission {
         let (header, rcode) = match Query::parse(received.message) {
             Ok(query) => {
-                let admission = self.admit_query(&query, settings, cookies, received, now, cached);
+                let admission = self.admit_query(&query, settings, (cookies, cache), received, now, cached);
                 if let Admission::Reply(reply) = &admission {
                     self.statistics(received.transport).count_response(&query, received.message, reply);
                 }
@@ -100,7 +102,7 @@ impl Clients {
         &mut self,
         query: &Query<'_>,
         settings: &Settings,
-        cookies: Option<&Cookies>,
+        (cookies, cache): (Option<&Cookies>, &Cache),
         received: ClientQuery<'_>,
         now: Now,
         cached: impl FnOnce(&Question) -> Option<Outcome>,
@@ -142,12 +144,18 @@ impl Clients {
         if query.header.flags & flags::RD == 0 {
             return empty(options, Rcode::REFUSED, Some(NOT_RECURSIVE));
         }
-        let question = Question {
-            name: query.name().to_canonical(),
-            rtype: query.qtype,
-            class: query.class,
-            checking_disabled: query.header.flags & flags::CD != 0,
-        };
+        let checking_disabled = query.header.flags & flags::CD != 0;
+        let asked = (query.qtype, query.class, checking_disabled);
+        let mut buffer = [0; MAX_NAME];
+        let lower = query.lower_name(&mut buffer);
+        if sentinel(lower).is_none()
+            && let Some((ttl, rrset)) = cache.copy_rrset(lower, asked, now, &mut self.rrset)
+            && let Some(reply) = ReplyWriter::write_rrset(context(options), ttl, rrset)
+        {
+            return Admission::Reply(reply);
+        }
+        let question =
+            Question { name: lower.to_name(), rtype: query.qtype, class: query.class, checking_disabled };
         if let Some(outcome) = cached(&question) {
             return Admission::Reply(self.write(context(options), settings, &outcome));
         }

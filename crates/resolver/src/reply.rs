@@ -1,6 +1,7 @@
 //! Writes replies to clients.
 
-use crate::record::Rrset;
+use crate::cache::EncodedRrset;
+use crate::record::{Rrset, Security};
 use crate::task::{ErrorDetail, Outcome};
 use nonesuch_dnssec::denial::type_bitmap;
 use nonesuch_net::Transport;
@@ -69,6 +70,38 @@ impl ReplyWriter {
         message
     }
 
+    /// Writes the reply that has one RRset of the query name, as it is in the cache. Returns `None` if it
+    /// does not fit, or the RRset has names that may be compressed: then [`write`](Self::write) writes it.
+    pub(crate) fn write_rrset(
+        context: ReplyContext<'_>,
+        ttl: u32,
+        rrset: EncodedRrset<'_>,
+    ) -> Option<Vec<u8>> {
+        let query = context.query;
+        if rdata::has_compressed_names(query.qtype) {
+            return None;
+        }
+        let trailer = trailer(context);
+        let limit = trailer.max_message_octets(query, context.transport);
+        let room = limit.saturating_sub(trailer.required_octets(query));
+        let (mut message, mut counts) = (start(context), [1, 0, 0, 0]);
+        let signatures = if query.opt.is_some_and(|opt| opt.dnssec_ok()) { rrset.signatures } else { &[] };
+        for (rtype, records) in [(query.qtype, rrset.records), (Rtype::RRSIG, signatures)] {
+            push_encoded_records(rtype, ttl, records, &mut counts[1], &mut message)?;
+        }
+        if message.len() > room {
+            return None;
+        }
+        let mut reply_flags = reply_flags(query.header);
+        if requests_ad(query) && rrset.security == Security::Secure {
+            reply_flags |= flags::AD;
+        }
+        finish(context, &trailer, Rcode::NOERROR, (None, false), limit, &mut counts, &mut message);
+        let header = Header { id: query.header.id, flags: reply_flags, counts };
+        message[..HEADER].copy_from_slice(&header.to_octets());
+        Some(message)
+    }
+
     /// Begins a message with room for the header, and with the question. Without the compressor, no
     /// other names follow.
     fn start(&mut self, context: ReplyContext<'_>, needs_compressor: bool) -> Vec<u8> {
@@ -113,6 +146,29 @@ impl ReplyWriter {
         }
         true
     }
+}
+
+/// Appends records of the query name. `records`: their RDATA, each with its length in two octets before it.
+fn push_encoded_records(
+    rtype: Rtype,
+    ttl: u32,
+    mut records: &[u8],
+    count: &mut u16,
+    message: &mut Vec<u8>,
+) -> Option<()> {
+    // RFC 1035 §4.1.4: a pointer to the name of the question, which is after the header.
+    let mut fixed = [0xc0, HEADER as u8, 0, 0, 0, 1, 0, 0, 0, 0];
+    fixed[2..4].copy_from_slice(&rtype.0.to_be_bytes());
+    fixed[6..].copy_from_slice(&ttl.to_be_bytes());
+    while let Some((length, rest)) = records.split_first_chunk::<2>() {
+        let octets = usize::from(u16::from_be_bytes(*length));
+        rest.get(..octets)?;
+        message.extend_from_slice(&fixed);
+        message.extend_from_slice(&records[..2 + octets]);
+        records = &rest[octets..];
+        *count += 1;
+    }
+    Some(())
 }
 
 /// Returns a reply without records.

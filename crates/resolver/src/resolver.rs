@@ -109,7 +109,7 @@ impl Resolver {
         let token = received.token;
         let Self { shared, settings, clients, .. } = self;
         let cached = |question: &Question| cached_outcome(&shared.cache, &settings.options, question, now);
-        match clients.admit(settings, shared.cookies.as_ref(), received, now, cached) {
+        match clients.admit(settings, (shared.cookies.as_ref(), &shared.cache), received, now, cached) {
             Admission::Drop => self.outputs.push_back(Output::Drop(token)),
             Admission::Reply(reply) => self.outputs.push_back(Output::Reply(token, reply)),
             Admission::Resolve(question, client) => self.resolve(question, client, now),

@@ -75,6 +75,23 @@ pub(super) fn decode_rrset(octets: &[u8], class: Class, ttl: u32) -> Option<Rrse
     })
 }
 
+/// The parts of an encoded RRset without a proof, for a reply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EncodedRrset<'o> {
+    pub(crate) security: Security,
+    /// The records and the signatures, each with its length before it.
+    pub(crate) records: &'o [u8],
+    pub(crate) signatures: &'o [u8],
+}
+
+/// Splits an encoded RRset; `None` if it has a proof.
+pub(super) fn split_rrset(octets: &[u8]) -> Option<EncodedRrset<'_>> {
+    let (_, rest) = octets.split_first()?;
+    let (Set { records, signatures, .. }, rest) = split_set(rest)?;
+    let security = decode_security(octets)?;
+    rest.is_empty().then_some(EncodedRrset { security, records, signatures })
+}
+
 /// Decodes the rank of an RRset.
 pub(super) fn decode_rank(octets: &[u8]) -> Option<Rank> {
     octets.first().and_then(|first| Rank::from_number(first & ((1 << SECURITY_SHIFT) - 1)))

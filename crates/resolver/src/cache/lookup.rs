@@ -1,6 +1,6 @@
 //! Lookups.
 
-use super::codec::{self, RrsetValue};
+use super::codec::{self, EncodedRrset, RrsetValue};
 use super::label::LowerName;
 use super::ring::{Entry, Label, NameKey};
 use super::{Cache, FailureCause, NegativeKind, Question, Rank};
@@ -128,6 +128,31 @@ impl Cache {
         found
     }
 
+    /// Copies the RRset of a question to `octets`, without decoding it. Returns the seconds that remain, and
+    /// the RRset; `None` if the cache does not have it, or it needs a proof or another RRset beside it.
+    pub(crate) fn copy_rrset<'o>(
+        &self,
+        lower: NameRef<'_>,
+        question: (Rtype, Class, bool),
+        now: Now,
+        octets: &'o mut Vec<u8>,
+    ) -> Option<(u32, EncodedRrset<'o>)> {
+        let ((rtype, class, checking_disabled), now) = (question, self.second(now.instant));
+        let key = self.ring.key(lower.wire());
+        let ttl = self.ring.read(&key, &[Label::rrset(rtype, class)], now, |entry| {
+            let is_usable = codec::decode_rank(entry.value)?.may_answer_clients()
+                && self.may_answer(&entry, checking_disabled);
+            is_usable.then(|| {
+                octets.clear();
+                octets.extend_from_slice(entry.value);
+                entry.expiry - now
+            })
+        })?;
+        let found = codec::split_rrset(octets)?;
+        self.ring.count_lookup(&key, true);
+        Some((ttl, found))
+    }
+
     /// As [`answer`](Self::answer), but only with data of the name itself.
     #[must_use]
     pub fn answer_of_name(&self, question: &Question, now: Now) -> Option<CachedAnswer> {
@@ -148,7 +173,7 @@ impl Cache {
         lower.at_and_above().skip(1).find_map(|name| {
             let key = self.ring.key(name.wire());
             self.ring.read(&key, &labels[..count], now, |entry| match entry.label.is_rrset() {
-                _ if !self.may_answer(&entry, question) => None,
+                _ if !self.may_answer(&entry, question.checking_disabled) => None,
                 true => self.cached(&entry, Rank::CLIENT_MIN, now).map(CachedAnswer::Dname),
                 false => negative(&entry, now).map(CachedAnswer::Negative),
             })
@@ -217,9 +242,9 @@ impl Cache {
 
     /// Whether the data of an entry answer this question: data that were not validated answer only
     /// clients that validate themselves (RFC 4035 §3.2.2).
-    fn may_answer(&self, entry: &Entry<'_>, question: &Question) -> bool {
+    fn may_answer(&self, entry: &Entry<'_>, checking_disabled: bool) -> bool {
         !self.options.validates
-            || question.checking_disabled
+            || checking_disabled
             || codec::decode_security(entry.value) > Some(Security::Unchecked)
     }
 
@@ -227,7 +252,7 @@ impl Cache {
         if entry.label.is_failure() {
             return failure(entry, now).map(CachedAnswer::Failure);
         }
-        if !self.may_answer(entry, question) {
+        if !self.may_answer(entry, question.checking_disabled) {
             return None;
         }
         if !entry.label.is_rrset() {
