@@ -223,6 +223,8 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("Server status", status),
         ("Cache", resolver["cache"].clone()),
         ("Queries to servers", resolver["upstream"].clone()),
+        ("Validation", resolver["validation"].clone()),
+        ("Cost model", resolver["cost_model"]["total"].clone()),
         ("Resolver status", resolver),
         ("Resolver reload", to_value(&ResolverReload { needs_restart: names() })),
         ("Failing primary", zone["failing_primaries"][0].clone()),

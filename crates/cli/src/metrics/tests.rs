@@ -110,8 +110,7 @@ fn full_resolver() -> Snapshot {
         ..UpstreamCounters::default()
     };
     let servers = ServerTableStatistics { servers: 11, ..ServerTableStatistics::default() };
-    let mut model = ModelTotals::default();
-    model.algorithms = vec![(13, 14, 15)];
+    let model = ModelTotals { algorithms: vec![(13, 14, 15)], ..ModelTotals::default() };
     let resolver = ResolverCounters {
         cache,
         servers,

@@ -196,7 +196,6 @@ impl Budget {
 
     /// Takes back what a budget of [`start_part`](Self::start_part) has not spent.
     // By value: a budget is refunded once.
-    #[expect(clippy::needless_pass_by_value)]
     pub fn refund(&mut self, part: Self) {
         let (limits, used, spent) = (part.limits, part.spent, &mut self.spent);
         let refund = |all: &mut u32, limit: u32, used: u32| *all -= limit.saturating_sub(used).min(*all);

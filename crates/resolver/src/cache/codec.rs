@@ -111,7 +111,8 @@ pub(super) fn encode_negative(authority: &[Rrset], is_unsigned_delegation: bool)
     };
     let security = authority.iter().map(|rrset| rrset.security).min().unwrap_or_default();
     let mut octets = Vec::with_capacity(2 + authority.iter().map(size).sum::<usize>());
-    octets.push((security as u8) << SECURITY_SHIFT | u8::from(is_unsigned_delegation) * UNSIGNED_DELEGATION);
+    let flags = if is_unsigned_delegation { UNSIGNED_DELEGATION } else { 0 };
+    octets.push((security as u8) << SECURITY_SHIFT | flags);
     push_rrsets(authority, &mut octets)?;
     Some(octets)
 }

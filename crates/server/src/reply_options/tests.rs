@@ -1,6 +1,7 @@
 //! Tests of the options in responses to given options in queries.
 
 use super::*;
+use crate::extended_errors::ExtendedError;
 use nonesuch_proto::edns::{CookieOption, Options, push_opt, read_extended_error, read_report_channel};
 use proptest::prelude::*;
 

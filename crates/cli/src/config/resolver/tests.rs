@@ -1,10 +1,13 @@
 use super::*;
+use nonesuch_resolver::trust_anchors::TrustAnchors;
 use std::fs;
 
-/// Reads a configuration. The directory has the file `hints`.
+/// Reads a configuration. The directory has the files `hints` and `anchors`.
 fn read_text(text: &str) -> Result<(ResolverConfiguration, Vec<String>), Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("hints"), ". 60 NS a.root.\na.root. 60 A 127.0.0.1\n").unwrap();
+    let digest = "AB".repeat(32);
+    fs::write(folder.path().join("anchors"), format!(". DS 1 13 2 {digest}\n")).unwrap();
     let path = folder.path().join("r.toml");
     fs::write(&path, text).unwrap();
     let shorten = |text: String| text.replace(&format!("{}/", folder.path().display()), "");
@@ -19,7 +22,9 @@ fn read_text(text: &str) -> Result<(ResolverConfiguration, Vec<String>), Vec<Str
 #[test]
 fn a_configuration_without_keys_has_the_defaults_of_the_library() {
     let (read, warnings) = read_text("version = 1\n[limits]\n").unwrap();
-    assert_eq!(format!("{:?}", read.options), format!("{:?}", ResolverOptions::default()));
+    let mut expected = ResolverOptions::default();
+    expected.validation.anchors = TrustAnchors::iana();
+    assert_eq!(format!("{:?}", read.options), format!("{expected:?}"));
     assert_eq!((read.listen, read.workers, warnings), (vec!["127.0.0.1:53".parse().unwrap()], None, vec![]));
 }
 
@@ -30,6 +35,7 @@ fn every_key_of_the_reference_is_read() {
     let uncomment = |line: &str| {
         let is_table = line.starts_with("#[");
         let line = if is_key(line) || is_table { &line[1..] } else { line };
+        let line = line.replace("trust-anchors = \"root.key\"", "trust-anchors = \"anchors\"");
         line.replace("hints = \"root.hints\"", "hints = \"hints\"") + "\n"
     };
     let text: String = reference().lines().map(uncomment).collect();
@@ -37,6 +43,7 @@ fn every_key_of_the_reference_is_read() {
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!((read.user.as_deref(), read.workers), (Some("nonesuch"), Some(2)));
     assert_eq!(read.options.hints.addresses().count(), 1);
+    assert_eq!(read.options.validation.anchors.iter().next().unwrap().tags(), [1]);
     let zones: Vec<String> = read.options.zones.iter().map(|rule| rule.apex.to_string()).collect();
     assert_eq!(zones.len(), 2, "{zones:?}");
     assert_eq!(read.options.nsid, b"resolver1.example");
