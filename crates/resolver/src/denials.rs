@@ -9,7 +9,7 @@
 //!   the caller sets, and not while it holds a lock. Zones with more than 50 additional iterations are
 //!   not cached. Records with the opt-out flag deny only types of the names that they match (RFC 8198
 //!   §5.2, RFC 5155 §9.2).
-//! - NSEC5: nobody but the server computes hashes. So the proofs are found by their names: they deny
+//! - NSEC5: only the server computes hashes. So the proofs are found by their names: they deny
 //!   types of a name, and the names at and below a next closer name (RFC 8020).
 //!
 //! Records that a server generates for one name are not cached, because they deny no other name:
@@ -35,7 +35,7 @@
 //!
 //! # Locks
 //! Each shard has a lock, under which entries are only searched, copied and inserted. A lookup takes
-//! the lock of a zone only if the cache may have this zone; a table of counters without a lock tells.
+//! the lock of a zone only if the cache may have this zone; a table of counters without a lock shows this.
 
 mod entry;
 mod insert;

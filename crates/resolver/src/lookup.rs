@@ -20,7 +20,7 @@ pub(crate) enum Found {
     /// NXDOMAIN, or NOERROR if the name does not have the type, with the authority section, and whether it
     /// proves that the name is an unsigned delegation.
     Negative(Rcode, Vec<Rrset>, bool),
-    /// An alias: its RRsets, those that prove it, and its target in lower case.
+    /// An alias: its RRsets, the RRsets that prove it, and its target in lower case.
     Alias(Vec<Rrset>, Vec<Rrset>, Name),
     /// The question failed recently.
     Failure(Failure),

@@ -64,7 +64,7 @@ pub struct ResolverOptions {
     pub edns_payload: u16,
     /// Which address families are used for queries.
     pub families: AddressFamilies,
-    /// What is validated.
+    /// Trust anchors, algorithms and use of denial records.
     pub validation: ValidationOptions,
     /// Addresses that are not queried, even if an NS record leads to them. Servers of hints and of
     /// forward and stub zones are queried nevertheless.

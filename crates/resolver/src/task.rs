@@ -302,7 +302,7 @@ impl Task {
     }
 }
 
-/// Appends the RRsets of another proof, without those that are there already.
+/// Appends the RRsets of another proof, without RRsets that are there already.
 pub(crate) fn join_proofs(mut proofs: Vec<Rrset>, others: Vec<Rrset>) -> Vec<Rrset> {
     if proofs.is_empty() {
         return others;

@@ -5,7 +5,7 @@
 //! - [`managed::ManagedAnchor`] follows the keys of one zone: it adds new keys after a hold-down time
 //!   and ends the trust in revoked keys. It is a state machine without clock and I/O, with a text
 //!   format for its state.
-//! - [`signal_query_name`] is the name of a query that tells a zone which keys the resolver trusts.
+//! - [`signal_query_name`] is the name of a query that reports to a zone which keys the resolver trusts.
 //! - [`sentinel()`] recognizes names with which clients ask whether a key is trusted.
 
 mod file;

@@ -78,7 +78,7 @@ impl Reading {
     }
 
     /// Reduces the reading to what the validation has proved, with the TTLs that the signatures permit
-    /// (RFC 4035 §5.3.3). Returns `None` if the reading says something else than what was proved.
+    /// (RFC 4035 §5.3.3). Returns `None` if the reading contradicts the proof.
     pub(crate) fn keep_proved(
         mut self,
         rtype: Rtype,

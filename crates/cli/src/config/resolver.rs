@@ -341,7 +341,7 @@ fn limits_table() -> Table<ResolverConfiguration> {
         }),
         Row::Text(
             "# Maximum number of keys to try for one signature, of signatures to check for one RRset, of DS records
-# of a zone to look at: 1 to 100 each. Further ones are ignored.",
+# of a zone to read: 1 to 100 each. Further ones are ignored.",
         ),
         key("keys-per-signature", number(1..=100_usize), default(validation.keys_per_signature), |r, v| {
             r.options.limits.validation.keys_per_signature = v;

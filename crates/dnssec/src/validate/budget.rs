@@ -173,8 +173,8 @@ impl Budget {
         self.spent
     }
 
-    /// Pays for a shared fetch and returns its budget: a quarter of each limit, but at most half of
-    /// what is left here.
+    /// Pays for a shared fetch and returns its budget: a quarter of each limit, with half of
+    /// the remaining work as its maximum.
     #[must_use]
     pub fn start_part(&mut self) -> Self {
         let part = |limit: u32, spent: u32| (limit / PART).min(limit.saturating_sub(spent) / 2);

@@ -140,7 +140,7 @@ pub struct Validation {
     pub rcode: Rcode,
     /// Each RRset of the response, in order.
     pub rrsets: Vec<RrsetOutcome>,
-    /// Why what was proved so far is only Insecure, also if the status is Bogus for a later part.
+    /// Why the proved part is only Insecure, also if the status is Bogus for a later part.
     pub insecure_reason: Option<InsecureReason>,
     /// Whether the response denies the DS RRset of a name and proves that this name is an unsigned
     /// delegation (RFC 4035 §5.2, RFC 5155 §8.9).

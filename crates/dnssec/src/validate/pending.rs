@@ -143,7 +143,7 @@ impl PendingValidation {
 }
 
 /// Signatures that were valid: those of SOA and denial records are in many responses. The table has a
-/// fixed size; a signature replaces the one in its place.
+/// fixed size; a new signature replaces the old one with the same position.
 #[derive(Clone)]
 pub struct ValidSignatures {
     /// Hashes of the key, the signed data and the signature.
@@ -181,7 +181,7 @@ impl std::fmt::Debug for ValidSignatures {
 }
 
 /// Verifies the recorded signatures of all these validations in one batch ([`verify_batch`]), except
-/// those that were valid before. Calls `count` with the algorithm of each verified signature.
+/// signatures that are in `valid`. Calls `count` with the algorithm of each verified signature.
 pub fn verify_jobs<'p>(
     validations: impl IntoIterator<Item = &'p mut PendingValidation>,
     valid: &mut ValidSignatures,

@@ -21,7 +21,7 @@ pub struct Cached {
     /// The time of expiry.
     pub expires: Instant,
     /// For an RRset that was expanded from a wildcard: the RRsets that prove that no closer match
-    /// exists. Their TTLs are at most that of the RRset.
+    /// exists. Their maximum TTL is that of the RRset.
     pub proofs: Vec<Rrset>,
 }
 
@@ -129,7 +129,7 @@ impl Cache {
     }
 
     /// Copies the RRset of a question to `octets`, without decoding it. Returns the seconds that remain, and
-    /// the RRset; `None` if the cache does not have it, or it needs a proof or another RRset beside it.
+    /// the RRset; `None` if the cache does not have it, or the answer needs a proof or another RRset.
     pub(crate) fn copy_rrset<'o>(
         &self,
         lower: NameRef<'_>,

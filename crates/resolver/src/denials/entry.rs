@@ -3,7 +3,7 @@
 use crate::record::{RecordData, Rrset, Security};
 use nonesuch_proto::{Class, Name, Rtype};
 
-/// Estimate of the octets of an entry beside its data: the structure, its reference count, its
+/// Estimate of the octets of an entry in addition to its data: the structure, its reference count, its
 /// places in the map of entries and in the order of expiry, and the overhead of its allocations.
 const ENTRY_OCTETS: usize = 384;
 /// Octets of a name that a [`Name`] stores in place.

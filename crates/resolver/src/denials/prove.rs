@@ -39,7 +39,7 @@ pub enum Found {
 pub struct Denied {
     /// What does not exist. The type is the query type.
     pub kind: NegativeKind,
-    /// The RRsets that an authoritative server would send: the SOA RRset first, then those that prove
+    /// The RRsets that an authoritative server would send: the SOA RRset first, then the RRsets that prove
     /// the denial. Their TTLs are what remains.
     pub authority: Vec<Rrset>,
 }

@@ -29,7 +29,7 @@ pub(super) struct Store {
     depth: AtomicUsize,
     zones: AtomicUsize,
     entries: AtomicUsize,
-    /// Octets of all zones, and those that are reserved for updates.
+    /// Octets of all zones, including octets reserved for updates.
     octets: AtomicUsize,
     evictions: AtomicU64,
     octets_max: usize,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Estimate of the octets of a zone beside its entries, the SOA RRset and the salt.
+/// Estimate of the octets of a zone in addition to its entries, the SOA RRset and the salt.
 const ZONE_OCTETS: usize = 768;
 /// After all keys with a prefix: a key has at most this number of octets after its prefix.
 const AFTER_HASHES: [u8; 33] = [u8::MAX; 33];
@@ -137,7 +137,7 @@ impl Zone {
     }
 
     /// Adds the data of a response. A change of the chain or of its parameters removes all earlier
-    /// entries. If there are more entries than `max`, those that expire first are removed; returns
+    /// entries. If there are more entries than `max`, the entries that expire first are removed; returns
     /// their number.
     pub(super) fn update(&mut self, update: Update, max: usize) -> usize {
         if let Some(soa) = update.soa {
@@ -220,7 +220,7 @@ impl Zone {
         }
     }
 
-    /// Returns the record at or before a key; the last record of the chain if there is none.
+    /// Returns the record at or before a key; the last record of the chain if it does not exist.
     fn at_or_before(&self, prefix: &[u8], key: &[u8]) -> Option<(&Key, &Arc<Entry>)> {
         // Without a comparison for the lower bound, the search takes less time.
         let start = if prefix.is_empty() { Bound::Unbounded } else { Bound::Included(prefix) };

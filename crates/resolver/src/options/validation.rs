@@ -1,4 +1,4 @@
-//! What is validated.
+//! Options of validation: trust anchors, algorithms, use of denial records.
 
 use crate::trust_anchors::TrustAnchors;
 use nonesuch_dnssec::validate::AlgorithmPolicy;

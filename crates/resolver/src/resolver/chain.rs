@@ -1,4 +1,4 @@
-//! The chain of trust: which keys validate the data of a zone, and what must be fetched to know them
+//! The chain of trust: which keys validate the data of a zone, and which RRsets must be fetched first
 //! (RFC 4035 §5, RFC 6840 appendix C). The chain is built from the trust anchor downwards, so that a
 //! fetch never waits for another one of the chain.
 
@@ -19,7 +19,7 @@ const NO_DNSKEY: ExtendedError = ExtendedError { code: 9, text: "the DNSKEY RRse
 /// Validation of the DS or DNSKEY RRset failed recently.
 const CHAIN_FAILED: &str = "the DS or DNSKEY RRset of the zone is bogus or cannot be fetched";
 
-/// What is known about the zone that data belong to.
+/// The trust in the zone that data belong to.
 #[derive(Debug)]
 pub(super) enum Trust {
     /// The name is the apex of a secure zone with these keys.
@@ -34,7 +34,7 @@ pub(super) enum Trust {
     Failed(ErrorDetail),
 }
 
-/// What is known about the DS RRset of a name.
+/// The knowledge about the DS RRset of a name.
 pub(super) enum DsStatus {
     Secure(Rrset),
     Insecure,
@@ -65,7 +65,7 @@ impl Resolver {
         }
     }
 
-    /// Returns what is known about the zone whose apex may be `target`. `fetched`: the outcomes of the
+    /// Returns the trust in the zone whose apex may be `target`. `fetched`: the outcomes of the
     /// questions that were resolved for the same response.
     pub(super) fn trust_of(&self, target: NameRef<'_>, fetched: &[(Question, Outcome)], now: Now) -> Trust {
         let validation = &self.settings.options.validation;
@@ -84,7 +84,7 @@ impl Resolver {
                 Some(ZoneTrust::Secure(Arc::clone(&keys.0)))
             });
             match fetched_keys.or_else(|| self.shared.trust.get(zone, now)) {
-                // A trust anchor makes its zone secure, whatever the parent says (RFC 6840 appendix C).
+                // A trust anchor makes its zone secure, whatever the parent proves (RFC 6840 appendix C).
                 Some(ZoneTrust::Insecure(InsecureReason::UnsignedDelegation)) if labels == anchor_labels => {}
                 Some(ZoneTrust::Secure(keys)) if labels == target.label_count() => {
                     return Trust::Secure(keys);
@@ -166,7 +166,7 @@ impl Resolver {
         })
     }
 
-    /// Returns what is known about the DS RRset of a name, from outcomes and from the cache.
+    /// Returns the knowledge about the DS RRset of a name, from outcomes and from the cache.
     pub(super) fn ds_status(&self, name: NameRef<'_>, fetched: &[(Question, Outcome)], now: Now) -> DsStatus {
         if name.is_root() {
             return DsStatus::NoCut;
@@ -207,7 +207,7 @@ fn status_of_rrset(ds: Rrset) -> DsStatus {
     }
 }
 
-/// The status of a name without DS RRset, from the security of the answer that says so.
+/// The status of a name without DS RRset, from the security of the negative answer.
 const fn no_cut(security: Security) -> DsStatus {
     match security {
         Security::Secure => DsStatus::NoCut,

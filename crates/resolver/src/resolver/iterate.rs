@@ -87,7 +87,7 @@ impl Resolver {
             return self.use_denials(id, &question, now);
         };
         match found {
-            // It says nothing about the time for which the keys are trusted.
+            // It does not have the time for which the keys are trusted.
             Found::Answer(..) if needs_keys => None,
             Found::Answer(rrsets, proofs) => Some(Step::Finish(task.outcome(Rcode::NOERROR, rrsets, proofs))),
             Found::Negative(rcode, proofs, is_unsigned_delegation) => {

@@ -30,7 +30,7 @@ const FETCHES_MAX: usize = 48;
 const BOGUS_RESPONSES_MAX: u8 = 3;
 /// The questions about the chain of trust depend on each other, or cannot be resolved now.
 const NO_CHAIN: ExtendedError = ExtendedError { code: 5, text: "the chain of trust cannot be built" };
-/// The response proves something else than it says.
+/// The response proves something else than its content.
 const MISMATCH: ExtendedError = ExtendedError { code: 6, text: "the proof does not fit the answer" };
 /// Maximum time for which the keys of a trust anchor are used without another check of the DNSKEY RRset,
 /// in seconds.
@@ -173,7 +173,7 @@ impl Resolver {
         if is_missing { Keys::Needs(question) } else { Keys::Trusted(keys, None) }
     }
 
-    /// Returns the keys that validate the DNSKEY RRset of a zone: those that its DS RRset or trust anchor
+    /// Returns the keys that validate the DNSKEY RRset of a zone: the keys that its DS RRset or trust anchor
     /// names. `None` if the name is no zone cut.
     fn entry_keys(
         &self,
@@ -330,7 +330,7 @@ impl Resolver {
         Step::Continue
     }
 
-    /// Remembers what a validated response says about the chain of trust. Returns the keys of a DNSKEY
+    /// Remembers the keys or the insecurity of a zone that a validated response proves. Returns the keys of a DNSKEY
     /// RRset.
     fn remember_trust(
         &self,

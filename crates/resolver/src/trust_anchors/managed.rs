@@ -1,7 +1,7 @@
 //! Automated update of the trust anchors of one zone (RFC 5011).
 //!
 //! [`ManagedAnchor`] is a state machine without clock and I/O. The caller queries the DNSKEY RRset of
-//! the zone when [`ManagedAnchor::next_query`] says so and passes it to [`ManagedAnchor::observe`],
+//! the zone at the time of [`ManagedAnchor::next_query`] and passes it to [`ManagedAnchor::observe`],
 //! which verifies the signatures itself. After each call, the caller logs the changes, replaces the
 //! trust anchors of the resolver by [`ManagedAnchor::anchors`], and writes
 //! [`ManagedAnchor::to_text`] to a file (a temporary file, fsync, rename).
@@ -391,7 +391,7 @@ impl ManagedAnchor {
     }
 }
 
-/// Limits a time to those that the state file can have.
+/// Limits a time to the range of the state file.
 fn clamp(now: u64) -> u64 {
     now.min(Rfc3339::MAX.0 - 2 * u64::from(u32::MAX))
 }

@@ -1,4 +1,4 @@
-//! Key tag queries: a resolver tells a zone which keys it trusts (RFC 8145 §5).
+//! Key tag queries: a resolver reports to a zone which keys it trusts (RFC 8145 §5).
 
 use nonesuch_proto::{Name, NameRef};
 use std::fmt::Write as _;

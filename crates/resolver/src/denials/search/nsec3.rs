@@ -32,7 +32,7 @@ impl Nsec3Search<'_> {
     /// Finds the record that matches `name`, which is in lower case; or the records for its closest
     /// encloser, for the next closer name, and for the wildcard below the closest encloser.
     ///
-    /// It begins with the name, and then goes down from the apex: most names that do not exist are
+    /// It begins with the name, and then goes down from the apex: usually, names that do not exist are
     /// directly below an existing one. `None` also if `limit` does not suffice.
     pub(in crate::denials) fn find(&self, name: NameRef<'_>, limit: &mut HashLimit) -> Option<Pieces> {
         let hash = if name == self.apex { self.chain.apex } else { self.hash(name, limit)? };

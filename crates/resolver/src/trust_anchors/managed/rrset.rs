@@ -21,7 +21,7 @@ pub const MAX_VERIFICATIONS: usize = 16;
 pub struct Observation<'a> {
     /// RDATA of each DNSKEY record, in any order.
     pub dnskeys: &'a [&'a [u8]],
-    /// RDATA of each RRSIG record at the apex. Those that cover other types are ignored.
+    /// RDATA of each RRSIG record at the apex. Signatures over other types are ignored.
     pub signatures: &'a [&'a [u8]],
 }
 
