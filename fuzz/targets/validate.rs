@@ -13,8 +13,8 @@ use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::Nsec5Key;
 use nonesuch_dnssec::validate::{
-    Budget, PendingValidation, ProvedAnswer, Question, SecurityStatus, TrustedKeys, Validation,
-    ValidationLimits, validate, validate_octets, ValidSignatures, verify_jobs,
+    Budget, PendingValidation, ProvedAnswer, Question, SecurityStatus, TrustedKeys, ValidSignatures,
+    Validation, ValidationLimits, validate, validate_octets, verify_jobs,
 };
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
 use nonesuch_net::Transport;
