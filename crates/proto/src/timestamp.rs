@@ -2,6 +2,7 @@
 //! 1970. Also times in RFC 3339 format ([`Rfc3339`]).
 
 use std::fmt;
+use std::str::FromStr;
 
 /// Reads `YYYYMMDDHHmmSS` (reduced modulo 2^32), or an unsigned number of seconds below 2^32.
 /// Returns `None` for other text.
@@ -106,6 +107,19 @@ fn digits_of(text: &[u8], template: &[u8]) -> Option<Vec<u8>> {
     };
     let is_match = text.len() == template.len() && text.iter().zip(template).all(fits);
     is_match.then(|| text.iter().copied().filter(u8::is_ascii_digit).collect())
+}
+
+/// The text is not a time from 1970 to 9999 in RFC 3339 format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a time: write it as 2026-12-31T00:00:00Z")]
+pub struct NotATime;
+
+impl FromStr for Rfc3339 {
+    type Err = NotATime;
+
+    fn from_str(text: &str) -> Result<Self, NotATime> {
+        Self::parse(text.as_bytes()).ok_or(NotATime)
+    }
 }
 
 impl fmt::Display for Rfc3339 {

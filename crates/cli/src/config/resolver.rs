@@ -13,9 +13,10 @@ use super::{FileRole, Log, MAX_CONFIGURATION_BYTES, parse_table, read_file};
 use crate::hints::read_hints;
 use crate::trust_anchors::{TrustAnchorsError, trust_anchors};
 use nonesuch_proto::Name;
+use nonesuch_proto::timestamp::Rfc3339;
 use nonesuch_resolver::local_names::LocalNames;
 use nonesuch_resolver::options::{
-    AddressFamilies, EDNS_PAYLOAD_RANGE, MAX_TTL, MEMORY_RANGE, OptionsError, ResolverOptions,
+    AddressFamilies, EDNS_PAYLOAD_RANGE, MAX_TTL, MEMORY_RANGE, NegativeAnchor, OptionsError, ResolverOptions,
 };
 use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
 use nonesuch_server::acl::DNS_PORT;
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Tables of the configuration.
-const TABLES: [&str; 4] = ["log", "limits", "forward", "stub"];
+const TABLES: [&str; 5] = ["log", "limits", "forward", "stub", "negative-anchor"];
 
 /// The configuration of a resolver.
 #[derive(Clone, Debug, Default)]
@@ -411,6 +412,25 @@ fn stub_table() -> Table<RuleFields> {
     Table::new(rows)
 }
 
+/// The fields of a negative trust anchor.
+#[derive(Default)]
+struct NegativeAnchorFields {
+    until: Option<Rfc3339>,
+}
+
+fn negative_anchor_table() -> Table<NegativeAnchorFields> {
+    Table::new(vec![
+        Row::Text(
+            r#"
+# A negative trust anchor: names in this zone are not validated, because its operator has broken the
+# signatures and is repairing them (RFC 7646). Answers have the extended error 33.
+#[negative-anchor."broken.example."]  # example
+# End of the negative trust anchor."#,
+        ),
+        key("until", parsed, example("2030-01-01T00:00:00Z"), |z, v| z.until = Some(v)),
+    ])
+}
+
 fn rule_rows() -> [Row<RuleFields>; 3] {
     [
         key("servers", list("addresses", socket_address(DNS_PORT)), example(r#"["192.0.2.1"]"#), |z, v| {
@@ -429,6 +449,7 @@ pub(super) fn reference() -> String {
         limits_table().reference(false),
         forward_table().reference(true),
         stub_table().reference(true),
+        negative_anchor_table().reference(true),
     ]
     .concat()
 }
@@ -469,6 +490,7 @@ fn read(root: &Section<'_>) -> ResolverConfiguration {
         root.report_fault("trust-anchors", error.to_string());
     }
     configuration.options.zones = read_rules(root);
+    configuration.options.validation.negative_anchors = read_negative_anchors(root);
     check(&configuration, root, limits.as_ref());
     configuration
 }
@@ -496,6 +518,24 @@ fn read_rules(root: &Section<'_>) -> ZoneRules {
         }
     }
     rules
+}
+
+/// Reads the negative trust anchors. Each must have an end (RFC 7646 §2).
+fn read_negative_anchors(root: &Section<'_>) -> Vec<NegativeAnchor> {
+    let mut anchors = Vec::new();
+    for named in root.named_subtables("negative-anchor") {
+        let fields = negative_anchor_table().read_all(&named.section);
+        match (apex(&named), fields.until) {
+            (Some(name), Some(Rfc3339(until))) => anchors.push(NegativeAnchor { name, expires: Some(until) }),
+            (_, None) if !named.section.has("until") => {
+                named
+                    .section
+                    .report_fault("until", "missing: write the time at which validation begins again");
+            }
+            _ => {}
+        }
+    }
+    anchors
 }
 
 fn apex(named: &NamedTable<'_>) -> Option<Name> {

@@ -144,7 +144,7 @@ fn resolve(
     }
     let source = Arc::clone(&daemon);
     let metrics = metrics.map(|listener| metrics::start(listener, move || source.snapshot())).transpose()?;
-    print_ready(&daemon.addresses, workers, is_json);
+    print_ready(&daemon, is_json);
     daemon.notifier.notify_ready(&daemon.status_line());
     runtime.block_on(wait_for_stop(signals, watchdog, &daemon));
     // Does not wait for a reload in progress: it writes nothing.
@@ -211,17 +211,26 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], ResolveError> {
     Ok(octets)
 }
 
-fn print_ready(addresses: &[SocketAddr], workers: usize, is_json: bool) {
+fn print_ready(daemon: &ResolverDaemon, is_json: bool) {
+    let (addresses, workers) = (&daemon.addresses, daemon.workers);
+    let anchors: Vec<String> = daemon.shared.anchor_apexes().iter().map(ToString::to_string).collect();
     if is_json {
-        let ready = json!({ "address": addresses.first(), "addresses": addresses, "workers": workers });
+        let ready = json!({
+            "address": addresses.first(), "addresses": addresses, "workers": workers, "trust_anchors": anchors,
+        });
         return print(&json!({ "ready": ready }).to_string());
     }
     if logging::is_quiet() {
         return;
     }
     let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let validation = if anchors.is_empty() {
+        "without validation: no trust anchor".to_owned()
+    } else {
+        format!("validating from {}", anchors.join(" "))
+    };
     print(&format!(
-        "ready: listening on {} (udp, tcp), resolver, {}",
+        "ready: listening on {} (udp, tcp), resolver, {}, {validation}",
         texts.join(" "),
         count_text(workers, "worker")
     ));

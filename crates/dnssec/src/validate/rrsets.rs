@@ -5,6 +5,9 @@ use nonesuch_proto::message::{Message, Record, Section};
 use nonesuch_proto::{Class, NameRef, Rtype, rdata};
 use std::collections::HashMap;
 
+/// Number of records of a message whose RRsets are searched one by one.
+const RECORDS_WITHOUT_INDEX: usize = 64;
+
 /// An RRset of one section.
 #[derive(Debug)]
 pub(super) struct Rrset<'m> {
@@ -25,7 +28,8 @@ type RrsetKey<'m> = (Section, NameRef<'m>, Rtype);
 #[derive(Debug)]
 pub(super) struct Rrsets<'m> {
     list: Vec<Rrset<'m>>,
-    indexes: HashMap<RrsetKey<'m>, usize>,
+    /// Their positions, for messages with many records: the search must not take long.
+    indexes: Option<HashMap<RrsetKey<'m>, usize>>,
     /// Sections and owners of signatures that cover no RRset of the response.
     lone_signatures: Vec<(Section, NameRef<'m>)>,
 }
@@ -34,7 +38,8 @@ impl<'m> Rrsets<'m> {
     /// Groups the records of a message. RRSIG records are attached to the RRsets that they cover;
     /// meta-types such as OPT are ignored.
     pub(super) fn from_message(message: &'m Message) -> Self {
-        let mut rrsets = Self { list: Vec::new(), indexes: HashMap::new(), lone_signatures: Vec::new() };
+        let indexes = (message.records.len() > RECORDS_WITHOUT_INDEX).then(HashMap::new);
+        let mut rrsets = Self { list: Vec::new(), indexes, lone_signatures: Vec::new() };
         let is_data = |record: &&Record| record.class == Class::IN && !record.rtype.is_meta();
         for record in message.records.iter().filter(is_data) {
             if record.rtype != Rtype::RRSIG {
@@ -56,9 +61,12 @@ impl<'m> Rrsets<'m> {
 
     fn add(&mut self, record: &'m Record) {
         let key = (record.section, record.owner.view(), record.rtype);
-        let index = *self.indexes.entry(key).or_insert(self.list.len());
+        let (section, owner, rtype) = key;
+        let index = self.find(section, owner, rtype).unwrap_or(self.list.len());
         if index == self.list.len() {
-            let (section, owner, rtype) = key;
+            if let Some(indexes) = &mut self.indexes {
+                indexes.insert(key, index);
+            }
             let (rdatas, signatures) = (Vec::new(), Vec::new());
             self.list.push(Rrset { section, owner, rtype, ttl: record.ttl, rdatas, signatures });
         }
@@ -69,9 +77,8 @@ impl<'m> Rrsets<'m> {
 
     fn add_signature(&mut self, record: &'m Record) {
         let covered = Rrsig::parse(&record.rdata).map(|fields| fields.covered);
-        let key = |covered| (record.section, record.owner.view(), covered);
-        match covered.and_then(|covered| self.indexes.get(&key(covered))) {
-            Some(&index) => self.list[index].signatures.push(record),
+        match covered.and_then(|covered| self.find(record.section, record.owner.view(), covered)) {
+            Some(index) => self.list[index].signatures.push(record),
             None => self.lone_signatures.push((record.section, record.owner.view())),
         }
     }
@@ -87,9 +94,15 @@ impl<'m> Rrsets<'m> {
 
     /// Returns the index of an RRset; `None` if the response does not have it.
     pub(super) fn find(&self, section: Section, owner: NameRef<'_>, rtype: Rtype) -> Option<usize> {
+        let Some(indexes) = &self.indexes else {
+            let is_same = |rrset: &Rrset<'_>| {
+                rrset.rtype == rtype && rrset.section == section && rrset.owner == owner
+            };
+            return self.list.iter().position(is_same);
+        };
         // The keys of the map borrow from the message, and a key for a lookup may have a shorter
         // lifetime.
-        let indexes: &HashMap<RrsetKey<'_>, usize> = &self.indexes;
+        let indexes: &HashMap<RrsetKey<'_>, usize> = indexes;
         indexes.get(&(section, owner, rtype)).copied()
     }
 

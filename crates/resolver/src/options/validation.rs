@@ -55,3 +55,29 @@ impl ValidationOptions {
         self.anchors.closest(name).is_some_and(|anchor| anchor.apex.view().is_below(cut))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::name;
+    use crate::trust_anchors::AnchorRecord;
+
+    #[test]
+    fn a_negative_anchor_holds_until_its_end_and_not_below_a_closer_trust_anchor() {
+        let mut options = ValidationOptions::default();
+        for apex in [".", "b.a."] {
+            options.anchors.insert(name(apex).view(), AnchorRecord::Dnskey(vec![0; 4]));
+        }
+        options.negative_anchors.push(NegativeAnchor { name: name("a."), expires: Some(100) });
+        let holds = |text: &str, unix| {
+            let name = name(text);
+            let anchor = options.anchors.closest(name.view()).unwrap();
+            options.negative_anchor(name.view(), anchor.apex.view().label_count(), unix).is_some()
+        };
+        assert!(holds("a.", 99) && holds("x.A.", 99));
+        assert!(!holds("a.", 100) && !holds("c.", 99) && !holds(".", 99));
+        assert!(!holds("b.a.", 99) && !holds("x.b.a.", 99));
+        assert!(options.has_anchor_between(name("a.").view(), name("x.b.a.").view()));
+        assert!(!options.has_anchor_between(name("a.").view(), name("x.a.").view()));
+    }
+}

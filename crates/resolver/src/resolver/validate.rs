@@ -21,6 +21,7 @@ use nonesuch_net::machine::Now;
 use nonesuch_proto::message::Section;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Number of questions about the chain of trust that are resolved for one response. An IPv6 address
@@ -280,42 +281,12 @@ impl Resolver {
                 self.note_insecure(id, *reason);
                 Security::Insecure
             }
-            SecurityStatus::Bogus(_) | SecurityStatus::Indeterminate(_) if is_referral(&received.reading) => {
-                return self.use_unproved_referral(id, received, now);
-            }
-            // Signatures have no signatures.
-            SecurityStatus::Indeterminate(IndeterminateReason::RrsigQuestion) => {
-                let mut reading = received.reading;
-                match reading.clone().keep_proved_aliases(validation) {
-                    Some(aliases) => reading = aliases,
-                    None => reading.set_security(Security::Insecure),
-                }
-                self.use_reading(id, &received.name, reading, now);
-                return Step::Continue;
-            }
-            SecurityStatus::Bogus(reason) => {
-                return match received.reading.clone().keep_proved_aliases(validation) {
-                    Some(reading) => {
-                        self.use_reading(id, &received.name, reading, now);
-                        Step::Continue
-                    }
-                    None => self.handle_bogus(id, &received, reason, now),
-                };
-            }
-            SecurityStatus::Indeterminate(IndeterminateReason::Limit(limit)) => {
-                let text = format!("validation exceeds the limit for {limit}").into();
-                return Step::Finish(Outcome::failure(ErrorDetail { code: 0, text }, true));
-            }
-            SecurityStatus::Indeterminate(reason) => {
-                let error = ErrorDetail { code: 6, text: reason.to_string().into() };
-                return self.try_another_server(id, &received, error, now);
-            }
+            _ => return self.use_unproved(id, received, validation, now),
         };
-        let proved = received.reading.clone().keep_proved(received.rtype, validation, security);
-        let Some(reading) = proved else {
-            return self.try_another_server(id, &received, MISMATCH.into(), now);
+        let ServerResponse { server, name, rtype, reading, .. } = received;
+        let Some(reading) = reading.keep_proved(rtype, validation, security) else {
+            return self.try_another_server(id, server, MISMATCH.into(), now);
         };
-        let ServerResponse { name, rtype, .. } = received;
         if security == Security::Secure
             && let Some(pending) = pending
         {
@@ -328,6 +299,42 @@ impl Resolver {
         }
         self.use_reading(id, &name, reading, now);
         Step::Continue
+    }
+
+    /// Continues with a response that is Bogus or Indeterminate.
+    fn use_unproved(
+        &mut self,
+        id: TaskId,
+        received: ServerResponse,
+        validation: &Validation,
+        now: Now,
+    ) -> Step {
+        if is_referral(&received.reading) {
+            return self.use_unproved_referral(id, received, now);
+        }
+        if let SecurityStatus::Indeterminate(IndeterminateReason::Limit(limit)) = &validation.status {
+            let text = format!("validation exceeds the limit for {limit}").into();
+            return Step::Finish(Outcome::failure(ErrorDetail { code: 0, text }, true));
+        }
+        let ServerResponse { server, name, rtype, mut reading, .. } = received;
+        // Signatures are not signed.
+        let is_rrsig = validation.status == SecurityStatus::Indeterminate(IndeterminateReason::RrsigQuestion);
+        if !validation.aliases.is_empty() {
+            if let Some(aliases) = reading.keep_proved_aliases(validation) {
+                self.use_reading(id, &name, aliases, now);
+                return Step::Continue;
+            }
+        } else if is_rrsig {
+            reading.set_security(Security::Insecure);
+            self.use_reading(id, &name, reading, now);
+            return Step::Continue;
+        }
+        let error = match &validation.status {
+            SecurityStatus::Bogus(reason) => bogus_detail(&name, rtype, reason),
+            SecurityStatus::Indeterminate(reason) => ErrorDetail { code: 6, text: reason.to_string().into() },
+            SecurityStatus::Secure | SecurityStatus::Insecure(_) => MISMATCH.into(),
+        };
+        self.try_another_server(id, server, error, now)
     }
 
     /// Remembers the keys or the insecurity of a zone that a validated response proves. Returns the keys of a DNSKEY
@@ -373,29 +380,12 @@ impl Resolver {
         None
     }
 
-    fn handle_bogus(
-        &mut self,
-        id: TaskId,
-        received: &ServerResponse,
-        reason: &BogusReason,
-        now: Now,
-    ) -> Step {
-        let error = bogus_detail(&received.name, received.rtype, reason);
-        self.try_another_server(id, received, error, now)
-    }
-
     /// Another server of the zone may have a valid response.
-    fn try_another_server(
-        &mut self,
-        id: TaskId,
-        received: &ServerResponse,
-        error: ErrorDetail,
-        now: Now,
-    ) -> Step {
+    fn try_another_server(&mut self, id: TaskId, server: SocketAddr, error: ErrorDetail, now: Now) -> Step {
         let Some(task) = self.tasks.get_mut(id) else { return Step::Wait };
         task.bogus_responses += 1;
         task.bogus = Some(error.clone());
-        task.exclude(received.server);
+        task.exclude(server);
         if task.bogus_responses < BOGUS_RESPONSES_MAX && task.delegation.is_some() {
             return Step::Continue;
         }
