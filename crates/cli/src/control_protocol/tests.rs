@@ -126,6 +126,7 @@ fn resolver_status() -> ResolverStatus {
         upstream: UpstreamStatus { queries: 1, responses: 1, open: 1 },
         validation: ValidationStatus {
             anchors: vec![text()],
+            keys: vec![ManagedKeyStatus { zone: text(), tag: 1, algorithm: 1, state: text(), since: 1 }],
             zones: 1,
             octets: 1,
             denials: 1,
@@ -223,6 +224,8 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("Server status", status),
         ("Cache", resolver["cache"].clone()),
         ("Queries to servers", resolver["upstream"].clone()),
+        ("Validation", resolver["validation"].clone()),
+        ("Managed keys", resolver["validation"]["keys"][0].clone()),
         ("Resolver status", resolver),
         ("Resolver reload", to_value(&ResolverReload { needs_restart: names() })),
         ("Failing primary", zone["failing_primaries"][0].clone()),

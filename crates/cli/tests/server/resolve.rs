@@ -368,3 +368,74 @@ fn memory_stays_within_its_bound() {
     assert!(resident <= bound, "{resident} KiB, more than {bound} KiB");
     resolver.stop();
 }
+
+/// Starts a resolver whose trust anchor is updated automatically.
+fn start_managed(folder: &Path, hints: &Path, state: &Path) -> Configured {
+    start_validating(folder, hints, &["--anchor-state", text(state)])
+}
+
+/// Whether the state file is complete and has a key in state `valid`.
+fn is_learned(file: &Path) -> bool {
+    let text = fs::read_to_string(file).expect("a state file");
+    let lines: Vec<&str> = text.lines().collect();
+    let keys = lines.iter().filter(|line| line.starts_with("key ")).count();
+    assert!(lines[1] == "nonesuch-trust-anchors 1" && lines[2] == "zone .", "{text}");
+    assert_eq!(lines.last(), Some(&format!("end {keys}").as_str()), "{text}");
+    lines.iter().any(|line| line.starts_with("key valid "))
+}
+
+/// XF-074.
+#[test]
+fn the_state_of_trust_anchors_survives_kill_at_any_moment() {
+    let folder = common::folder();
+    let Some((servers, hints)) = start_tree(folder.path(), 46) else { return };
+    let state = folder.path().join("anchors");
+    fs::create_dir(&state).expect("a directory");
+    let file = state.join("root.anchor");
+    // The first kills come before, during and after the first write that follows from a response.
+    for round in 0..12_u32 {
+        let resolver = start_managed(folder.path(), &hints, &state);
+        // The start wrote the file.
+        is_learned(&file);
+        (0..round * 3).for_each(|_| {
+            ask(resolver.address, "host1.z1.example.", Rtype::A);
+        });
+        resolver.kill();
+        is_learned(&file);
+    }
+    let resolver = start_managed(folder.path(), &hints, &state);
+    wait_until("the key in the state file", || is_learned(&file).then_some(()));
+    let changed = resolver.logged();
+    assert!(changed.contains("trusted") || changed.contains("zone .: trust anchor"), "{changed}");
+    resolver.kill();
+    // The state is used without any server.
+    servers.into_iter().for_each(Configured::kill);
+    let learned = fs::read_to_string(&file).expect("a state file");
+    start_managed(folder.path(), &hints, &state).stop();
+    let keys = |text: &str| {
+        text.lines().filter(|line| line.starts_with("key ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&fs::read_to_string(&file).expect("a state file")), keys(&learned));
+    let names: Vec<_> =
+        fs::read_dir(&state).expect("a directory").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(names, ["root.anchor"], "temporary files are left");
+    // A malformed file prevents the start.
+    fs::write(&file, learned.replace("key valid", "key walid")).expect("written");
+    let anchor = hints.with_file_name("anchor.ds");
+    let arguments =
+        ["resolve", "--listen", "127.0.0.1:0", "--hints", text(&hints), "--anchor", text(&anchor)];
+    let failed = run(&mut nonesuch([&arguments[..], &["--anchor-state", text(&state)]].concat()));
+    assert_eq!(failed.status, 2, "{}", failed.text());
+    snapshot::check(
+        "resolve",
+        "a malformed state of trust anchors",
+        &failed.stderr.replace(text(folder.path()), "DIR"),
+    );
+    let missing = folder.path().join("missing");
+    let failed = run(&mut nonesuch([&arguments[..], &["--anchor-state", text(&missing)]].concat()));
+    snapshot::check(
+        "resolve",
+        "no directory for the states of trust anchors",
+        &failed.stderr.replace(text(folder.path()), "DIR"),
+    );
+}

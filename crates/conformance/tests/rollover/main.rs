@@ -16,8 +16,7 @@ struct Roll {
 
 impl Roll {
     fn new() -> Self {
-        let key =
-            |octet| Published { key: Arc::new(ZoneKey::new(octet)), is_revoked: false, signs: true };
+        let key = |octet| Published { key: Arc::new(ZoneKey::new(octet)), is_revoked: false, signs: true };
         Self { old: key(1), new: key(2) }
     }
 
@@ -106,9 +105,7 @@ fn a_new_key_is_trusted_after_the_hold_down_time() {
     world.run_for_days(32);
     let until = START + 30 * DAY;
     let events = world.shared.take_anchor_events();
-    let is_pending = |event: &AnchorEvent| {
-        matches!(event, AnchorEvent::Changed(Change::Key { event: KeyEvent::Pending { until: end }, .. }) if (until..until + 60).contains(end))
-    };
+    let is_pending = |event: &AnchorEvent| matches!(event, AnchorEvent::Changed(Change::Key { event: KeyEvent::Pending { until: end }, .. }) if (until..until + 60).contains(end));
     assert!(events.iter().any(|(_, event)| is_pending(event)), "{events:?}");
     world.publish(&roll.replaced());
     world.run_for_days(2);

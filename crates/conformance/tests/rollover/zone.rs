@@ -41,9 +41,8 @@ impl ZoneKey {
     /// Returns the key of which all octets of the private key are `octet`.
     pub(crate) fn new(octet: u8) -> Self {
         let secret = data_encoding::BASE64.encode(&[octet; 32]);
-        let text = format!(
-            "Private-key-format: v1.3\nAlgorithm: 13 (ECDSAP256SHA256)\nPrivateKey: {secret}\n"
-        );
+        let text =
+            format!("Private-key-format: v1.3\nAlgorithm: 13 (ECDSAP256SHA256)\nPrivateKey: {secret}\n");
         Self { private: PrivateKey::from_bind(&text).expect("a key") }
     }
 
@@ -111,8 +110,14 @@ impl RootZone {
         };
         let is_keys = rtype == Rtype::DNSKEY;
         let ttl = if is_keys { KEYS_TTL } else { DATA_TTL };
-        let record =
-            |rdata| Record { section: Section::Answer, owner: owner.clone(), rtype, class: Class::IN, ttl, rdata };
+        let record = |rdata| Record {
+            section: Section::Answer,
+            owner: owner.clone(),
+            rtype,
+            class: Class::IN,
+            ttl,
+            rdata,
+        };
         let mut records: Vec<Record> = rdata.into_iter().map(record).collect();
         let signers = self.keys.iter().filter(|key| key.signs).take(if is_keys { usize::MAX } else { 1 });
         let signatures: Vec<Record> =
@@ -185,9 +190,8 @@ impl World {
             None => ManagedAnchor::new(anchor, unix).expect("an anchor"),
         };
         shared.manage_anchors(vec![anchor], now);
-        let machine = |worker| -> Box<dyn Machine> {
-            Box::new(Resolver::new(Arc::clone(&shared), worker, [7; 32]))
-        };
+        let machine =
+            |worker| -> Box<dyn Machine> { Box::new(Resolver::new(Arc::clone(&shared), worker, [7; 32])) };
         let simulator = Simulator::new(options_of_simulator, (0..2).map(machine).collect(), zone);
         Self { simulator, shared, configured }
     }
