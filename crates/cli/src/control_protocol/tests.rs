@@ -215,6 +215,7 @@ fn samples() -> Vec<(&'static str, Value)> {
         warnings: names(),
     };
     vec![
+        ("Managed keys", resolver["validation"]["keys"][0].clone()),
         ("Refused configuration", status["refused_configuration"].clone()),
         ("Refresh failures", status["refresh_failures"].clone()),
         ("Refresh failure", status["refresh_failures"]["zones"][0].clone()),
@@ -225,7 +226,7 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("Cache", resolver["cache"].clone()),
         ("Queries to servers", resolver["upstream"].clone()),
         ("Validation", resolver["validation"].clone()),
-        ("Managed keys", resolver["validation"]["keys"][0].clone()),
+        ("Cost model", resolver["cost_model"]["total"].clone()),
         ("Resolver status", resolver),
         ("Resolver reload", to_value(&ResolverReload { needs_restart: names() })),
         ("Failing primary", zone["failing_primaries"][0].clone()),
