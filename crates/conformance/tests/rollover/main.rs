@@ -91,7 +91,7 @@ fn a_zone_stays_secure_while_its_key_rolls() {
     assert_eq!((world.ask(1), key_events(&world)), (Answer::Secure, vec![(old, "removed")]));
     // A revoked key is no trust anchor, also after a restart with the outdated configuration.
     let mut world = world.restart();
-    world.publish(&[roll.old.clone()]);
+    world.publish(std::slice::from_ref(&roll.old));
     assert_eq!((world.ask(0), world.tags()), (Answer::Failed, vec![new]));
 }
 
@@ -156,7 +156,7 @@ fn a_zone_whose_keys_are_all_revoked_is_insecure() {
     let mut world = roll.begin();
     world.run_for_days(1);
     assert_eq!(world.ask(0), Answer::Secure);
-    world.publish(&[Published { is_revoked: true, ..roll.old.clone() }]);
+    world.publish(&[Published { is_revoked: true, ..roll.old }]);
     world.run_for_days(2);
     assert_eq!((world.ask(0), world.ask(1)), (Answer::Insecure, Answer::Insecure));
     assert_eq!(world.tags(), []);
@@ -180,4 +180,25 @@ fn the_tags_of_the_trusted_keys_are_signalled() {
     };
     let (signals, keys) = (count(&signal, Rtype(10)), count(&name("."), Rtype::DNSKEY));
     assert!(signals >= 3 && signals <= keys, "{signals} {keys}");
+}
+
+/// XF-074: a reload is no restart of the hold-down time.
+#[test]
+fn a_reload_keeps_the_states_of_zones_that_remain_configured() {
+    let roll = Roll::new();
+    let mut world = roll.begin();
+    world.publish(&roll.prepublished());
+    world.run_for_days(20);
+    world.reload(|options| options.qname_minimisation = false);
+    world.run_for_days(12);
+    let mut both = [roll.old.key.tag(), roll.new.key.tag()];
+    both.sort_unstable();
+    assert_eq!(world.tags(), both);
+    world.publish(&roll.replaced());
+    world.reload(|_| {});
+    world.run_for_days(2);
+    assert_eq!((world.ask(0), world.ask(1), world.tags()), (Answer::Secure, Answer::Secure, both.to_vec()));
+    // A zone that is not configured any more has no state.
+    world.reload(|options| options.validation.anchors.remove(name(".").view()));
+    assert!(world.shared.anchor_states().is_empty());
 }

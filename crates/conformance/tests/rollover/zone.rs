@@ -154,6 +154,7 @@ pub(crate) struct World {
     pub(crate) simulator: Simulator<'static, RootZone>,
     pub(crate) shared: Arc<Shared>,
     configured: TrustAnchors,
+    options: ResolverOptions,
 }
 
 /// The state of an answer.
@@ -183,7 +184,7 @@ impl World {
         options.validation.anchors = configured.clone();
         let options_of_simulator = Options { unix, ..Options::default() };
         let now = Now { instant: options_of_simulator.start, unix };
-        let shared = Arc::new(Shared::new(options, [7; 16], &[7; 32], now).expect("local names"));
+        let shared = Arc::new(Shared::new(options.clone(), [7; 16], &[7; 32], now).expect("local names"));
         let anchor = configured.iter().next().expect("an anchor");
         let anchor = match state {
             Some(text) => ManagedAnchor::parse(text, anchor, unix).expect("a state"),
@@ -193,7 +194,7 @@ impl World {
         let machine =
             |worker| -> Box<dyn Machine> { Box::new(Resolver::new(Arc::clone(&shared), worker, [7; 32])) };
         let simulator = Simulator::new(options_of_simulator, (0..2).map(machine).collect(), zone);
-        Self { simulator, shared, configured }
+        Self { simulator, shared, configured, options }
     }
 
     /// Starts the resolver again, with nothing but the text of the state.
@@ -201,6 +202,14 @@ impl World {
         let [(_, state)] = self.shared.anchor_states().try_into().expect("the state of one zone");
         let unix = self.simulator.now().unix;
         Self::start(self.simulator.network().clone(), self.configured, unix, Some(&state))
+    }
+
+    /// Replaces the options by the configured ones with a change, as a reload does.
+    pub(crate) fn reload(&mut self, change: impl FnOnce(&mut ResolverOptions)) {
+        let mut options = self.options.clone();
+        change(&mut options);
+        let unix = self.simulator.now().unix;
+        self.shared.replace_options(options, unix).expect("options");
     }
 
     pub(crate) fn run_for_days(&mut self, days: u64) {

@@ -85,7 +85,7 @@ impl Resolver {
     }
 }
 
-fn unvalidated(name: Name, rtype: Rtype) -> Question {
-    let name = name.view().to_canonical();
+/// A question whose answer is not validated. The name is in lower case.
+const fn unvalidated(name: Name, rtype: Rtype) -> Question {
     Question { name, rtype, class: Class::IN, checking_disabled: true }
 }
