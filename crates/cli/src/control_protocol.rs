@@ -13,9 +13,9 @@ mod status;
 mod tests;
 
 pub(crate) use status::{
-    Activity, CacheStatus, CostModelSecond, CostModelStatus, Refresh, RefreshFailure, RefreshFailures,
-    RefusedConfiguration, ResolverStatus, Secondary, ServerStatus, TransferIn, TransferOut, UpstreamStatus,
-    ValidationStatus, ZoneReport,
+    Activity, CacheStatus, CostModelSecond, CostModelStatus, ManagedKeyStatus, Refresh, RefreshFailure,
+    RefreshFailures, RefusedConfiguration, ResolverStatus, Secondary, ServerStatus, TransferIn, TransferOut,
+    UpstreamStatus, ValidationStatus, ZoneReport,
 };
 
 use nonesuch_authoritative::service::{ReloadReport, ServingState};

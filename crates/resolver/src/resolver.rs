@@ -1,6 +1,7 @@
 //! The state machine of one worker.
 
 mod aggressive;
+mod anchors;
 mod chain;
 mod iterate;
 mod receive;
@@ -57,6 +58,8 @@ pub struct Resolver {
     turn: Option<Instant>,
     /// When priming failed (RFC 8109); the hints are used then.
     priming_failed_at: Option<Instant>,
+    /// When the next query for the keys of a trust anchor may be due (RFC 5011).
+    anchor_timer: Option<Instant>,
 }
 
 /// Number of tasks for each client query that is permitted.
@@ -69,6 +72,7 @@ const BUSY: ExtendedError = ExtendedError { code: 0, text: "too many queries in 
 enum Timer {
     Exchange(ExchangeId),
     Task(TaskId),
+    Anchors,
 }
 
 impl Resolver {
@@ -79,7 +83,8 @@ impl Resolver {
         let mut random = ChaCha12Rng::from_seed(seed);
         let mut key = [0; 16];
         random.fill_bytes(&mut key);
-        Self {
+        let anchors_managed_at = shared.register_worker(worker);
+        let mut resolver = Self {
             settings: shared.settings.load_full(),
             clients: Clients::new(&shared.statistics),
             model: shared.model.worker(),
@@ -96,7 +101,12 @@ impl Resolver {
             verifications: VerificationQueue::default(),
             turn: None,
             priming_failed_at: None,
+            anchor_timer: None,
+        };
+        if let Some(now) = anchors_managed_at {
+            resolver.schedule_anchor_queries(now);
         }
+        resolver
     }
 
     /// Number of questions that are being resolved.
@@ -190,6 +200,7 @@ impl Resolver {
                     restarted.push(client);
                 }
                 Waiter::Client(client) => self.reply(&client, outcome, now),
+                Waiter::Anchor => self.observe_anchor(&question.name, outcome, now),
                 Waiter::Task { id: parent_id, is_starter } => {
                     let Some(parent) = self.tasks.get_mut(parent_id) else { continue };
                     parent.children.retain(|child| *child != id);
@@ -287,7 +298,12 @@ impl Machine for Resolver {
             Event::Response(exchange, octets) => self.handle_response(exchange, octets, now),
             Event::Failed(exchange, failure) => self.handle_failure(exchange, failure, now),
             Event::Wake => {
-                self.settings = self.shared.settings.load_full();
+                let settings = self.shared.settings.load_full();
+                if !Arc::ptr_eq(&settings, &self.settings) {
+                    self.settings = settings;
+                    // There may be new zones with trust anchors.
+                    self.schedule_anchor_queries(now);
+                }
                 for id in self.tasks.waiting_for_worker() {
                     self.claim_again(id);
                 }
@@ -304,6 +320,8 @@ impl Machine for Resolver {
             match timer {
                 Timer::Exchange(id) => self.handle_exchange_timeout(id, now),
                 Timer::Task(id) => self.handle_task_timeout(id, now),
+                Timer::Anchors if self.anchor_timer == Some(due) => self.query_anchors(now),
+                Timer::Anchors => {}
             }
         }
         self.run(now);
@@ -329,6 +347,7 @@ impl Machine for Resolver {
             let is_current = match timer {
                 Timer::Exchange(id) => self.exchanges.contains_key(&id),
                 Timer::Task(id) => self.tasks.get(id).is_some(),
+                Timer::Anchors => self.anchor_timer == Some(due),
             };
             if is_current {
                 return Some(due);

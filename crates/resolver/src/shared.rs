@@ -3,6 +3,7 @@
 use crate::cache::{Cache, CacheOptions};
 use crate::denials::{DenialCache, DenialCacheOptions};
 use crate::local_names::{LocalNames, UnknownLocalZone};
+use crate::managed_anchors::{ManagedAnchors, ReplaceError};
 use crate::model::Model;
 use crate::options::ResolverOptions;
 use crate::servers::{ServerTable, ServerTableOptions};
@@ -39,10 +40,12 @@ pub struct Shared {
     pub statistics: Statistics,
     /// The counters of the cost model.
     pub model: Model,
+    /// Trust anchors that are updated automatically.
+    pub(crate) managed: ManagedAnchors,
 }
 
 /// What follows from the options.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) options: ResolverOptions,
     /// EDNS options of replies.
@@ -96,7 +99,14 @@ impl Shared {
             servers: ServerTable::new(servers, addresses_key, now),
             statistics: Statistics::default(),
             model: Model::default(),
+            managed: ManagedAnchors::default(),
         })
+    }
+
+    /// Whether responses are validated. If all trust anchors are revoked (RFC 5011 §5), all zones are
+    /// insecure.
+    pub(crate) const fn validates(&self) -> bool {
+        self.cache.options().validates
     }
 
     /// Returns the apexes of the zones with trust anchors.
@@ -114,11 +124,24 @@ impl Shared {
     /// of its names. Data that a query in progress gets from the earlier servers may still be
     /// inserted.
     ///
+    /// Managed trust anchors ([`manage_anchors`](Self::manage_anchors)) of zones that remain configured
+    /// continue. `unix` is the time in seconds since 1970.
+    ///
     /// # Errors
-    /// A local zone to switch off is not one. The options are not replaced then.
-    pub fn replace_options(&self, options: ResolverOptions) -> Result<(), UnknownLocalZone> {
+    /// A local zone to switch off is not one, or trust anchors cannot be managed. The options are not
+    /// replaced then.
+    pub fn replace_options(&self, mut options: ResolverOptions, unix: u64) -> Result<(), ReplaceError> {
+        let mut managed = self.managed.lock();
+        let merged = managed.merge(&options.validation.anchors, unix)?;
+        if let Some(merged) = &merged {
+            options.validation.anchors = merged.anchors();
+        }
         let new = Arc::new(Settings::new(options)?);
+        if let Some(merged) = merged {
+            managed.replace(merged);
+        }
         let old = self.settings.swap(Arc::clone(&new));
+        drop(managed);
         let is_other_chain = old.options.validation != new.options.validation;
         let root = (old.options.hints != new.options.hints || is_other_chain).then(Name::root);
         let changed = old.options.zones.differences(&new.options.zones);

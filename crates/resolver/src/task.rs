@@ -112,6 +112,8 @@ impl Outcome {
 #[derive(Debug)]
 pub(crate) enum Waiter {
     Client(WaitingClient),
+    /// The trust anchors of the zone of which the task fetches the DNSKEY RRset (RFC 5011).
+    Anchor,
     /// A task that needs the addresses of a nameserver, or the root servers. The task that started
     /// this one paid for it.
     Task {
@@ -174,7 +176,8 @@ pub(crate) struct Task {
     /// The keys of the zone whose DNSKEY RRset was validated.
     pub(crate) keys: Option<ValidatedKeys>,
     /// Whether the task validates the DNSKEY or NSEC5KEY RRset of a zone again, for which the RRset must be
-    /// fetched, although the cache may have it.
+    /// fetched, although the cache may have it. With a question that is not validated, it is fetched in
+    /// any case.
     pub(crate) fetches_keys: bool,
     /// The client network that pays for the signatures, as a hash.
     pub(crate) network: u64,

@@ -10,7 +10,7 @@ pub(crate) struct ResolveArguments {
     /// Read all settings from this file.
     ///
     /// Only --check and --json can be combined with it.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "hints", "anchor", "workers"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "hints", "anchor", "anchor_state", "workers"])]
     pub(crate) config: Option<PathBuf>,
     /// Check the configuration and the hints that it names, and do not resolve.
     #[arg(long, requires = "config")]
@@ -31,6 +31,11 @@ pub(crate) struct ResolveArguments {
     /// this option.
     #[arg(long, value_name = "FILE")]
     pub(crate) anchor: Option<PathBuf>,
+    /// Update the trust anchors automatically (RFC 5011), and store their state in this directory.
+    ///
+    /// The directory must exist. Default: the trust anchors do not change.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) anchor_state: Option<PathBuf>,
     /// Set the number of threads. Default: one for each core.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) workers: Option<u16>,

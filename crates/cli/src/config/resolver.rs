@@ -46,6 +46,8 @@ pub(crate) struct ResolverConfiguration {
     pub(crate) validation: Validation,
     /// The file with the trust anchors.
     pub(crate) trust_anchors: Option<PathBuf>,
+    /// The directory with the states of trust anchors that are updated automatically.
+    pub(crate) anchor_state: Option<PathBuf>,
 }
 
 /// Whether answers are validated. The default is yes.
@@ -164,6 +166,17 @@ version = 1"#,
 # root servers, nothing is validated without this setting.",
         ),
         key("trust-anchors", path, example("root.key"), |r, v| r.trust_anchors = Some(v)),
+        Row::Text(
+            "# Update the trust anchors automatically (RFC 5011), and store their states in this directory, in which
+# the resolver's user must be able to write (restart). Default: the trust anchors do not change.",
+        ),
+        key("anchor-state", path, example("/var/lib/nonesuch/anchors"), |r, v| r.anchor_state = Some(v)),
+        Row::Text(
+            "# Tell the zones whose trust anchors are updated which keys are trusted (RFC 8145).",
+        ),
+        key("trust-anchor-signals", boolean, default(options.validation.signals_tags), |r, v| {
+            r.options.validation.signals_tags = v;
+        }),
         Row::Text(
             "# Know the algorithms with numbers for private use: MAYO-2, Falcon-512, SLH-DSA, and the aliases for
 # zones with NSEC5. Otherwise zones with only such algorithms are insecure.",

@@ -59,12 +59,26 @@ pub(crate) struct UpstreamStatus {
 pub(crate) struct ValidationStatus {
     /// Apexes of the zones with trust anchors; empty if the resolver does not validate.
     pub(crate) anchors: Vec<String>,
+    /// Keys of the zones whose trust anchors are updated automatically.
+    pub(crate) keys: Vec<ManagedKeyStatus>,
     /// Zones whose place in the chain of trust is known, and the memory of their keys.
     pub(crate) zones: u64,
     pub(crate) octets: u64,
     /// Denial records that answer queries for other names, and the answers that they gave.
     pub(crate) denials: u64,
     pub(crate) denial_answers: u64,
+}
+
+/// A key of a zone whose trust anchors are updated automatically.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ManagedKeyStatus {
+    pub(crate) zone: String,
+    pub(crate) tag: u16,
+    /// The number of the algorithm.
+    pub(crate) algorithm: u8,
+    pub(crate) state: String,
+    /// Since when it has the state, in seconds since 1970.
+    pub(crate) since: u64,
 }
 
 /// The counters of the resolver cost model.

@@ -126,6 +126,7 @@ fn resolver_status() -> ResolverStatus {
         upstream: UpstreamStatus { queries: 1, responses: 1, open: 1 },
         validation: ValidationStatus {
             anchors: vec![text()],
+            keys: vec![ManagedKeyStatus { zone: text(), tag: 1, algorithm: 1, state: text(), since: 1 }],
             zones: 1,
             octets: 1,
             denials: 1,
@@ -214,6 +215,7 @@ fn samples() -> Vec<(&'static str, Value)> {
         warnings: names(),
     };
     vec![
+        ("Managed keys", resolver["validation"]["keys"][0].clone()),
         ("Refused configuration", status["refused_configuration"].clone()),
         ("Refresh failures", status["refresh_failures"].clone()),
         ("Refresh failure", status["refresh_failures"]["zones"][0].clone()),

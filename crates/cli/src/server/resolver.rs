@@ -1,6 +1,7 @@
 //! A running resolver: the workers of `nonesuch_net::event_loop`, each with a state machine of
 //! `nonesuch_resolver`.
 
+pub(crate) mod anchor_state;
 mod cost_model;
 pub(crate) mod daemon;
 mod error;
@@ -25,6 +26,7 @@ use crate::server::privileges::{Account, drop_privileges};
 use crate::server::reload_status::ReloadHistory;
 use crate::server::signals::{NonFatalSignals, SignalAction, Signals};
 use crate::server::systemd::{Notifier, Watchdog};
+use anchor_state::{AnchorFiles, AnchorStateError};
 use cost_model::CostModelHistory;
 use daemon::ResolverDaemon;
 use nonesuch_net::event_loop::{EventLoopOptions, EventLoopServer, serve};
@@ -70,6 +72,7 @@ fn from_arguments(arguments: &ResolveArguments) -> Result<ResolverConfiguration,
         workers: arguments.workers.map(usize::from),
         hints: arguments.hints.clone(),
         trust_anchors: arguments.anchor.clone(),
+        anchor_state: arguments.anchor_state.clone(),
         ..ResolverConfiguration::default()
     };
     if let Some(file) = &configuration.hints {
@@ -91,6 +94,9 @@ fn check_start(
     if let Some(path) = &configuration.control_socket {
         fs::metadata(parent_directory(path))
             .map_err(|source| SocketError::Create { path: path.clone(), source })?;
+    }
+    if let Some(directory) = &configuration.anchor_state {
+        AnchorFiles::new(directory).read(&configuration.options.validation.anchors, unix_time())?;
     }
     Ok((account, owner))
 }
@@ -121,6 +127,10 @@ fn resolve(
     logging::start_queue().map_err(ResolveError::Thread)?;
     let addresses: Vec<SocketAddr> = bound.iter().map(|listeners| listeners.local_addr).collect();
     let shared = Arc::new(shared(options)?);
+    let anchor_files = configuration.anchor_state.as_deref().map(AnchorFiles::new);
+    if let Some(files) = &anchor_files {
+        manage_anchors(files, &shared, &configuration)?;
+    }
     let server = start(Arc::clone(&shared), bound, &loop_options, workers)?;
     let (runtime, signals) = Signals::install(early_signals).map_err(ResolveError::Thread)?;
     let daemon = Arc::new(ResolverDaemon {
@@ -130,6 +140,7 @@ fn resolve(
         needs_restart: Mutex::default(),
         reloads: ReloadHistory::begin(),
         cost_model: CostModelHistory::default(),
+        anchor_files,
         shared,
         addresses,
         statistics: server.statistics(),
@@ -153,10 +164,28 @@ fn resolve(
     drop((metrics, control));
     let counters = daemon.counters();
     daemon.stop()?;
+    daemon.store_anchors();
     if is_json || !logging::is_quiet() {
         print(&stopped_line(&counters.udp, None, is_json));
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Lets the resolver update its trust anchors. Writes the state files, so that a directory without write
+/// permission prevents the start.
+fn manage_anchors(
+    files: &AnchorFiles,
+    shared: &Shared,
+    configuration: &ResolverConfiguration,
+) -> Result<(), AnchorStateError> {
+    let now = Now { instant: Instant::now(), unix: unix_time() };
+    shared.manage_anchors(files.read(&configuration.options.validation.anchors, now.unix)?, now);
+    Ok(files.write(shared)?)
+}
+
+/// Returns the time in seconds since 1970.
+pub(crate) fn unix_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 /// Adapts the options to the memory. Half of it is for the cache, a quarter for client queries in
@@ -198,8 +227,7 @@ fn start(
 
 /// The data that all workers share.
 pub(crate) fn shared(options: ResolverOptions) -> Result<Shared, ResolveError> {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let now = Now { instant: Instant::now(), unix };
+    let now = Now { instant: Instant::now(), unix: unix_time() };
     let mut shared = Shared::new(options, random()?, &random()?, now)?;
     shared.cookies = Some(Cookies::random().map_err(ResolveError::Random)?);
     Ok(shared)
@@ -255,7 +283,10 @@ async fn wait_for_stop(mut signals: Signals, mut watchdog: Watchdog, daemon: &Ar
             },
             () = daemon.stop_request.notified() => return,
             _ = check.tick() => watchdog.check(&daemon.notifier),
-            _ = second.tick() => daemon.sample_cost_model(),
+            _ = second.tick() => {
+                daemon.sample_cost_model();
+                daemon.store_anchors();
+            }
         }
     }
 }

@@ -331,7 +331,7 @@ fn resident(process: u32) -> u64 {
 #[test]
 fn memory_stays_within_its_bound() {
     let folder = common::folder();
-    let Some((_servers, hints)) = start_tree(folder.path(), 43) else { return };
+    let Some((_servers, hints)) = start_tree(folder.path(), 48) else { return };
     let file = folder.path().join("resolver.toml");
     let content = format!(
         "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 2\nmemory = \"8MiB\"\nhints = {hints:?}\n"
@@ -366,5 +366,119 @@ fn memory_stays_within_its_bound() {
     // 1.05 times the memory, and 32 MiB for the program.
     let bound = (8 << 10) * 105 / 100 + (32 << 10);
     assert!(resident <= bound, "{resident} KiB, more than {bound} KiB");
+    resolver.stop();
+}
+
+/// Starts a resolver whose trust anchor is updated automatically.
+fn start_managed(folder: &Path, hints: &Path, state: &Path) -> Configured {
+    start_validating(folder, hints, &["--anchor-state", text(state)])
+}
+
+/// Whether the state file is complete and has a key in state `valid`.
+fn is_learned(file: &Path) -> bool {
+    let text = fs::read_to_string(file).expect("a state file");
+    let lines: Vec<&str> = text.lines().collect();
+    let keys = lines.iter().filter(|line| line.starts_with("key ")).count();
+    assert!(lines[1] == "nonesuch-trust-anchors 1" && lines[2] == "zone .", "{text}");
+    assert_eq!(lines.last(), Some(&format!("end {keys}").as_str()), "{text}");
+    lines.iter().any(|line| line.starts_with("key valid "))
+}
+
+/// XF-074.
+#[test]
+fn the_state_of_trust_anchors_survives_kill_at_any_moment() {
+    let folder = common::folder();
+    let Some((servers, hints)) = start_tree(folder.path(), 46) else { return };
+    let state = folder.path().join("anchors");
+    fs::create_dir(&state).expect("a directory");
+    let file = state.join("root.anchor");
+    let anchor = hints.with_file_name("anchor.ds");
+    let arguments =
+        ["resolve", "--listen", "127.0.0.1:0", "--hints", text(&hints), "--anchor", text(&anchor)];
+    let arguments = [&arguments[..], &["--anchor-state", text(&state)]].concat();
+    // As soon as the directory has a file, temporary or complete.
+    for _ in 0..8 {
+        let _ = fs::remove_file(&file);
+        let files = || fs::read_dir(&state).expect("a directory").count();
+        let before = files();
+        let mut command = nonesuch(&arguments);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+        while files() == before && !file.exists() {
+            std::hint::spin_loop();
+        }
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert!(!file.exists() || !is_learned(&file));
+    }
+    // The first kills come before, during and after the first write that follows from a response.
+    for round in 0..12_u32 {
+        let resolver = start_managed(folder.path(), &hints, &state);
+        // The start wrote the file.
+        is_learned(&file);
+        (0..round * 3).for_each(|_| {
+            ask(resolver.address, "host1.z1.example.", Rtype::A);
+        });
+        resolver.kill();
+        is_learned(&file);
+    }
+    let resolver = start_managed(folder.path(), &hints, &state);
+    wait_until("the key in the state file", || is_learned(&file).then_some(()));
+    resolver.kill();
+    // The state is used without any server.
+    servers.into_iter().for_each(Configured::kill);
+    let learned = fs::read_to_string(&file).expect("a state file");
+    start_managed(folder.path(), &hints, &state).stop();
+    let keys = |text: &str| {
+        text.lines().filter(|line| line.starts_with("key ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&fs::read_to_string(&file).expect("a state file")), keys(&learned));
+    let names: Vec<_> =
+        fs::read_dir(&state).expect("a directory").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(names, ["root.anchor"], "temporary files are left");
+    // A malformed file prevents the start.
+    fs::write(&file, learned.replace("key valid", "key walid")).expect("written");
+    let failed = run(&mut nonesuch(&arguments));
+    assert_eq!(failed.status, 2, "{}", failed.text());
+    snapshot::check(
+        "resolve",
+        "a malformed state of trust anchors",
+        &failed.stderr.replace(text(folder.path()), "DIR"),
+    );
+    let missing = folder.path().join("missing");
+    let failed = run(&mut nonesuch([&arguments[..arguments.len() - 1], &[text(&missing)]].concat()));
+    snapshot::check(
+        "resolve",
+        "no directory for the states of trust anchors",
+        &failed.stderr.replace(text(folder.path()), "DIR"),
+    );
+}
+
+#[test]
+fn changes_of_trust_anchors_are_logged_and_shown() {
+    let folder = common::folder();
+    let Some((_servers, hints)) = start_tree(folder.path(), 47) else { return };
+    let (file, state) = (folder.path().join("resolver.toml"), folder.path().join("anchors"));
+    fs::create_dir(&state).expect("a directory");
+    let anchor = hints.with_file_name("anchor.ds");
+    let configuration = format!(
+        "version = 1\nlisten = [\"127.0.0.1:0\"]\nhints = {hints:?}\ntrust-anchors = {anchor:?}\n\
+        anchor-state = {state:?}\ncontrol-socket = \"control\"\n[log]\nlevel = \"info\"\n"
+    );
+    write_beside(&file, &configuration);
+    let arguments = ["--config", text(&file)];
+    let resolver =
+        Configured::start_command("resolve", &arguments, &folder.path().join("resolver"), Stdio::null());
+    resolver.wait_for_event("trust-anchor-changed", &["zone=.", "change=trusted"]);
+    wait_until("the key in the state file", || is_learned(&state.join("root.anchor")).then_some(()));
+    let keys = || {
+        let status = done(["ctl", "--config", text(&file), "status", "--json"]).stdout;
+        let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+        status["validation"]["keys"].clone()
+    };
+    let known = keys();
+    assert_eq!((&known[0]["zone"], &known[0]["state"]), (&".".into(), &"valid".into()), "{known}");
+    // The state survives a reload.
+    assert_eq!(run(&mut nonesuch(["ctl", "--config", text(&file), "reload"])).status, 0);
+    assert_eq!(keys(), known);
     resolver.stop();
 }

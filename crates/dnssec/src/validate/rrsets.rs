@@ -95,9 +95,8 @@ impl<'m> Rrsets<'m> {
     /// Returns the index of an RRset; `None` if the response does not have it.
     pub(super) fn find(&self, section: Section, owner: NameRef<'_>, rtype: Rtype) -> Option<usize> {
         let Some(indexes) = &self.indexes else {
-            let is_same = |rrset: &Rrset<'_>| {
-                rrset.rtype == rtype && rrset.section == section && rrset.owner == owner
-            };
+            let is_same =
+                |rrset: &Rrset<'_>| rrset.rtype == rtype && rrset.section == section && rrset.owner == owner;
             return self.list.iter().position(is_same);
         };
         // The keys of the map borrow from the message, and a key for a lookup may have a shorter

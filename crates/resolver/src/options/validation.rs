@@ -15,6 +15,9 @@ pub struct ValidationOptions {
     pub policy: AlgorithmPolicy,
     /// Whether validated denial records and wildcards answer queries for other names (RFC 8198).
     pub aggressive: bool,
+    /// Whether zones get signals of the keys that are trusted (RFC 8145 §5), if their trust anchors are
+    /// updated automatically.
+    pub signals_tags: bool,
 }
 
 /// A name at and below which nothing is validated, unless a trust anchor is below it (RFC 7646).
@@ -30,7 +33,7 @@ impl Default for ValidationOptions {
     /// No trust anchor, and the algorithms with an assigned number except those with SHA-1.
     fn default() -> Self {
         let (anchors, policy) = (TrustAnchors::default(), AlgorithmPolicy::ASSIGNED);
-        Self { anchors, negative_anchors: Vec::new(), policy, aggressive: true }
+        Self { anchors, negative_anchors: Vec::new(), policy, aggressive: true, signals_tags: true }
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) const fn chain_question(name: Name, rtype: Rtype) -> Question {
 impl Resolver {
     /// Whether responses are validated.
     pub(super) fn validates(&self) -> bool {
-        !self.settings.options.validation.anchors.is_empty()
+        self.shared.validates()
     }
 
     /// Whether the keys that the answer to a chain question gives are known.

@@ -77,7 +77,9 @@ impl Resolver {
     fn use_cache(&mut self, id: TaskId, now: Now) -> Option<Step> {
         let task = self.tasks.get(id)?;
         let question = Question { name: task.name.clone(), ..task.question.clone() };
-        let needs_keys = task.fetches_keys && !self.knows_keys(&question, now);
+        // The keys of a trust anchor are those that the servers have now (RFC 5011).
+        let needs_keys =
+            task.fetches_keys && (question.checking_disabled || !self.knows_keys(&question, now));
         let task = self.tasks.get_mut(id)?;
         // A new task of a client missed the cache just now. Meanwhile, another worker may have resolved
         // the question.
@@ -314,11 +316,7 @@ impl Resolver {
         let exchange = Exchange { attempt, id: message_id, name, rtype, has_random_case, wrong_responses: 0 };
         // RFC 6840 §5.9: a resolver that validates requests the data of others, not their opinion.
         let checking_disabled =
-            if task.question.checking_disabled || !self.settings.options.validation.anchors.is_empty() {
-                flags::CD
-            } else {
-                0
-            };
+            if task.question.checking_disabled || self.shared.validates() { flags::CD } else { 0 };
         let message = exchange.query(if is_recursive { flags::RD | checking_disabled } else { 0 });
         let exchange_id = ExchangeId(self.next_exchange);
         self.next_exchange += 1;

@@ -119,6 +119,18 @@ impl ManagedAnchor {
         Self::with_keys(configured, Vec::new(), Refresh::new(clamp(now)), clamp(now))
     }
 
+    /// Returns the state with other configured records, as [`ManagedAnchor::parse`] does.
+    ///
+    /// # Errors
+    /// As [`ManagedAnchor::new`].
+    pub(crate) fn with_configured(
+        &self,
+        configured: &ZoneAnchor,
+        now: u64,
+    ) -> Result<Self, ManagedAnchorError> {
+        Self::with_keys(configured, self.keys.clone(), self.refresh, clamp(now))
+    }
+
     /// Merges known keys with the configured records.
     fn with_keys(
         configured: &ZoneAnchor,

@@ -1,8 +1,11 @@
 //! A running resolver with all its parts; signals and the control socket act on it.
 
+use super::anchor_state::AnchorFiles;
 use super::cost_model::CostModelHistory;
 use crate::config::resolver::ResolverConfiguration;
-use crate::control_protocol::{CacheStatus, ResolverStatus, UpstreamStatus, VERSION, ValidationStatus};
+use crate::control_protocol::{
+    CacheStatus, ManagedKeyStatus, ResolverStatus, UpstreamStatus, VERSION, ValidationStatus,
+};
 use crate::files::count_text;
 use crate::logging;
 use crate::metrics::{ResolverCounters, Snapshot};
@@ -12,6 +15,7 @@ use crate::zones::time_or_now;
 use nonesuch_net::NetError;
 use nonesuch_net::event_loop::{EventLoopCounters, EventLoopServer, EventLoopStatistics};
 use nonesuch_resolver::Shared;
+use nonesuch_resolver::trust_anchors::managed::{ManagedAnchor, ManagedKey};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +33,8 @@ pub(crate) struct ResolverDaemon {
     pub(super) needs_restart: Mutex<Vec<&'static str>>,
     pub(super) reloads: ReloadHistory,
     pub(super) cost_model: CostModelHistory,
+    /// The state files of trust anchors; `None` if these are static.
+    pub(super) anchor_files: Option<AnchorFiles>,
     pub(super) shared: Arc<Shared>,
     /// The addresses that it listens on.
     pub(super) addresses: Vec<SocketAddr>,
@@ -74,11 +80,27 @@ impl ResolverDaemon {
         let denials = self.shared.denials.statistics();
         ValidationStatus {
             anchors: self.shared.anchor_apexes().iter().map(ToString::to_string).collect(),
+            keys: self.managed_keys(),
             zones: zones as u64,
             octets: octets as u64,
             denials: denials.entries as u64,
             denial_answers: denials.hits,
         }
+    }
+
+    /// The known keys of zones whose trust anchors are updated automatically.
+    fn managed_keys(&self) -> Vec<ManagedKeyStatus> {
+        let of_zone = |zone: &ManagedAnchor| {
+            let status = |key: &ManagedKey| ManagedKeyStatus {
+                zone: zone.apex().to_name().to_string(),
+                tag: key.tag(),
+                algorithm: key.algorithm().0,
+                state: key.state().name().to_owned(),
+                since: key.since(),
+            };
+            zone.keys().iter().map(status).collect::<Vec<_>>()
+        };
+        self.shared.managed_anchors().iter().flat_map(of_zone).collect()
     }
 
     /// The state in one line, for systemd.

@@ -1,5 +1,6 @@
 //! Errors that prevent the start of a resolver.
 
+use super::anchor_state::AnchorStateError;
 use crate::config::Problems;
 use crate::files::FileError;
 use crate::hints::HintsFileError;
@@ -23,6 +24,7 @@ pub(crate) enum ResolveError {
     File(#[from] FileError),
     Hints(#[from] HintsFileError),
     TrustAnchors(#[from] TrustAnchorsError),
+    AnchorState(#[from] AnchorStateError),
     Options(#[from] OptionsError),
     LocalNames(#[from] UnknownLocalZone),
     Root(#[from] RootError),

@@ -1,13 +1,13 @@
 //! Reload of the configuration of a running resolver.
 
 use super::daemon::ResolverDaemon;
-use super::within_memory;
+use super::{unix_time, within_memory};
 use crate::config::Problems;
 use crate::config::resolver::{self, ResolverConfiguration};
 use crate::control_protocol::ResolverReload;
 use crate::logging;
 use crate::server::reload_status::warn_of_restart;
-use nonesuch_resolver::local_names::UnknownLocalZone;
+use nonesuch_resolver::ReplaceError;
 use nonesuch_resolver::options::OptionsError;
 use std::path::Path;
 use std::sync::PoisonError;
@@ -21,7 +21,7 @@ pub(crate) enum ResolverReloadError {
     NoConfiguration,
     Configuration(#[from] Problems),
     Options(#[from] OptionsError),
-    LocalNames(#[from] UnknownLocalZone),
+    Replace(#[from] ReplaceError),
 }
 
 impl ResolverDaemon {
@@ -58,7 +58,7 @@ impl ResolverDaemon {
             tracing::warn!(name: "configuration-warning", "{warning}");
         }
         let changed = keep_start_settings(&mut new, &self.at_start);
-        self.shared.replace_options(within_memory(new.options, self.workers)?)?;
+        self.shared.replace_options(within_memory(new.options, self.workers)?, unix_time())?;
         self.wake();
         logging::configure(new.log.level, new.log.format);
         Ok(changed)
@@ -79,6 +79,7 @@ fn keep_start_settings(
         ("control-group", new.control_group != at_start.control_group),
         ("metrics-listen", new.metrics_listen != at_start.metrics_listen),
         ("workers", new.workers != at_start.workers),
+        ("anchor-state", new.anchor_state != at_start.anchor_state),
     ] {
         changed.extend(is_changed.then_some(key));
     }

@@ -27,6 +27,20 @@ pub enum KeyState {
     Removed,
 }
 
+impl KeyState {
+    /// Returns the name of the state in state files and in the status.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::AddPend { .. } => "addpend",
+            Self::Valid => "valid",
+            Self::Missing => "missing",
+            Self::Revoked { .. } => "revoked",
+            Self::Removed => "removed",
+        }
+    }
+}
+
 /// One key of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedKey {

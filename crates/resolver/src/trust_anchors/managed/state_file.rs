@@ -137,14 +137,7 @@ impl ManagedAnchor {
 }
 
 fn push_key(key: &ManagedKey, text: &mut String) {
-    let state = match key.state() {
-        KeyState::AddPend { .. } => "addpend",
-        KeyState::Valid => "valid",
-        KeyState::Missing => "missing",
-        KeyState::Revoked { .. } => "revoked",
-        KeyState::Removed => "removed",
-    };
-    let _ = write!(text, "key {state} since={}", Rfc3339(key.since()));
+    let _ = write!(text, "key {} since={}", key.state().name(), Rfc3339(key.since()));
     if let KeyState::AddPend { until, .. } | KeyState::Revoked { until } = key.state() {
         let _ = write!(text, " until={}", Rfc3339(*until));
     }
