@@ -73,6 +73,7 @@ crash KILLS="200":
 # Run random simulations of the resolver: trees with faulty and hostile servers, and bad paths
 simulate SEEDS="10000":
     cargo run --release -p nonesuch-conformance -- simulate --seeds {{SEEDS}}
+    cargo run --release -p nonesuch-conformance -- simulate --signed --seeds {{SEEDS}}
 
 # Build CoreDNS, the peer of `peers_online` for compact denial; its directory must be in PATH
 coredns:

@@ -7,6 +7,7 @@
 //! - [`runner`] runs a scenario in the simulator and judges the replies.
 //! - [`simulation`] runs random trees with faulty and hostile servers, and judges the resolver. Its
 //!   [`FaultyTree`](simulation::FaultyTree) is a fixed tree with many kinds of faults.
+//!   [`simulation::signed`] judges validation with trees of signed zones.
 //! - [`sockets`] serves a simulated network on sockets, to compare resolvers.
 //!
 //! The program `conformance` runs directories of scenarios.

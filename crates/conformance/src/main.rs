@@ -55,6 +55,9 @@ struct SimulateArguments {
     /// Print the trace of the simulation that fails, or of a single one
     #[arg(long)]
     trace: bool,
+    /// Simulate validation: trees of signed zones with one fault
+    #[arg(long)]
+    signed: bool,
 }
 
 /// The program that scenarios were written for.
@@ -85,8 +88,10 @@ fn main() -> ExitCode {
 fn simulate(arguments: &SimulateArguments) -> usize {
     let start = Instant::now();
     let (mut seed, mut results) = (arguments.seed, Results::default());
+    let run = if arguments.signed { simulation::signed::run } else { simulation::run };
+    let signed = if arguments.signed { " --signed" } else { "" };
     loop {
-        let (result, trace) = simulation::run(seed);
+        let (result, trace) = run(seed);
         let is_single = arguments.seconds == 0 && arguments.seeds == 1;
         if arguments.trace && (result.is_err() || is_single) {
             print!("{trace}");
@@ -95,7 +100,7 @@ fn simulate(arguments: &SimulateArguments) -> usize {
             Ok(of_seed) => results += of_seed,
             Err(violation) => {
                 println!(
-                    "seed {seed}: {violation}\nrun it again: conformance simulate --seed {seed} --trace"
+                    "seed {seed}: {violation}\nrun it again: conformance simulate{signed} --seed {seed} --trace"
                 );
                 return 1;
             }
@@ -103,10 +108,10 @@ fn simulate(arguments: &SimulateArguments) -> usize {
         seed += 1;
         let count = seed - arguments.seed;
         if count >= arguments.seeds && start.elapsed() >= Duration::from_secs(arguments.seconds) {
-            let Results { replies, failures, compared, sent } = results;
+            let Results { replies, failures, compared, secure, bogus, sent } = results;
             println!(
-                "{count} seeds from {}: passed; {replies} replies, of which {failures} SERVFAIL and {compared} \
-                compared with the zones; {sent} queries to servers",
+                "{count} seeds from {}: passed; {replies} replies, of which {failures} SERVFAIL ({bogus} because \
+                bogus), {secure} with AD and {compared} compared with the zones; {sent} queries to servers",
                 arguments.seed
             );
             return 0;

@@ -9,6 +9,7 @@ mod faulty_tree;
 mod lies;
 mod lookup;
 mod servers;
+pub mod signed;
 #[cfg(test)]
 mod tests;
 mod world;
@@ -110,6 +111,10 @@ pub struct Results {
     pub failures: u64,
     /// Replies that were compared with the data of the zones.
     pub compared: u64,
+    /// Replies with the AD flag.
+    pub secure: u64,
+    /// Replies with SERVFAIL to queries whose answer is bogus.
+    pub bogus: u64,
     /// Queries to servers.
     pub sent: u64,
 }
@@ -119,6 +124,8 @@ impl std::ops::AddAssign for Results {
         self.replies += other.replies;
         self.failures += other.failures;
         self.compared += other.compared;
+        self.secure += other.secure;
+        self.bogus += other.bogus;
         self.sent += other.sent;
     }
 }

@@ -176,7 +176,7 @@ fn spoil(
 
 /// Returns the octets of a response, with an OPT record if the query has one, and truncated to the
 /// payload size of the query.
-fn octets(query: &ServerQuery<'_>, asked: &Message, mut response: Message) -> Vec<u8> {
+pub(super) fn octets(query: &ServerQuery<'_>, asked: &Message, mut response: Message) -> Vec<u8> {
     let opt = read_opt(asked);
     if opt.is_some() && !response.questions.is_empty() {
         response.records.push(Record {
