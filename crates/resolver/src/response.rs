@@ -241,7 +241,18 @@ fn without_answer(
         rrsets.iter().filter(in_authority).map(|received| &received.rrset)
     };
     let target = reading.target.view();
-    if authority().any(|rrset| rrset.rtype == Rtype::SOA && target.is_at_or_below(rrset.owner.view())) {
+    // The DS RRset of a zone is in its parent: a server of the zone that followed an alias to the apex
+    // says nothing about it.
+    let is_of_child = |soa: &Rrset| {
+        asked.rtype == Rtype::DS
+            && !reading.aliases.is_empty()
+            && soa.owner == reading.target
+            && !target.is_root()
+    };
+    let denies = |rrset: &Rrset| {
+        rrset.rtype == Rtype::SOA && target.is_at_or_below(rrset.owner.view()) && !is_of_child(rrset)
+    };
+    if authority().any(denies) {
         return Ok(Some(Content::NoData));
     }
     let ns = authority()

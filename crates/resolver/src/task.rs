@@ -80,6 +80,9 @@ pub(crate) struct Outcome {
     pub(crate) is_unsigned_delegation: bool,
     /// The keys of the zone whose DNSKEY RRset was validated.
     pub(crate) keys: Option<ValidatedKeys>,
+    /// Whether the last name has neither an answer nor a denial: some servers of unsigned zones deny
+    /// without records.
+    pub(crate) is_unproved: bool,
 }
 
 impl Outcome {
@@ -92,6 +95,7 @@ impl Outcome {
         is_over_budget: false,
         is_unsigned_delegation: false,
         keys: None,
+        is_unproved: false,
     };
 
     /// A failure, with its extended error.
@@ -103,6 +107,7 @@ impl Outcome {
     pub(crate) fn is_secure(&self) -> bool {
         let mut all = self.answer.iter().chain(&self.authority).peekable();
         self.rcode != Rcode::SERVFAIL
+            && !self.is_unproved
             && all.peek().is_some()
             && all.all(|rrset| rrset.security == Security::Secure)
     }
@@ -297,11 +302,21 @@ impl Task {
                 all.push(rrset);
             }
         }
+        let is_unproved = answer.is_empty() && authority.is_empty();
         all.extend(answer);
         let authority = join_proofs(std::mem::take(&mut self.alias_proofs), authority);
         let (error, is_unsigned_delegation) = (self.insecure.take(), self.is_unsigned_delegation);
         let (is_over_budget, keys) = (false, self.keys.take());
-        Outcome { rcode, answer: all, authority, error, is_over_budget, is_unsigned_delegation, keys }
+        Outcome {
+            rcode,
+            answer: all,
+            authority,
+            error,
+            is_over_budget,
+            is_unsigned_delegation,
+            keys,
+            is_unproved,
+        }
     }
 }
 

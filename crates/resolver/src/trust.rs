@@ -122,12 +122,12 @@ impl TrustTable {
 
     /// Sets the NSEC5 keys of a secure zone. The time of its entry does not change, unless `ttl` seconds
     /// end earlier.
-    pub(crate) fn replace_keys(&self, zone: NameRef<'_>, keys: TrustedKeys, ttl: u32, now: Now) {
+    pub(crate) fn replace_keys(&self, zone: NameRef<'_>, keys: Arc<TrustedKeys>, ttl: u32, now: Now) {
         let key = self.key(zone);
         let mut part = self.part(key);
         if let Some(entry) = part.entries.get_mut(&key) {
             entry.expires = entry.expires.min(now.instant + Duration::from_secs(ttl.max(1).into()));
-            entry.trust = ZoneTrust::Secure(Arc::new(keys));
+            entry.trust = ZoneTrust::Secure(keys);
         }
         part.measure(key);
         part.shrink(self.part_octets, now.instant);

@@ -16,6 +16,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct ServerResponse {
     pub(crate) server: SocketAddr,
+    /// The zone whose server responded. Its delegation may be forged.
+    pub(crate) zone: Name,
     /// The name and the type that were asked. The name is in lower case.
     pub(crate) name: Name,
     pub(crate) rtype: Rtype,
@@ -131,26 +133,32 @@ impl Reading {
         };
         let answers =
             if let Content::Answer(found) = &mut self.content { found.as_mut_slice() } else { &mut [] };
-        let mut synthesised_ttl = u32::MAX;
+        // A CNAME RRset that follows from a DNAME RRset has the properties of this.
+        let mut previous = (u32::MAX, security);
         for rrset in self.aliases.iter_mut().chain(answers) {
             match status(rrset, Section::Answer) {
-                Some(outcome) if matches!(outcome.status, RrsetStatus::Secure | RrsetStatus::Synthesised) => {
+                // A denial that is insecure because of opt-out leaves the RRsets before it secure.
+                Some(outcome) if outcome.status == RrsetStatus::Secure => {
                     rrset.ttl = rrset.ttl.min(outcome.ttl);
+                    rrset.security = if is_expanded(rrset) { security } else { Security::Secure };
                 }
-                // A CNAME RRset that follows from the DNAME RRset before it.
-                None if rrset.rtype == Rtype::CNAME => rrset.ttl = rrset.ttl.min(synthesised_ttl),
+                Some(outcome) if outcome.status == RrsetStatus::Synthesised => {
+                    (rrset.ttl, rrset.security) = (rrset.ttl.min(outcome.ttl), previous.1);
+                }
+                None if rrset.rtype == Rtype::CNAME => {
+                    (rrset.ttl, rrset.security) = (rrset.ttl.min(previous.0), previous.1);
+                }
                 _ => return None,
             }
-            synthesised_ttl = rrset.ttl;
+            previous = (rrset.ttl, rrset.security);
         }
         self.proofs.retain_mut(|rrset| match status(rrset, Section::Authority) {
             Some(outcome) if matches!(outcome.status, RrsetStatus::Secure | RrsetStatus::Proven) => {
-                rrset.ttl = rrset.ttl.min(outcome.ttl);
+                (rrset.ttl, rrset.security) = (rrset.ttl.min(outcome.ttl), security);
                 true
             }
             _ => false,
         });
-        self.set_security(security);
         Some(self)
     }
 

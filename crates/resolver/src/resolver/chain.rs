@@ -79,7 +79,8 @@ impl Resolver {
         let mut base = None;
         for labels in (anchor_labels..=target.label_count()).rev() {
             let zone = target.suffix(labels);
-            let fetched_keys = fetched.iter().find_map(|(question, outcome)| {
+            // The NSEC5 keys are fetched after the others.
+            let fetched_keys = fetched.iter().rev().find_map(|(question, outcome)| {
                 let keys = outcome.keys.as_ref().filter(|_| question.name.view() == zone)?;
                 Some(ZoneTrust::Secure(Arc::clone(&keys.0)))
             });
@@ -225,14 +226,17 @@ fn status_of_outcome(name: NameRef<'_>, outcome: &Outcome) -> DsStatus {
     if let Some(ds) = outcome.answer.iter().find(is_ds) {
         return status_of_rrset(ds.clone());
     }
+    // An alias is not a zone cut, whatever its target is.
+    if let Some(alias) = outcome.answer.first() {
+        return no_cut(alias.security);
+    }
     if outcome.is_unsigned_delegation {
         return DsStatus::Insecure;
     }
     match outcome.rcode {
         Rcode::NOERROR | Rcode::NXDOMAIN if !outcome.is_secure() => DsStatus::Insecure,
         Rcode::NOERROR => DsStatus::NoCut,
-        Rcode::NXDOMAIN if outcome.answer.is_empty() => DsStatus::NoName,
-        Rcode::NXDOMAIN => DsStatus::NoCut,
+        Rcode::NXDOMAIN => DsStatus::NoName,
         _ => DsStatus::Failed(NO_DNSKEY.into()),
     }
 }

@@ -159,7 +159,8 @@ impl Resolver {
         match read_response(asked, &message) {
             Ok(reading) => {
                 let is_doubtful = reading.is_doubtful;
-                let received = ServerResponse { server, name, rtype, message: Arc::new(message), reading };
+                let message = Arc::new(message);
+                let received = ServerResponse { server, zone, name, rtype, message, reading };
                 match is_doubtful {
                     true => self.keep_spare(id, received, now),
                     false => self.receive(id, received, now),

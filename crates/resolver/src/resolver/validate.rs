@@ -129,7 +129,7 @@ impl Resolver {
 
     /// Returns the keys that validate a response.
     fn keys_of(&self, checking: &Checking, now: Now) -> Keys {
-        let ServerResponse { name, rtype, reading, message, .. } = &checking.received;
+        let ServerResponse { zone, name, rtype, reading, message, .. } = &checking.received;
         let fetched = checking.fetched.as_slice();
         let anchors = &self.settings.options.validation.anchors;
         // A zone above the closest trust anchor cannot sign for the zones below it.
@@ -144,19 +144,20 @@ impl Resolver {
         if *rtype == Rtype::DNSKEY
             && matches!(reading.content, Content::Answer(_))
             && reading.aliases.is_empty()
+            && let Some(keys) = self.entry_keys(name, reading, fetched, now)
         {
-            let is_apex = signer.is_none_or(|signer| signer == name.view());
-            if is_apex && let Some(keys) = self.entry_keys(name, reading, fetched, now) {
-                return keys;
-            }
+            return keys;
         }
+        let is_in_zone = name.view().is_at_or_below(zone.view()) && (*rtype != Rtype::DS || name != zone);
         let target = match (&reading.content, signer) {
-            (_, Some(signer)) => signer,
+            // RFC 4035 §5.3.1: the signer is the zone of the records, not one above it, unless the delegation
+            // of `zone` is forged.
+            (_, Some(signer)) if !is_in_zone || !zone.view().is_below(signer) => signer,
             // Nothing in the response shows whether the zone is signed. If it has a DS RRset, this is
             // fetched when it is needed.
-            (Content::Referral(_), None) => return Keys::Failed(NO_CHAIN.into()),
-            (_, None) if *rtype == Rtype::DS => name.view().parent().unwrap_or(NameRef::ROOT),
-            (_, None) => name.view(),
+            (Content::Referral(_), _) => return Keys::Failed(NO_CHAIN.into()),
+            _ if *rtype == Rtype::DS => name.view().parent().unwrap_or(NameRef::ROOT),
+            _ => name.view(),
         };
         let keys = match self.trust_of(target, fetched, now) {
             Trust::Secure(keys) | Trust::Enclosed(keys) => keys,
@@ -287,15 +288,23 @@ impl Resolver {
         let Some(reading) = reading.keep_proved(rtype, validation, security) else {
             return self.try_another_server(id, server, MISMATCH.into(), now);
         };
+        let zone_keys = pending.as_ref().map(|pending| pending.keys());
         if security == Security::Secure
-            && let Some(pending) = pending
+            && let Some(zone_keys) = zone_keys
         {
-            self.shared.denials.insert(pending.keys(), &reading.proofs, now);
+            self.shared.denials.insert(zone_keys, &reading.proofs, now);
         }
-        let keys = self.remember_trust(&name, rtype, &reading, validation, key_set, now);
+        let keys = match key_set {
+            None if rtype == Rtype::NSEC5KEY => {
+                zone_keys.and_then(|keys| self.remember_nsec5_keys(&name, &reading, validation, keys, now))
+            }
+            _ => self.remember_trust(&name, rtype, &reading, validation, key_set, now),
+        };
         if let Some(task) = self.tasks.get_mut(id) {
             task.keys = keys;
-            task.is_unsigned_delegation = rtype == Rtype::DS && validation.is_unsigned_delegation;
+            // A referral is about a name above the one in the question.
+            let is_final = rtype == Rtype::DS && !is_referral(&reading);
+            task.is_unsigned_delegation = is_final && validation.is_unsigned_delegation;
         }
         self.use_reading(id, &name, reading, now);
         Step::Continue
@@ -352,32 +361,43 @@ impl Resolver {
         let policy = self.settings.options.validation.policy;
         let limits = &self.settings.options.limits.validation;
         if validation.is_unsigned_delegation {
-            // `keep_proved` has compared it with the proved zone cut.
-            let cut = if let Content::Referral(ns) = &reading.content { &ns.owner } else { name };
+            // `keep_proved` has compared it with the proved zone cut. After an alias, the denial is for its
+            // target.
+            let cut = if let Content::Referral(ns) = &reading.content { &ns.owner } else { &reading.target };
             let reason = ZoneTrust::Insecure(InsecureReason::UnsignedDelegation);
             trust.insert(cut.view(), reason, ttl, now);
         }
-        let rrset = dnskey_rrset(reading).or_else(|| nsec5key_rrset(reading))?;
+        let (key_set, rrset) = key_set.zip(dnskey_rrset(reading))?;
         if validation.status != SecurityStatus::Secure || rrset.owner != *name || rrset.rtype != rtype {
             return None;
         }
-        if let Some(key_set) = key_set {
-            let mut keys = TrustedKeys::with_policy(name, rrset.records.iter(), policy, limits);
-            if key_set.requires_post_quantum {
-                keys.keep_post_quantum();
-            }
-            let keys = Arc::new(keys);
-            trust.insert(name.view(), ZoneTrust::Secure(Arc::clone(&keys)), ttl.min(key_set.ttl), now);
-            return Some(ValidatedKeys(keys));
+        let mut keys = TrustedKeys::with_policy(name, rrset.records.iter(), policy, limits);
+        if key_set.requires_post_quantum {
+            keys.keep_post_quantum();
         }
-        if rtype == Rtype::NSEC5KEY
-            && let Some(ZoneTrust::Secure(keys)) = trust.get(name.view(), now)
-        {
-            let mut keys = (*keys).clone();
-            keys.set_nsec5_keys(rrset.records.iter(), limits);
-            trust.replace_keys(name.view(), keys, ttl, now);
+        let keys = Arc::new(keys);
+        trust.insert(name.view(), ZoneTrust::Secure(Arc::clone(&keys)), ttl.min(key_set.ttl), now);
+        Some(ValidatedKeys(keys))
+    }
+
+    /// Adds a validated NSEC5KEY RRset to the keys of its zone, `keys`, which have validated it. Returns all.
+    fn remember_nsec5_keys(
+        &self,
+        zone: &Name,
+        reading: &Reading,
+        validation: &Validation,
+        keys: &TrustedKeys,
+        now: Now,
+    ) -> Option<ValidatedKeys> {
+        let rrset = nsec5key_rrset(reading)?;
+        if validation.status != SecurityStatus::Secure || rrset.owner != *zone {
+            return None;
         }
-        None
+        let mut keys = keys.clone();
+        keys.set_nsec5_keys(rrset.records.iter(), &self.settings.options.limits.validation);
+        let keys = Arc::new(keys);
+        self.shared.trust.replace_keys(zone.view(), Arc::clone(&keys), ttl_of(reading), now);
+        Some(ValidatedKeys(keys))
     }
 
     /// Another server of the zone may have a valid response.

@@ -180,3 +180,15 @@ fn a_dname_answers_a_question_for_cname_with_both() {
     assert_eq!(reading.content, Content::Answer(expected.map(|line| rrset(&[line])).to_vec()));
     assert_eq!(reading.aliases, []);
 }
+
+/// RFC 4035 §3.1.4.1: the parent zone has the DS RRset of the target.
+#[test]
+fn a_denial_of_ds_by_the_zone_of_an_alias_target_is_no_answer() {
+    let soa = "www.example. 60 SOA ns.example. root.example. 1 2 3 4 5";
+    let lines = ["up.www.example. 60 CNAME www.example.", "authority", soa];
+    let question = ("up.www.example.", Rtype::DS);
+    let reading = read("www.example.", question, Rcode::NOERROR, &lines).expect("usable");
+    assert_eq!((reading.content, reading.proofs), (Content::Alias, vec![]));
+    let other = read("www.example.", ("up.www.example.", Rtype::A), Rcode::NOERROR, &lines).expect("usable");
+    assert_eq!(other.content, Content::NoData);
+}
