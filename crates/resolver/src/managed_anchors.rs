@@ -246,7 +246,7 @@ impl Shared {
             self.trust.clear_below(apex);
         }
         if has_changed && tags.is_empty() {
-            // The zone is not secure any more, unless a trust anchor above it says so (RFC 5011 §5).
+            // The zone is not secure any more, unless there is a trust anchor above it (RFC 5011 §5).
             self.cache.flush_below(apex);
             self.denials.flush_below(apex);
         }

@@ -77,7 +77,7 @@ pub(crate) struct ManagedKeyStatus {
     /// The number of the algorithm.
     pub(crate) algorithm: u8,
     pub(crate) state: String,
-    /// Since when it has the state, in seconds since 1970.
+    /// The time when it entered the state, in seconds since 1970.
     pub(crate) since: u64,
 }
 

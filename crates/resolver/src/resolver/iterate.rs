@@ -77,7 +77,7 @@ impl Resolver {
     fn use_cache(&mut self, id: TaskId, now: Now) -> Option<Step> {
         let task = self.tasks.get(id)?;
         let question = Question { name: task.name.clone(), ..task.question.clone() };
-        // The keys of a trust anchor are those that the servers have now (RFC 5011).
+        // The keys of a trust anchor are the current keys of the servers (RFC 5011).
         let needs_keys =
             task.fetches_keys && (question.checking_disabled || !self.knows_keys(&question, now));
         let task = self.tasks.get_mut(id)?;

@@ -206,7 +206,7 @@ impl Chain {
             Denied::Name(name, encloser) => {
                 let encloser = self.prove_encloser(name, encloser, proof);
                 let wildcard = wildcard(&encloser);
-                // With NSEC5, the record of the encloser says that there is no wildcard.
+                // With NSEC5, the record of the encloser proves that there is no wildcard.
                 if self.rtype == Rtype::NSEC3 {
                     self.add(self.covering(&wildcard), &wildcard, proof);
                 }

@@ -1,4 +1,4 @@
-//! The fault of a world: what is wrong in the responses of a zone's servers.
+//! The fault of a world: an error in the responses of a zone's servers.
 
 use super::world::World;
 use super::zone::Zone;
@@ -82,7 +82,7 @@ pub(super) enum Damage {
     Data,
 }
 
-/// What is faulty.
+/// The faulty records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// An RRset of the zone, by its owner in the zone.

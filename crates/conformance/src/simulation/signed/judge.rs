@@ -1,4 +1,4 @@
-//! Compares replies with what the oracle says.
+//! Compares replies with the results of the oracle.
 
 use super::chain::CHAIN_TYPES;
 use super::oracle::{Answer, Phase, Verdict};

@@ -1,4 +1,4 @@
-//! Changes correct responses as the fault of the world says.
+//! Changes correct responses according to the fault of the world.
 
 use super::chain::{CHAIN_TYPES, Denied};
 use super::fault::{Fault, FaultKind, Target};

@@ -68,7 +68,7 @@ impl World {
         zone.parent = parent;
         zone.is_secure = signing == Signing::Signed && above.is_none_or(|above| above.is_secure);
         zone.servers = match above {
-            // The servers of the parent answer for the zone, so that nobody sees a referral.
+            // The servers of the parent answer for the zone, so that no resolver gets a referral.
             Some(above) if number > 1 && random.random_bool(0.35) => above.servers.clone(),
             _ => {
                 let address = |last| Ipv4Addr::new(193, 0, number as u8, last);

@@ -44,7 +44,7 @@ pub(super) struct RecordSet {
 /// The RRsets of names.
 pub(super) type Records = BTreeMap<Name, BTreeMap<Rtype, RecordSet>>;
 
-/// How a zone is signed, and what its parent says about its keys.
+/// How a zone is signed, and how its parent names its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signing {
     /// Signed, with a DS RRset in the parent or a trust anchor.
