@@ -38,6 +38,10 @@ bench-serve *ARGUMENTS:
 bench-resolve *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench resolve -- {{ARGUMENTS}}
 
+# Measure cold keys, memory, post-quantum algorithms and NSEC5 of the validating resolver, as root
+bench-validate *ARGUMENTS:
+    cargo bench -p nonesuch-cli --bench validate -- {{ARGUMENTS}}
+
 # Compare the load generator with dnsperf
 bench-load *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench load -- {{ARGUMENTS}}
