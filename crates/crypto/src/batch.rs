@@ -4,7 +4,7 @@
 //!
 //! Ed25519 and ECDSA on P-256 have a faster form of verification for signatures of one key
 //! ([`edwards`], [`p256`]), which builds a table for the key once. P-256 also has one for signatures
-//! of different keys ([`p256::verify_each`]). The other algorithms use the loop. P-256 also has a
+//! of different keys ([`p256::verify_by_tables`], [`p256::verify_each`]). The other algorithms use the loop. P-256 also has a
 //! faster form of signing ([`p256::sign`]).
 
 pub(crate) mod edwards;
@@ -13,6 +13,7 @@ pub(crate) mod p256;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use self::p256::LaneKey;
 use crate::error::{BadSignature, SignError};
 use crate::key::{PrivateKey, PublicKey};
 use crate::p256::Engine;
@@ -93,56 +94,48 @@ pub struct VerifyItem<'a> {
 /// a time if the processor has AVX-512 IFMA.
 pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
     outcome.clear();
-    let Some((first, rest)) = items.split_first() else { return };
-    if rest.iter().all(|item| item.key.identity() == first.key.identity()) {
-        if let Some(coordinates) = first.key.verifier().coordinates_for_batch(items.len()) {
-            let indices: Vec<_> = (0..items.len()).map(|index| (index, coordinates)).collect();
-            outcome.resize(items.len(), Err(BadSignature));
-            return verify_together(items, &indices, outcome);
-        }
-        let signed: Vec<_> = items.iter().map(|item| (item.message, item.signature)).collect();
-        first.key.verifier().verify_batch(&signed, outcome);
-        return;
-    }
     outcome.resize(items.len(), Err(BadSignature));
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|index| items[*index].key.identity());
-    let (mut signed, mut results, mut without_table) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut with_table, mut without_table) = (Vec::new(), Vec::new());
     for indices in order.chunk_by(|a, b| items[*a].key.identity() == items[*b].key.identity()) {
-        if let Some(coordinates) = items[indices[0]].key.verifier().coordinates_for_batch(indices.len()) {
-            without_table.extend(indices.iter().map(|index| (*index, coordinates)));
-            continue;
-        }
-        signed.clear();
-        signed.extend(indices.iter().map(|index| (items[*index].message, items[*index].signature)));
-        results.clear();
-        items[indices[0]].key.verifier().verify_batch(&signed, &mut results);
-        for (index, result) in indices.iter().zip(&results) {
-            outcome[*index] = *result;
+        let signed = indices.iter().map(|index| (*index, (items[*index].message, items[*index].signature)));
+        let verifier = items[indices[0]].key.verifier();
+        match verifier.lane_key(indices.len()) {
+            Some(LaneKey::Table(table)) => {
+                with_table.extend(signed.map(|(at, signed)| (at, (table, signed))))
+            }
+            Some(LaneKey::Coordinates(key)) => {
+                without_table.extend(signed.map(|(at, signed)| (at, (key, signed))));
+            }
+            None => {
+                let (signed, mut results): (Vec<_>, _) =
+                    (signed.map(|(_, signed)| signed).collect(), Vec::new());
+                verifier.verify_batch(&signed, &mut results);
+                indices.iter().zip(results).for_each(|(index, result)| outcome[*index] = result);
+            }
         }
     }
-    verify_together(items, &without_table, outcome);
+    verify_together(items, with_table, p256::verify_by_tables, outcome);
+    let minimum = Engine::detect().min_signatures_without_table();
+    let is_faster = minimum.is_some_and(|minimum| without_table.len() >= minimum);
+    let verify_each = |signed: &[_]| if is_faster { p256::verify_each(signed) } else { Vec::new() };
+    verify_together(items, without_table, verify_each, outcome);
 }
 
-/// Verifies signatures of P-256 without tables of keys. `indices` has the index of each item, with the
-/// coordinates of its key.
-fn verify_together(
+/// Verifies signatures of P-256 of different keys with `verify`. `signed` has the index of each item. If `verify`
+/// rejects a signature or has no result, the single check decides.
+fn verify_together<T>(
     items: &[VerifyItem<'_>],
-    indices: &[(usize, &p256::Coordinates)],
+    signed: Vec<(usize, T)>,
+    verify: impl FnOnce(&[T]) -> Vec<bool>,
     outcome: &mut [Result<(), BadSignature>],
 ) {
-    let is_faster =
-        Engine::detect().min_signatures_without_table().is_some_and(|minimum| indices.len() >= minimum);
-    let signed = indices.iter().map(|(index, coordinates)| {
-        let VerifyItem { message, signature, .. } = items[*index];
-        (*coordinates, (message, signature))
-    });
-    let signed: Vec<_> = signed.filter(|_| is_faster).collect();
-    let mut are_valid = p256::verify_each(&signed).into_iter();
-    for (index, _) in indices {
-        // If the batch rejects a signature, the single check decides.
+    let (indices, signed): (Vec<usize>, Vec<T>) = signed.into_iter().unzip();
+    let mut are_valid = verify(&signed).into_iter();
+    for index in indices {
         let is_valid = are_valid.next().unwrap_or(false);
-        let VerifyItem { key, message, signature } = items[*index];
-        outcome[*index] = if is_valid { Ok(()) } else { key.verify(message, signature) };
+        let VerifyItem { key, message, signature } = items[index];
+        outcome[index] = if is_valid { Ok(()) } else { key.verify(message, signature) };
     }
 }

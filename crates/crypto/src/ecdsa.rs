@@ -11,14 +11,14 @@ use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, GenerationParameters};
 use crate::batch::p256::sign::{BatchKey, MAX_GROUP};
-use crate::batch::p256::{Coordinates, KeyTable};
+use crate::batch::p256::{Coordinates, KeyTable, LaneKey, lane_table};
 use crate::batch::{LazyTable, SignedMessage};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::der;
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::implementation::{Implementation, Operation};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
-use crate::p256::{Engine, SecretWorkspace};
+use crate::p256::{Engine, LaneTable, SecretWorkspace};
 use crate::wipe::wiping_stack;
 
 /// A curve and its hash function.
@@ -167,26 +167,41 @@ impl Signer for Private {
     }
 }
 
-/// Octets of the table of a key ([`KeyTable`]).
-const TABLE_OCTETS: usize = 256 << 10;
+/// Octets of the tables of a key.
+const KEY_TABLE_OCTETS: usize = 256 << 10;
+const LANE_TABLE_OCTETS: usize = 52 << 10;
 
 struct Public {
     curve: &'static Curve,
     key: ParsedPublicKey,
-    /// The coordinates and the table for batches, which only keys on P-256 have.
-    batch: Option<(Coordinates, LazyTable<KeyTable>)>,
+    /// What batches use; only keys on P-256 have it.
+    batch: Option<Batch>,
+}
+
+struct Batch {
+    coordinates: Coordinates,
+    /// For batches of this key alone.
+    key_table: LazyTable<KeyTable>,
+    /// For batches with other keys.
+    lane_table: LazyTable<LaneTable>,
+}
+
+impl Batch {
+    const fn new(coordinates: Coordinates) -> Self {
+        Self { coordinates, key_table: LazyTable::new(), lane_table: LazyTable::new() }
+    }
 }
 
 impl Public {
     fn table(&self, count: usize) -> Option<&KeyTable> {
-        let (coordinates, lazy) = self.batch.as_ref()?;
+        let Batch { coordinates, key_table, .. } = self.batch.as_ref()?;
         let engine = Engine::detect();
         // Lanes verify few signatures of a key nearly as fast without a table, which takes much memory.
         let is_small = count < engine.min_signatures_for_table();
-        if is_small && engine.min_signatures_without_table().is_some() && !lazy.is_built() {
+        if is_small && engine.min_signatures_without_table().is_some() && !key_table.is_built() {
             return None;
         }
-        lazy.table(count, engine.min_signatures_for_table(), || KeyTable::new(coordinates))
+        key_table.table(count, engine.min_signatures_for_table(), || KeyTable::new(coordinates))
     }
 }
 
@@ -196,7 +211,7 @@ pub(crate) fn parse_public(curve: &'static Curve, algorithm: Algorithm, key: &[u
     if key.len() != expected {
         return Err(KeyError::PublicKeyLength { algorithm, expected, found: key.len() });
     }
-    let batch = key.try_into().ok().map(|coordinates| (coordinates, LazyTable::new()));
+    let batch = key.try_into().ok().map(Batch::new);
     let mut point = Vec::with_capacity(1 + key.len());
     point.push(UNCOMPRESSED);
     point.extend_from_slice(key);
@@ -227,21 +242,31 @@ impl Verifier for Public {
     }
 
     fn without_table(&self) -> Option<Box<dyn Verifier>> {
-        let (coordinates, table) = self.batch.as_ref()?;
-        let batch = Some((*coordinates, LazyTable::new()));
+        let Batch { coordinates, key_table, lane_table } = self.batch.as_ref()?;
+        let batch = Some(Batch::new(*coordinates));
         let (curve, key) = (self.curve, self.key.clone());
-        table.is_built().then(|| Box::new(Self { curve, key, batch }) as Box<dyn Verifier>)
+        let has_table = key_table.is_built() || lane_table.is_built();
+        has_table.then(|| Box::new(Self { curve, key, batch }) as Box<dyn Verifier>)
     }
 
     fn memory_octets(&self) -> usize {
-        let has_table = self.batch.as_ref().is_some_and(|(_, table)| table.is_built());
-        1024 + if has_table { TABLE_OCTETS } else { 0 }
+        let has = |is_built: bool, octets| if is_built { octets } else { 0 };
+        let tables = self.batch.as_ref().map_or(0, |Batch { key_table, lane_table, .. }| {
+            has(key_table.is_built(), KEY_TABLE_OCTETS) + has(lane_table.is_built(), LANE_TABLE_OCTETS)
+        });
+        1024 + tables
     }
 
-    fn coordinates_for_batch(&self, count: usize) -> Option<&Coordinates> {
-        let (coordinates, _) = self.batch.as_ref()?;
-        Engine::detect().min_signatures_without_table()?;
-        self.table(count).is_none().then_some(coordinates)
+    fn lane_key(&self, count: usize) -> Option<LaneKey<'_>> {
+        let Batch { coordinates, lane_table: table, .. } = self.batch.as_ref()?;
+        let engine = Engine::detect();
+        engine.min_signatures_without_table()?;
+        if self.table(count).is_some() {
+            return None;
+        }
+        let minimum = engine.min_signatures_for_lane_table();
+        let table = table.table(count, minimum, || lane_table(coordinates));
+        Some(table.map_or(LaneKey::Coordinates(coordinates), LaneKey::Table))
     }
 }
 

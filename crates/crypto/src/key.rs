@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, AlgorithmEntry, GenerationParameters, SHA1_ALGORITHMS};
 use crate::batch::SignedMessage;
-use crate::batch::p256::Coordinates;
+use crate::batch::p256::LaneKey;
 use crate::bind_format::{self, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 
@@ -58,9 +58,9 @@ pub(crate) trait Verifier: Send + Sync {
     fn memory_octets(&self) -> usize {
         1024 + self.bits() as usize / 2
     }
-    /// Returns the coordinates of a P-256 key if `count` signatures of it are verified fastest
+    /// Returns the form of a P-256 key for eight lanes if `count` signatures of it are verified fastest
     /// together with those of other keys.
-    fn coordinates_for_batch(&self, _count: usize) -> Option<&Coordinates> {
+    fn lane_key(&self, _count: usize) -> Option<LaneKey<'_>> {
         None
     }
 }

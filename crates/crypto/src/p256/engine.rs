@@ -13,6 +13,7 @@ use super::multiply::{Comb, SecretWorkspace, double_multiply_public, multiply_ba
 use super::point::{Affine, COMPRESSED_OCTETS, Jacobian};
 use super::scalar::Scalar;
 use super::statement::Statement;
+use super::table::LaneTable;
 use crate::implementation::Implementation;
 
 /// The arithmetic for batches.
@@ -98,6 +99,13 @@ impl Engine {
         }
     }
 
+    /// Returns the number of signatures of one key from which on a [`LaneTable`] of the key is worthwhile, if
+    /// they are verified together with signatures of other keys. The cost of the table equals its savings on
+    /// about 15 signatures.
+    pub(crate) const fn min_signatures_for_lane_table(self) -> usize {
+        16
+    }
+
     /// Returns whether a batch of `proofs` proofs is verified faster than single proofs.
     pub(crate) const fn verifies_faster_in_batches(self, proofs: usize) -> bool {
         match self {
@@ -114,6 +122,23 @@ impl Engine {
             Self::Portable => None,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(_) => Some(3),
+        }
+    }
+
+    /// Returns a·B + b·Q for each pair of scalars and the point Q of its table. A result is `None` if the caller
+    /// must use another method. For public values.
+    pub(crate) fn multiply_by_tables(
+        self,
+        tables: &[&LaneTable],
+        pairs: &[(Scalar, Scalar)],
+    ) -> Vec<Option<Affine>> {
+        match self {
+            Self::Portable => vec![None; tables.len().min(pairs.len())],
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(ifma) => {
+                let tables: Vec<_> = tables.iter().map(|table| &table.entries).collect();
+                ifma.multiply_by_tables(&tables, pairs)
+            }
         }
     }
 

@@ -64,10 +64,12 @@ impl Ifma {
         unsafe { commit::multiply_base_all(scalars) }
     }
 
-    /// Builds a table for [`Ifma::multiply_both`] from the points 2⁸ʷ·P of its windows w.
-    pub(super) fn pack_multiples(self, powers: &[Affine]) -> PackedTable {
+    /// Builds a table for [`Ifma::multiply_both`] from the points 2⁸ʷ·P of its windows w, or one for
+    /// [`Ifma::multiply_by_tables`] from the points 2⁵ʷ·P. `entries` is the number of multiples for each
+    /// window.
+    pub(super) fn pack_multiples(self, powers: &[Affine], entries: usize) -> PackedTable {
         // SAFETY: see `even_ys`.
-        unsafe { table::pack_multiples(powers) }
+        unsafe { table::pack_multiples(powers, entries) }
     }
 
     /// Returns a·P + b·Q for each pair of scalars and the points P and Q of two tables. `octets`
@@ -80,6 +82,17 @@ impl Ifma {
     ) -> Vec<Option<Affine>> {
         // SAFETY: see `even_ys`.
         unsafe { table::multiply_both(tables, octets) }
+    }
+
+    /// Returns a·B + b·Q for each pair of scalars and the point Q of its table. A result is `None` if two
+    /// intermediate sums are equal or opposite. For public values.
+    pub(super) fn multiply_by_tables(
+        self,
+        tables: &[&PackedTable],
+        pairs: &[(Scalar, Scalar)],
+    ) -> Vec<Option<Affine>> {
+        // SAFETY: see `even_ys`.
+        unsafe { table::multiply_by_tables(tables, pairs) }
     }
 
     /// Returns a·B + b·Q for each pair of scalars and its point Q. A result is `None` if two

@@ -8,7 +8,7 @@ use super::field::Field;
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
 use super::lanes::{Ifma, PackedTable};
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-use super::multiply::double_multiply_public;
+use super::multiply::{COLUMNS, COMB_ENTRIES, TEETH, double_multiply_public};
 use super::point::{Affine, Jacobian};
 use super::scalar::Scalar;
 use super::sum::{add_different, sum_any};
@@ -20,6 +20,25 @@ pub(crate) struct Table {
     entries: Entries,
     #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
     point: Affine,
+}
+
+/// A table of a key for eight lanes, each with a table of its own: 52 windows of five bits. It has 52 KiB.
+/// A multiplication takes 52 additions. Machines without lanes have none.
+pub(crate) struct LaneTable {
+    #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+    pub(super) entries: PackedTable,
+}
+
+impl LaneTable {
+    /// Builds the table. This takes as long as three verifications of a signature in aws-lc. Returns `None` if
+    /// the machine has no lanes.
+    pub(crate) fn new(point: &Affine) -> Option<Self> {
+        match Engine::detect() {
+            Engine::Portable => None,
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Engine::Lanes(ifma) => Some(Self { entries: packed(ifma, point, TEETH, COLUMNS, COMB_ENTRIES) }),
+        }
+    }
 }
 
 /// The entries, in the format of the arithmetic that built the table.
@@ -36,7 +55,7 @@ impl Table {
         let entries = match Engine::detect() {
             Engine::Portable => Entries::Plain(multiples(point)),
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-            Engine::Lanes(ifma) => Entries::Packed(ifma, packed(ifma, point)),
+            Engine::Lanes(ifma) => Entries::Packed(ifma, packed_octets(ifma, point)),
         };
         Self {
             entries,
@@ -46,12 +65,18 @@ impl Table {
     }
 }
 
-/// Returns the entries of a table for the lanes.
+/// Returns the entries of a [`Table`] for the lanes.
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-fn packed(ifma: Ifma, point: &Affine) -> PackedTable {
-    let next = |power: &Jacobian| Some(power.double_times(WINDOW_BITS));
-    let powers: Vec<_> = std::iter::successors(Some((*point).into()), next).take(WINDOWS).collect();
-    ifma.pack_multiples(&Jacobian::normalize_all(&powers))
+fn packed_octets(ifma: Ifma, point: &Affine) -> PackedTable {
+    packed(ifma, point, WINDOW_BITS, WINDOWS, ENTRIES_PER_WINDOW)
+}
+
+/// Returns the entries of a table with windows of `bits` bits.
+#[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+fn packed(ifma: Ifma, point: &Affine, bits: usize, windows: usize, entries: usize) -> PackedTable {
+    let next = |power: &Jacobian| Some(power.double_times(bits));
+    let powers: Vec<_> = std::iter::successors(Some((*point).into()), next).take(windows).collect();
+    ifma.pack_multiples(&Jacobian::normalize_all(&powers), entries)
 }
 
 /// Returns the entries of a table.
@@ -158,7 +183,7 @@ fn multiply_both_packed(
     points: &mut Vec<Affine>,
 ) {
     static BASE: OnceLock<PackedTable> = OnceLock::new();
-    let base = BASE.get_or_init(|| packed(ifma, &Affine::BASE));
+    let base = BASE.get_or_init(|| packed_octets(ifma, &Affine::BASE));
     let octets: Vec<_> = pairs.iter().map(|(a, b)| [a.recode_octets(), b.recode_octets()]).collect();
     let products = ifma.multiply_both([base, entries], &octets);
     points.clear();

@@ -59,6 +59,11 @@ fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
         assert!(are_valid.iter().zip(&single).all(|(is_valid, single)| !is_valid || *single));
     }
     assert_eq!(with_portable_arithmetic(|| verify_each(&each)), single);
+    if let Some(table) = lane_table(coordinates) {
+        let with_table: Vec<_> = pairs.iter().map(|pair| (&table, *pair)).collect();
+        let are_valid = verify_by_tables(&with_table);
+        assert!(are_valid.iter().zip(&single).all(|(is_valid, single)| !is_valid || *single));
+    }
     let keys: Vec<_> = pairs.iter().map(|_| PublicKey::parse(ALGORITHM, field).unwrap()).collect();
     let items =
         pairs.iter().zip(&keys).map(|((message, signature), key)| VerifyItem { key, message, signature });
@@ -179,6 +184,38 @@ fn r_and_s_out_of_range_are_rejected() {
         signed.push((b"message".to_vec(), [number, number].concat()));
     }
     assert_eq!(compare(key.public_key(), &signed), 1);
+}
+
+/// Signatures of three keys in each batch: the results stay the same when the keys get their tables.
+#[test]
+fn keys_that_verify_often_get_tables_for_lanes() {
+    let private = [1, 2, 3].map(|seed| private(scalar(seed)));
+    let keys = private.each_ref().map(|key| PublicKey::parse(ALGORITHM, key.public_key()).unwrap());
+    let octets = || keys.iter().map(PublicKey::memory_octets).sum::<usize>();
+    let before = octets();
+    for round in 0..12_u8 {
+        let signed: Vec<_> = (0..6_u8)
+            .map(|number| {
+                let mut signature = Vec::new();
+                private[usize::from(number % 3)].sign(&[round, number], &mut signature).unwrap();
+                // One signature of each batch is invalid, at another place in each.
+                signature[40] ^= u8::from(number == round % 6);
+                ([round, number], signature)
+            })
+            .collect();
+        let items = signed.iter().zip(keys.iter().cycle());
+        let items: Vec<_> =
+            items.map(|((message, signature), key)| VerifyItem { key, message, signature }).collect();
+        let mut outcome = Vec::new();
+        verify_batch(&items, &mut outcome);
+        let bad: Vec<usize> = (0..6).filter(|index| outcome[*index].is_err()).collect();
+        assert_eq!(bad, [usize::from(round % 6)]);
+    }
+    let has_lanes = Engine::detect().min_signatures_without_table().is_some();
+    assert_eq!(octets() > before, has_lanes);
+    let without: usize =
+        keys.iter().filter_map(PublicKey::without_table).map(|key| key.memory_octets()).sum();
+    assert_eq!(without, if has_lanes { before } else { 0 });
 }
 
 /// The digest is reduced modulo the order. No message with a digest of zero, or with one that is

@@ -114,7 +114,7 @@ fn set(number: usize) -> __m512i {
 /// sign −, the entry with the other four digits inverted is negated.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn split_sign(digits: __m512i) -> (__m512i, __m512i) {
+pub(super) fn split_sign(digits: __m512i) -> (__m512i, __m512i) {
     // Copies the sign to all bits of the word.
     let positive = _mm512_srai_epi64::<63>(_mm512_slli_epi64::<SIGN_SHIFT>(digits));
     let negative = _mm512_xor_si512(positive, set(usize::MAX));

@@ -1,5 +1,5 @@
 //! Tables of multiples of a point for public scalars, as in [`super::super::table`]. Each lane
-//! looks up its own entry.
+//! looks up its own entry: in one table for all lanes, or in a smaller table of its own.
 
 #![deny(unsafe_code)]
 
@@ -7,32 +7,37 @@ use std::arch::x86_64::{
     __m512i, _mm512_setzero_si512, _mm512_shuffle_i64x2, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 
-use super::comb::push_odd_multiples;
+use super::comb::{Digits, multiply_base, push_odd_multiples, split_sign};
 use super::field::{LANES, Words, load, split, store};
 use super::point::{AffinePoints, JacobianPoints, normalize_all, to_affine_all};
+use super::verify;
+use crate::p256::multiply::COMB_ENTRIES;
 use crate::p256::point::Affine;
+use crate::p256::scalar::Scalar;
 use crate::p256::windows::{ENTRIES_PER_WINDOW, WINDOWS};
 
 /// The entries of a table, in the Montgomery form of the lanes. An entry has 64 bytes, four words
 /// of x and four words of y, so that one load reads it.
 pub(crate) struct PackedTable(Vec<Words>);
 
-/// Builds the table of a point P from the points 2⁸ʷ·P, one for each window w. It processes eight
-/// windows at a time.
+/// Builds the table of a point P from the points 2⁸ʷ·P, or 2⁵ʷ·P, one for each window w. `entries` is the
+/// number of odd multiples for each window. It processes eight windows at a time.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn pack_multiples(powers: &[Affine]) -> PackedTable {
-    let mut packed = vec![[0; LANES]; powers.len() * ENTRIES_PER_WINDOW];
-    let mut sums = Vec::with_capacity(ENTRIES_PER_WINDOW);
-    for (powers, packed) in
-        powers.as_chunks().0.iter().zip(packed.chunks_exact_mut(LANES * ENTRIES_PER_WINDOW))
-    {
-        sums.clear();
-        push_odd_multiples(&AffinePoints::from_affine(powers), ENTRIES_PER_WINDOW, &mut sums);
-        let (entries, _) = normalize_all(&sums, &mut Vec::new());
-        for (index, entry) in entries.iter().enumerate() {
-            let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (entry.x.to_words(), entry.y.to_words());
-            for (window, row) in transpose([x0, x1, x2, x3, y0, y1, y2, y3]).into_iter().enumerate() {
-                packed[window * ENTRIES_PER_WINDOW + index] = store(row);
+pub(super) fn pack_multiples(powers: &[Affine], entries: usize) -> PackedTable {
+    let mut sums = Vec::with_capacity(powers.len().div_ceil(LANES) * entries);
+    for powers in powers.chunks(LANES) {
+        // Lanes without a window repeat the last one.
+        let powers = std::array::from_fn(|lane| powers[lane.min(powers.len() - 1)]);
+        push_odd_multiples(&AffinePoints::from_affine(&powers), entries, &mut sums);
+    }
+    let (multiples, _) = normalize_all(&sums, &mut Vec::new());
+    let mut packed = vec![[0; LANES]; powers.len() * entries];
+    for (index, multiple) in multiples.iter().enumerate() {
+        let (first, entry) = (index / entries * LANES, index % entries);
+        let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (multiple.x.to_words(), multiple.y.to_words());
+        for (lane, row) in transpose([x0, x1, x2, x3, y0, y1, y2, y3]).into_iter().enumerate() {
+            if let Some(place) = packed.get_mut((first + lane) * entries + entry) {
+                *place = store(row);
             }
         }
     }
@@ -109,6 +114,41 @@ pub(super) fn multiply_both(tables: [&PackedTable; 2], octets: &[[[u8; WINDOWS];
         sums.push(sum);
     }
     to_affine_all(&sums, octets.len())
+}
+
+/// Returns the term of a window of five bits for each lane, from the lane's table.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn terms_of_lanes(tables: &[&PackedTable; LANES], window: usize, digits: &Digits) -> AffinePoints {
+    let (entries, negative) = split_sign(digits.window_digits(window));
+    let mut rows = [_mm512_setzero_si512(); LANES];
+    for ((row, table), entry) in rows.iter_mut().zip(tables).zip(store(entries)) {
+        *row = load(&table.0[window * COMB_ENTRIES + entry as usize]);
+    }
+    let [x0, x1, x2, x3, y0, y1, y2, y3] = transpose(rows);
+    AffinePoints { x: split([x0, x1, x2, x3]), y: split([y0, y1, y2, y3]) }.negate_by_bits(negative)
+}
+
+/// Returns a·B + b·Q for each pair of scalars and the point Q of its table, which has windows of five bits.
+/// A result is `None` if two intermediate sums are equal or opposite.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn multiply_by_tables(tables: &[&PackedTable], pairs: &[(Scalar, Scalar)]) -> Vec<Option<Affine>> {
+    let mut sums = Vec::with_capacity(pairs.len().div_ceil(LANES));
+    for (tables, pairs) in tables.chunks(LANES).zip(pairs.chunks(LANES)) {
+        // Lanes without a pair compute a point too.
+        let tables = std::array::from_fn(|lane| tables[lane.min(tables.len() - 1)]);
+        let (mut a, mut b) = ([Scalar::ZERO; LANES], [Scalar::ZERO; LANES]);
+        for (lane, pair) in pairs.iter().enumerate() {
+            (a[lane], b[lane]) = *pair;
+        }
+        let [a, b] = [Digits::new(&a), Digits::new(&b)];
+        let mut sum = terms_of_lanes(&tables, 0, &b).to_points();
+        for window in 1..verify::WINDOWS {
+            sum = sum.add_different(&terms_of_lanes(&tables, window, &b));
+        }
+        sums.push(multiply_base(Some(sum), &a));
+    }
+    to_affine_all(&sums, pairs.len())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::p256::engine::Engine;
 use crate::p256::field::PRIME;
 use crate::p256::multiply::{Comb, multiply_base as multiply_base_scalar, multiply_complete};
 use crate::p256::point::Jacobian;
+use crate::p256::table::LaneTable;
 use crate::rfc_tests::seeded_config;
 
 /// Returns the proof for the instructions. If the processor does not have them, returns `None` and
@@ -354,6 +355,24 @@ fn batches_of_every_size() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..seeded_config(43) })]
+
+    #[test]
+    fn tables_of_lanes_have_the_multiples_of_the_scalar_code(
+        lanes in proptest::collection::vec((scalars(), scalars(), scalars()), 1..20),
+    ) {
+        if detect_ifma().is_none() {
+            return Ok(());
+        }
+        let points: Vec<Affine> = lanes.iter().map(|(logarithm, ..)| point_with_logarithm(logarithm)).collect();
+        let tables: Vec<LaneTable> = points.iter().filter_map(LaneTable::new).collect();
+        let pairs: Vec<_> = lanes.iter().map(|(_, a, b)| (*a, *b)).collect();
+        let found = Engine::detect().multiply_by_tables(&tables.iter().collect::<Vec<_>>(), &pairs);
+        prop_assert_eq!(found.len(), pairs.len());
+        let expected = Engine::Portable.multiply_each(&points, &pairs);
+        for (found, expected) in found.into_iter().zip(expected).filter(|(found, _)| found.is_some()) {
+            prop_assert_eq!(found, expected);
+        }
+    }
 
     #[test]
     fn public_multiples_are_those_of_the_scalar_code(

@@ -12,7 +12,7 @@ use crate::p256::scalar::Scalar;
 use crate::p256::statement::Statement;
 
 /// Number of windows of a scalar, which has 260 digits.
-const WINDOWS: usize = 52;
+pub(super) const WINDOWS: usize = 52;
 
 /// Number of windows of a challenge of 128 bits, which has 130 digits.
 const SHORT_WINDOWS: usize = 26;
