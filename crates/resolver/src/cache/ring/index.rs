@@ -46,6 +46,8 @@ pub(super) struct Index {
     /// Number of buckets of a region.
     region_buckets: usize,
     regions: usize,
+    /// The bits of a hash that number a region: fewer of them for the regions that are not split yet.
+    region_mask: usize,
     /// Maximum number of regions: a power of two, so that all have the same load at last.
     regions_max: usize,
     entries: usize,
@@ -91,6 +93,7 @@ impl Index {
             first: if first < BUCKET_WORDS { first } else { 0 },
             region_buckets,
             regions: 1,
+            region_mask: 0,
             regions_max,
             entries: 0,
             entries_max: (buckets * LANES * LOAD_PERCENT / 100).max(1),
@@ -117,12 +120,10 @@ impl Index {
         self.entries >= self.entries_max
     }
 
-    /// Returns the region of a hash: its lower bits. A region has one bit more if it was split in this round,
-    /// or was made by such a split.
+    /// Returns the region of a hash.
     const fn region(&self, hash: u64) -> usize {
-        let round = self.regions.next_power_of_two();
-        let region = hash as usize & (round - 1);
-        if region < self.regions { region } else { region & (round / 2 - 1) }
+        let region = hash as usize & self.region_mask;
+        if region < self.regions { region } else { region & self.region_mask >> 1 }
     }
 
     /// Returns the buckets of a region.
@@ -237,6 +238,7 @@ impl Index {
             self.remove(*hash, *slot);
         }
         self.regions += 1;
+        self.region_mask = self.regions.next_power_of_two() - 1;
         for (hash, _, tag, position) in moved {
             // The path of an entry may be too long in the new order. Then the entry is lost.
             self.place(hash, tag, position);
