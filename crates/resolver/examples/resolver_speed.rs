@@ -53,7 +53,8 @@ fn main() {
     resolve(&mut resolvers[0], &client_query(0), Kind::Miss, now);
     for number in 1..=queries {
         let message = client_query(if kind == Kind::Hit { 0 } else { number });
-        resolve(&mut resolvers[number as usize % workers], &message, kind, now);
+        let exchanges = resolve(&mut resolvers[number as usize % workers], &message, kind, now);
+        assert_eq!(exchanges, u32::from(kind != Kind::Hit));
     }
 }
 
@@ -85,19 +86,22 @@ fn resolvers(workers: usize, now: Now) -> Vec<Resolver> {
     (0..workers).map(|worker| Resolver::new(Arc::clone(&shared), worker, [7; 32])).collect()
 }
 
-/// Resolves one query.
-fn resolve(resolver: &mut Resolver, message: &[u8], kind: Kind, now: Now) {
+/// Resolves one query. Returns the number of queries to the server.
+fn resolve(resolver: &mut Resolver, message: &[u8], kind: Kind, now: Now) -> u32 {
     let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
     let query = ClientQuery { token: ClientToken(1), client, transport: Transport::Udp, message };
     let mut outputs = ask(resolver, Event::Query(query), now);
+    let mut exchanges = 0;
     while let Some(sent) = outputs.iter().find_map(|output| match output {
         Output::Send(sent) => Some(sent.clone()),
         _ => None,
     }) {
         let response = respond(&sent.message, kind);
         outputs = ask(resolver, Event::Response(sent.exchange, &response), now);
+        exchanges += 1;
     }
     assert!(matches!(outputs.last(), Some(Output::Reply(..))), "{outputs:?}");
+    exchanges
 }
 
 /// Passes an event to the resolver in a turn of its own. Returns the outputs.
@@ -113,7 +117,7 @@ fn ask(resolver: &mut Resolver, event: Event<'_>, now: Now) -> Vec<Output> {
     outputs
 }
 
-/// The response of the server, which serves the root and the zone.
+/// The response of the server, which serves the root, the zone and its parent.
 fn respond(query: &[u8], kind: Kind) -> Vec<u8> {
     let asked = Message::parse(query).expect("a query");
     let question = &asked.questions[0];
@@ -127,8 +131,9 @@ fn respond(query: &[u8], kind: Kind) -> Vec<u8> {
         add(Section::Answer, &Name::root(), Rtype::NS, name("ns.root.").wire().to_vec());
         add(Section::Additional, &name("ns.root."), Rtype::A, SERVER.octets().to_vec());
     } else if !question.name.view().is_below(zone.view()) {
+        // A part of the name: a zone cut.
         response_flags = flags::QR;
-        add(Section::Authority, &zone, Rtype::NS, server.wire().to_vec());
+        add(Section::Authority, &question.name, Rtype::NS, server.wire().to_vec());
         add(Section::Additional, &server, Rtype::A, SERVER.octets().to_vec());
     } else if kind == Kind::Denied {
         response_flags |= Rcode::NXDOMAIN.0;

@@ -5,8 +5,8 @@
 //! and near each other: one hash and one lock serve all lookups of a name. The hash has a secret
 //! key, so a client cannot choose names that share a shard or a place.
 //!
-//! A shard is a [`log`] of entries and an [`index`] of their positions. The memory of both is
-//! bounded, and there is no allocation for an entry. When the log is full, a new entry replaces the
+//! A shard is a [`log`] of entries and an [`index`] of their positions. Both grow with the entries, up to
+//! a bound, and there is no allocation for an entry. When the log is full, a new entry replaces the
 //! oldest ones. An oldest entry that was read since it was written is written again (second chance,
 //! as the CLOCK algorithm has it), so entries in use stay.
 
@@ -31,13 +31,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Minimum octets of a shard. With less, a few large entries would replace all others.
 pub(super) const SHARD_OCTETS_MIN: usize = 512 << 10;
-/// The part of the memory for the index: one eighth. So the index is full before the log is only if
+/// The part of the memory for the index: at most one eighth. So the index is full before the log is only if
 /// an entry has less than 80 octets on average.
 const INDEX_DIVISOR: usize = 8;
 /// Octets of a segment with the allocator's header, and with its places in the tables of the log.
 const SEGMENT_COST: usize = SEGMENT_OCTETS + 64;
-/// Number of buckets that [`Ring::remove_if`] visits under one lock.
-const BUCKETS_PER_LOCK: usize = 64;
 
 /// The shards.
 #[derive(Debug)]
@@ -119,20 +117,18 @@ impl Ring {
     }
 
     /// Removes all entries for whose name `matches` returns true. The name may have any case. Returns
-    /// the number of removed entries. It visits the whole index, with a short lock for each part of
+    /// the number of removed entries. It visits the whole index, with a short lock for each region of
     /// it. Entries that are inserted meanwhile may stay.
     pub(super) fn remove_if(&self, mut matches: impl FnMut(&[u8]) -> bool) -> usize {
         let mut removed = 0;
         for locked in &self.shards {
-            let mut first = 0;
-            loop {
+            // A split between two locks moves entries only to a region that is visited later.
+            for region in 0.. {
                 let mut shard = locked.lock();
-                let buckets = first..shard.buckets().min(first + BUCKETS_PER_LOCK);
-                if buckets.is_empty() {
+                if region == shard.regions() {
                     break;
                 }
-                first = buckets.end;
-                removed += shard.remove_in(buckets, &mut matches);
+                removed += shard.remove_in(region, &mut matches);
                 locked.counters.update_size(&shard);
             }
         }

@@ -2,8 +2,12 @@
 //!
 //! It is an open-addressing table of buckets. A bucket is one cache line: seven tags, seven
 //! positions, and the number of entries that passed it because it was full. The path of a hash
-//! begins at its home bucket and goes on to the following ones. A lookup ends at a bucket that no
-//! entry has passed. So the removal of an entry leaves no marker and moves no other entry.
+//! begins at its home bucket and goes on to the following ones of its region. A lookup ends at a bucket
+//! that no entry has passed. So the removal of an entry leaves no marker and moves no other entry.
+//!
+//! The table begins with one region and grows with the number of entries (linear hashing): the regions
+//! are split in turn, each into itself and a new one at the end of the table. A split moves at most the
+//! entries of one region. Otherwise entries that are few would be spread over all pages of a large table.
 //!
 //! A tag has 16 bits of the hash and 16 bits of the label. All entries of a name have the same path
 //! and the same upper half of the tag. An entry is read to compare its key only if its tag matches.
@@ -27,6 +31,11 @@ const POSITIONS_AT: usize = 8;
 const PATH_MAX: usize = 64;
 /// Maximum number of entries for each 100 lanes. Up to this, the path of most entries is one bucket.
 const LOAD_PERCENT: usize = 80;
+/// Number of entries for each 100 lanes from which a table below its maximum size grows. Regions that are
+/// not split yet have up to twice the average.
+const GROWTH_PERCENT: usize = LOAD_PERCENT / 2;
+/// Minimum number of buckets of a region; a smaller table has one region. A region has less than twice this number.
+const REGION_BUCKETS_MIN: usize = 64;
 
 /// The index.
 #[derive(Debug)]
@@ -34,12 +43,18 @@ pub(super) struct Index {
     words: Vec<u32>,
     /// The first word of the first bucket, so that buckets are aligned.
     first: usize,
-    buckets: usize,
+    /// Number of buckets of a region.
+    region_buckets: usize,
+    regions: usize,
+    /// The bits of a hash that number a region: fewer of them for the regions that are not split yet.
+    region_mask: usize,
+    /// Maximum number of regions: a power of two, so that all have the same load at last.
+    regions_max: usize,
     entries: usize,
     entries_max: usize,
 }
 
-/// The place of an entry in the index. It stays until the entry is removed.
+/// The place of an entry in the index. It stays until the entry is removed or another one is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     bucket: usize,
@@ -63,17 +78,23 @@ fn lanes_where(bucket: &[u32; BUCKET_WORDS], has: impl Fn(u32) -> bool) -> u32 {
 }
 
 impl Index {
-    /// Returns an empty index with `buckets` buckets, at least two, including one that is lost to
+    /// Returns an empty index of at most `buckets` buckets, at least two, including one that is lost to
     /// alignment.
     pub(super) fn new(buckets: usize) -> Self {
         let buckets = buckets.saturating_sub(1).max(1);
+        let regions_max = 1 << (buckets / REGION_BUCKETS_MIN).checked_ilog2().unwrap_or(0);
+        let region_buckets = buckets / regions_max;
+        let buckets = region_buckets * regions_max;
         // Zeroed memory: the system provides a page when it is first written.
         let words = vec![0; (buckets + 1) * BUCKET_WORDS];
         let first = words.as_ptr().align_offset(BUCKET_OCTETS);
         Self {
             words,
             first: if first < BUCKET_WORDS { first } else { 0 },
-            buckets,
+            region_buckets,
+            regions: 1,
+            region_mask: 0,
+            regions_max,
             entries: 0,
             entries_max: (buckets * LANES * LOAD_PERCENT / 100).max(1),
         }
@@ -84,14 +105,14 @@ impl Index {
         self.entries
     }
 
-    /// Returns the number of buckets.
-    pub(super) const fn buckets(&self) -> usize {
-        self.buckets
+    /// Returns the number of regions.
+    pub(super) const fn regions(&self) -> usize {
+        self.regions
     }
 
-    /// Returns the octets of memory.
+    /// Returns the octets of memory of the regions.
     pub(super) const fn octets(&self) -> usize {
-        self.words.len() * 4
+        (self.regions * self.region_buckets + 1) * BUCKET_OCTETS
     }
 
     /// Whether another entry would exceed the maximum.
@@ -99,14 +120,22 @@ impl Index {
         self.entries >= self.entries_max
     }
 
-    const fn home(&self, hash: u64) -> usize {
-        ((hash as u32 as u64 * self.buckets as u64) >> 32) as usize
+    /// Returns the region of a hash.
+    const fn region(&self, hash: u64) -> usize {
+        let region = hash as usize & self.region_mask;
+        if region < self.regions { region } else { region & self.region_mask >> 1 }
+    }
+
+    /// Returns the buckets of a region.
+    const fn buckets_of(&self, region: usize) -> Range<usize> {
+        region * self.region_buckets..(region + 1) * self.region_buckets
     }
 
     /// Returns the buckets of the path of a hash.
     fn path(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
-        let (home, buckets) = (self.home(hash), self.buckets);
-        (home..buckets).chain(0..home).take(PATH_MAX)
+        let Range { start, end } = self.buckets_of(self.region(hash));
+        let home = start + (((hash as u32 as u64) * self.region_buckets as u64) >> 32) as usize;
+        (home..end).chain(start..home).take(PATH_MAX)
     }
 
     fn bucket(&self, bucket: usize) -> &[u32; BUCKET_WORDS] {
@@ -167,9 +196,9 @@ impl Index {
             .filter(move |(slot, _)| self.bucket(slot.bucket)[slot.lane] >> 16 == name_tag(hash))
     }
 
-    /// Returns the entries in a range of buckets.
-    pub(super) fn in_buckets(&self, buckets: Range<usize>) -> impl Iterator<Item = (Slot, Position)> {
-        buckets.flat_map(|at| self.in_bucket(at))
+    /// Returns the entries in a region.
+    pub(super) fn in_region(&self, region: usize) -> impl Iterator<Item = (Slot, Position)> {
+        self.buckets_of(region).flat_map(|at| self.in_bucket(at))
     }
 
     fn in_bucket(&self, at: usize) -> impl Iterator<Item = (Slot, Position)> {
@@ -179,8 +208,44 @@ impl Index {
         })
     }
 
-    /// Adds an entry, which must not be there yet. Returns whether its path has a free lane.
-    pub(super) fn insert(&mut self, hash: u64, tag: u32, position: Position) -> bool {
+    /// Adds an entry, which must not be there yet. Returns whether its path has a free lane. `hash_at`
+    /// returns the hash of the entry at a position.
+    pub(super) fn insert(
+        &mut self,
+        hash: u64,
+        tag: u32,
+        position: Position,
+        hash_at: impl Fn(Position) -> u64,
+    ) -> bool {
+        let lanes = self.regions * self.region_buckets * LANES;
+        if self.entries * 100 >= lanes * GROWTH_PERCENT && self.regions < self.regions_max {
+            self.split_region(hash_at);
+        }
+        self.place(hash, tag, position)
+    }
+
+    /// Splits the next region of the round: moves some of its entries to a new region.
+    fn split_region(&mut self, hash_at: impl Fn(Position) -> u64) {
+        let split_bit = 1 << self.regions.ilog2();
+        let region = self.regions - split_bit;
+        let moved: Vec<(u64, Slot, u32, Position)> = self
+            .in_region(region)
+            .map(|(slot, position)| (hash_at(position), slot, position))
+            .filter(|(hash, ..)| *hash as usize & split_bit != 0)
+            .map(|(hash, slot, position)| (hash, slot, self.bucket(slot.bucket)[slot.lane], position))
+            .collect();
+        for (hash, slot, ..) in &moved {
+            self.remove(*hash, *slot);
+        }
+        self.regions += 1;
+        self.region_mask = self.regions.next_power_of_two() - 1;
+        for (hash, _, tag, position) in moved {
+            // The path of an entry may be too long in the new order. Then the entry is lost.
+            self.place(hash, tag, position);
+        }
+    }
+
+    fn place(&mut self, hash: u64, tag: u32, position: Position) -> bool {
         let is_free = |lane: &usize, at| self.bucket(at)[POSITIONS_AT + lane] == 0;
         let free = self.path(hash).find_map(|at| Some((at, (0..LANES).find(|lane| is_free(lane, at))?)));
         let Some((target, lane)) = free else { return false };
@@ -214,16 +279,17 @@ impl Index {
     /// hashes `hash` returns.
     #[cfg(test)]
     pub(super) fn assert_consistent(&self, hash: impl Fn(Position) -> u64) {
-        let mut passed = vec![0; self.buckets];
+        let buckets = self.regions * self.region_buckets;
+        let mut passed = vec![0; buckets];
         let mut entries = 0;
-        for (slot, position) in self.in_buckets(0..self.buckets) {
+        for (slot, position) in (0..self.regions).flat_map(|region| self.in_region(region)) {
             entries += 1;
             assert!(self.path(hash(position)).any(|at| at == slot.bucket), "an entry is not on its path");
             for at in self.path(hash(position)).take_while(|at| *at != slot.bucket) {
                 passed[at] += 1;
             }
         }
-        let counted: Vec<u32> = (0..self.buckets).map(|at| self.bucket(at)[PASSED_AT]).collect();
+        let counted: Vec<u32> = (0..buckets).map(|at| self.bucket(at)[PASSED_AT]).collect();
         assert_eq!((entries, passed), (self.entries, counted));
     }
 }

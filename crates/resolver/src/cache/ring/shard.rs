@@ -3,7 +3,6 @@
 use super::entry::{Entry, Header, Label, NameKey};
 use super::index::{self, Index, Slot};
 use super::log::{Log, Position, SEGMENT_OCTETS};
-use std::ops::Range;
 
 /// Maximum octets of a value. A larger one would take a large part of a segment, whose rest may stay
 /// unused. This is enough for a proof of a missing name with three NSEC3 records and with signatures
@@ -46,9 +45,9 @@ impl Shard {
         self.index.octets() + self.log.octets()
     }
 
-    /// Returns the number of buckets of the index.
-    pub(super) const fn buckets(&self) -> usize {
-        self.index.buckets()
+    /// Returns the number of regions of the index.
+    pub(super) const fn regions(&self) -> usize {
+        self.index.regions()
     }
 
     fn find(&self, name: &NameKey<'_>, label: Label) -> Option<(Slot, Position)> {
@@ -103,12 +102,13 @@ impl Shard {
         let name = NameKey { hash, lower: entry.name };
         let old = self.find(&name, entry.label);
         let position = self.log.append(&header, entry);
-        match old {
-            Some((slot, _)) => self.index.set_position(slot, position),
-            None if self.index.insert(hash, index::tag(hash, entry.label), position) => {}
-            None => return Err(StoreError::IndexPath),
+        if let Some((slot, _)) = old {
+            self.index.set_position(slot, position);
+            return Ok(evictions);
         }
-        Ok(evictions)
+        let hash_at = |position| self.log.header(position).hash;
+        let is_indexed = self.index.insert(hash, index::tag(hash, entry.label), position, hash_at);
+        is_indexed.then_some(evictions).ok_or(StoreError::IndexPath)
     }
 
     fn make_room(&mut self, size: usize, now: u32) -> u64 {
@@ -164,14 +164,10 @@ impl Shard {
         self.remove_all(filter_positions(of_name, is_removed))
     }
 
-    /// Removes the entries in these buckets for whose name `matches` returns true. Returns their
+    /// Removes the entries in a region of the index for whose name `matches` returns true. Returns their
     /// number.
-    pub(super) fn remove_in(
-        &mut self,
-        buckets: Range<usize>,
-        mut matches: impl FnMut(&[u8]) -> bool,
-    ) -> usize {
-        let found = self.index.in_buckets(buckets);
+    pub(super) fn remove_in(&mut self, region: usize, mut matches: impl FnMut(&[u8]) -> bool) -> usize {
+        let found = self.index.in_region(region);
         self.remove_all(filter_positions(found, |position| matches(self.log.entry(position).name)))
     }
 
@@ -187,7 +183,8 @@ impl Shard {
     #[cfg(test)]
     pub(super) fn assert_consistent(&self) {
         let logged: std::collections::HashSet<Position> = self.log.positions().into_iter().collect();
-        let indexed: Vec<_> = self.index.in_buckets(0..self.index.buckets()).collect();
+        let indexed: Vec<_> =
+            (0..self.index.regions()).flat_map(|region| self.index.in_region(region)).collect();
         let distinct: std::collections::HashSet<_> = indexed.iter().map(|(_, position)| *position).collect();
         assert_eq!(distinct.len(), indexed.len());
         assert!(distinct.is_subset(&logged));

@@ -125,6 +125,12 @@ proptest! {
     }
 
     #[test]
+    fn it_behaves_as_a_map_while_the_index_grows(steps in vec(step(2000, 20), 1..3000)) {
+        // At most 3000 entries of 64 octets; the first region of the index is split after 277 entries.
+        prop_assert!(run(&ring(4, 700), &steps)?);
+    }
+
+    #[test]
     fn it_behaves_as_a_map_that_loses_entries(steps in vec(step(300, VALUE_MAX), 1..2000)) {
         run(&ring(3, 400), &steps)?;
     }
@@ -290,6 +296,28 @@ fn memory_stays_within_the_bound() {
         assert!(statistics.octets as usize * 100 >= octets * 80, "{statistics:?}");
         assert_consistent(&ring);
     }
+}
+
+#[test]
+fn the_index_takes_at_most_23_octets_for_each_entry_and_a_region() {
+    let ring = Ring::new(64 << 20, 1, &[1; 16]);
+    let log_octets = |entries: usize| entries.div_ceil(SEGMENT_OCTETS / 40) * SEGMENT_OCTETS;
+    for number in 0..100_000u32 {
+        let key = number.to_be_bytes();
+        ring.edit(&ring.key(&key), 0, |entries| entries.insert(&key, label(1), 10, &[7; 12], ANY_NUMBER));
+        let entries = number as usize + 1;
+        if number % 5000 == 4999 {
+            let index_octets = ring.statistics().octets as usize - log_octets(entries);
+            assert!(index_octets < entries * 23 + (8 << 10), "{index_octets} for {entries} entries");
+        }
+    }
+    assert_consistent(&ring);
+    for number in 0..100_000u32 {
+        let key = number.to_be_bytes();
+        assert!(ring.read(&ring.key(&key), &[label(1)], 0, |_| Some(())).is_some(), "{number}");
+    }
+    assert_eq!(ring.remove_if(|name| name[3] % 2 == 0), 50_000);
+    assert_consistent(&ring);
 }
 
 #[test]
