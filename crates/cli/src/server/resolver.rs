@@ -5,6 +5,7 @@ pub(crate) mod anchor_state;
 mod cost_model;
 pub(crate) mod daemon;
 mod error;
+mod negative_anchors;
 pub(crate) mod reload;
 
 pub(crate) use error::ResolveError;
@@ -286,6 +287,7 @@ async fn wait_for_stop(mut signals: Signals, mut watchdog: Watchdog, daemon: &Ar
             _ = second.tick() => {
                 daemon.sample_cost_model();
                 daemon.store_anchors();
+                daemon.log_negative_anchors();
             }
         }
     }

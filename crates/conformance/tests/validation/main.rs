@@ -1,0 +1,5 @@
+//! Validation by the whole state machine in virtual time: negative trust anchors, extended errors.
+
+mod extended_errors;
+mod negative_anchors;
+mod tree;
