@@ -7,6 +7,7 @@ mod iterate;
 mod keys;
 mod receive;
 mod recheck;
+mod report;
 mod validate;
 mod verification;
 
@@ -28,6 +29,7 @@ use nonesuch_server::extended_errors::ExtendedError;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use recheck::Rechecks;
+use report::Reports;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -65,6 +67,7 @@ pub struct Resolver {
     anchor_timer: Option<Instant>,
     /// Checks whether zones with a negative trust anchor validate again.
     rechecks: Rechecks,
+    reports: Reports,
 }
 
 /// Number of tasks for each client query that is permitted.
@@ -109,6 +112,7 @@ impl Resolver {
             priming_failed_at: None,
             anchor_timer: None,
             rechecks: Rechecks::default(),
+            reports: Reports::default(),
         };
         if let Some(now) = anchors_managed_at {
             resolver.schedule_anchor_queries(now);

@@ -48,7 +48,7 @@ impl From<ExtendedError> for ErrorDetail {
 }
 
 impl From<Failure> for ErrorDetail {
-    /// The extended error for a failure from the cache is that of the first reply: it says more than "Cached
+    /// The extended error for a failure from the cache is that of the first reply: it is more specific than "Cached
     /// Error" (RFC 8914 §4.14).
     fn from(failure: Failure) -> Self {
         Self { code: failure.code, text: failure.text.into() }
@@ -194,6 +194,10 @@ pub(crate) struct Task {
     pub(crate) fetches_keys: bool,
     /// The client network that pays for the signatures, as a hash.
     pub(crate) network: u64,
+    /// The agent to which a failure is reported: that of the server that responded last (RFC 9567).
+    pub(crate) agent: Option<Name>,
+    /// Whether the question is a report, which is sent over TCP.
+    pub(crate) is_report: bool,
 }
 
 impl Task {
@@ -226,6 +230,8 @@ impl Task {
             keys: None,
             fetches_keys: false,
             network: 0,
+            agent: None,
+            is_report: false,
         }
     }
 
@@ -255,6 +261,7 @@ impl Task {
         };
         self.delegation = Some(delegation);
         self.attempts.clear();
+        self.agent = None;
     }
 
     /// Forgets the servers of the zone.

@@ -233,6 +233,13 @@ version = 1"#,
         key("qname-minimisation", boolean, default(options.qname_minimisation), |r, v| {
             r.options.qname_minimisation = v;
         }),
+        Row::Text(
+            "# Report failures to the agents that authoritative servers name (RFC 9567): bogus answers, and zones
+# whose servers do not answer.",
+        ),
+        key("dns-error-reporting", boolean, default(options.error_reporting), |r, v| {
+            r.options.error_reporting = v;
+        }),
         Row::Text("# Answer NXDOMAIN for names below a name that does not exist, without a query (RFC 8020) (restart)."),
         key("nxdomain-cut", boolean, default(options.nxdomain_cut), |r, v| r.options.nxdomain_cut = v),
         Row::Text(

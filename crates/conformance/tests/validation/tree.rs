@@ -10,7 +10,7 @@ use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_dnssec::{
     KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, VerifyOptions, into_verified, sign,
 };
-use nonesuch_net::machine::{Machine, Now};
+use nonesuch_net::machine::{ClientToken, Machine, Now};
 use nonesuch_net::{Answer, Handler as _, Transport};
 use nonesuch_proto::edns::{self, Options as EdnsOptions};
 use nonesuch_proto::message::{HEADER, Message, Rcode, flags, push_query};
@@ -104,7 +104,7 @@ fn child_zone() -> String {
     format!(
         "child. 300 SOA ns.child. h.child. 1 3600 600 86400 60\nchild. 300 NS ns.child.\n\
          ns.child. 300 A {CHILD}\nhost.child. 300 A 198.18.0.80\nhost.sub.child. 300 A 198.18.0.81\n\
-         {} 300 A 198.18.0.82\n",
+         *.wild.child. 300 A 198.18.0.83\n{} 300 A 198.18.0.82\n",
         deep_name()
     )
 }
@@ -113,7 +113,7 @@ fn child_zone() -> String {
 pub(crate) struct Tree {
     pub(crate) servers: BTreeMap<Ipv4Addr, Responder>,
     pub(crate) change: Change,
-    pub(crate) asked: Vec<(Name, Rtype)>,
+    pub(crate) asked: Vec<(Name, Rtype, Transport)>,
 }
 
 impl Tree {
@@ -138,7 +138,8 @@ impl Network for Tree {
     fn handle_query(&mut self, query: &ServerQuery<'_>, _now: Now) -> Reaction {
         let IpAddr::V4(address) = query.server.ip() else { return Reaction::SILENCE };
         let asked = Message::parse(query.message).expect("a query");
-        self.asked.push((asked.questions[0].name.clone(), asked.questions[0].rtype));
+        let question = &asked.questions[0];
+        self.asked.push((question.name.clone(), question.rtype, query.transport));
         let Some(responder) = self.servers.get_mut(&address) else { return Reaction::SILENCE };
         let mut octets = Vec::new();
         responder.begin_batch();
@@ -215,12 +216,17 @@ impl World {
         self.ask_for(worker, asked, Rtype::A)
     }
 
-    pub(crate) fn ask_for(&mut self, worker: usize, asked: &str, rtype: Rtype) -> Reply {
+    /// Sends a worker a query.
+    pub(crate) fn send(&mut self, worker: usize, asked: &str, rtype: Rtype) -> ClientToken {
         let mut message = Vec::new();
         push_query(&name(asked), rtype, 7, flags::RD, &mut message);
         edns::push_opt(1232, 0, edns::DO, &mut message);
         message[HEADER - 1] = 1;
-        let token = self.simulator.query_at(Duration::ZERO, worker, CLIENT, Transport::Tcp, message);
+        self.simulator.query_at(Duration::ZERO, worker, CLIENT, Transport::Tcp, message)
+    }
+
+    pub(crate) fn ask_for(&mut self, worker: usize, asked: &str, rtype: Rtype) -> Reply {
+        let token = self.send(worker, asked, rtype);
         self.simulator.run_until_answered().unwrap_or_else(|fault| panic!("{fault}"));
         let reply = self.simulator.reply(token).and_then(|reply| reply.message.clone()).expect("a reply");
         let reply = Message::parse(&reply).expect("a message");

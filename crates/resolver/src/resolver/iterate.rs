@@ -274,7 +274,10 @@ impl Resolver {
         let zone = delegation.zone.view();
         let mut candidates = delegation.addresses(|address| settings.options.may_query(zone, address));
         settings.options.families.keep_preferred(&mut candidates);
-        let transport = if delegation.uses_tcp { Transport::Tcp } else { Transport::Udp };
+        // RFC 9567 §6.1: an agent must be able to trust the address of a report.
+        let is_whole_report = task.is_report && task.minimisation.labels.is_none();
+        let uses_tcp = delegation.uses_tcp || is_whole_report;
+        let transport = if uses_tcp { Transport::Tcp } else { Transport::Udp };
         let kind = QueryKind::of(task.current_question().1);
         let purpose = Purpose { zone: shared.servers.zone_key(zone), kind, transport };
         let random = self.random.next_u64();
@@ -383,6 +386,8 @@ impl Resolver {
             return Step::Finish(Outcome::failure(reason.extended_error(), true));
         }
         let error = task.failure.clone().unwrap_or_else(|| reason.extended_error().into());
+        self.report(id, &error, now);
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
         // The next client would wait as long (RFC 9520).
         let question = Question { name: task.name.clone(), ..task.question.clone() };
         self.shared.cache.insert_failure(&question, FailureCause::Resolution, (error.code, &error.text), now);

@@ -73,6 +73,7 @@ impl Resolver {
     fn handle_message(&mut self, id: TaskId, exchange: Exchange, message: Message, now: Now) {
         self.model.count_response(&message);
         let changes_case = exchange.changes_case(&message);
+        self.note_agent(id, &message);
         let Exchange { attempt, name, rtype, .. } = exchange;
         let (server, transport) = (attempt.server, attempt.transport);
         if changes_case {

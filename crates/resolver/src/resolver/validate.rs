@@ -300,6 +300,7 @@ impl Resolver {
     /// Ends a task whose response is bogus. The failure is cached (RFC 9520), but not for clients that
     /// validate themselves.
     pub(super) fn fail_validation(&mut self, id: TaskId, error: ErrorDetail, now: Now) -> Step {
+        self.report(id, &error, now);
         let Some(task) = self.tasks.get(id) else { return Step::Wait };
         let question = Question { name: task.name.clone(), ..task.question.clone() };
         self.shared.cache.insert_failure(&question, FailureCause::Validation, (error.code, &error.text), now);
