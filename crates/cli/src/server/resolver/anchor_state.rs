@@ -208,4 +208,36 @@ mod tests {
         assert_eq!(stems[..1], ["root"]);
         assert_eq!(stems[2..4], ["example", "example.org"]);
     }
+
+    /// XF-074: a kill during a write leaves a part of the temporary file, and the file of before. A part
+    /// of a state is never a state.
+    #[test]
+    fn a_kill_at_any_moment_of_a_write_leaves_a_whole_state() {
+        const NOW: u64 = 1_790_812_800;
+        let folder = tempfile::tempdir().expect("a directory");
+        let files = AnchorFiles::new(folder.path());
+        let configured = TrustAnchors::iana();
+        let before = files.read(&configured, NOW).expect("the configured anchors");
+        let text = before[0].to_text();
+        std::fs::write(folder.path().join("root.anchor"), &text).expect("written");
+        let part = folder.path().join(".nonesuch-ab12Cd.part");
+        for cut in (0..100).map(|number| number * text.len() / 100) {
+            std::fs::write(&part, &text[..cut]).expect("written");
+            let after = files.read(&configured, NOW + 1).expect("the state of before");
+            assert_eq!(after[0].to_text(), text, "{cut}");
+        }
+        for cut in (0..100).map(|number| number * text.len() / 100) {
+            std::fs::write(folder.path().join("root.anchor"), &text[..cut]).expect("written");
+            let fault = files.read(&configured, NOW).expect_err("a part of a state");
+            assert!(matches!(fault, AnchorStateError::State { .. }), "{cut}: {fault}");
+        }
+        // The next write removes the part, and is complete.
+        let shared = crate::server::resolver::shared(Default::default()).expect("a resolver");
+        let now = nonesuch_net::machine::Now { instant: std::time::Instant::now(), unix: NOW };
+        shared.manage_anchors(before, now);
+        files.write(&shared).expect("written");
+        let names: Vec<_> = std::fs::read_dir(folder.path()).expect("a directory").flatten().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert_eq!(std::fs::read_to_string(names[0].path()).expect("a file"), text);
+    }
 }
