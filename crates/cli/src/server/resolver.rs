@@ -180,7 +180,9 @@ fn manage_anchors(
     configuration: &ResolverConfiguration,
 ) -> Result<(), AnchorStateError> {
     let now = Now { instant: Instant::now(), unix: unix_time() };
-    shared.manage_anchors(files.read(&configuration.options.validation.anchors, now.unix)?, now);
+    let configured = &configuration.options.validation.anchors;
+    shared.manage_anchors(files.read(configured, now.unix)?, now);
+    files.log_unused(configured);
     Ok(files.write(shared)?)
 }
 

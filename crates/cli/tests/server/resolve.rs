@@ -21,7 +21,7 @@ fn start_tree(folder: &Path, network: u8) -> Option<(Vec<Configured>, PathBuf)> 
 }
 
 /// As [`start_tree`], with more zones.
-fn start_tree_with(folder: &Path, network: u8, more: &str) -> Option<(Vec<Configured>, PathBuf)> {
+pub(super) fn start_tree_with(folder: &Path, network: u8, more: &str) -> Option<(Vec<Configured>, PathBuf)> {
     if UdpSocket::bind(format!("127.53.{network}.9:53")).is_err() {
         record_skip("only root can listen on port 53");
         return None;
@@ -73,7 +73,7 @@ fn names_are_resolved_from_the_root() {
 }
 
 /// Starts a resolver that validates from the trust anchor of the tree of `hints`.
-fn start_validating(folder: &Path, hints: &Path, more: &[&str]) -> Configured {
+pub(super) fn start_validating(folder: &Path, hints: &Path, more: &[&str]) -> Configured {
     let anchor = hints.with_file_name("anchor.ds");
     let arguments =
         ["--listen", "127.0.0.1:0", "--workers", "2", "--hints", text(hints), "--anchor", text(&anchor)];
@@ -459,6 +459,8 @@ fn changes_of_trust_anchors_are_logged_and_shown() {
     let Some((_servers, hints)) = start_tree(folder.path(), 47) else { return };
     let (file, state) = (folder.path().join("resolver.toml"), folder.path().join("anchors"));
     fs::create_dir(&state).expect("a directory");
+    let unused = state.join("old.example.anchor");
+    fs::write(&unused, "not read").expect("written");
     let anchor = hints.with_file_name("anchor.ds");
     let configuration = format!(
         "version = 1\nlisten = [\"127.0.0.1:0\"]\nhints = {hints:?}\ntrust-anchors = {anchor:?}\n\
@@ -468,6 +470,7 @@ fn changes_of_trust_anchors_are_logged_and_shown() {
     let arguments = ["--config", text(&file)];
     let resolver =
         Configured::start_command("resolve", &arguments, &folder.path().join("resolver"), Stdio::null());
+    resolver.wait_for_event("anchor-state-unused", &[&format!("files={}", text(&unused))]);
     resolver.wait_for_event("trust-anchor-changed", &["zone=.", "change=trusted"]);
     wait_until("the key in the state file", || is_learned(&state.join("root.anchor")).then_some(()));
     let keys = || {
