@@ -82,7 +82,7 @@ impl NegativeState {
         self.entries.extend(old.into_iter().filter(|entry| !entry.active.is_configured));
     }
 
-    /// Returns those that have not ended, for the options.
+    /// Returns the negative trust anchors that have not ended, for the options.
     pub(crate) fn active(&self) -> Vec<NegativeAnchor> {
         self.entries
             .iter()
@@ -91,7 +91,7 @@ impl NegativeState {
             .collect()
     }
 
-    /// Ends those that `ends` selects. Returns their names.
+    /// Ends the negative trust anchors that `ends` selects. Returns their names.
     fn end(&mut self, ends: impl Fn(&NegativeAnchor) -> bool) -> Vec<Name> {
         let mut ended = Vec::new();
         for entry in self.entries.iter_mut().filter(|entry| !entry.has_ended && ends(&entry.active.anchor)) {

@@ -103,11 +103,14 @@ mod tests {
         assert_eq!(found.as_deref(), Some("_er.1.broken.test.7._er.a01.agent-domain.example."));
         assert_eq!(report(".", "agent.").as_deref(), Some("_er.1.7._er.agent."));
         assert_eq!(report("_er.1.broken.test.7._er.agent.", "agent."), None);
-        // 12 octets of labels are added, and the two names share the root label.
+        // The longest report has 255 octets.
         let long = |octets: usize| format!("{0}.{0}.{0}.{1}.", "x".repeat(59), "y".repeat(octets));
-        let (longest, longer) = (long(55), long(56));
-        assert_eq!(report(&longest, "a.").map(|name| name.len()), Some(255 - 1 + 4));
-        assert_eq!(report(&longer, "a."), None);
+        let of = |octets: usize| {
+            let report = report_name(name(&long(octets)).view(), Rtype::A, 7, name("a.").view());
+            report.map(|name| name.wire().len())
+        };
+        let longest = (1..=63).rev().find(|octets| of(*octets).is_some()).unwrap();
+        assert_eq!((of(longest), of(longest + 1)), (Some(255), None));
     }
 
     #[test]
