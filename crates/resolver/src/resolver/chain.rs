@@ -15,7 +15,8 @@ use nonesuch_server::extended_errors::ExtendedError;
 use std::sync::Arc;
 
 /// No DNSKEY RRset can be had (RFC 8914 §4.10).
-const NO_DNSKEY: ExtendedError = ExtendedError { code: 9, text: "the DNSKEY RRset cannot be fetched" };
+pub(super) const NO_DNSKEY: ExtendedError =
+    ExtendedError { code: 9, text: "the zone has no DNSKEY RRset, or it cannot be fetched" };
 
 /// The trust in the zone that data belong to.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! many responses are verified together (`verification`).
 
 use super::Resolver;
+use super::chain::NO_DNSKEY;
 use super::iterate::{NoFetch, Step};
 use super::keys::{Keys, dnskey_rrset};
 use crate::cache::{FailureCause, Question};
@@ -94,6 +95,7 @@ impl Resolver {
     fn fetch(&mut self, id: TaskId, checking: Box<Checking>, question: Question, now: Now) -> Step {
         let is_known = checking.fetched.len() >= FETCHES_MAX
             || checking.fetched.iter().any(|(fetched, _)| *fetched == question);
+        let rtype = question.rtype;
         let is_own = self.tasks.get(id).is_none_or(|task| task.question == question);
         if let Some(task) = self.tasks.get_mut(id) {
             task.checking = Some(checking);
@@ -107,7 +109,9 @@ impl Resolver {
             return Step::Wait;
         };
         let error = self.tasks.get(id).and_then(|task| task.failure.clone());
-        let error = error.unwrap_or_else(|| NO_CHAIN.into());
+        // The zone has a DS RRset, but no DNSKEY RRset that could prove the denial of its DNSKEY RRset.
+        let otherwise = if is_own && rtype == Rtype::DNSKEY { NO_DNSKEY } else { NO_CHAIN };
+        let error = error.unwrap_or_else(|| otherwise.into());
         if waits == Err(NoFetch::OverBudget) && !is_referral(&checking.received.reading) {
             // Another client may have a larger budget left.
             return Step::Finish(Outcome::failure(error, true));
