@@ -131,7 +131,6 @@ fn questions(zone: &Contents) -> Vec<(String, Rtype)> {
     apex.into_iter().chain(denied).chain(names.iter().map(|name| (name.clone(), Rtype::DS))).collect()
 }
 
-/// XF-073.
 #[test]
 fn the_real_root_zones_are_secure_at_their_dates() {
     require_peer!("unbound");

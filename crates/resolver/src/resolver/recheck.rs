@@ -68,7 +68,7 @@ impl Resolver {
         if self.rechecks.next.is_some_and(|next| next <= now.instant) {
             self.rechecks.next = None;
             for name in self.checkable_names() {
-                self.begin_recheck(name, now);
+                self.begin_recheck(&name, now);
             }
         }
         self.schedule_rechecks(now);
@@ -94,7 +94,7 @@ impl Resolver {
         names
     }
 
-    fn begin_recheck(&mut self, name: Name, now: Now) {
+    fn begin_recheck(&mut self, name: &Name, now: Now) {
         let name = name.view().to_canonical();
         // The root has no DS RRset.
         let no_ds = name.view().is_root().then_some(Outcome::EMPTY);

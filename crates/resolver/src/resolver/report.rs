@@ -6,7 +6,7 @@
 use super::Resolver;
 use super::anchors::unvalidated;
 use crate::budget::Budget;
-use crate::task::{ErrorDetail, TaskId};
+use crate::task::{ErrorDetail, Task, TaskId, Waiter};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::edns::{self, Opt};
 use nonesuch_proto::message::Message;
@@ -47,8 +47,10 @@ impl Resolver {
 
     /// Reports the failure of a client's question to the agent of the server that responded last.
     pub(super) fn report(&mut self, id: TaskId, error: &ErrorDetail, now: Now) {
-        // The failure of a question about servers or keys follows from, or leads to, that of a client.
-        let Some(task) = self.tasks.get_mut(id).filter(|task| task.depth == 0) else { return };
+        // The failure of a question about servers or keys leads to that of a client's question.
+        let has_client =
+            |task: &&mut Task| task.waiters.iter().any(|waiter| matches!(waiter, Waiter::Client(_)));
+        let Some(task) = self.tasks.get_mut(id).filter(has_client) else { return };
         let Some(agent) = task.agent.take() else { return };
         let Some(name) = report_name(task.name.view(), task.question.rtype, error.code, agent.view()) else {
             return;
