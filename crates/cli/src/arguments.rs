@@ -14,6 +14,7 @@ mod zone;
 
 pub(crate) use ctl::{
     ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION, DEFAULT_SOCKET,
+    NegativeAnchorCommand,
 };
 pub(crate) use key::{
     KeyCommand, KeyDsArguments, KeyGenerateArguments, KeyImportArguments, KeyListArguments, KeyTsigArguments,

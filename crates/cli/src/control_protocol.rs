@@ -13,9 +13,9 @@ mod status;
 mod tests;
 
 pub(crate) use status::{
-    Activity, CacheStatus, CostModelSecond, CostModelStatus, ManagedKeyStatus, Refresh, RefreshFailure,
-    RefreshFailures, RefusedConfiguration, ResolverStatus, Secondary, ServerStatus, TransferIn, TransferOut,
-    UpstreamStatus, ValidationStatus, ZoneReport,
+    Activity, CacheStatus, CostModelSecond, CostModelStatus, ManagedKeyStatus, NegativeAnchorStatus, Refresh,
+    RefreshFailure, RefreshFailures, RefusedConfiguration, ResolverStatus, Secondary, ServerStatus,
+    TransferIn, TransferOut, UpstreamStatus, ValidationStatus, ZoneReport,
 };
 
 use nonesuch_authoritative::service::{ReloadReport, ServingState};
@@ -64,6 +64,16 @@ pub(crate) enum Request {
     ZoneExport {
         zone: String,
     },
+    /// `lifetime`: seconds, at most a week.
+    NegativeAnchorAdd {
+        zone: String,
+        lifetime: u64,
+        recheck: bool,
+    },
+    NegativeAnchorRemove {
+        zone: String,
+    },
+    NegativeAnchorList {},
     Purge {},
     Stop {},
 }
@@ -170,7 +180,7 @@ pub(crate) struct ZoneAdded {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The zone that `zone-remove` removed.
+/// The zone that `zone-remove` removed, or whose negative trust anchor `negative-anchor-remove` removed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneRemoved {
     pub(crate) zone: String,

@@ -68,6 +68,8 @@ pub(crate) struct ResolverCounters {
     pub(crate) model: ModelTotals,
     /// Denial records for aggressive use.
     pub(crate) denials: DenialStatistics,
+    /// Negative trust anchors.
+    pub(crate) negative_anchors: u64,
     /// Zones whose place in the chain of trust is known.
     pub(crate) secure_zones: u64,
     /// Datagrams of clients that were discarded because too many queries were in progress.

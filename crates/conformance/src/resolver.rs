@@ -84,7 +84,11 @@ fn validation(settings: &ScenarioSettings) -> ValidationOptions {
         let record = if anchor.rtype == Rtype::DS { AnchorRecord::Ds } else { AnchorRecord::Dnskey };
         validation.anchors.insert(anchor.owner.view(), record(anchor.rdata.clone()));
     }
-    let negative = |name: &nonesuch_proto::Name| NegativeAnchor { name: name.clone(), expires: None };
+    let negative = |name: &nonesuch_proto::Name| NegativeAnchor {
+        name: name.clone(),
+        expires: None,
+        is_rechecked: false,
+    };
     validation.negative_anchors = settings.insecure_domains.iter().map(negative).collect();
     validation
 }

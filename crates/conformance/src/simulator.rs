@@ -156,6 +156,13 @@ impl<'m, N: Network> Simulator<'m, N> {
         self.queue.push(self.clock.offset(), Scheduled::Response { worker, exchange, from, message });
     }
 
+    /// Wakes all workers at the current time, as a program does after a change of the options.
+    pub fn wake_all(&mut self) {
+        (0..self.workers.len()).for_each(|worker| {
+            self.queue.push(self.clock.offset(), Scheduled::Wake { worker });
+        });
+    }
+
     /// Schedules the failure of an exchange for the current time.
     pub fn inject_failure(&mut self, worker: usize, exchange: ExchangeId, failure: SendFailure) {
         self.queue.push(self.clock.offset(), Scheduled::Failure { worker, exchange, failure });

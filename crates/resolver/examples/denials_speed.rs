@@ -25,7 +25,7 @@ fn name(text: &str) -> Name {
 fn rrset(owner: Name, rtype: Rtype, rdata: &[u8]) -> Rrset {
     let records: RecordData = [rdata].into_iter().collect();
     let (signatures, security) = (RecordData::default(), Security::Secure);
-    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures, security }
+    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures, security, insecure: None }
 }
 
 fn soa(apex: &Name) -> Rrset {

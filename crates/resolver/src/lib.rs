@@ -30,6 +30,7 @@ mod lookup;
 mod managed_anchors;
 mod model;
 mod name_map;
+mod negative_anchors;
 pub mod options;
 mod record;
 mod reply;
@@ -51,6 +52,10 @@ pub use cache::{Cache, CacheOptions};
 pub use denials::{DenialCache, DenialCacheOptions, DenialStatistics};
 pub use managed_anchors::{AnchorEvent, ReplaceError};
 pub use model::{Model, ModelTotals};
+pub use negative_anchors::{
+    ActiveNegativeAnchor, MAX_ADDED_NEGATIVE_ANCHORS, MAX_NEGATIVE_ANCHOR_LIFETIME, NegativeAnchorEnd,
+    TooManyNegativeAnchors,
+};
 pub use record::{RecordData, Rrset, Security};
 pub use resolver::Resolver;
 pub use servers::{

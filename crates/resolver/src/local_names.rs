@@ -310,6 +310,7 @@ fn rrset(owner: NameRef<'_>, rtype: Rtype, records: &[&[u8]]) -> Rrset {
         records: records.iter().copied().collect(),
         signatures: RecordData::default(),
         security: Security::Insecure,
+        insecure: None,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::local_names::UnknownLocalZone;
 use crate::record::Rrset;
-use crate::shared::{Settings, Shared};
+use crate::shared::Shared;
 use crate::trust_anchors::managed::{
     Change, ManagedAnchor, ManagedAnchorError, Observation, ObservationFault,
 };
@@ -14,7 +14,7 @@ use crate::trust_anchors::{TrustAnchors, ZoneAnchor};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Name, NameRef};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of events that the program has not taken. The oldest ones are dropped first.
 const MAX_EVENTS: usize = 256;
@@ -255,8 +255,6 @@ impl Shared {
 
     /// Replaces the trust anchors in the settings by the current ones.
     fn use_anchors(&self, state: &ManagedState) {
-        let mut settings = Settings::clone(&self.settings.load());
-        settings.options.validation.anchors = anchors_of(&state.zones);
-        self.settings.store(Arc::new(settings));
+        self.change_validation(|validation| validation.anchors = anchors_of(&state.zones));
     }
 }

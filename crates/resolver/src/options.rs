@@ -54,6 +54,8 @@ pub struct ResolverOptions {
     pub ttl: TtlBounds,
     /// Whether servers get only the labels of a name that they need (RFC 9156).
     pub qname_minimisation: bool,
+    /// Whether failures are reported to the agents that authoritative servers name (RFC 9567).
+    pub error_reporting: bool,
     /// Whether NXDOMAIN for a name answers queries for names below it (RFC 8020).
     pub nxdomain_cut: bool,
     /// Whether the letter case of query names is random, and responses must copy it
@@ -87,6 +89,7 @@ impl Default for ResolverOptions {
             limits: UpstreamLimits::default(),
             ttl: TtlBounds::default(),
             qname_minimisation: true,
+            error_reporting: false,
             nxdomain_cut: true,
             use_0x20: false,
             edns_payload: 1232,

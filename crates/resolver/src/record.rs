@@ -1,5 +1,6 @@
 //! RRsets, as the resolver stores them.
 
+use nonesuch_dnssec::validate::InsecureReason;
 use nonesuch_proto::{Class, Name, Rtype};
 
 /// What validation has shown (RFC 4033 §5). Bogus data are not stored.
@@ -41,6 +42,8 @@ pub struct Rrset {
     pub signatures: RecordData,
     /// What validation has shown about the answer that the RRset belongs to.
     pub security: Security,
+    /// Why the answer is insecure, if the registry of extended errors has a code for it.
+    pub insecure: Option<InsecureReason>,
 }
 
 /// RDATA of several records with uncompressed names. Each has its length in two octets before it.

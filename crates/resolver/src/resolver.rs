@@ -4,12 +4,15 @@ mod aggressive;
 mod anchors;
 mod chain;
 mod iterate;
+mod keys;
 mod receive;
+mod recheck;
+mod report;
 mod validate;
 mod verification;
 
 use crate::budget::Budget;
-use crate::cache::{Cache, Claim, Failure, FailureCause, Question};
+use crate::cache::{Cache, Claim, Question};
 use crate::client::{Admission, Clients, WaitingClient};
 use crate::exchange::Exchange;
 use crate::hasher::BuildFastHasher;
@@ -17,7 +20,7 @@ use crate::lookup::{Found, look_up};
 use crate::model::ModelCounters;
 use crate::options::ResolverOptions;
 use crate::shared::{Settings, Shared};
-use crate::task::{Outcome, Task, TaskId, TaskTable, Waiter, join_proofs};
+use crate::task::{ErrorDetail, Outcome, Task, TaskId, TaskTable, Waiter, insecure_error, join_proofs};
 use nonesuch_dnssec::validate::ValidSignatures;
 use nonesuch_net::machine::{ClientQuery, Event, ExchangeId, Machine, Now, Output};
 use nonesuch_proto::Rtype;
@@ -25,6 +28,8 @@ use nonesuch_proto::message::Rcode;
 use nonesuch_server::extended_errors::ExtendedError;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha12Rng;
+use recheck::Rechecks;
+use report::Reports;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -60,6 +65,9 @@ pub struct Resolver {
     priming_failed_at: Option<Instant>,
     /// When the next query for the keys of a trust anchor may be due (RFC 5011).
     anchor_timer: Option<Instant>,
+    /// Checks whether zones with a negative trust anchor validate again.
+    rechecks: Rechecks,
+    reports: Reports,
 }
 
 /// Number of tasks for each client query that is permitted.
@@ -73,6 +81,7 @@ enum Timer {
     Exchange(ExchangeId),
     Task(TaskId),
     Anchors,
+    NegativeAnchors,
 }
 
 impl Resolver {
@@ -102,10 +111,13 @@ impl Resolver {
             turn: None,
             priming_failed_at: None,
             anchor_timer: None,
+            rechecks: Rechecks::default(),
+            reports: Reports::default(),
         };
         if let Some(now) = anchors_managed_at {
             resolver.schedule_anchor_queries(now);
         }
+        resolver.schedule_rechecks(resolver.shared.started);
         resolver
     }
 
@@ -201,6 +213,7 @@ impl Resolver {
                 }
                 Waiter::Client(client) => self.reply(&client, outcome, now),
                 Waiter::Anchor => self.observe_anchor(&question.name, outcome, now),
+                Waiter::Recheck(zone) => self.observe_recheck(&zone, question.rtype, outcome, now),
                 Waiter::Task { id: parent_id, is_starter } => {
                     let Some(parent) = self.tasks.get_mut(parent_id) else { continue };
                     parent.children.retain(|child| *child != id);
@@ -267,7 +280,7 @@ fn cached_outcome(
                 (Rcode::NOERROR, authority)
             }
             Found::Negative(rcode, authority, _) => (rcode, authority),
-            Found::Failure(failure) => return Some(Outcome::failure(cached_failure(failure), false)),
+            Found::Failure(failure) => return Some(Outcome::failure(ErrorDetail::from(failure), false)),
             Found::Alias(rrsets, alias_proofs, target) => {
                 answer.extend(rrsets);
                 proofs.extend(alias_proofs);
@@ -276,19 +289,10 @@ fn cached_outcome(
             }
         };
         let authority = join_proofs(proofs, authority);
-        return Some(Outcome { rcode, answer, authority, ..Outcome::EMPTY });
+        let error = insecure_error(&answer, &authority);
+        return Some(Outcome { rcode, answer, authority, error, ..Outcome::EMPTY });
     }
     None
-}
-
-/// The extended error for a failure from the cache. Its code says more than "Cached Error" (RFC 8914
-/// §4.14).
-const fn cached_failure(failure: Failure) -> ExtendedError {
-    let text = match failure.cause {
-        FailureCause::Resolution => "the last attempts failed",
-        FailureCause::Validation => "the last answer was bogus",
-    };
-    ExtendedError { code: failure.code, text }
 }
 
 impl Machine for Resolver {
@@ -301,8 +305,9 @@ impl Machine for Resolver {
                 let settings = self.shared.settings.load_full();
                 if !Arc::ptr_eq(&settings, &self.settings) {
                     self.settings = settings;
-                    // There may be new zones with trust anchors.
+                    // There may be new zones with trust anchors, or negative trust anchors.
                     self.schedule_anchor_queries(now);
+                    self.schedule_rechecks(now);
                 }
                 for id in self.tasks.waiting_for_worker() {
                     self.claim_again(id);
@@ -321,7 +326,8 @@ impl Machine for Resolver {
                 Timer::Exchange(id) => self.handle_exchange_timeout(id, now),
                 Timer::Task(id) => self.handle_task_timeout(id, now),
                 Timer::Anchors if self.anchor_timer == Some(due) => self.query_anchors(now),
-                Timer::Anchors => {}
+                Timer::NegativeAnchors if self.rechecks.timer == Some(due) => self.handle_recheck_timer(now),
+                Timer::Anchors | Timer::NegativeAnchors => {}
             }
         }
         self.run(now);
@@ -348,6 +354,7 @@ impl Machine for Resolver {
                 Timer::Exchange(id) => self.exchanges.contains_key(&id),
                 Timer::Task(id) => self.tasks.get(id).is_some(),
                 Timer::Anchors => self.anchor_timer == Some(due),
+                Timer::NegativeAnchors => self.rechecks.timer == Some(due),
             };
             if is_current {
                 return Some(due);

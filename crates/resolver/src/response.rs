@@ -224,6 +224,7 @@ pub(crate) fn synthesise_cname(name: &Name, target: &Name, dname: &Rrset) -> Rrs
         records: [target.wire()].into_iter().collect(),
         signatures: <_>::default(),
         security: dname.security,
+        insecure: dname.insecure,
     }
 }
 

@@ -5,12 +5,13 @@ use crate::denials::{DenialCache, DenialCacheOptions};
 use crate::local_names::{LocalNames, UnknownLocalZone};
 use crate::managed_anchors::{ManagedAnchors, ReplaceError};
 use crate::model::Model;
-use crate::options::ResolverOptions;
+use crate::negative_anchors::NegativeAnchors;
+use crate::options::{ResolverOptions, ValidationOptions};
 use crate::servers::{ServerTable, ServerTableOptions};
 use crate::trust::TrustTable;
 use arc_swap::ArcSwap;
 use nonesuch_net::machine::Now;
-use nonesuch_proto::Name;
+use nonesuch_proto::{Name, NameRef};
 use nonesuch_server::cookies::Cookies;
 use nonesuch_server::reply_options::ReplySettings;
 use nonesuch_server::statistics::Statistics;
@@ -42,6 +43,9 @@ pub struct Shared {
     pub model: Model,
     /// Trust anchors that are updated automatically.
     pub(crate) managed: ManagedAnchors,
+    pub(crate) negative: NegativeAnchors,
+    /// The time of the start.
+    pub(crate) started: Now,
 }
 
 /// What follows from the options.
@@ -90,6 +94,7 @@ impl Shared {
         cache.octets -= trust_octets + denial_octets;
         let mut servers = ServerTableOptions::default();
         (servers.servers, servers.payload) = (options.server_entries as usize, options.edns_payload);
+        let negative = NegativeAnchors::new(&options.validation.negative_anchors);
         Ok(Self {
             settings: ArcSwap::from_pointee(Settings::new(options)?),
             cookies: None,
@@ -100,7 +105,25 @@ impl Shared {
             statistics: Statistics::default(),
             model: Model::default(),
             managed: ManagedAnchors::default(),
+            negative,
+            started: now,
         })
+    }
+
+    /// Changes the options of validation, and nothing else.
+    pub(crate) fn change_validation(&self, change: impl Fn(&mut ValidationOptions)) {
+        self.settings.rcu(|settings| {
+            let mut settings = Settings::clone(settings);
+            change(&mut settings.options.validation);
+            settings
+        });
+    }
+
+    /// Removes all data of the names at and below a name.
+    pub(crate) fn flush_below(&self, name: NameRef<'_>) {
+        self.cache.flush_below(name);
+        self.trust.clear_below(name);
+        self.denials.flush_below(name);
     }
 
     /// Whether responses are validated. If all trust anchors are revoked (RFC 5011 §5), all zones are
@@ -125,7 +148,7 @@ impl Shared {
     /// inserted.
     ///
     /// Managed trust anchors ([`manage_anchors`](Self::manage_anchors)) of zones that remain configured
-    /// continue. `unix` is the time in seconds since 1970.
+    /// continue, and negative trust anchors that were added. `unix` is the time in seconds since 1970.
     ///
     /// # Errors
     /// A local zone to switch off is not one, or trust anchors cannot be managed. The options are not
@@ -136,20 +159,21 @@ impl Shared {
         if let Some(merged) = &merged {
             options.validation.anchors = merged.anchors();
         }
-        let new = Arc::new(Settings::new(options)?);
+        let configured = std::mem::take(&mut options.validation.negative_anchors);
+        let mut new = Settings::new(options)?;
         if let Some(merged) = merged {
             managed.replace(merged);
         }
+        let mut negative = self.negative.lock();
+        negative.configure(&configured);
+        new.options.validation.negative_anchors = negative.active();
+        let new = Arc::new(new);
         let old = self.settings.swap(Arc::clone(&new));
-        drop(managed);
+        drop((managed, negative));
         let is_other_chain = old.options.validation != new.options.validation;
         let root = (old.options.hints != new.options.hints || is_other_chain).then(Name::root);
         let changed = old.options.zones.differences(&new.options.zones);
-        for apex in root.iter().chain(changed) {
-            self.cache.flush_below(apex.view());
-            self.trust.clear_below(apex.view());
-            self.denials.flush_below(apex.view());
-        }
+        root.iter().chain(changed).for_each(|apex| self.flush_below(apex.view()));
         Ok(())
     }
 }

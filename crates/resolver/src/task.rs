@@ -5,7 +5,7 @@ mod table;
 pub(crate) use table::TaskTable;
 
 use crate::budget::Budget;
-use crate::cache::Question;
+use crate::cache::{Failure, Question};
 use crate::client::WaitingClient;
 use crate::delegation::Delegation;
 use crate::record::{Rrset, Security};
@@ -44,6 +44,14 @@ pub(crate) struct ErrorDetail {
 impl From<ExtendedError> for ErrorDetail {
     fn from(error: ExtendedError) -> Self {
         Self { code: error.code, text: Cow::Borrowed(error.text) }
+    }
+}
+
+impl From<Failure> for ErrorDetail {
+    /// The extended error for a failure from the cache is that of the first reply: it is more specific than "Cached
+    /// Error" (RFC 8914 §4.14).
+    fn from(failure: Failure) -> Self {
+        Self { code: failure.code, text: failure.text.into() }
     }
 }
 
@@ -119,6 +127,8 @@ pub(crate) enum Waiter {
     Client(WaitingClient),
     /// The trust anchors of the zone of which the task fetches the DNSKEY RRset (RFC 5011).
     Anchor,
+    /// The check whether the zone with this negative trust anchor validates again (RFC 7646).
+    Recheck(Name),
     /// A task that needs the addresses of a nameserver, or the root servers. The task that started
     /// this one paid for it.
     Task {
@@ -174,18 +184,20 @@ pub(crate) struct Task {
     pub(crate) bogus_responses: u8,
     /// The reason for which the last of them is bogus.
     pub(crate) bogus: Option<ErrorDetail>,
-    /// Why the answer is insecure, if the registry of extended errors has a code for it.
-    pub(crate) insecure: Option<ErrorDetail>,
     /// Whether the answer proves that the name is an unsigned delegation.
     pub(crate) is_unsigned_delegation: bool,
     /// The keys of the zone whose DNSKEY RRset was validated.
     pub(crate) keys: Option<ValidatedKeys>,
     /// Whether the task validates the DNSKEY or NSEC5KEY RRset of a zone again, for which the RRset must be
-    /// fetched, although the cache may have it. With a question that is not validated, it is fetched in
+    /// fetched, although the cache may have it. A DS RRset, and an RRset that is not validated, are fetched in
     /// any case.
     pub(crate) fetches_keys: bool,
     /// The client network that pays for the signatures, as a hash.
     pub(crate) network: u64,
+    /// The agent to which a failure is reported: that of the server that responded last (RFC 9567).
+    pub(crate) agent: Option<Name>,
+    /// Whether the question is a report, which is sent over TCP.
+    pub(crate) is_report: bool,
 }
 
 impl Task {
@@ -214,11 +226,12 @@ impl Task {
             waits_for_turn: false,
             bogus_responses: 0,
             bogus: None,
-            insecure: None,
             is_unsigned_delegation: false,
             keys: None,
             fetches_keys: false,
             network: 0,
+            agent: None,
+            is_report: false,
         }
     }
 
@@ -248,6 +261,7 @@ impl Task {
         };
         self.delegation = Some(delegation);
         self.attempts.clear();
+        self.agent = None;
     }
 
     /// Forgets the servers of the zone.
@@ -305,7 +319,7 @@ impl Task {
         let is_unproved = answer.is_empty() && authority.is_empty();
         all.extend(answer);
         let authority = join_proofs(std::mem::take(&mut self.alias_proofs), authority);
-        let (error, is_unsigned_delegation) = (self.insecure.take(), self.is_unsigned_delegation);
+        let (error, is_unsigned_delegation) = (insecure_error(&all, &authority), self.is_unsigned_delegation);
         let (is_over_budget, keys) = (false, self.keys.take());
         Outcome {
             rcode,
@@ -318,6 +332,12 @@ impl Task {
             is_unproved,
         }
     }
+}
+
+/// Returns the extended error for an answer that is insecure.
+pub(crate) fn insecure_error(answer: &[Rrset], authority: &[Rrset]) -> Option<ErrorDetail> {
+    let reason = answer.iter().chain(authority).find_map(|rrset| rrset.insecure)?;
+    Some(ErrorDetail { code: reason.extended_error()?, text: reason.to_string().into() })
 }
 
 /// Appends the RRsets of another proof, without RRsets that are there already.

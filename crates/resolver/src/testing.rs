@@ -60,5 +60,6 @@ pub(crate) fn rrset(lines: &[&str]) -> Rrset {
         records: records.iter().map(|record| record.rdata.as_slice()).collect(),
         signatures: <_>::default(),
         security: <_>::default(),
+        insecure: None,
     }
 }

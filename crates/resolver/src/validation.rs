@@ -6,7 +6,7 @@ use crate::record::{Rrset, Security};
 use crate::response::{Content, Reading, alias_target};
 use crate::task::Outcome;
 use nonesuch_dnssec::rrsig::Rrsig;
-use nonesuch_dnssec::validate::{PendingValidation, ProvedAnswer, RrsetStatus, Validation};
+use nonesuch_dnssec::validate::{InsecureReason, PendingValidation, ProvedAnswer, RrsetStatus, Validation};
 use nonesuch_proto::message::{Message, Section};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::net::SocketAddr;
@@ -71,12 +71,23 @@ impl Reading {
         })
     }
 
-    /// Sets the security of all records that answer the question.
-    pub(crate) fn set_security(&mut self, security: Security) {
+    /// Marks all records that answer the question as insecure.
+    pub(crate) fn set_insecure(&mut self) {
+        self.answers_mut().for_each(|rrset| rrset.security = Security::Insecure);
+    }
+
+    /// Sets the reason for which the insecure records are insecure, for clients.
+    pub(crate) fn set_insecure_reason(&mut self, reason: InsecureReason) {
+        let reason = reason.extended_error().map(|_| reason);
+        let insecure = self.answers_mut().filter(|rrset| rrset.security == Security::Insecure);
+        insecure.for_each(|rrset| rrset.insecure = reason);
+    }
+
+    /// The records that answer the question.
+    fn answers_mut(&mut self) -> impl Iterator<Item = &mut Rrset> {
         let answers =
             if let Content::Answer(found) = &mut self.content { found.as_mut_slice() } else { &mut [] };
-        let all = self.aliases.iter_mut().chain(answers).chain(&mut self.proofs);
-        all.for_each(|rrset| rrset.security = security);
+        self.aliases.iter_mut().chain(answers).chain(&mut self.proofs)
     }
 
     /// Reduces the reading to what the validation has proved, with the TTLs that the signatures permit

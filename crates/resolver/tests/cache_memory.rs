@@ -24,6 +24,7 @@ fn rrset(owner: Name, rtype: Rtype, rdata: &[u8]) -> Rrset {
         records,
         signatures: RecordData::default(),
         security: Security::Unchecked,
+        insecure: None,
     }
 }
 

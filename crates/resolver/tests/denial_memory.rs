@@ -18,7 +18,7 @@ fn rrset(owner: Name, rtype: Rtype, rdata: &[u8], signature: usize) -> Rrset {
     let records: RecordData = [rdata].into_iter().collect();
     let signatures: RecordData = [vec![0; signature].as_slice()].into_iter().collect();
     let security = Security::Secure;
-    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures, security }
+    Rrset { owner, rtype, class: Class::IN, ttl: 3600, records, signatures, security, insecure: None }
 }
 
 #[test]

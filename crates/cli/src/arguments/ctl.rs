@@ -61,6 +61,9 @@ pub(crate) enum ControlCommand {
     /// Show, add, remove, transfer or export zones.
     #[command(subcommand)]
     Zone(ControlZoneCommand),
+    /// List, add or remove the negative trust anchors of a resolver.
+    #[command(subcommand)]
+    NegativeAnchor(NegativeAnchorCommand),
     /// Remove the stored files of all zones that are not configured.
     Purge,
     /// Stop the server.
@@ -128,6 +131,41 @@ pub(crate) enum ControlZoneCommand {
         /// Name of the zone.
         zone: Name,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NegativeAnchorCommand {
+    /// Do not validate names at and below a zone, whose operator repairs its signatures (RFC 7646).
+    ///
+    /// The negative trust anchor ends after its lifetime, when the zone validates again, or when the
+    /// resolver stops.
+    Add {
+        /// Name of the zone.
+        zone: Name,
+        /// End after this time.
+        ///
+        /// In seconds, or a duration such as 4h; at most 7 days.
+        #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_lifetime)]
+        lifetime: u32,
+        /// Do not end when the zone validates again.
+        ///
+        /// The check is of the DNSKEY and SOA RRsets of the zone only.
+        #[arg(long)]
+        no_recheck: bool,
+    },
+    /// Validate a zone again.
+    ///
+    /// A negative trust anchor of the configuration begins again when the resolver starts.
+    Remove {
+        /// Name of the zone.
+        zone: Name,
+    },
+    /// List the negative trust anchors.
+    List,
+}
+
+fn parse_lifetime(text: &str) -> Result<u32, ArgumentError> {
+    parse_duration_in(text, 1..=7 * 86_400)
 }
 
 /// Reads a key and its value. A value that is not TOML is a string.

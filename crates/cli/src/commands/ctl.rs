@@ -2,6 +2,7 @@
 
 mod error;
 mod export;
+mod resolver;
 mod zones;
 
 pub(crate) use error::Failure;
@@ -11,14 +12,16 @@ use crate::arguments::{
 };
 use crate::config;
 use crate::control_protocol::{
-    Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ResolverReload,
-    ResolverStatus, ServerStatus, TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport,
-    parse_response,
+    Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ServerStatus,
+    TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, parse_response,
 };
 use crate::files::{FileError, count_text, print_line, print_summary, print_to_stderr};
 use crate::outcome::CommandOutcome;
 use nonesuch_authoritative::service::ReloadReport;
 use nonesuch_proto::Name;
+use resolver::{
+    negative_anchor_request, print_negative_anchors, print_resolver_reload, print_resolver_status,
+};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -96,6 +99,7 @@ fn print_as_text(command: &ControlCommand, zones: &[Value], result: &Value) -> O
         }
         // The module `export` handles this response.
         ControlCommand::Zone(ControlZoneCommand::Export { .. }) => Ok(()),
+        ControlCommand::NegativeAnchor(command) => print_negative_anchors(command, result)?,
         ControlCommand::Purge => print_purge(&parse_response(result)?),
         ControlCommand::Stop => print_summary("the server is stopping"),
     })
@@ -163,6 +167,7 @@ fn to_request(command: &ControlCommand) -> Request {
         ControlCommand::Zone(OfZone::Remove { zone }) => Request::ZoneRemove { zone: name(zone) },
         ControlCommand::Zone(OfZone::Purge { zone }) => Request::ZonePurge { zone: name(zone) },
         ControlCommand::Zone(OfZone::Export { zone, .. }) => Request::ZoneExport { zone: name(zone) },
+        ControlCommand::NegativeAnchor(command) => negative_anchor_request(command),
         ControlCommand::Purge => Request::Purge {},
         ControlCommand::Stop => Request::Stop {},
     }
@@ -362,37 +367,6 @@ fn refused_configuration_lines(refused: Option<&RefusedConfiguration>) -> Vec<St
     let first =
         format!("configuration of {}: rejected, keeping the previous configuration:", format_time(*at));
     [first].into_iter().chain(problems.lines().map(|problem| format!("  {problem}"))).collect()
-}
-
-fn print_resolver_status(status: &ResolverStatus) -> Result<(), FileError> {
-    let ResolverStatus { cache, upstream, .. } = status;
-    let listen: Vec<String> = status.listen.iter().map(ToString::to_string).collect();
-    let mebibytes = |octets: u64| octets as f64 / f64::from(1 << 20);
-    let mut lines = vec![
-        process_line(&status.version, status.pid, status.up_seconds),
-        format!("listening on {} (udp, tcp), resolver", listen.join(", ")),
-        format!(
-            "cache: entries {}, {:.1} of {:.1} MiB; lookups with data {}, without {}",
-            cache.entries,
-            mebibytes(cache.octets),
-            mebibytes(cache.octets_max),
-            cache.hits,
-            cache.misses
-        ),
-        format!("datagrams of clients: {} in, {} out", status.datagrams_in, status.datagrams_out),
-        format!(
-            "servers: queries {}, responses {}, open sockets {}",
-            upstream.queries, upstream.responses, upstream.open
-        ),
-    ];
-    lines.extend(refused_configuration_lines(status.refused_configuration.as_ref()));
-    lines.extend(restart_line(&status.needs_restart));
-    lines.iter().try_for_each(|line| print_line(line))
-}
-
-fn print_resolver_reload(ResolverReload { needs_restart }: &ResolverReload) -> Result<(), FileError> {
-    print_summary("reload: done")?;
-    restart_line(needs_restart).map_or(Ok(()), |line| print_line(&line))
 }
 
 fn print_reload(ReloadResult { report, needs_restart }: &ReloadResult) -> Result<(), FileError> {

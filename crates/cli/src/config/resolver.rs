@@ -18,6 +18,7 @@ use nonesuch_resolver::local_names::LocalNames;
 use nonesuch_resolver::options::{
     AddressFamilies, EDNS_PAYLOAD_RANGE, MAX_TTL, MEMORY_RANGE, NegativeAnchor, OptionsError, ResolverOptions,
 };
+use nonesuch_resolver::trust_anchors::TrustAnchors;
 use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
 use nonesuch_server::acl::DNS_PORT;
 use std::net::SocketAddr;
@@ -178,6 +179,16 @@ version = 1"#,
             r.options.validation.signals_tags = v;
         }),
         Row::Text(
+            "# Time between two checks whether the zones with a negative trust anchor validate again, which ends
+# it (RFC 7646): 0s (never) to 1w.",
+        ),
+        key(
+            "negative-anchor-recheck",
+            seconds(0..=7 * 86_400_u64),
+            default(duration_text(options.validation.negative_anchor_recheck.as_secs())),
+            |r, v| r.options.validation.negative_anchor_recheck = Duration::from_secs(v),
+        ),
+        Row::Text(
             "# Know the algorithms with numbers for private use: MAYO-2, Falcon-512, SLH-DSA, and the aliases for
 # zones with NSEC5. Otherwise zones with only such algorithms are insecure.",
         ),
@@ -221,6 +232,13 @@ version = 1"#,
         ),
         key("qname-minimisation", boolean, default(options.qname_minimisation), |r, v| {
             r.options.qname_minimisation = v;
+        }),
+        Row::Text(
+            "# Report failures to the agents that authoritative servers name (RFC 9567): bogus answers, and zones
+# whose servers do not answer.",
+        ),
+        key("dns-error-reporting", boolean, default(options.error_reporting), |r, v| {
+            r.options.error_reporting = v;
         }),
         Row::Text("# Answer NXDOMAIN for names below a name that does not exist, without a query (RFC 8020) (restart)."),
         key("nxdomain-cut", boolean, default(options.nxdomain_cut), |r, v| r.options.nxdomain_cut = v),
@@ -429,6 +447,7 @@ fn stub_table() -> Table<RuleFields> {
 #[derive(Default)]
 struct NegativeAnchorFields {
     until: Option<Rfc3339>,
+    is_not_rechecked: bool,
 }
 
 fn negative_anchor_table() -> Table<NegativeAnchorFields> {
@@ -438,9 +457,14 @@ fn negative_anchor_table() -> Table<NegativeAnchorFields> {
 # A negative trust anchor: names in this zone are not validated, because its operator has broken the
 # signatures and is repairing them (RFC 7646). Answers have the extended error 33.
 #[negative-anchor."broken.example."]  # example
-# End of the negative trust anchor."#,
+# End of the negative trust anchor. RFC 7646 recommends a week at most.
+# `nonesuch ctl negative-anchor add` adds one to a running resolver."#,
         ),
         key("until", parsed, example("2030-01-01T00:00:00Z"), |z, v| z.until = Some(v)),
+        Row::Text(
+            "# End it earlier if the zone validates again. The check is of the DNSKEY and SOA RRsets only.",
+        ),
+        key("recheck", boolean, default(true), |z, v| z.is_not_rechecked = !v),
     ])
 }
 
@@ -503,7 +527,8 @@ fn read(root: &Section<'_>) -> ResolverConfiguration {
         root.report_fault("trust-anchors", error.to_string());
     }
     configuration.options.zones = read_rules(root);
-    configuration.options.validation.negative_anchors = read_negative_anchors(root);
+    let anchors = &configuration.options.validation.anchors;
+    configuration.options.validation.negative_anchors = read_negative_anchors(root, anchors);
     check(&configuration, root, limits.as_ref());
     configuration
 }
@@ -534,12 +559,22 @@ fn read_rules(root: &Section<'_>) -> ZoneRules {
 }
 
 /// Reads the negative trust anchors. Each must have an end (RFC 7646 §2).
-fn read_negative_anchors(root: &Section<'_>) -> Vec<NegativeAnchor> {
+fn read_negative_anchors(root: &Section<'_>, positive: &TrustAnchors) -> Vec<NegativeAnchor> {
     let mut anchors = Vec::new();
     for named in root.named_subtables("negative-anchor") {
         let fields = negative_anchor_table().read_all(&named.section);
-        match (apex(&named), fields.until) {
-            (Some(name), Some(Rfc3339(until))) => anchors.push(NegativeAnchor { name, expires: Some(until) }),
+        let apex = apex(&named);
+        // RFC 7646 §2.
+        let of_zone = apex.as_ref().and_then(|apex| positive.closest(apex.view()));
+        if of_zone.zip(apex.as_ref()).is_some_and(|(zone, apex)| zone.apex == *apex) {
+            named.section.warn("until", "the zone has a trust anchor, which is not used until then");
+        }
+        match (apex, fields.until) {
+            (Some(name), Some(Rfc3339(until))) => anchors.push(NegativeAnchor {
+                name,
+                expires: Some(until),
+                is_rechecked: !fields.is_not_rechecked,
+            }),
             (_, None) if !named.section.has("until") => {
                 named
                     .section

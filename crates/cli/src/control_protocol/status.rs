@@ -61,6 +61,9 @@ pub(crate) struct ValidationStatus {
     pub(crate) anchors: Vec<String>,
     /// Keys of the zones whose trust anchors are updated automatically.
     pub(crate) keys: Vec<ManagedKeyStatus>,
+    /// Absent in the response of earlier releases.
+    #[serde(default)]
+    pub(crate) negative_anchors: Vec<NegativeAnchorStatus>,
     /// Zones whose place in the chain of trust is known, and the memory of their keys.
     pub(crate) zones: u64,
     pub(crate) octets: u64,
@@ -79,6 +82,18 @@ pub(crate) struct ManagedKeyStatus {
     pub(crate) state: String,
     /// The time when it entered the state, in seconds since 1970.
     pub(crate) since: u64,
+}
+
+/// A negative trust anchor (RFC 7646).
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NegativeAnchorStatus {
+    pub(crate) zone: String,
+    /// Its end, in seconds since 1970.
+    pub(crate) until: Option<u64>,
+    /// Whether it ends earlier if the zone validates again.
+    pub(crate) recheck: bool,
+    /// Whether it is in the configuration.
+    pub(crate) configured: bool,
 }
 
 /// The counters of the resolver cost model.

@@ -127,6 +127,7 @@ fn resolver_status() -> ResolverStatus {
         validation: ValidationStatus {
             anchors: vec![text()],
             keys: vec![ManagedKeyStatus { zone: text(), tag: 1, algorithm: 1, state: text(), since: 1 }],
+            negative_anchors: vec![negative_anchor()],
             zones: 1,
             octets: 1,
             denials: 1,
@@ -134,6 +135,10 @@ fn resolver_status() -> ResolverStatus {
         },
         cost_model: CostModelStatus { total: cost_model_second(), seconds: vec![cost_model_second()] },
     }
+}
+
+fn negative_anchor() -> NegativeAnchorStatus {
+    NegativeAnchorStatus { zone: text(), until: Some(1), recheck: true, configured: true }
 }
 
 fn cost_model_second() -> CostModelSecond {
@@ -216,6 +221,7 @@ fn samples() -> Vec<(&'static str, Value)> {
     };
     vec![
         ("Managed keys", resolver["validation"]["keys"][0].clone()),
+        ("Negative trust anchor", to_value(&negative_anchor())),
         ("Refused configuration", status["refused_configuration"].clone()),
         ("Refresh failures", status["refresh_failures"].clone()),
         ("Refresh failure", status["refresh_failures"]["zones"][0].clone()),
@@ -280,6 +286,9 @@ fn the_document_has_all_commands() {
         Request::ZoneRemove { zone: zone() },
         Request::ZonePurge { zone: zone() },
         Request::ZoneExport { zone: zone() },
+        Request::NegativeAnchorAdd { zone: zone(), lifetime: 1, recheck: true },
+        Request::NegativeAnchorRemove { zone: zone() },
+        Request::NegativeAnchorList {},
         Request::Purge {},
         Request::Stop {},
     ];

@@ -8,7 +8,7 @@
 //! While the server works on a request, it sends a progress line each second. A progress line has
 //! the member `working`, which lists the activities of the server.
 
-mod error;
+pub(crate) mod error;
 mod export;
 pub(crate) mod socket;
 mod status;
@@ -228,6 +228,13 @@ fn execute_in_resolver(request: &Request, daemon: &ResolverDaemon) -> Result<Vec
     match request {
         Request::Status {} => Ok(vec![Line::done(&daemon.status())]),
         Request::Reload { zone: None } => Ok(vec![Line::done(&daemon.reload()?)]),
+        Request::NegativeAnchorAdd { zone, lifetime, recheck } => {
+            respond_for_zone(zone, |zone| daemon.add_negative_anchor(zone, *lifetime, *recheck))
+        }
+        Request::NegativeAnchorRemove { zone } => {
+            respond_for_zone(zone, |zone| daemon.remove_negative_anchor(zone))
+        }
+        Request::NegativeAnchorList {} => Ok(vec![Line::done(&daemon.negative_anchors())]),
         Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
         _ => Err(ControlError::NotForResolver),
     }
@@ -253,6 +260,9 @@ fn execute(request: Request, daemon: &Daemon) -> Result<Vec<Line>, ControlError>
         Request::ZonePurge { zone } => respond_for_zone(&zone, |apex| daemon.purge_zone(apex)),
         // `handle_connection` sends an export piece by piece.
         Request::ZoneExport { .. } => Ok(Vec::new()),
+        Request::NegativeAnchorAdd { .. }
+        | Request::NegativeAnchorRemove { .. }
+        | Request::NegativeAnchorList {} => Err(ControlError::OnlyForResolver),
         Request::Purge {} => daemon.purge_all().map(|done| vec![Line::done(&done)]),
         Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
     }

@@ -5,6 +5,7 @@ pub(crate) mod anchor_state;
 mod cost_model;
 pub(crate) mod daemon;
 mod error;
+mod negative_anchors;
 pub(crate) mod reload;
 
 pub(crate) use error::ResolveError;
@@ -179,7 +180,9 @@ fn manage_anchors(
     configuration: &ResolverConfiguration,
 ) -> Result<(), AnchorStateError> {
     let now = Now { instant: Instant::now(), unix: unix_time() };
-    shared.manage_anchors(files.read(&configuration.options.validation.anchors, now.unix)?, now);
+    let configured = &configuration.options.validation.anchors;
+    shared.manage_anchors(files.read(configured, now.unix)?, now);
+    files.log_unused(configured);
     Ok(files.write(shared)?)
 }
 
@@ -286,6 +289,7 @@ async fn wait_for_stop(mut signals: Signals, mut watchdog: Watchdog, daemon: &Ar
             _ = second.tick() => {
                 daemon.sample_cost_model();
                 daemon.store_anchors();
+                daemon.log_negative_anchors();
             }
         }
     }

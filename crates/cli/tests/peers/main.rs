@@ -13,4 +13,5 @@ mod paper;
 mod peers_online;
 mod query_peers;
 mod resolvers;
+mod root_zones;
 mod trees;

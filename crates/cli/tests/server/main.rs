@@ -8,6 +8,7 @@ mod common;
 mod control;
 mod cookies;
 mod dnstap;
+mod faults;
 mod log;
 mod metrics;
 mod operators;

@@ -21,7 +21,7 @@ fn start_tree(folder: &Path, network: u8) -> Option<(Vec<Configured>, PathBuf)> 
 }
 
 /// As [`start_tree`], with more zones.
-fn start_tree_with(folder: &Path, network: u8, more: &str) -> Option<(Vec<Configured>, PathBuf)> {
+pub(super) fn start_tree_with(folder: &Path, network: u8, more: &str) -> Option<(Vec<Configured>, PathBuf)> {
     if UdpSocket::bind(format!("127.53.{network}.9:53")).is_err() {
         record_skip("only root can listen on port 53");
         return None;
@@ -73,7 +73,7 @@ fn names_are_resolved_from_the_root() {
 }
 
 /// Starts a resolver that validates from the trust anchor of the tree of `hints`.
-fn start_validating(folder: &Path, hints: &Path, more: &[&str]) -> Configured {
+pub(super) fn start_validating(folder: &Path, hints: &Path, more: &[&str]) -> Configured {
     let anchor = hints.with_file_name("anchor.ds");
     let arguments =
         ["--listen", "127.0.0.1:0", "--workers", "2", "--hints", text(hints), "--anchor", text(&anchor)];
@@ -459,6 +459,8 @@ fn changes_of_trust_anchors_are_logged_and_shown() {
     let Some((_servers, hints)) = start_tree(folder.path(), 47) else { return };
     let (file, state) = (folder.path().join("resolver.toml"), folder.path().join("anchors"));
     fs::create_dir(&state).expect("a directory");
+    let unused = state.join("old.example.anchor");
+    fs::write(&unused, "not read").expect("written");
     let anchor = hints.with_file_name("anchor.ds");
     let configuration = format!(
         "version = 1\nlisten = [\"127.0.0.1:0\"]\nhints = {hints:?}\ntrust-anchors = {anchor:?}\n\
@@ -468,6 +470,7 @@ fn changes_of_trust_anchors_are_logged_and_shown() {
     let arguments = ["--config", text(&file)];
     let resolver =
         Configured::start_command("resolve", &arguments, &folder.path().join("resolver"), Stdio::null());
+    resolver.wait_for_event("anchor-state-unused", &[&format!("files={}", text(&unused))]);
     resolver.wait_for_event("trust-anchor-changed", &["zone=.", "change=trusted"]);
     wait_until("the key in the state file", || is_learned(&state.join("root.anchor")).then_some(()));
     let keys = || {
@@ -477,8 +480,62 @@ fn changes_of_trust_anchors_are_logged_and_shown() {
     };
     let known = keys();
     assert_eq!((&known[0]["zone"], &known[0]["state"]), (&".".into(), &"valid".into()), "{known}");
+    let shown = done(["ctl", "--config", text(&file), "status"]).stdout;
+    let line = format!(
+        "trust anchor: . key {}, algorithm {}: valid since 20",
+        known[0]["tag"], known[0]["algorithm"]
+    );
+    assert!(shown.contains(&line), "{shown}");
     // The state survives a reload.
     assert_eq!(run(&mut nonesuch(["ctl", "--config", text(&file), "reload"])).status, 0);
     assert_eq!(keys(), known);
+    resolver.stop();
+}
+
+/// RFC 7646.
+#[test]
+fn negative_trust_anchors_are_added_and_removed() {
+    let folder = common::folder();
+    let zones = "[[zone]]\norigin = \"bad.example.\"\nnames = 3\nfaults = [{ fault = \"expired-signature\", at = \"host1\", type = \"A\" }]\n";
+    let Some((_servers, hints)) = start_tree_with(folder.path(), 49, zones) else { return };
+    let file = folder.path().join("resolver.toml");
+    let configuration = format!(
+        "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 2\nhints = {hints:?}\ntrust-anchors = {:?}\n\
+        control-socket = \"control\"\nmetrics-listen = \"127.0.0.1:0\"\n[log]\nlevel = \"info\"\n\
+        [negative-anchor.\"z1.example.\"]\nuntil = \"2100-01-01T00:00:00Z\"\nrecheck = false\n",
+        hints.with_file_name("anchor.ds")
+    );
+    write_beside(&file, &configuration);
+    let arguments = ["--config", text(&file)];
+    let resolver =
+        Configured::start_command("resolve", &arguments, &folder.path().join("resolver"), Stdio::null());
+    let ctl = |words: &[&str]| run(&mut nonesuch([&["ctl", "--config", text(&file)], words].concat()));
+    let rcode = || ask(resolver.address, "host1.bad.example.", Rtype::A).rcode();
+    let waits_for = |expected| wait_until("the RCODE", || (rcode() == expected).then_some(()));
+    let configured = "negative trust anchor: z1.example. until 2100-01-01T00:00:00Z, from the configuration, not rechecked\n";
+    assert_eq!((rcode(), ctl(&["negative-anchor", "list"]).stdout.as_str()), (Rcode::SERVFAIL, configured));
+    // Only the data of a host are broken, so the checks would end the negative trust anchor.
+    let added = ctl(&["negative-anchor", "add", "bad.example", "--lifetime", "4h", "--no-recheck"]);
+    assert!(added.stdout.starts_with("negative trust anchor: bad.example. until 20"), "{}", added.text());
+    waits_for(Rcode::NOERROR);
+    let shown = ctl(&["status"]).stdout;
+    assert!(
+        shown.contains("\nnegative trust anchor: bad.example. until ") && shown.contains(configured),
+        "{shown}"
+    );
+    let metrics = listening_address(&resolver.wait_for_event("metrics-listening", &[])).expect("an address");
+    assert_eq!(value(&scrape(metrics, OPEN), "nonesuch_negative_trust_anchors"), Some(2.0));
+    resolver.wait_for_event("negative-anchor-added", &["zone=bad.example."]);
+    assert_eq!(ctl(&["negative-anchor", "remove", "bad.example"]).status, 0);
+    waits_for(Rcode::SERVFAIL);
+    resolver.wait_for_event("negative-anchor-ended", &["zone=bad.example.", "reason=removed"]);
+    for (case, words, status) in [
+        ("negative-anchor remove without one", &["remove", "bad.example"][..], 1),
+        ("negative-anchor add for more than a week", &["add", "bad.example", "--lifetime", "8d"], 2),
+    ] {
+        let failed = ctl(&[&["negative-anchor"], words].concat());
+        assert_eq!(failed.status, status, "{}", failed.text());
+        snapshot::check("resolve", case, &failed.stderr);
+    }
     resolver.stop();
 }

@@ -5,7 +5,10 @@ mod zone;
 use nonesuch_proto::Rtype;
 use nonesuch_resolver::AnchorEvent;
 use nonesuch_resolver::trust_anchors::managed::{Change, KeyEvent, ObservationFault};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
+use std::time::Duration;
 use zone::{Answer, DAY, Published, RootZone, START, World, ZoneKey, name};
 
 /// The two keys of a roll.
@@ -110,6 +113,46 @@ fn a_new_key_is_trusted_after_the_hold_down_time() {
     world.publish(&roll.replaced());
     world.run_for_days(2);
     assert_eq!((world.ask(0), world.ask(1)), (Answer::Secure, Answer::Secure));
+}
+
+/// XF-074: 100 kills during a roll. A kill leaves the state of before or after the last changes, because
+/// the state file is replaced atomically. Half of the kills follow a start by less than two seconds.
+#[test]
+fn kills_neither_shorten_nor_restart_the_hold_down_time() {
+    let roll = Roll::new();
+    let (old, new) = (roll.old.key.tag(), roll.new.key.tag());
+    let mut world = roll.begin();
+    world.publish(&roll.prepublished());
+    let mut random = ChaCha8Rng::seed_from_u64(5011);
+    let (mut file, mut pending) = (world.state(), None);
+    for kill in 0..100 {
+        let limit = if kill % 2 == 0 { 2_000 } else { 16 * 3_600_000 };
+        let time = Duration::from_millis(random.random_range(0..limit));
+        world.simulator.run_for(time).expect("no fault");
+        let is_early = world.simulator.now().unix < START + 30 * DAY;
+        assert!(!is_early || world.tags() == [old], "kill {kill}");
+        if random.random_bool(0.7) {
+            file = world.state();
+        }
+        // A hold-down time that was written never begins again.
+        let line = file.lines().find(|line| line.starts_with("key addpend ")).map(hold_down);
+        assert!(pending.is_none() || line.is_none() || line == pending, "kill {kill}:\n{file}");
+        assert!(pending.is_none() || line.is_some() || !is_early, "kill {kill}: lost\n{file}");
+        pending = pending.or(line);
+        world = world.restart_from(&file);
+    }
+    let end = pending.expect("a hold-down time");
+    let unix = world.simulator.now().unix;
+    assert!(unix < START + 40 * DAY, "{end}");
+    world.run_for_days(START / DAY + 41 - unix / DAY);
+    let mut both = [old, new];
+    both.sort_unstable();
+    assert_eq!((world.tags(), world.ask(0)), (both.to_vec(), Answer::Secure), "{end}");
+}
+
+/// Returns begin and end of the hold-down time.
+fn hold_down(line: &str) -> String {
+    line.split(' ').filter(|word| word.starts_with("since=") || word.starts_with("until=")).collect()
 }
 
 /// F-202.

@@ -199,9 +199,20 @@ impl World {
 
     /// Starts the resolver again, with nothing but the text of the state.
     pub(crate) fn restart(self) -> Self {
+        let state = self.state();
+        self.restart_from(&state)
+    }
+
+    /// Returns the text of the state.
+    pub(crate) fn state(&self) -> String {
         let [(_, state)] = self.shared.anchor_states().try_into().expect("the state of one zone");
+        state
+    }
+
+    /// Starts the resolver again with the text of an earlier state.
+    pub(crate) fn restart_from(self, state: &str) -> Self {
         let unix = self.simulator.now().unix;
-        Self::start(self.simulator.network().clone(), self.configured, unix, Some(&state))
+        Self::start(self.simulator.network().clone(), self.configured, unix, Some(state))
     }
 
     /// Replaces the options by the configured ones with a change, as a reload does.

@@ -2,7 +2,7 @@
 //! RFC 6840 §5.2). One of them must sign the DNSKEY RRset.
 
 use super::budget::ValidationLimits;
-use super::keys::{TrustedKeys, has_zone_key_flags};
+use super::keys::{TrustedKeys, has_zone_key_flags, is_zone_key};
 use super::policy::{AlgorithmPolicy, is_post_quantum};
 use super::reason::{BogusReason, InsecureReason};
 use crate::keys::ds_rdata;
@@ -103,10 +103,12 @@ impl<'a> EntryPoints<'a> {
         let mut named: Vec<&[u8]> = from_anchor.collect();
         // An attacker can remove a key from the RRset, which is not validated yet.
         let mut has_unmatched = named.len() < self.dnskeys.len();
+        let mut lacks_zone_flag = false;
         match self.usable_ds(policy, limits) {
             Ok(usable) => {
                 for ds in usable {
                     let matching = matching_keys(apex.view(), ds, dnskeys);
+                    let matching = matching.inspect(|key| lacks_zone_flag |= !is_zone_key(key));
                     let before = named.len();
                     named.extend(matching.filter(|key| has_zone_key_flags(key)));
                     has_unmatched |= named.len() == before;
@@ -116,7 +118,9 @@ impl<'a> EntryPoints<'a> {
             Err(_) => {}
         }
         if named.is_empty() {
-            return Err(NoEntryPoint::Bogus(BogusReason::NoMatchingKey));
+            let reason =
+                if lacks_zone_flag { BogusReason::NoZoneKeyFlag } else { BogusReason::NoMatchingKey };
+            return Err(NoEntryPoint::Bogus(reason));
         }
         let keys = TrustedKeys::with_policy(apex, named, policy, limits);
         match keys.unusable_reason() {

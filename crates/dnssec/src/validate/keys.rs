@@ -55,6 +55,8 @@ enum Nsec5Keys {
 pub struct TrustedKeys {
     apex: Name,
     keys: Vec<ZoneKey>,
+    /// Tags of keys without the zone key flag, which verify nothing.
+    other_tags: Vec<u16>,
     status: KeySetStatus,
     nsec5: Nsec5Keys,
 }
@@ -81,11 +83,12 @@ impl TrustedKeys {
         limits: &ValidationLimits,
     ) -> Self {
         let distinct = distinct(dnskeys, limits.dnskeys);
-        let mut keys = Vec::new();
+        let (mut keys, mut other_tags) = (Vec::new(), Vec::new());
         let (mut is_malformed, mut is_unsupported) = (false, false);
         for rdata in distinct.iter().take(limits.dnskeys) {
             let [_, _, _, algorithm, public @ ..] = *rdata else { continue };
             if !has_zone_key_flags(rdata) {
+                other_tags.extend((!is_zone_key(rdata)).then(|| key_tag(rdata)));
                 continue;
             }
             let algorithm = Algorithm(*algorithm);
@@ -102,10 +105,11 @@ impl TrustedKeys {
             count if count > limits.dnskeys => KeySetStatus::Bogus(BogusReason::TooManyKeys(count)),
             _ if !keys.is_empty() => KeySetStatus::Usable,
             _ if is_unsupported && !is_malformed => KeySetStatus::Unsupported,
+            count if count == other_tags.len() => KeySetStatus::Bogus(BogusReason::NoZoneKeyFlag),
             _ => KeySetStatus::Bogus(BogusReason::NoUsableKey),
         };
         let nsec5 = Nsec5Keys::Unusable(BogusReason::NoNsec5Key);
-        Self { apex: apex.view().to_canonical(), keys, status, nsec5 }
+        Self { apex: apex.view().to_canonical(), keys, other_tags, status, nsec5 }
     }
 
     /// Sets the NSEC5 keys from the RDATA of the NSEC5KEY RRset, which must be Secure. It validates
@@ -207,6 +211,11 @@ impl TrustedKeys {
         self.keys.iter().filter(move |key| key.tag == tag && key.algorithm == algorithm).take(max_keys)
     }
 
+    /// Whether a DNSKEY record with this tag has no zone key flag.
+    pub(super) fn lacks_zone_flag(&self, tag: u16) -> bool {
+        self.other_tags.contains(&tag)
+    }
+
     /// Returns the keys that verify NSEC5 proofs, with their tags.
     ///
     /// # Errors
@@ -224,6 +233,11 @@ fn digest(rdata: &[u8]) -> KeyDigest {
     let sha256 = DigestType::SHA256.digest(&[rdata]).unwrap_or_default();
     digest.iter_mut().zip(sha256).for_each(|(octet, value)| *octet = value);
     digest
+}
+
+/// Whether DNSKEY RDATA have the zone key flag (RFC 4034 §2.1.1).
+pub(super) fn is_zone_key(rdata: &[u8]) -> bool {
+    rdata.first_chunk().is_some_and(|flags| u16::from_be_bytes(*flags) & ZONE_KEY != 0)
 }
 
 /// Whether DNSKEY RDATA have the zone key flag, protocol 3 (RFC 4034 §2.1), and no REVOKE flag (RFC

@@ -20,6 +20,9 @@ pub enum BogusReason {
     #[error("no DNSKEY record is a well-formed zone key of a supported algorithm")]
     NoUsableKey,
 
+    /// The DNSKEY record that a DS record or a signature names has no zone key flag (RFC 4034 §2.1.1).
+    #[error("the DNSKEY record that would match has no zone key flag")]
+    NoZoneKeyFlag,
     /// No DNSKEY record matches a DS record of the zone, or its trust anchor.
     #[error("no DNSKEY record matches a DS record of the zone or its trust anchor")]
     NoMatchingKey,
@@ -291,6 +294,7 @@ impl BogusReason {
             Self::NotYetValid { .. } => 8,
             Self::UnknownKey { .. } | Self::NoUsableKey | Self::NoMatchingKey => 9,
             Self::NoSignature { .. } => 10,
+            Self::NoZoneKeyFlag => 11,
             Self::TooManyIterations(_) => 27,
             _ if self.is_missing_record() => 12,
             _ => 6,

@@ -123,6 +123,8 @@ fn verify_signature(
     let (tag, algorithm) = (fields.tag, fields.algorithm);
     Err(if has_key {
         BogusReason::BadSignature { covered, tag }
+    } else if keys.lacks_zone_flag(tag) {
+        BogusReason::NoZoneKeyFlag
     } else {
         BogusReason::UnknownKey { covered, tag, algorithm }
     }

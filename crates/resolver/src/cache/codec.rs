@@ -5,7 +5,10 @@
 //!   that were expanded from a wildcard have one), as in a negative answer but without flags.
 //! - A negative answer: security and flags (1 octet), number of RRsets (1), then for each: owner in
 //!   wire form, type (2), and the records as a set.
-//! - A failure: extended error code (2), number of consecutive failures (1).
+//! - A failure: extended error code (2), number of consecutive failures (1), extended error text.
+//!
+//! If the security has a reason for which the data are insecure, the number of NSEC3 iterations (2) is at
+//! the end.
 //!
 //! A set: TTL (4), octets of the records (2), octets of the signatures (2), records, signatures.
 //! Numbers are big-endian.
@@ -13,6 +16,7 @@
 use super::Rank;
 use super::ring::VALUE_MAX;
 use crate::record::{RecordData, Rrset, Security};
+use nonesuch_dnssec::validate::InsecureReason;
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 
 /// The value of an RRset, without key and expiry.
@@ -20,6 +24,7 @@ use nonesuch_proto::{Class, Name, NameRef, Rtype};
 pub(super) struct RrsetValue {
     pub(super) rank: Rank,
     pub(super) security: Security,
+    pub(super) insecure: Option<InsecureReason>,
     /// The TTL with which the RRset was inserted, in seconds.
     pub(super) ttl: u32,
     pub(super) records: RecordData,
@@ -40,34 +45,49 @@ const SECURITY_SHIFT: u32 = 4;
 /// Flag in the first octet of a negative answer: it proves that the name is an unsigned delegation.
 const UNSIGNED_DELEGATION: u8 = 1;
 
+/// The number of the security that has this reason, after those of [`Security`].
+const REASONS: [(u8, InsecureReason); 4] = [
+    (3, InsecureReason::UnsupportedAlgorithms),
+    (4, InsecureReason::UnsupportedDigests),
+    (5, InsecureReason::NegativeTrustAnchor),
+    (TOO_MANY_ITERATIONS, InsecureReason::TooManyIterations(0)),
+];
+const TOO_MANY_ITERATIONS: u8 = 6;
+/// Maximum octets of the text of a failure.
+pub(super) const FAILURE_TEXT_MAX: usize = 255;
+
 /// The value of a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FailureValue {
     /// The extended error code (RFC 8914).
     pub(super) code: u16,
     /// Number of consecutive failures, at least one.
     pub(super) failures: u8,
+    /// The text of the extended error.
+    pub(super) text: String,
 }
 
 /// Encodes an RRset with this TTL; `None` if it is too large.
 pub(super) fn encode_rrset(rrset: &Rrset, proofs: &[Rrset], rank: Rank, ttl: u32) -> Option<Vec<u8>> {
-    let mut octets = Vec::with_capacity(9 + rrset.records.octets().len() + rrset.signatures.octets().len());
-    octets.push(rank as u8 | (rrset.security as u8) << SECURITY_SHIFT);
+    let mut octets = Vec::with_capacity(11 + rrset.records.octets().len() + rrset.signatures.octets().len());
+    octets.push(rank as u8 | security_number(rrset.security, rrset.insecure) << SECURITY_SHIFT);
     push_set(rrset, ttl, &mut octets)?;
     if !proofs.is_empty() {
         push_rrsets(proofs, &mut octets)?;
     }
+    push_iterations(rrset.security, rrset.insecure, &mut octets);
     (octets.len() <= VALUE_MAX).then_some(octets)
 }
 
 /// Decodes an RRset. The RRsets of its proof have TTLs of at most `ttl`.
 pub(super) fn decode_rrset(octets: &[u8], class: Class, ttl: u32) -> Option<RrsetValue> {
-    let (_, rest) = octets.split_first()?;
+    let (rest, insecure) = split_reason(octets)?;
     let (set, rest) = split_set(rest)?;
-    let security = decode_security(octets)?;
+    let security = (decode_security(octets)?, insecure);
     Some(RrsetValue {
         rank: decode_rank(octets)?,
-        security,
+        security: security.0,
+        insecure,
         ttl: set.ttl,
         records: RecordData::from_octets(set.records.to_vec()),
         signatures: RecordData::from_octets(set.signatures.to_vec()),
@@ -84,9 +104,12 @@ pub(crate) struct EncodedRrset<'o> {
     pub(crate) signatures: &'o [u8],
 }
 
-/// Splits an encoded RRset; `None` if it has a proof.
+/// Splits an encoded RRset; `None` if it has a proof, or a reason for which it is insecure.
 pub(super) fn split_rrset(octets: &[u8]) -> Option<EncodedRrset<'_>> {
-    let (_, rest) = octets.split_first()?;
+    let (rest, insecure) = split_reason(octets)?;
+    if insecure.is_some() {
+        return None;
+    }
     let (Set { records, signatures, .. }, rest) = split_set(rest)?;
     let security = decode_security(octets)?;
     rest.is_empty().then_some(EncodedRrset { security, records, signatures })
@@ -99,7 +122,41 @@ pub(super) fn decode_rank(octets: &[u8]) -> Option<Rank> {
 
 /// Decodes the security of an RRset or a negative answer.
 pub(super) fn decode_security(octets: &[u8]) -> Option<Security> {
-    octets.first().and_then(|first| Security::from_number(first >> SECURITY_SHIFT))
+    let number = octets.first()? >> SECURITY_SHIFT;
+    match REASONS.iter().any(|(reason, _)| *reason == number) {
+        true => Some(Security::Insecure),
+        false => Security::from_number(number),
+    }
+}
+
+/// Returns the number of a security and a reason. The reason counts only for insecure data.
+fn security_number(security: Security, insecure: Option<InsecureReason>) -> u8 {
+    let insecure = insecure.filter(|_| security == Security::Insecure);
+    let is_same = |(_, reason): &&(u8, InsecureReason)| {
+        insecure.is_some_and(|insecure| std::mem::discriminant(reason) == std::mem::discriminant(&insecure))
+    };
+    REASONS.iter().find(is_same).map_or(security as u8, |(number, _)| *number)
+}
+
+/// Appends the number of NSEC3 iterations, if the security has a reason.
+fn push_iterations(security: Security, insecure: Option<InsecureReason>, octets: &mut Vec<u8>) {
+    if security_number(security, insecure) > Security::Secure as u8 {
+        let iterations =
+            if let Some(InsecureReason::TooManyIterations(count)) = insecure { count } else { 0 };
+        octets.extend_from_slice(&iterations.to_be_bytes());
+    }
+}
+
+/// Splits a value into the octets after the first one, and the reason.
+fn split_reason(octets: &[u8]) -> Option<(&[u8], Option<InsecureReason>)> {
+    let (&first, rest) = octets.split_first()?;
+    let Some((number, reason)) = REASONS.iter().find(|(number, _)| *number == first >> SECURITY_SHIFT) else {
+        return Some((rest, None));
+    };
+    let (rest, iterations) = rest.split_last_chunk()?;
+    let is_iterations = *number == TOO_MANY_ITERATIONS;
+    let iterations = InsecureReason::TooManyIterations(u16::from_be_bytes(*iterations));
+    Some((rest, Some(if is_iterations { iterations } else { *reason })))
 }
 
 /// Encodes a negative answer with the RRsets of its authority section, which all have the same security;
@@ -110,10 +167,12 @@ pub(super) fn encode_negative(authority: &[Rrset], is_unsigned_delegation: bool)
         rrset.owner.wire().len() + records + 10
     };
     let security = authority.iter().map(|rrset| rrset.security).min().unwrap_or_default();
-    let mut octets = Vec::with_capacity(2 + authority.iter().map(size).sum::<usize>());
+    let insecure = authority.iter().find_map(|rrset| rrset.insecure);
+    let mut octets = Vec::with_capacity(4 + authority.iter().map(size).sum::<usize>());
     let flags = if is_unsigned_delegation { UNSIGNED_DELEGATION } else { 0 };
-    octets.push((security as u8) << SECURITY_SHIFT | flags);
+    octets.push(security_number(security, insecure) << SECURITY_SHIFT | flags);
     push_rrsets(authority, &mut octets)?;
+    push_iterations(security, insecure, &mut octets);
     Some(octets)
 }
 
@@ -133,12 +192,16 @@ fn push_rrsets(authority: &[Rrset], octets: &mut Vec<u8>) -> Option<()> {
 
 /// Decodes a negative answer. Each RRset has a TTL of at most `ttl`.
 pub(super) fn decode_negative(octets: &[u8], class: Class, ttl: u32) -> Option<NegativeValue> {
-    let (&first, rest) = octets.split_first()?;
-    let authority = decode_rrsets(rest, class, ttl, decode_security(octets)?)?;
+    let (&first, _) = octets.split_first()?;
+    let (rest, insecure) = split_reason(octets)?;
+    let authority = decode_rrsets(rest, class, ttl, (decode_security(octets)?, insecure))?;
     Some(NegativeValue { is_unsigned_delegation: first & UNSIGNED_DELEGATION != 0, authority })
 }
 
-fn decode_rrsets(octets: &[u8], class: Class, ttl: u32, security: Security) -> Option<Vec<Rrset>> {
+/// The security of all RRsets of a value, with its reason.
+type ValueSecurity = (Security, Option<InsecureReason>);
+
+fn decode_rrsets(octets: &[u8], class: Class, ttl: u32, security: ValueSecurity) -> Option<Vec<Rrset>> {
     let (&count, mut rest) = octets.split_first()?;
     let mut authority = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
@@ -153,7 +216,7 @@ fn split_authority_rrset(
     octets: &[u8],
     class: Class,
     ttl: u32,
-    security: Security,
+    (security, insecure): ValueSecurity,
 ) -> Option<(Rrset, &[u8])> {
     let (owner, rest) = NameRef::split_from(octets).ok()?;
     let (rtype, rest) = rest.split_first_chunk()?;
@@ -166,20 +229,23 @@ fn split_authority_rrset(
         records: RecordData::from_octets(set.records.to_vec()),
         signatures: RecordData::from_octets(set.signatures.to_vec()),
         security,
+        insecure,
     };
     Some((rrset, rest))
 }
 
 /// Encodes a failure.
-pub(super) const fn encode_failure(failure: FailureValue) -> [u8; 3] {
+pub(super) fn encode_failure(failure: &FailureValue) -> Vec<u8> {
     let [high, low] = failure.code.to_be_bytes();
-    [high, low, failure.failures]
+    let end = failure.text.floor_char_boundary(FAILURE_TEXT_MAX);
+    [&[high, low, failure.failures], &failure.text.as_bytes()[..end]].concat()
 }
 
 /// Decodes a failure.
 pub(super) fn decode_failure(octets: &[u8]) -> Option<FailureValue> {
-    let &[high, low, failures] = octets.as_array()?;
-    Some(FailureValue { code: u16::from_be_bytes([high, low]), failures })
+    let (&[high, low, failures], text) = octets.split_first_chunk()?;
+    let text = std::str::from_utf8(text).ok()?.to_owned();
+    Some(FailureValue { code: u16::from_be_bytes([high, low]), failures, text })
 }
 
 /// A borrowed set.
@@ -218,8 +284,8 @@ pub(super) fn soa_minimum(rdata: &[u8]) -> Option<u32> {
 /// Returns an RRset from its parts. `ttl`: seconds that remain.
 pub(super) fn rrset(owner: &[u8], rtype: Rtype, class: Class, ttl: u32, value: RrsetValue) -> Rrset {
     let owner: Name = NameRef::from_wire_unchecked(owner).to_name();
-    let RrsetValue { records, signatures, security, .. } = value;
-    Rrset { owner, rtype, class, ttl, records, signatures, security }
+    let RrsetValue { records, signatures, security, insecure, .. } = value;
+    Rrset { owner, rtype, class, ttl, records, signatures, security, insecure }
 }
 
 #[cfg(test)]
@@ -246,6 +312,7 @@ mod tests {
                 records,
                 signatures,
                 security: Security::Secure,
+                insecure: None,
             },
         )
     }
@@ -257,10 +324,18 @@ mod tests {
             proofs in vec(any_rrset(), 0..3),
             rank in 1u8..=5,
             security in 0u8..=2,
+            reason in 0usize..=4,
+            iterations: u16,
         ) {
             let (rank, security) = (Rank::from_number(rank).unwrap(), Security::from_number(security).unwrap());
-            let original = Rrset { security, ..original };
-            let proofs: Vec<Rrset> = proofs.into_iter().map(|proof| Rrset { security, ..proof }).collect();
+            let insecure = REASONS.get(reason).map(|(_, reason)| match reason {
+                InsecureReason::TooManyIterations(_) => InsecureReason::TooManyIterations(iterations),
+                reason => *reason,
+            });
+            let insecure = insecure.filter(|_| security == Security::Insecure);
+            let original = Rrset { security, insecure, ..original };
+            let proofs: Vec<Rrset> =
+                proofs.into_iter().map(|proof| Rrset { security, insecure, ..proof }).collect();
             let octets = encode_rrset(&original, &proofs, rank, original.ttl).unwrap();
             let value = decode_rrset(&octets, Class::IN, u32::MAX).unwrap();
             prop_assert_eq!((value.rank, decode_rank(&octets)), (rank, Some(rank)));
@@ -283,9 +358,11 @@ mod tests {
         }
 
         #[test]
-        fn failure_round_trip(code: u16, failures: u8) {
-            let failure = FailureValue { code, failures };
-            prop_assert_eq!(decode_failure(&encode_failure(failure)), Some(failure));
+        fn failure_round_trip(code: u16, failures: u8, text in "\\PC{0,90}") {
+            let failure = FailureValue { code, failures, text };
+            let decoded = decode_failure(&encode_failure(&failure)).unwrap();
+            prop_assert!(failure.text.starts_with(&decoded.text));
+            prop_assert!(decoded.text.len() > FAILURE_TEXT_MAX - 4 || decoded == failure);
         }
 
         #[test]
@@ -307,6 +384,7 @@ mod tests {
             records: [vec![0; octets].as_slice()].into_iter().collect(),
             signatures: RecordData::default(),
             security: Security::Unchecked,
+            insecure: None,
         };
         let fits = |octets| encode_rrset(&rrset(octets), &[], Rank::AnswerAa, 1).is_some();
         assert_eq!([VALUE_MAX - 11, VALUE_MAX - 10, 65_535].map(fits), [true, false, false]);

@@ -192,12 +192,18 @@ impl Cache {
         })
     }
 
-    /// Inserts a failure to answer a question, with the code of its extended error (RFC 8914).
+    /// Inserts a failure to answer a question, with code and text of its extended error (RFC 8914).
     /// Returns the seconds for which it is cached, at most 300; 0 if it is not.
     ///
     /// A failure within 300 seconds after the end of the last one is cached for twice the time (RFC
     /// 9520 §3.2). The failure of another worker at the same time has no effect.
-    pub fn insert_failure(&self, question: &Question, cause: FailureCause, code: u16, now: Now) -> u32 {
+    pub fn insert_failure(
+        &self,
+        question: &Question,
+        cause: FailureCause,
+        (code, text): (u16, &str),
+        now: Now,
+    ) -> u32 {
         let Some(lower) = LowerName::of(question.name.view()) else { return 0 };
         let now = self.second(now.instant);
         let label = Label::failure(cause, question.rtype, question.class);
@@ -209,7 +215,7 @@ impl Cache {
             let failures = old.and_then(|old| recent_failures(&old, now)).unwrap_or(0).saturating_add(1);
             let ttl = self.options.failure_ttl(failures);
             let (owner, expiry) = (question.name.wire(), now.saturating_add(ttl));
-            let value = codec::encode_failure(FailureValue { code, failures });
+            let value = codec::encode_failure(&FailureValue { code, failures, text: text.to_owned() });
             match entries.insert(owner, label, expiry, &value, ENTRIES_AT_NAME_MAX) {
                 Stored::Yes => ttl,
                 _ => 0,

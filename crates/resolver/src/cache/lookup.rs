@@ -42,12 +42,14 @@ pub struct Negative {
 }
 
 /// A failure of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Why the question was not answered.
     pub cause: FailureCause,
     /// The code of the extended error (RFC 8914).
     pub code: u16,
+    /// The text of the extended error.
+    pub text: String,
     /// Number of consecutive failures.
     pub failures: u8,
     /// Seconds that remain, at least one.
@@ -300,6 +302,7 @@ fn failure(entry: &Entry<'_>, now: u32) -> Option<Failure> {
     Some(Failure {
         cause: if is_validation { FailureCause::Validation } else { FailureCause::Resolution },
         code: value.code,
+        text: value.text,
         failures: value.failures,
         ttl: entry.expiry - now,
     })

@@ -36,6 +36,7 @@ fn rrset(owner: &str, rtype: Rtype, ttl: u32, records: &[u8]) -> Rrset {
         records: records.iter().map(|record| &record[..]).collect(),
         signatures: [&b"signature"[..]].into_iter().collect(),
         security: Security::Unchecked,
+        insecure: None,
     }
 }
 
@@ -165,7 +166,10 @@ mod rrsets {
         );
         let denied = deny(&cache, "a", NegativeKind::NoData(Rtype::A), &[soa("a", 9, 9)], 0);
         assert_eq!(denied, Insertion::TooManyTypes);
-        assert_eq!(cache.insert_failure(&question("a", Rtype::A), FailureCause::Resolution, 22, at(0)), 0);
+        assert_eq!(
+            cache.insert_failure(&question("a", Rtype::A), FailureCause::Resolution, (22, "text"), at(0)),
+            0
+        );
         // Expired entries do not count, and other names are not concerned.
         assert_eq!(insert(&cache, &rrset("b", Rtype::A, 300, &[1]), Rank::AnswerAa, 0), Insertion::Stored);
         assert_eq!(insert(&cache, &rrset("a", Rtype::A, 300, &[1]), Rank::AnswerAa, 300), Insertion::Stored);
@@ -434,7 +438,7 @@ mod failures {
     use super::*;
 
     fn fail(cache: &Cache, cause: FailureCause, second: u64) -> u32 {
-        cache.insert_failure(&question("a.example", Rtype::A), cause, 22, at(second))
+        cache.insert_failure(&question("a.example", Rtype::A), cause, (22, "text"), at(second))
     }
 
     #[test]
@@ -522,7 +526,7 @@ mod answers {
     fn data_come_before_denials_and_denials_before_failures() {
         let cache = cache();
         let resolution = FailureCause::Resolution;
-        cache.insert_failure(&question("b.a.example", Rtype::A), resolution, 22, at(0));
+        cache.insert_failure(&question("b.a.example", Rtype::A), resolution, (22, "text"), at(0));
         assert!(matches!(answer(&cache, "b.a.example", Rtype::A, 0), Some(CachedAnswer::Failure(_))));
         deny(&cache, "a.example", NegativeKind::NxDomain, &[soa("example", 9, 9)], 0);
         assert!(matches!(answer(&cache, "b.a.example", Rtype::A, 0), Some(CachedAnswer::Negative(_))));

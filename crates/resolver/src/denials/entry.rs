@@ -50,6 +50,7 @@ impl StoredRrset {
             records: self.records.clone(),
             signatures: self.signatures.clone(),
             security: Security::Secure,
+            insecure: None,
         }
     }
 

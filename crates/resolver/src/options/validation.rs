@@ -3,6 +3,7 @@
 use crate::trust_anchors::TrustAnchors;
 use nonesuch_dnssec::validate::AlgorithmPolicy;
 use nonesuch_proto::{Name, NameRef};
+use std::time::Duration;
 
 /// Options of validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct ValidationOptions {
     pub anchors: TrustAnchors,
     /// Names whose zones are not validated (RFC 7646).
     pub negative_anchors: Vec<NegativeAnchor>,
+    /// Time between two checks whether these zones validate again (RFC 7646 §2); zero: never.
+    pub negative_anchor_recheck: Duration,
     /// The algorithms that the resolver knows.
     pub policy: AlgorithmPolicy,
     /// Whether validated denial records and wildcards answer queries for other names (RFC 8198).
@@ -27,13 +30,29 @@ pub struct NegativeAnchor {
     pub name: Name,
     /// Seconds since 1970 at which it ends; `None`: never.
     pub expires: Option<u64>,
+    /// Whether it also ends when the zone validates again. The check is of the DNSKEY and SOA RRsets only.
+    pub is_rechecked: bool,
+}
+
+impl NegativeAnchor {
+    /// Whether its time is over at `unix`.
+    pub(crate) fn has_expired(&self, unix: u64) -> bool {
+        self.expires.is_some_and(|expires| expires <= unix)
+    }
 }
 
 impl Default for ValidationOptions {
     /// No trust anchor, and the algorithms with an assigned number except those with SHA-1.
     fn default() -> Self {
         let (anchors, policy) = (TrustAnchors::default(), AlgorithmPolicy::ASSIGNED);
-        Self { anchors, negative_anchors: Vec::new(), policy, aggressive: true, signals_tags: true }
+        Self {
+            anchors,
+            negative_anchors: Vec::new(),
+            negative_anchor_recheck: Duration::from_secs(300),
+            policy,
+            aggressive: true,
+            signals_tags: true,
+        }
     }
 }
 
@@ -47,7 +66,7 @@ impl ValidationOptions {
         unix: u64,
     ) -> Option<&NegativeAnchor> {
         self.negative_anchors.iter().find(|negative| {
-            negative.expires.is_none_or(|expires| unix < expires)
+            !negative.has_expired(unix)
                 && negative.name.view().label_count() >= anchor_labels
                 && name.is_at_or_below(negative.name.view())
         })
@@ -71,7 +90,11 @@ mod tests {
         for apex in [".", "b.a."] {
             options.anchors.insert(name(apex).view(), AnchorRecord::Dnskey(vec![0; 4]));
         }
-        options.negative_anchors.push(NegativeAnchor { name: name("a."), expires: Some(100) });
+        options.negative_anchors.push(NegativeAnchor {
+            name: name("a."),
+            expires: Some(100),
+            is_rechecked: true,
+        });
         let holds = |text: &str, unix| {
             let name = name(text);
             let anchor = options.anchors.closest(name.view()).unwrap();

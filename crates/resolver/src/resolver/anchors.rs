@@ -13,9 +13,9 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 /// The worker that sends the queries.
-const ANCHOR_WORKER: usize = 0;
+pub(super) const ANCHOR_WORKER: usize = 0;
 /// Maximum time until the next comparison with UNIX time, which can be set, in seconds.
-const CLOCK_INTERVAL: u64 = 3600;
+pub(super) const CLOCK_INTERVAL: u64 = 3600;
 /// The type of signals (RFC 8145 §5.1).
 const NULL: Rtype = Rtype(10);
 
@@ -38,21 +38,31 @@ impl Resolver {
         for apex in self.shared.begin_anchor_queries(now.unix) {
             // Signatures are verified with the keys of the state: validation might fail before a new key
             // is accepted.
-            let question = unvalidated(apex, Rtype::DNSKEY);
-            if let Some(task) = self.tasks.find(&question).and_then(|id| self.tasks.get_mut(id)) {
-                task.fetches_keys = true;
-                task.waiters.push(Waiter::Anchor);
-            } else if self.is_full() {
-                self.end_anchor_query(&question.name, None, now);
-            } else {
-                let budget = Budget::new(self.settings.options.limits, now.instant);
-                let id = self.start_task(question, (0, 0), budget, vec![Waiter::Anchor]);
-                if let Some(task) = self.tasks.get_mut(id) {
-                    task.fetches_keys = true;
-                }
+            let question = unvalidated(apex.clone(), Rtype::DNSKEY);
+            if !self.fetch_for(question, Waiter::Anchor, now) {
+                self.end_anchor_query(&apex, None, now);
             }
         }
         self.schedule_anchor_queries(now);
+    }
+
+    /// Lets `waiter` wait for a task of its own question, which fetches the RRset even if it is cached.
+    /// Returns `false` if no further task may start.
+    pub(super) fn fetch_for(&mut self, question: Question, waiter: Waiter, now: Now) -> bool {
+        if let Some(task) = self.tasks.find(&question).and_then(|id| self.tasks.get_mut(id)) {
+            task.fetches_keys = true;
+            task.waiters.push(waiter);
+            return true;
+        }
+        if self.is_full() {
+            return false;
+        }
+        let budget = Budget::new(self.settings.options.limits, now.instant);
+        let id = self.start_task(question, (0, 0), budget, vec![waiter]);
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.fetches_keys = true;
+        }
+        true
     }
 
     /// Processes the outcome of a query for the DNSKEY RRset of `apex`.
@@ -65,13 +75,18 @@ impl Resolver {
     fn end_anchor_query(&mut self, apex: &Name, dnskeys: Option<&Rrset>, now: Now) {
         let observed = self.shared.end_anchor_query(apex.view(), dnskeys, now.unix);
         if observed.has_changed {
-            self.settings = self.shared.settings.load_full();
-            let others = self.shared.anchor_workers().filter(|worker| *worker != self.worker);
-            self.outputs.push_back(Output::Wake(others.collect()));
+            self.use_new_settings();
         }
         if self.settings.options.validation.signals_tags {
             self.signal_tags(apex, &observed.tags, now);
         }
+    }
+
+    /// Uses settings that this worker has changed, and lets the other workers use them.
+    pub(super) fn use_new_settings(&mut self) {
+        self.settings = self.shared.settings.load_full();
+        let others = self.shared.anchor_workers().filter(|worker| *worker != self.worker);
+        self.outputs.push_back(Output::Wake(others.collect()));
     }
 
     /// Sends a query whose name has the key tags of the trust anchors. Its answer is not used.
@@ -86,6 +101,6 @@ impl Resolver {
 }
 
 /// A question whose answer is not validated. The name is in lower case.
-const fn unvalidated(name: Name, rtype: Rtype) -> Question {
+pub(super) const fn unvalidated(name: Name, rtype: Rtype) -> Question {
     Question { name, rtype, class: Class::IN, checking_disabled: true }
 }

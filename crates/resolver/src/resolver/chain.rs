@@ -15,9 +15,8 @@ use nonesuch_server::extended_errors::ExtendedError;
 use std::sync::Arc;
 
 /// No DNSKEY RRset can be had (RFC 8914 §4.10).
-const NO_DNSKEY: ExtendedError = ExtendedError { code: 9, text: "the DNSKEY RRset cannot be fetched" };
-/// Validation of the DS or DNSKEY RRset failed recently.
-const CHAIN_FAILED: &str = "the DS or DNSKEY RRset of the zone is bogus or cannot be fetched";
+pub(super) const NO_DNSKEY: ExtendedError =
+    ExtendedError { code: 9, text: "the zone has no DNSKEY RRset, or it cannot be fetched" };
 
 /// The trust in the zone that data belong to.
 #[derive(Debug)]
@@ -148,9 +147,7 @@ impl Resolver {
             return Trust::Failed(outcome.error.clone().unwrap_or_else(|| NO_DNSKEY.into()));
         }
         match self.shared.cache.failure(&question, now) {
-            Some(failure) if failure.cause == FailureCause::Validation => {
-                Trust::Failed(ErrorDetail { code: failure.code, text: CHAIN_FAILED.into() })
-            }
+            Some(failure) if failure.cause == FailureCause::Validation => Trust::Failed(failure.into()),
             _ => Trust::Needs(question),
         }
     }
@@ -188,9 +185,7 @@ impl Resolver {
                     (security, _) => no_cut(security.unwrap_or_default()),
                 }
             }
-            Some(CachedAnswer::Failure(failure)) => {
-                DsStatus::Failed(ErrorDetail { code: failure.code, text: CHAIN_FAILED.into() })
-            }
+            Some(CachedAnswer::Failure(failure)) => DsStatus::Failed(failure.into()),
             None => DsStatus::Unknown,
         }
     }
@@ -217,7 +212,7 @@ const fn no_cut(security: Security) -> DsStatus {
     }
 }
 
-fn status_of_outcome(name: NameRef<'_>, outcome: &Outcome) -> DsStatus {
+pub(super) fn status_of_outcome(name: NameRef<'_>, outcome: &Outcome) -> DsStatus {
     let mut all = outcome.answer.iter().chain(&outcome.authority);
     if outcome.rcode == Rcode::SERVFAIL || all.any(|rrset| rrset.security == Security::Unchecked) {
         return DsStatus::Failed(outcome.error.clone().unwrap_or_else(|| NO_DNSKEY.into()));

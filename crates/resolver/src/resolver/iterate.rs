@@ -8,7 +8,7 @@ use crate::exchange::{Exchange, random_case};
 use crate::lookup::{Found, closest_delegation, look_up, look_up_name};
 use crate::record::Rrset;
 use crate::servers::{NoServer, Purpose, QueryKind, Repeat};
-use crate::task::{Outcome, Task, TaskId, Waiter};
+use crate::task::{ErrorDetail, Outcome, Task, TaskId, Waiter};
 use crate::zones::{ZoneRuleKind, ZoneRules};
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ExchangeId, Now, Output, Upstream};
@@ -78,8 +78,10 @@ impl Resolver {
         let task = self.tasks.get(id)?;
         let question = Question { name: task.name.clone(), ..task.question.clone() };
         // The keys of a trust anchor are the current keys of the servers (RFC 5011).
-        let needs_keys =
-            task.fetches_keys && (question.checking_disabled || !self.knows_keys(&question, now));
+        let needs_keys = task.fetches_keys
+            && (question.checking_disabled
+                || question.rtype == Rtype::DS
+                || !self.knows_keys(&question, now));
         let task = self.tasks.get_mut(id)?;
         // A new task of a client missed the cache just now. Meanwhile, another worker may have resolved
         // the question.
@@ -97,7 +99,7 @@ impl Resolver {
                 Some(Step::Finish(task.outcome(rcode, Vec::new(), proofs)))
             }
             Found::Failure(failure) => {
-                Some(Step::Finish(Outcome::failure(super::cached_failure(failure), false)))
+                Some(Step::Finish(Outcome::failure(ErrorDetail::from(failure), false)))
             }
             Found::Alias(rrsets, proofs, target) => Some(use_alias(task, rrsets, proofs, target)),
         }
@@ -272,7 +274,10 @@ impl Resolver {
         let zone = delegation.zone.view();
         let mut candidates = delegation.addresses(|address| settings.options.may_query(zone, address));
         settings.options.families.keep_preferred(&mut candidates);
-        let transport = if delegation.uses_tcp { Transport::Tcp } else { Transport::Udp };
+        // RFC 9567 §6.1: an agent must be able to trust the address of a report.
+        let is_whole_report = task.is_report && task.minimisation.labels.is_none();
+        let uses_tcp = delegation.uses_tcp || is_whole_report;
+        let transport = if uses_tcp { Transport::Tcp } else { Transport::Udp };
         let kind = QueryKind::of(task.current_question().1);
         let purpose = Purpose { zone: shared.servers.zone_key(zone), kind, transport };
         let random = self.random.next_u64();
@@ -381,9 +386,11 @@ impl Resolver {
             return Step::Finish(Outcome::failure(reason.extended_error(), true));
         }
         let error = task.failure.clone().unwrap_or_else(|| reason.extended_error().into());
+        self.report(id, &error, now);
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
         // The next client would wait as long (RFC 9520).
         let question = Question { name: task.name.clone(), ..task.question.clone() };
-        self.shared.cache.insert_failure(&question, FailureCause::Resolution, error.code, now);
+        self.shared.cache.insert_failure(&question, FailureCause::Resolution, (error.code, &error.text), now);
         Step::Finish(Outcome::failure(error, false))
     }
 

@@ -20,9 +20,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// No server of the zone answered (RFC 8914 §4.23).
+/// No server of the zone answered, or can be reached (RFC 8914 §4.23).
 const NO_REACHABLE_AUTHORITY: ExtendedError = ExtendedError { code: 22, text: "" };
-/// A server cannot be reached (RFC 8914 §4.24).
+/// The resolver cannot send its query (RFC 8914 §4.24).
 const NETWORK_ERROR: ExtendedError = ExtendedError { code: 23, text: "" };
 /// The servers of the zone are not authoritative for it (RFC 8914 §4.23).
 const LAME: ExtendedError = ExtendedError { code: 22, text: "a server is not authoritative for its zone" };
@@ -73,6 +73,7 @@ impl Resolver {
     fn handle_message(&mut self, id: TaskId, exchange: Exchange, message: Message, now: Now) {
         self.model.count_response(&message);
         let changes_case = exchange.changes_case(&message);
+        self.note_agent(id, &message);
         let Exchange { attempt, name, rtype, .. } = exchange;
         let (server, transport) = (attempt.server, attempt.transport);
         if changes_case {
@@ -127,12 +128,11 @@ impl Resolver {
         let Some((task_id, exchange)) = self.end_exchange(id) else { return };
         let server = exchange.attempt.server;
         self.shared.servers.failed(exchange.attempt, failure, now);
-        if failure != SendFailure::Local
-            && let Some(task) = self.tasks.get_mut(task_id)
-        {
+        let is_local = failure == SendFailure::Local;
+        if let Some(task) = self.tasks.get_mut(task_id).filter(|_| !is_local) {
             task.exclude(server);
         }
-        self.fail_attempt(task_id, NETWORK_ERROR);
+        self.fail_attempt(task_id, if is_local { NETWORK_ERROR } else { NO_REACHABLE_AUTHORITY });
     }
 
     fn fail_attempt(&mut self, id: TaskId, error: ExtendedError) {

@@ -4,21 +4,20 @@
 //! many responses are verified together (`verification`).
 
 use super::Resolver;
-use super::chain::{DsStatus, Trust, chain_question};
+use super::chain::NO_DNSKEY;
 use super::iterate::{NoFetch, Step};
+use super::keys::{Keys, dnskey_rrset};
 use crate::cache::{FailureCause, Question};
 use crate::record::{Rrset, Security};
 use crate::response::{Content, Reading};
 use crate::task::{ErrorDetail, Outcome, TaskId, ValidatedKeys};
 use crate::trust::ZoneTrust;
-use crate::trust_anchors::AnchorRecord;
 use crate::validation::{Checking, KeySet, ServerResponse};
 use nonesuch_dnssec::validate::{
-    self, BogusReason, EntryPoints, IndeterminateReason, InsecureReason, NoEntryPoint, PendingValidation,
-    SecurityStatus, TrustedKeys, Validation,
+    self, BogusReason, IndeterminateReason, InsecureReason, PendingValidation, SecurityStatus, TrustedKeys,
+    Validation,
 };
 use nonesuch_net::machine::Now;
-use nonesuch_proto::message::Section;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
 use std::net::SocketAddr;
@@ -30,22 +29,12 @@ const FETCHES_MAX: usize = 48;
 /// Number of servers whose bogus responses to a question are replaced by those of others.
 const BOGUS_RESPONSES_MAX: u8 = 3;
 /// The questions about the chain of trust depend on each other, or cannot be resolved now.
-const NO_CHAIN: ExtendedError = ExtendedError { code: 5, text: "the chain of trust cannot be built" };
+pub(super) const NO_CHAIN: ExtendedError =
+    ExtendedError { code: 5, text: "the chain of trust cannot be built" };
 /// The response proves something else than its content.
 const MISMATCH: ExtendedError = ExtendedError { code: 6, text: "the proof does not fit the answer" };
-/// Maximum time for which the keys of a trust anchor are used without another check of the DNSKEY RRset,
-/// in seconds.
-const ANCHOR_TTL: u32 = 86_400;
 /// Octets of the text of an extended error, without the name of the record.
 const TEXT_MAX: usize = 200;
-
-/// What the keys for a response are.
-enum Keys {
-    Trusted(Arc<TrustedKeys>, Option<KeySet>),
-    Insecure(InsecureReason, Name),
-    Needs(Question),
-    Failed(ErrorDetail),
-}
 
 impl Resolver {
     /// Whether the response to the current question of a task must be validated. Responses to
@@ -106,6 +95,7 @@ impl Resolver {
     fn fetch(&mut self, id: TaskId, checking: Box<Checking>, question: Question, now: Now) -> Step {
         let is_known = checking.fetched.len() >= FETCHES_MAX
             || checking.fetched.iter().any(|(fetched, _)| *fetched == question);
+        let rtype = question.rtype;
         let is_own = self.tasks.get(id).is_none_or(|task| task.question == question);
         if let Some(task) = self.tasks.get_mut(id) {
             task.checking = Some(checking);
@@ -119,117 +109,14 @@ impl Resolver {
             return Step::Wait;
         };
         let error = self.tasks.get(id).and_then(|task| task.failure.clone());
-        let error = error.unwrap_or_else(|| NO_CHAIN.into());
+        // The zone has a DS RRset, but no DNSKEY RRset that could prove the denial of its DNSKEY RRset.
+        let otherwise = if is_own && rtype == Rtype::DNSKEY { NO_DNSKEY } else { NO_CHAIN };
+        let error = error.unwrap_or_else(|| otherwise.into());
         if waits == Err(NoFetch::OverBudget) && !is_referral(&checking.received.reading) {
             // Another client may have a larger budget left.
             return Step::Finish(Outcome::failure(error, true));
         }
         self.fail_chain(id, checking, error, now)
-    }
-
-    /// Returns the keys that validate a response.
-    fn keys_of(&self, checking: &Checking, now: Now) -> Keys {
-        let ServerResponse { zone, name, rtype, reading, message, .. } = &checking.received;
-        let fetched = checking.fetched.as_slice();
-        let anchors = &self.settings.options.validation.anchors;
-        // A zone above the closest trust anchor cannot sign for the zones below it.
-        let signer = reading.signer(name.view(), *rtype).filter(|signer| {
-            let lowest = match (&reading.content, *rtype) {
-                (Content::Referral(ns), _) => ns.owner.view(),
-                (_, Rtype::DS) => name.view().parent().unwrap_or(NameRef::ROOT),
-                _ => name.view(),
-            };
-            anchors.closest(lowest).is_none_or(|anchor| signer.is_at_or_below(anchor.apex.view()))
-        });
-        if *rtype == Rtype::DNSKEY
-            && matches!(reading.content, Content::Answer(_))
-            && reading.aliases.is_empty()
-            && let Some(keys) = self.entry_keys(name, reading, fetched, now)
-        {
-            return keys;
-        }
-        let is_in_zone = name.view().is_at_or_below(zone.view()) && (*rtype != Rtype::DS || name != zone);
-        let target = match (&reading.content, signer) {
-            // RFC 4035 §5.3.1: the signer is the zone of the records, not one above it, unless the delegation
-            // of `zone` is forged.
-            (_, Some(signer)) if !is_in_zone || !zone.view().is_below(signer) => signer,
-            // Nothing in the response shows whether the zone is signed. If it has a DS RRset, this is
-            // fetched when it is needed.
-            (Content::Referral(_), _) => return Keys::Failed(NO_CHAIN.into()),
-            _ if *rtype == Rtype::DS => name.view().parent().unwrap_or(NameRef::ROOT),
-            _ => name.view(),
-        };
-        let keys = match self.trust_of(target, fetched, now) {
-            Trust::Secure(keys) | Trust::Enclosed(keys) => keys,
-            Trust::Insecure(reason, cut) => return Keys::Insecure(reason, cut),
-            Trust::Needs(question) => return Keys::Needs(question),
-            Trust::Failed(error) => return Keys::Failed(error),
-        };
-        let question = chain_question(keys.apex().to_name(), Rtype::NSEC5KEY);
-        let has_nsec5 = || message.section(Section::Authority).any(|record| record.rtype == Rtype::NSEC5);
-        let is_missing = *rtype != Rtype::NSEC5KEY
-            && keys.may_use_nsec5()
-            && !keys.knows_nsec5_keys()
-            && !fetched.iter().any(|(known, _)| *known == question)
-            && has_nsec5();
-        if is_missing { Keys::Needs(question) } else { Keys::Trusted(keys, None) }
-    }
-
-    /// Returns the keys that validate the DNSKEY RRset of a zone: the keys that its DS RRset or trust anchor
-    /// names. `None` if the name is no zone cut.
-    fn entry_keys(
-        &self,
-        zone: &Name,
-        reading: &Reading,
-        fetched: &[(Question, Outcome)],
-        now: Now,
-    ) -> Option<Keys> {
-        let validation = &self.settings.options.validation;
-        let anchor = validation.anchors.closest(zone.view()).filter(|anchor| anchor.apex == *zone);
-        let own_question = chain_question(zone.clone(), Rtype::DNSKEY);
-        let trust = self.trust_of(zone.view(), fetched, now);
-        let (ds, ttl) = match (anchor, trust) {
-            (_, Trust::Insecure(reason, cut)) => return Some(Keys::Insecure(reason, cut)),
-            (Some(_), _) => (None, ANCHOR_TTL),
-            (None, Trust::Enclosed(_)) => return None,
-            (None, Trust::Failed(error)) => return Some(Keys::Failed(error)),
-            (None, Trust::Needs(question)) if question != own_question => return Some(Keys::Needs(question)),
-            (None, Trust::Needs(_) | Trust::Secure(_)) => match self.ds_status(zone.view(), fetched, now) {
-                DsStatus::Secure(ds) => (Some(ds.records), ds.ttl),
-                DsStatus::Failed(error) => return Some(Keys::Failed(error)),
-                DsStatus::Unknown => return Some(Keys::Needs(chain_question(zone.clone(), Rtype::DS))),
-                DsStatus::Insecure => {
-                    return Some(Keys::Insecure(InsecureReason::UnsignedDelegation, zone.clone()));
-                }
-                DsStatus::NoCut | DsStatus::NoName => return None,
-            },
-        };
-        let mut records: Vec<&[u8]> = ds.iter().flat_map(|ds| ds.iter()).collect();
-        let mut keys: Vec<&[u8]> = Vec::new();
-        for record in anchor.iter().flat_map(|anchor| &anchor.records) {
-            match record {
-                AnchorRecord::Ds(rdata) => records.push(rdata),
-                AnchorRecord::Dnskey(rdata) => keys.push(rdata),
-            }
-        }
-        let entry_points = EntryPoints { ds: &records, dnskeys: &keys };
-        let dnskeys: Vec<&[u8]> =
-            dnskey_rrset(reading).into_iter().flat_map(|rrset| rrset.records.iter()).collect();
-        let limits = &self.settings.options.limits.validation;
-        Some(match entry_points.select(zone, &dnskeys, validation.policy, limits) {
-            Ok(mut keys) => {
-                let requires_post_quantum = entry_points.require_post_quantum(validation.policy);
-                if requires_post_quantum {
-                    keys.keep_post_quantum();
-                }
-                Keys::Trusted(Arc::new(keys), Some(KeySet { requires_post_quantum, ttl }))
-            }
-            Err(NoEntryPoint::Insecure(reason)) => {
-                self.shared.trust.insert(zone.view(), ZoneTrust::Insecure(reason), ttl.min(ANCHOR_TTL), now);
-                Keys::Insecure(reason, zone.clone())
-            }
-            Err(NoEntryPoint::Bogus(reason)) => Keys::Failed(bogus_detail(zone, Rtype::DNSKEY, &reason)),
-        })
     }
 
     /// Uses a response from outside the chain of trust.
@@ -246,8 +133,8 @@ impl Resolver {
         received.reading.keep_while(|name| {
             name.is_at_or_below(cut.view()) && !validation.has_anchor_between(cut.view(), name)
         });
-        received.reading.set_security(Security::Insecure);
-        self.note_insecure(id, reason);
+        received.reading.set_insecure();
+        received.reading.set_insecure_reason(reason);
         self.use_reading(id, &received.name, received.reading, now);
         Step::Continue
     }
@@ -258,13 +145,6 @@ impl Resolver {
         received.reading.proofs.clear();
         self.use_reading(id, &received.name, received.reading, now);
         Step::Continue
-    }
-
-    /// Remembers why the answer is insecure, for the client.
-    fn note_insecure(&mut self, id: TaskId, reason: InsecureReason) {
-        if let Some((task, code)) = self.tasks.get_mut(id).zip(reason.extended_error()) {
-            task.insecure = Some(ErrorDetail { code, text: reason.to_string().into() });
-        }
     }
 
     /// Continues with the result of a validation.
@@ -278,16 +158,16 @@ impl Resolver {
         let Checking { received, key_set, pending, .. } = *checking;
         let security = match &validation.status {
             SecurityStatus::Secure => Security::Secure,
-            SecurityStatus::Insecure(reason) => {
-                self.note_insecure(id, *reason);
-                Security::Insecure
-            }
+            SecurityStatus::Insecure(_) => Security::Insecure,
             _ => return self.use_unproved(id, received, validation, now),
         };
         let ServerResponse { server, name, rtype, reading, .. } = received;
-        let Some(reading) = reading.keep_proved(rtype, validation, security) else {
+        let Some(mut reading) = reading.keep_proved(rtype, validation, security) else {
             return self.try_another_server(id, server, MISMATCH.into(), now);
         };
+        if let SecurityStatus::Insecure(reason) = &validation.status {
+            reading.set_insecure_reason(*reason);
+        }
         let zone_keys = pending.as_ref().map(|pending| pending.keys());
         if security == Security::Secure
             && let Some(zone_keys) = zone_keys
@@ -334,7 +214,7 @@ impl Resolver {
                 return Step::Continue;
             }
         } else if is_rrsig {
-            reading.set_security(Security::Insecure);
+            reading.set_insecure();
             self.use_reading(id, &name, reading, now);
             return Step::Continue;
         }
@@ -424,9 +304,10 @@ impl Resolver {
     /// Ends a task whose response is bogus. The failure is cached (RFC 9520), but not for clients that
     /// validate themselves.
     pub(super) fn fail_validation(&mut self, id: TaskId, error: ErrorDetail, now: Now) -> Step {
+        self.report(id, &error, now);
         let Some(task) = self.tasks.get(id) else { return Step::Wait };
         let question = Question { name: task.name.clone(), ..task.question.clone() };
-        self.shared.cache.insert_failure(&question, FailureCause::Validation, error.code, now);
+        self.shared.cache.insert_failure(&question, FailureCause::Validation, (error.code, &error.text), now);
         Step::Finish(Outcome::failure(error, false))
     }
 }
@@ -435,17 +316,8 @@ fn is_referral(reading: &Reading) -> bool {
     matches!(reading.content, Content::Referral(_))
 }
 
-fn answer_rrset(reading: &Reading, rtype: Rtype) -> Option<&Rrset> {
-    let Content::Answer(found) = &reading.content else { return None };
-    found.iter().find(|rrset| rrset.rtype == rtype)
-}
-
-fn dnskey_rrset(reading: &Reading) -> Option<&Rrset> {
-    answer_rrset(reading, Rtype::DNSKEY)
-}
-
 fn nsec5key_rrset(reading: &Reading) -> Option<&Rrset> {
-    answer_rrset(reading, Rtype::NSEC5KEY)
+    super::keys::answer_rrset(reading, Rtype::NSEC5KEY)
 }
 
 /// The lowest TTL of the records that answer.
@@ -456,7 +328,7 @@ fn ttl_of(reading: &Reading) -> u32 {
 }
 
 /// The extended error for a bogus answer: it names the record and the reason.
-fn bogus_detail(name: &Name, rtype: Rtype, reason: &BogusReason) -> ErrorDetail {
+pub(super) fn bogus_detail(name: &Name, rtype: Rtype, reason: &BogusReason) -> ErrorDetail {
     let mut text = format!("{name} {rtype}: {reason}");
     let end = (0..=TEXT_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.truncate(end);

@@ -79,6 +79,7 @@ impl<'m> Collector<'m> {
             records: [record.rdata.as_slice()].into_iter().collect(),
             signatures: RecordData::default(),
             security: Security::Unchecked,
+            insecure: None,
         };
         self.rrsets.push(ReceivedRrset { section: record.section, rrset });
     }

@@ -1,5 +1,4 @@
 use super::*;
-use nonesuch_resolver::trust_anchors::TrustAnchors;
 use std::fs;
 
 /// Reads a configuration. The directory has the files `hints` and `anchors`.
@@ -119,6 +118,9 @@ fn faults_name_the_key_and_the_remedy() {
         assert!(problems.iter().any(|problem| problem.contains(expected)), "{text}\n{problems:#?}");
         assert_eq!(problems.len(), 1, "{text}\n{problems:#?}");
     }
+    let (_, warnings) =
+        read_text("version = 1\n[negative-anchor.\".\"]\nuntil = \"2030-01-01T00:00:00Z\"").unwrap();
+    assert!(warnings[0].contains("r.toml:3:9: negative-anchor.\".\".until: the zone has"), "{warnings:?}");
     let (_, warnings) = read_text("version = 1\nuser = \"root\"").unwrap();
     assert!(warnings[0].contains("r.toml:2:8: user: an attacker"), "{warnings:?}");
 }

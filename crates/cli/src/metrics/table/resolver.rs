@@ -165,6 +165,14 @@ pub(super) const METRICS: &[Metric] = &[
         collect: |snapshot, out| gauge(snapshot, out, |counters| counters.secure_zones),
     },
     Metric {
+        name: "nonesuch_negative_trust_anchors",
+        kind: MetricKind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Negative trust anchors, whose zones are not validated (RFC 7646)",
+        collect: |snapshot, out| gauge(snapshot, out, |counters| counters.negative_anchors),
+    },
+    Metric {
         name: "nonesuch_denial_records",
         kind: MetricKind::Gauge,
         unit: "",

@@ -5,6 +5,7 @@ use crate::server::reload::ReloadError;
 use crate::server::resolver::reload::ResolverReloadError;
 use nonesuch_authoritative::service::{PurgeError, VersionError};
 use nonesuch_proto::{Name, NameError};
+use nonesuch_resolver::TooManyNegativeAnchors;
 use nonesuch_zone::LoadError;
 
 /// Why a request failed. The message becomes the member `error` of the response.
@@ -50,8 +51,17 @@ pub(crate) enum ControlError {
     },
     #[error("the server has no configuration to add zones to: start it with `nonesuch serve --config FILE`")]
     NoConfiguration,
-    #[error("a resolver has no zones: it executes only status, reload and stop")]
+    #[error("a resolver has no zones: it executes only status, reload, negative-anchor and stop")]
     NotForResolver,
+    #[error("only a resolver has negative trust anchors")]
+    OnlyForResolver,
+    #[error("lifetime is not allowed: write a number of seconds from 1 to {max}")]
+    NegativeAnchorLifetime {
+        max: u64,
+    },
+    #[error("there is no negative trust anchor {0}: `nonesuch ctl negative-anchor list` lists them")]
+    NoNegativeAnchor(Name),
+    NegativeAnchor(#[from] TooManyNegativeAnchors),
     ResolverReload(#[from] ResolverReloadError),
     AddedZones(#[from] AddedZonesError),
     Purge(#[from] PurgeError),

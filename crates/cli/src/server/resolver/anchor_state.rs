@@ -1,6 +1,6 @@
 //! The state files of trust anchors that are updated automatically (RFC 5011): one file for each zone.
 
-use crate::files::{FileError, read_public_text, write_output};
+use crate::files::{FileError, count_text, read_public_text, write_output};
 use crate::server::resolver::daemon::ResolverDaemon;
 use nonesuch_crypto::DigestType;
 use nonesuch_proto::Name;
@@ -17,6 +17,8 @@ const MAX_OCTETS: usize = 1 << 20;
 /// in presentation form.
 const MAX_STEM_BYTES: usize = 180;
 const SUFFIX: &str = ".anchor";
+/// Maximum number of files that a log event lists.
+const MAX_LISTED: usize = 20;
 /// Mode of the files: the keys are public.
 const MODE: u32 = 0o644;
 
@@ -85,6 +87,24 @@ impl AnchorFiles {
             }
         };
         configured.iter().map(read_zone).collect()
+    }
+
+    /// Logs the files of zones without configured trust anchors, which are not used and not removed.
+    pub(crate) fn log_unused(&self, configured: &TrustAnchors) {
+        let used: Vec<PathBuf> = configured.iter().map(|zone| self.path(&zone.apex)).collect();
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let files = entries.map(|entry| entry.path()).filter(|path| {
+            path.extension().is_some_and(|extension| extension == &SUFFIX[1..]) && !used.contains(path)
+        });
+        let mut names: Vec<String> = files.map(|path| path.display().to_string()).collect();
+        names.sort();
+        if names.is_empty() {
+            return;
+        }
+        let count = count_text(names.len(), "state file");
+        names.truncate(MAX_LISTED);
+        let files = names.join(", ");
+        tracing::warn!(name: "anchor-state-unused", files, "anchor-state: {count} of zones without configured trust anchor: {files}; remove them if the zones are not configured again");
     }
 
     /// Writes the states that changed since the last call, each to its file.
@@ -207,5 +227,37 @@ mod tests {
         }
         assert_eq!(stems[..1], ["root"]);
         assert_eq!(stems[2..4], ["example", "example.org"]);
+    }
+
+    /// XF-074: a kill during a write leaves a part of the temporary file, and the previous file. A part
+    /// of a state is never a state.
+    #[test]
+    fn a_kill_at_any_moment_of_a_write_leaves_a_whole_state() {
+        const NOW: u64 = 1_790_812_800;
+        let folder = tempfile::tempdir().expect("a directory");
+        let files = AnchorFiles::new(folder.path());
+        let configured = TrustAnchors::iana();
+        let before = files.read(&configured, NOW).expect("the configured anchors");
+        let text = before[0].to_text();
+        std::fs::write(folder.path().join("root.anchor"), &text).expect("written");
+        let part = folder.path().join(".nonesuch-ab12Cd.part");
+        for cut in (0..100).map(|number| number * text.len() / 100) {
+            std::fs::write(&part, &text[..cut]).expect("written");
+            let after = files.read(&configured, NOW + 1).expect("the previous state");
+            assert_eq!(after[0].to_text(), text, "{cut}");
+        }
+        for cut in (0..100).map(|number| number * text.len() / 100) {
+            std::fs::write(folder.path().join("root.anchor"), &text[..cut]).expect("written");
+            let fault = files.read(&configured, NOW).expect_err("a part of a state");
+            assert!(matches!(fault, AnchorStateError::State { .. }), "{cut}: {fault}");
+        }
+        // The next write removes the part, and is complete.
+        let shared = crate::server::resolver::shared(Default::default()).expect("a resolver");
+        let now = nonesuch_net::machine::Now { instant: std::time::Instant::now(), unix: NOW };
+        shared.manage_anchors(before, now);
+        files.write(&shared).expect("written");
+        let names: Vec<_> = std::fs::read_dir(folder.path()).expect("a directory").flatten().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert_eq!(std::fs::read_to_string(names[0].path()).expect("a file"), text);
     }
 }

@@ -81,6 +81,7 @@ impl ResolverDaemon {
         ValidationStatus {
             anchors: self.shared.anchor_apexes().iter().map(ToString::to_string).collect(),
             keys: self.managed_keys(),
+            negative_anchors: self.negative_anchors(),
             zones: zones as u64,
             octets: octets as u64,
             denials: denials.entries as u64,
@@ -156,6 +157,7 @@ impl ResolverDaemon {
                 upstream: counters.upstream,
                 model: self.shared.model.totals(),
                 denials: self.shared.denials.statistics(),
+                negative_anchors: self.shared.negative_anchors().len() as u64,
                 secure_zones: self.shared.trust.size().0 as u64,
                 discarded_queries: counters.discarded_queries,
             }),

@@ -180,13 +180,18 @@ fn keys_that_may_not_be_used_are_not() {
     for rdata in [altered(1, 0), altered(1, 0x03)] {
         assert_eq!(status_with(&signed_by(&rdata), &[&rdata]), SecurityStatus::Secure);
     }
-    // Not a zone key; revoked; another protocol.
-    for rdata in [altered(0, 0), altered(1, 0x81), altered(2, 2)] {
+    // Revoked; another protocol; not a zone key.
+    let other = key("example.", 256, Algorithm::ED25519, 2).dnskey_rdata();
+    for rdata in [altered(1, 0x81), altered(2, 2)] {
         let reply = signed_by(&rdata);
         assert_eq!(status_with(&reply, &[&rdata]), SecurityStatus::Bogus(BogusReason::NoUsableKey));
-        let other = key("example.", 256, Algorithm::ED25519, 2).dnskey_rdata();
         let status = status_with(&reply, &[&rdata, &other]);
         assert!(matches!(status, SecurityStatus::Bogus(BogusReason::UnknownKey { .. })), "{status:?}");
+    }
+    let rdata = altered(0, 0);
+    for keys in [&[rdata.as_slice()][..], &[&rdata, &other]] {
+        let status = status_with(&signed_by(&rdata), keys);
+        assert_eq!(status, SecurityStatus::Bogus(BogusReason::NoZoneKeyFlag));
     }
     assert_eq!(status_with(&reply, &[]), SecurityStatus::Indeterminate(IndeterminateReason::NoKeys));
     let unknown = altered(3, 99);

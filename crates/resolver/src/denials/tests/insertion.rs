@@ -203,7 +203,7 @@ proptest! {
         let prefix: &[u8] = if has_name { b"\x02zz\x07example\0" } else { &[] };
         let records: RecordData = [[prefix, &rdata].concat().as_slice()].into_iter().collect();
         let rrset = Rrset {
-            owner: owner.clone(), rtype, class: Class::IN, ttl: 9, records, signatures: RecordData::default(), security: Security::Secure,
+            owner: owner.clone(), rtype, class: Class::IN, ttl: 9, records, signatures: RecordData::default(), security: Security::Secure, insecure: None,
         };
         cache.insert(&keys("example."), &[rrset, soa("example.", 900, 900)], at(0));
         let _ = cache.prove(owner.view(), Rtype::A, ENOUGH_HASHES, at(0));

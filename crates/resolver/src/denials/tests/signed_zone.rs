@@ -139,6 +139,7 @@ impl SignedZone {
                 .map(|signatures| signatures.rdatas().collect())
                 .unwrap_or_default(),
             security: Security::Secure,
+            insecure: None,
         })
     }
 
@@ -168,6 +169,7 @@ impl SignedZone {
             records,
             signatures,
             security: Security::Secure,
+            insecure: None,
         }
     }
 

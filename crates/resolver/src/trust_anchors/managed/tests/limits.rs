@@ -1,5 +1,6 @@
 //! RRsets that are not accepted, and bounds of memory and work.
 
+use super::super::rrset::{KeyRrset, Work};
 use super::super::testing::*;
 use super::super::*;
 use crate::trust_anchors::TrustAnchors;

@@ -1,6 +1,7 @@
 //! The state as text.
 
 use super::super::refresh::Refresh;
+use super::super::rrset::SignatureTimes;
 use super::super::state_file::{StateError, StateFault};
 use super::super::testing::*;
 use super::super::*;
