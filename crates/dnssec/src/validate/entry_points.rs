@@ -2,7 +2,7 @@
 //! RFC 6840 §5.2). One of them must sign the DNSKEY RRset.
 
 use super::budget::ValidationLimits;
-use super::keys::{TrustedKeys, has_zone_key_flags};
+use super::keys::{TrustedKeys, has_zone_key_flag, has_zone_key_flags};
 use super::policy::{AlgorithmPolicy, is_post_quantum};
 use super::reason::{BogusReason, InsecureReason};
 use crate::keys::ds_rdata;
@@ -116,7 +116,10 @@ impl<'a> EntryPoints<'a> {
             Err(_) => {}
         }
         if named.is_empty() {
-            return Err(NoEntryPoint::Bogus(BogusReason::NoMatchingKey));
+            let has_zone_key = dnskeys.iter().any(|rdata| has_zone_key_flag(rdata));
+            let is_without = !dnskeys.is_empty() && !has_zone_key;
+            let reason = if is_without { BogusReason::NoZoneKey } else { BogusReason::NoMatchingKey };
+            return Err(NoEntryPoint::Bogus(reason));
         }
         let keys = TrustedKeys::with_policy(apex, named, policy, limits);
         match keys.unusable_reason() {

@@ -226,12 +226,17 @@ fn digest(rdata: &[u8]) -> KeyDigest {
     digest
 }
 
+/// Whether DNSKEY RDATA have the zone key flag (RFC 4034 §2.1.1).
+pub(super) fn has_zone_key_flag(rdata: &[u8]) -> bool {
+    rdata.first_chunk().is_some_and(|flags| u16::from_be_bytes(*flags) & ZONE_KEY != 0)
+}
+
 /// Whether DNSKEY RDATA have the zone key flag, protocol 3 (RFC 4034 §2.1), and no REVOKE flag (RFC
 /// 5011 §2.1).
 pub(super) fn has_zone_key_flags(rdata: &[u8]) -> bool {
     let &[high, low, protocol, ..] = rdata else { return false };
-    let flags = u16::from_be_bytes([high, low]);
-    flags & ZONE_KEY != 0 && flags & REVOKE == 0 && protocol == PROTOCOL
+    let is_revoked = u16::from_be_bytes([high, low]) & REVOKE != 0;
+    has_zone_key_flag(rdata) && !is_revoked && protocol == PROTOCOL
 }
 
 /// Returns the distinct elements of `rdatas` (RFC 2181 §5), at most `limit` + 1.

@@ -24,6 +24,10 @@ pub enum BogusReason {
     #[error("no DNSKEY record matches a DS record of the zone or its trust anchor")]
     NoMatchingKey,
 
+    /// No DNSKEY record has the zone key flag (RFC 4034 §2.1.1).
+    #[error("no DNSKEY record has the zone key flag")]
+    NoZoneKey,
+
     // Signatures (RFC 4035 §5.3.1).
     /// An RRset has no signature.
     #[error("the {rtype} RRset at {owner} has no signature")]
@@ -291,6 +295,7 @@ impl BogusReason {
             Self::NotYetValid { .. } => 8,
             Self::UnknownKey { .. } | Self::NoUsableKey | Self::NoMatchingKey => 9,
             Self::NoSignature { .. } => 10,
+            Self::NoZoneKey => 11,
             Self::TooManyIterations(_) => 27,
             _ if self.is_missing_record() => 12,
             _ => 6,

@@ -31,6 +31,9 @@ const FETCHES_MAX: usize = 48;
 const BOGUS_RESPONSES_MAX: u8 = 3;
 /// The questions about the chain of trust depend on each other, or cannot be resolved now.
 const NO_CHAIN: ExtendedError = ExtendedError { code: 5, text: "the chain of trust cannot be built" };
+/// A response to the question for the DNSKEY RRset of a secure zone does not have it (RFC 8914 §4.10).
+const MISSING_DNSKEY: ExtendedError =
+    ExtendedError { code: 9, text: "the zone has a DS RRset or trust anchor, and no DNSKEY RRset" };
 /// The response proves something else than its content.
 const MISMATCH: ExtendedError = ExtendedError { code: 6, text: "the proof does not fit the answer" };
 /// Maximum time for which the keys of a trust anchor are used without another check of the DNSKEY RRset,
@@ -107,6 +110,7 @@ impl Resolver {
         let is_known = checking.fetched.len() >= FETCHES_MAX
             || checking.fetched.iter().any(|(fetched, _)| *fetched == question);
         let is_own = self.tasks.get(id).is_none_or(|task| task.question == question);
+        let is_for_keys = question.rtype == Rtype::DNSKEY;
         if let Some(task) = self.tasks.get_mut(id) {
             task.checking = Some(checking);
         }
@@ -119,7 +123,8 @@ impl Resolver {
             return Step::Wait;
         };
         let error = self.tasks.get(id).and_then(|task| task.failure.clone());
-        let error = error.unwrap_or_else(|| NO_CHAIN.into());
+        let reason = if is_own && is_for_keys { MISSING_DNSKEY } else { NO_CHAIN };
+        let error = error.unwrap_or_else(|| reason.into());
         if waits == Err(NoFetch::OverBudget) && !is_referral(&checking.received.reading) {
             // Another client may have a larger budget left.
             return Step::Finish(Outcome::failure(error, true));
