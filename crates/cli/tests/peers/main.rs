@@ -14,3 +14,4 @@ mod peers_online;
 mod query_peers;
 mod resolvers;
 mod trees;
+mod validators;
