@@ -50,8 +50,9 @@ bench-load *ARGUMENTS:
 bench-abuse *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench abuse -- {{ARGUMENTS}}
 
-# The slow tests are the ignored ones. The comparison has 100,000 questions in each mode, 10,000 answers with NSEC5, and
-# transfers of 100,000 delegations in both directions. A build for x86-64-v2 runs every algorithm in qemu.
+# The slow tests are the ignored ones, with those of `just validators`. The comparison has 100,000 questions in each
+# mode, 10,000 answers with NSEC5, and transfers of 100,000 delegations in both directions.
+# A build for x86-64-v2 runs every algorithm in qemu.
 # Run slow tests that rarely fail, and the full comparison with other servers and validators
 judge: check
     cargo test --workspace -- --ignored
@@ -73,6 +74,10 @@ soak SECONDS="60" RATE="3000":
 # Kill a server at KILLS random moments of reloads and transfers
 crash KILLS="200":
     NONESUCH_KILLS={{KILLS}} cargo test --release -p nonesuch-cli --test slow -- crash --nocapture
+
+# Compare the status of 20,000 names with DNSSEC faults: nonesuch resolve and four other validators
+validators:
+    cargo test -p nonesuch-cli --test peers -- validators --nocapture --ignored
 
 # Run random simulations of the resolver: trees with faulty and hostile servers, and bad paths
 simulate SEEDS="10000":

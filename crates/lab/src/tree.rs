@@ -2,7 +2,7 @@
 //!
 //! A [`Description`] and a seed determine a tree. Keys and signatures are the same in each run,
 //! except the signatures of ECDSA and Falcon-512, which are randomised. A tree has the zones, the
-//! address of the server of each zone on a loopback address, root hints, trust anchors in the forms
+//! address of the server of each zone on this machine, root hints, trust anchors in the forms
 //! of several resolvers, and for each fault the questions that show it with the result that a
 //! validator should report ([`Tree::expectations`]).
 //!
@@ -21,7 +21,9 @@
 //! ```
 
 mod anchors;
+mod chain;
 mod data;
+mod delegation;
 mod description;
 mod error;
 mod expected;
@@ -29,6 +31,7 @@ mod fault;
 mod keys;
 mod plant;
 mod records;
+mod respond;
 mod rsa;
 mod write;
 
@@ -133,7 +136,7 @@ impl Tree {
     /// # Errors
     /// [`TreeError`], for example if the description has no root, describes a zone twice, has
     /// records that no zone can have, or plants a fault into an unsuitable zone; if a server
-    /// address is not a loopback address; or if keys cannot be derived or a zone cannot be signed.
+    /// address is neither a loopback address nor in 198.18.0.0/15; or if keys cannot be derived or a zone cannot be signed.
     pub fn build(description: &Description, seed: u64, now: u32) -> Result<Self, TreeError> {
         let plans = plan_zones(description, seed)?;
         let zones = (0..plans.len()).map(|index| build_zone(&plans, index, seed, now));
@@ -180,8 +183,8 @@ fn plan_zones(description: &Description, seed: u64) -> Result<Vec<ZonePlan<'_>>,
         let ancestors = std::iter::successors(origin.view().parent(), |name| name.parent());
         let parent = ancestors.filter_map(|name| indexes.get(&name.to_name())).next().copied();
         let address = zone.server.or_else(|| unused_addresses.next()).unwrap_or(description.first_address);
-        if !address.is_loopback() {
-            return Err(TreeError::NotLoopback { zone: origin, address });
+        if !address.is_loopback() && !is_for_benchmarks(address) {
+            return Err(TreeError::Address { zone: origin, address });
         }
         let has_keys = zone.signed || zone.has(Fault::DsForUnsignedZone);
         let keys = has_keys.then(|| keys::key_set(&origin, zone, seed)).transpose()?;
@@ -189,7 +192,14 @@ fn plan_zones(description: &Description, seed: u64) -> Result<Vec<ZonePlan<'_>>,
         plant::check_faults(&plan)?;
         plans.push(plan);
     }
+    plant::check_delegations(&plans)?;
     Ok(plans)
+}
+
+/// Whether the address is in 198.18.0.0/15, which is not routed on the Internet (RFC 2544 appendix
+/// C.2.2, RFC 6890).
+const fn is_for_benchmarks(address: Ipv4Addr) -> bool {
+    matches!(address.octets(), [198, 18 | 19, ..])
 }
 
 /// The addresses from `first_address` on that no zone sets as its `server`.
@@ -210,7 +220,8 @@ fn build_zone(plans: &[ZonePlan<'_>], index: usize, seed: u64, now: u32) -> Resu
     let mut nsec5 = None;
     let is_offline = zone.denial.generation() == DenialGeneration::Offline;
     if let Some(keys) = signing_keys.filter(|_| is_offline) {
-        (contents, nsec5) = sign_zone(plan, keys, &contents, seed, now)?;
+        let children: Vec<&ZonePlan<'_>> = plans.iter().filter(|child| child.parent == Some(index)).collect();
+        (contents, nsec5) = sign_zone(plan, &children, keys, &contents, (seed, now))?;
     }
     Ok(TreeZone {
         origin: plan.origin.clone(),
@@ -229,13 +240,13 @@ fn build_zone(plans: &[ZonePlan<'_>], index: usize, seed: u64, now: u32) -> Resu
 /// The signed records; with NSEC5 also the VRF key and the proofs.
 type SignedZone = (Contents, Option<(VrfPrivateKey, Proofs)>);
 
-/// Signs a zone and plants its faults.
+/// Signs a zone and plants its faults, and those of the delegations to `children`.
 fn sign_zone(
     plan: &ZonePlan<'_>,
+    children: &[&ZonePlan<'_>],
     keys: &KeySet,
     unsigned: &Contents,
-    seed: u64,
-    now: u32,
+    (seed, now): (u64, u32),
 ) -> Result<SignedZone, TreeError> {
     let (origin, zone) = (&plan.origin, plan.zone);
     let vrf = match zone.denial.name_hash() {
@@ -247,7 +258,7 @@ fn sign_zone(
     let salt = salt.map_err(|_| TreeError::Salt { zone: origin.clone() })?;
     let nsec3 = Nsec3Params { salt, iterations: plant::iterations(zone) };
     let options = SignOptions {
-        nsec3: nsec3.clone(),
+        nsec3,
         nsec5: proofs.map(|proofs| Nsec5Chain { proofs, keep_other_keys: false }),
         now,
         seed,
@@ -260,11 +271,12 @@ fn sign_zone(
     let signed = sign(unsigned, keys, &options);
     let signed =
         signed.map_err(|source| TreeError::Sign { zone: origin.clone(), source: Box::new(source) })?;
-    if zone.faults.is_empty() {
+    let has_faults = |plan: &ZonePlan<'_>| !plan.zone.faults.is_empty();
+    if !has_faults(plan) && !children.iter().any(|child| has_faults(child)) {
         return Ok((signed.into_contents(), vrf));
     }
     let mut records = Records::new(signed.contents());
-    FaultPlanter { plan, keys, nsec3: &nsec3, proofs, now, seed }.plant(&mut records)?;
+    FaultPlanter { plan, keys, proofs, now, seed }.plant(children, &mut records)?;
     Ok((records.into_contents(), vrf))
 }
 

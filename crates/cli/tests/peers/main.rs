@@ -15,3 +15,4 @@ mod query_peers;
 mod resolvers;
 mod root_zones;
 mod trees;
+mod validators;

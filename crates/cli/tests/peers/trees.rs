@@ -22,12 +22,17 @@ const QUESTIONS: usize = 3;
 
 /// The results of Unbound 1.17 that differ from those of a validator with the limits of
 /// `docs/validation.md`.
-const DIFFERENT: [(Fault, &str); 2] = [
+const DIFFERENT: [(Fault, &str); 5] = [
     // Unbound ignores the REVOKE flag of keys that are not trust anchors. RFC 5011 §2.1 forbids
     // any use of a revoked key.
     (Fault::RevokedKey, "secure"),
     // Unbound computes the hashes of this zone in several steps.
     (Fault::DeepNsec3, "secure"),
+    // The limit of Unbound is 150 iterations.
+    (Fault::Nsec3Iterations51, "secure"),
+    // The other classes of these faults are in `validators/classes.rs`.
+    (Fault::WrongSha256Ds, "secure"),
+    (Fault::DelegationBitAboveName, "insecure"),
 ];
 
 /// A zone for each fault of data and each of these mechanisms, and one for each mechanism with
@@ -47,6 +52,7 @@ fn description() -> String {
         for denial in ["nsec", "nsec3"] {
             let only = match row.fault {
                 Fault::NextNameOutsideZone => "nsec",
+                Fault::MissingClosestEncloser | Fault::MixedDenial => "nsec3",
                 _ if row.name.contains("nsec3") => "nsec3",
                 _ => denial,
             };

@@ -1,11 +1,11 @@
-//! The unsigned records of a zone and its delegations.
+//! The unsigned records of a zone.
 
 use super::description::ZoneDescription;
 use super::error::TreeError;
-use super::fault::{Fault, FaultScope};
-use nonesuch_crypto::{DigestType, key_tag};
-use nonesuch_dnssec::keys::{REVOKE, SEP, ds_rdata};
-use nonesuch_dnssec::{KeyPair, KeySet};
+use super::fault::Fault;
+use nonesuch_crypto::key_tag;
+use nonesuch_dnssec::KeySet;
+use nonesuch_dnssec::keys::{REVOKE, SEP};
 use nonesuch_proto::{Name, Rtype, rdata};
 use nonesuch_zone::{Contents, read};
 use std::fmt::Write as _;
@@ -14,12 +14,12 @@ use std::path::Path;
 
 /// TTL of all records, in seconds.
 const TTL: u32 = 3600;
-/// Number of DS records of [`Fault::CollidingDs`].
-const COLLIDING_DS: u8 = 32;
 /// Number of records of [`Fault::LargeRrset`].
 const LARGE_RRSET_RECORDS: u32 = 150;
-/// Algorithm number, and digest type, that no validator knows.
-const UNKNOWN_NUMBER: u8 = 200;
+/// A reserved DNSKEY flag, in the first octet of the flags (RFC 4034 §2.1.1).
+const RESERVED_FLAG: u8 = 0x40;
+/// Label of the DNAME record of [`Fault::Dname`] and others, which leads to the sample `ent`.
+pub(super) const DNAME_LABEL: &str = "redirect";
 /// The sample names of a zone with [`ZoneDescription::samples`].
 const SAMPLE_RECORDS: &str = "\
 www A 192.0.2.10\nwww AAAA 2001:db8::10\nwww TXT \"sample\"\nmail MX 10 www\nalias CNAME www\n\
@@ -54,6 +54,12 @@ impl ZonePlan<'_> {
             if self.zone.has(Fault::NoZoneKeyFlag) {
                 *high = 0;
             }
+            if self.zone.has(Fault::ReservedKeyFlags) {
+                *high |= RESERVED_FLAG;
+            }
+            if self.zone.has(Fault::NoSepFlag) {
+                *low &= !(SEP as u8);
+            }
             if self.zone.has(Fault::RevokedKey) && *low & SEP as u8 != 0 {
                 *low |= REVOKE as u8;
             }
@@ -62,63 +68,6 @@ impl ZonePlan<'_> {
             }
         }
         rdata
-    }
-
-    /// RDATA of the DNSKEY records that are secure entry points, as published.
-    pub(super) fn entry_points(&self) -> Vec<Vec<u8>> {
-        let keys = self.keys.iter().flat_map(KeySet::secure_entry_points);
-        keys.map(KeyPair::dnskey_rdata).map(|rdata| self.published_rdata(&rdata)).collect()
-    }
-
-    /// RDATA of the DS records in the parent, with the faults of the zone.
-    pub(super) fn ds(&self) -> Vec<Vec<u8>> {
-        if !self.zone.ds {
-            return Vec::new();
-        }
-        let ds = |mut dnskey: Vec<u8>| {
-            if self.zone.has(Fault::DsMatchesNoKey) {
-                dnskey.last_mut().into_iter().for_each(|octet| *octet ^= 1);
-            }
-            ds_rdata(self.origin.view(), &dnskey, DigestType::SHA256)
-        };
-        let records = self.entry_points().into_iter().filter_map(ds);
-        records.flat_map(|rdata| self.faulty_ds(rdata)).collect()
-    }
-
-    /// Replaces a DS record by the records that the zone's fault of the DS records requires.
-    fn faulty_ds(&self, mut rdata: Vec<u8>) -> Vec<Vec<u8>> {
-        let planted = self.zone.faults.iter().find(|planted| planted.fault.scope() == FaultScope::Ds);
-        match planted.map(|planted| planted.fault) {
-            Some(Fault::UnknownDsAlgorithm) => rdata[2] = UNKNOWN_NUMBER,
-            Some(Fault::UnknownDsDigest) => rdata[3] = UNKNOWN_NUMBER,
-            Some(Fault::WrongDsDigest) => rdata.last_mut().into_iter().for_each(|octet| *octet ^= 1),
-            Some(Fault::CollidingDs) => {
-                let wrong = |number: u8| {
-                    let mut ds = rdata.clone();
-                    ds[4] ^= 0x80;
-                    ds[5] = number;
-                    ds
-                };
-                return (0..COLLIDING_DS).map(wrong).collect();
-            }
-            _ => {}
-        }
-        vec![rdata]
-    }
-
-    /// Appends the lines of the parent zone for this zone: NS, glue and DS. `parent_server` is the
-    /// address of the parent's server.
-    fn push_delegation(&self, parent_server: Ipv4Addr, text: &mut String) {
-        let (origin, nameserver) = (&self.origin, self.nameserver());
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(text, "{origin} NS {nameserver}");
-        let address = if self.zone.has(Fault::LameDelegation) { parent_server } else { self.address };
-        if !self.zone.has(Fault::MissingGlue) {
-            let _ = writeln!(text, "{nameserver} A {address}");
-        }
-        for ds in self.ds() {
-            let _ = writeln!(text, "{origin} DS {}", rdata_text(Rtype::DS, &ds));
-        }
     }
 }
 
@@ -165,8 +114,11 @@ pub(super) fn unsigned_contents(
         .map_err(|source| TreeError::Records { zone: plan.origin.clone(), source: Box::new(source) })
 }
 
-/// Appends the records of the faults with [`FaultScope::Data`].
+/// Appends the records of the faults with [`FaultScope::Data`](super::FaultScope::Data).
 fn push_faulty_data(zone: &ZoneDescription, text: &mut String) {
+    if [Fault::Dname, Fault::UnsignedDname, Fault::ForgedCname].iter().any(|fault| zone.has(*fault)) {
+        let _ = writeln!(text, "{DNAME_LABEL} DNAME ent");
+    }
     if zone.has(Fault::CnameLoop) {
         text.push_str("loop CNAME pool\npool CNAME loop\n");
     }

@@ -34,8 +34,10 @@ pub enum TreeError {
     NoRoot,
     #[error("zone {zone}: described twice: remove one of the descriptions")]
     DuplicateZone { zone: Name },
-    #[error("zone {zone}: the server address {address} is not a loopback address: choose one in 127.0.0.0/8")]
-    NotLoopback { zone: Name, address: Ipv4Addr },
+    #[error(
+        "zone {zone}: the server address {address} is not local: choose one in 127.0.0.0/8 or 198.18.0.0/15"
+    )]
+    Address { zone: Name, address: Ipv4Addr },
     #[error("zone {zone}: the salt is not hexadecimal, or longer than 255 octets: correct `salt`")]
     Salt { zone: Name },
     #[error(

@@ -1,9 +1,12 @@
 //! The questions of a tree and the results that a validator should report for them.
 
+use super::chain::Chain;
+use super::data::DNAME_LABEL;
 use super::fault::{Fault, FaultScope, Outcome};
-use super::plant::lying_bitmap_target;
+use super::plant::{bit_above_name, lying_bitmap_target};
 use super::{PlantedFault, Tree, TreeZone};
 use nonesuch_dnssec::denial::is_signed;
+use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::name_statuses;
 
@@ -17,6 +20,9 @@ pub struct Expectation {
     pub name: Name,
     /// The type.
     pub rtype: Rtype,
+    /// The response code of the servers of the zone. A resolver replaces it by SERVFAIL unless the
+    /// outcome is [`Outcome::Secure`] or [`Outcome::Insecure`].
+    pub rcode: Rcode,
     /// The expected result.
     pub outcome: Outcome,
     /// The code of the extended DNS error (RFC 8914) that a validator should give; `None` if no
@@ -29,15 +35,30 @@ pub struct Expectation {
 /// An expected result without a question.
 type Expected = (Outcome, Option<Fault>);
 
+/// A question whose answer needs a denial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Denied {
+    /// The name does not exist.
+    Missing,
+    /// The sample wildcard answers.
+    Expansion,
+}
+
 impl Tree {
     /// Questions for all data of all zones, for denials and for each fault. A zone below a zone
     /// with a fault has none, because its results depend on the fault above.
     #[must_use]
     pub fn expectations(&self) -> Vec<Expectation> {
+        self.expectations_with(1)
+    }
+
+    /// As [`Tree::expectations`], with this number of questions for each kind of denial in a zone.
+    #[must_use]
+    pub fn expectations_with(&self, denials: u32) -> Vec<Expectation> {
         let mut list = Vec::new();
         for zone in &self.zones {
             if let Some(sound_outcome) = self.sound_outcome(zone) {
-                zone.push_expectations(sound_outcome, &mut list);
+                zone.push_expectations(sound_outcome, denials, &mut list);
             }
         }
         list
@@ -71,55 +92,92 @@ impl TreeZone {
         self.parent.is_none() && self.keys.is_some() || !self.ds.is_empty()
     }
 
-    fn push_expectations(&self, sound_outcome: Outcome, list: &mut Vec<Expectation>) {
-        let mut push = |name: Name, rtype, (outcome, fault): Expected| {
+    fn push_expectations(&self, sound_outcome: Outcome, denials: u32, list: &mut Vec<Expectation>) {
+        let mut push = |name: Name, rtype, rcode, (outcome, fault): Expected| {
             let extended_error = fault.and_then(|fault| fault.entry().extended_error);
-            list.push(Expectation { name, rtype, outcome, extended_error, fault });
+            list.push(Expectation { name, rtype, rcode, outcome, extended_error, fault });
         };
         let for_zone = self.expected_for_zone(sound_outcome);
-        for (owner, rtype) in self.data_rrsets() {
+        // A direct question for the wildcard shows another fault than an answer from the wildcard.
+        let is_too_high = self.description.has(Fault::WildcardTooHigh);
+        let rrsets = self.data_rrsets().into_iter();
+        for (owner, rtype) in rrsets.filter(|(owner, _)| !(is_too_high && owner.view().is_wildcard())) {
             let expected = for_zone.unwrap_or_else(|| self.expected_for_rrset(sound_outcome, &owner, rtype));
-            push(owner, rtype, expected);
+            push(owner, rtype, Rcode::NOERROR, expected);
         }
-        for name in self.denied_names() {
-            let expected = for_zone.or_else(|| self.expected_for_denial(sound_outcome));
-            expected.into_iter().for_each(|expected| push(name.clone(), Rtype::A, expected));
+        for (name, kind) in self.denied_names(denials) {
+            let expected = for_zone.or_else(|| self.expected_for_denial(sound_outcome, &name, kind));
+            let rcode = if kind == Denied::Missing { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+            expected.into_iter().for_each(|expected| push(name.clone(), Rtype::A, rcode, expected));
         }
         if for_zone.is_some() {
             return;
         }
         for planted in &self.description.faults {
             let expected = (planted.fault.entry().outcome, Some(planted.fault));
-            match planted.fault {
-                Fault::LyingBitmap if sound_outcome == Outcome::Secure => {
-                    let (at, rtype) = lying_bitmap_target(planted, &self.origin);
-                    push(at, rtype, expected);
+            if sound_outcome == Outcome::Secure || planted.fault == Fault::CnameLoop {
+                for (name, rtype, rcode) in self.questions_of(planted, denials) {
+                    push(name, rtype, rcode, expected);
                 }
-                Fault::DeepNsec3 if sound_outcome == Outcome::Secure => {
-                    self.deep_name().into_iter().for_each(|name| push(name, Rtype::A, expected));
-                }
-                Fault::CnameLoop => {
-                    self.name_below(b"loop").into_iter().for_each(|name| push(name, Rtype::A, expected))
-                }
-                _ => {}
             }
         }
     }
 
+    /// The questions that show a fault and are not about data or missing names of each zone.
+    fn questions_of(&self, planted: &PlantedFault, denials: u32) -> Vec<(Name, Rtype, Rcode)> {
+        match planted.fault {
+            Fault::LyingBitmap => {
+                let (at, rtype) = lying_bitmap_target(planted, &self.origin);
+                vec![(at, rtype, Rcode::NOERROR)]
+            }
+            Fault::DeepNsec3 => {
+                self.deep_name().into_iter().map(|name| (name, Rtype::A, Rcode::NXDOMAIN)).collect()
+            }
+            Fault::CnameLoop => {
+                self.name_below(b"loop").into_iter().map(|name| (name, Rtype::A, Rcode::NOERROR)).collect()
+            }
+            Fault::UnsignedCname => {
+                self.name_below(b"alias").into_iter().map(|name| (name, Rtype::A, Rcode::NOERROR)).collect()
+            }
+            Fault::Dname | Fault::UnsignedDname | Fault::ForgedCname => {
+                let dname = self.name_below(DNAME_LABEL.as_bytes());
+                let below = dname.and_then(|dname| Name::prepend(b"deep", dname.view()).ok());
+                below.into_iter().map(|name| (name, Rtype::A, Rcode::NOERROR)).collect()
+            }
+            Fault::RemovedData => self.removed_questions(),
+            fault => {
+                let above = bit_above_name(fault, &self.origin);
+                let below = |above: &Name| -> Vec<Name> {
+                    numbered_names(above.view(), b"does-not-exist", denials).collect()
+                };
+                let names = above.iter().flat_map(|(above, _)| below(above));
+                names.map(|name| (name, Rtype::A, Rcode::NXDOMAIN)).collect()
+            }
+        }
+    }
+
+    /// The questions for the data that [`Fault::RemovedData`] removes.
+    fn removed_questions(&self) -> Vec<(Name, Rtype, Rcode)> {
+        let hosts = (0..self.description.names).map(|number| (format!("host{number}"), Rtype::A));
+        let all = hosts.chain([("mail".to_owned(), Rtype::MX)]);
+        all.filter_map(|(label, rtype)| Some((self.name_below(label.as_bytes())?, rtype, Rcode::NOERROR)))
+            .collect()
+    }
+
     /// The result for all names of the zone, if one fault or the chain of trust determines it.
     fn expected_for_zone(&self, sound_outcome: Outcome) -> Option<Expected> {
-        let of_scope = |scope| self.first_fault(|planted| planted.fault.scope() == scope);
+        let of_scope = |scope| self.first_harm(|planted| planted.fault.scope() == scope);
         let is_secure = sound_outcome == Outcome::Secure;
         let of_dnskey_signature = |planted: &PlantedFault| {
             planted.fault.scope() == FaultScope::Signatures
-                && planted.fault != Fault::CollidingKeyTags
                 && planted.affects_rrset(&self.origin, &self.origin, Rtype::DNSKEY)
         };
         of_scope(FaultScope::Servers)
+            .or_else(|| of_scope(FaultScope::Delegation))
             .or_else(|| (!is_secure).then_some((sound_outcome, None)))
             .or_else(|| of_scope(FaultScope::Keys))
             .or_else(|| of_scope(FaultScope::Ds))
-            .or_else(|| self.first_fault(of_dnskey_signature))
+            .or_else(|| self.first_harm(of_dnskey_signature))
     }
 
     /// The expected result of the first planted fault that `is_wanted` selects.
@@ -128,13 +186,31 @@ impl TreeZone {
         Some((found.fault.entry().outcome, Some(found.fault)))
     }
 
-    fn expected_for_rrset(&self, sound_outcome: Outcome, owner: &Name, rtype: Rtype) -> Expected {
-        let affects = |planted: &PlantedFault| {
-            planted.fault.scope() == FaultScope::Signatures
-                && planted.affects_rrset(&self.origin, owner, rtype)
-                || planted.fault == Fault::LargeRrset && *owner == self.large_rrset_owner()
+    /// As [`TreeZone::first_fault`], for faults with which an answer is not Secure.
+    fn first_harm(&self, is_wanted: impl Fn(&PlantedFault) -> bool) -> Option<Expected> {
+        self.first_fault(|planted| planted.fault.entry().outcome != Outcome::Secure && is_wanted(planted))
+    }
+
+    /// The result of an answer that no fault affects. It names a fault of the keys or the DS records
+    /// with which the answer is Secure.
+    fn sound(&self, outcome: Outcome) -> Expected {
+        let is_harmless = |planted: &PlantedFault| {
+            planted.fault.entry().outcome == Outcome::Secure
+                && matches!(planted.fault.scope(), FaultScope::Keys | FaultScope::Ds)
         };
-        self.first_fault(affects).unwrap_or((sound_outcome, None))
+        (outcome, self.first_fault(is_harmless).and_then(|(_, fault)| fault))
+    }
+
+    fn expected_for_rrset(&self, sound_outcome: Outcome, owner: &Name, rtype: Rtype) -> Expected {
+        let affects = |planted: &PlantedFault| match planted.fault {
+            Fault::LargeRrset => *owner == self.large_rrset_owner(),
+            Fault::UnsignedCname => rtype == Rtype::CNAME,
+            Fault::UnsignedDname => rtype == Rtype::DNAME,
+            fault => {
+                fault.scope() == FaultScope::Signatures && planted.affects_rrset(&self.origin, owner, rtype)
+            }
+        };
+        self.first_fault(affects).unwrap_or_else(|| self.sound(sound_outcome))
     }
 
     /// The owner of the records of [`Fault::LargeRrset`].
@@ -142,21 +218,48 @@ impl TreeZone {
         self.name_below(b"large").unwrap_or_else(|| self.origin.clone())
     }
 
-    /// The result of a denial, or of an answer from a wildcard. `None` if a fault of signatures may
-    /// affect it.
-    fn expected_for_denial(&self, sound_outcome: Outcome) -> Option<Expected> {
-        let of_signatures = |planted: &PlantedFault| planted.fault.scope() == FaultScope::Signatures;
-        if self.first_fault(of_signatures).is_some() {
+    /// The result of a denial, or of an answer from a wildcard. `None` if a fault may affect it or
+    /// not.
+    fn expected_for_denial(&self, sound_outcome: Outcome, name: &Name, kind: Denied) -> Option<Expected> {
+        let is_answer = kind == Denied::Expansion;
+        let of_signatures = |planted: &PlantedFault| {
+            planted.fault.scope() == FaultScope::Signatures
+                && planted.rtype.is_none_or(|rtype| {
+                    rtype == Rtype::SOA || rtype.is_signature_or_chain() || is_answer && rtype == Rtype::A
+                })
+        };
+        if self.first_harm(of_signatures).is_some() {
             return None;
         }
-        let affects = |planted: &PlantedFault| {
-            planted.fault.scope() == FaultScope::Denial
-                && !matches!(planted.fault, Fault::LyingBitmap | Fault::DeepNsec3)
-        };
-        let is_opt_out = self.description.denial.is_opt_out();
-        let is_insecure_by_opt_out = is_opt_out && sound_outcome == Outcome::Secure;
-        let sound_denial = if is_insecure_by_opt_out { Outcome::Insecure } else { sound_outcome };
-        Some(self.first_fault(affects).unwrap_or((sound_denial, None)))
+        let is_opt_out = self.description.denial.is_opt_out() && sound_outcome == Outcome::Secure;
+        let sound = self.sound(if is_opt_out { Outcome::Insecure } else { sound_outcome });
+        let mut faults = self.description.faults.iter();
+        let planted = faults.find(|planted| {
+            planted.fault.scope() == FaultScope::Denial || planted.fault == Fault::MixedDenial
+        });
+        let Some(fault) = planted.map(|planted| planted.fault) else { return Some(sound) };
+        let expected = (fault.entry().outcome, Some(fault));
+        match fault {
+            Fault::LyingBitmap
+            | Fault::DeepNsec3
+            | Fault::RemovedData
+            | Fault::DelegationBitAboveName
+            | Fault::DnameBitAboveName => Some(sound),
+            Fault::WildcardTooHigh => Some(if is_answer { expected } else { sound }),
+            Fault::MissingClosestEncloser | Fault::MissingWildcardDenial | Fault::MixedNsec3Parameters => {
+                (!is_answer).then_some(expected)
+            }
+            Fault::MissingNextCloser => (!is_answer && !self.is_proved(name)).then_some(expected),
+            _ => Some(expected),
+        }
+    }
+
+    /// Whether a record of the chain covers the name or matches it.
+    fn is_proved(&self, name: &Name) -> bool {
+        let chain = Chain::new(self.origin.view(), &self.description);
+        let nodes = self.contents.nodes();
+        let mut records = nodes.filter_map(|node| Some((node.name(), node.rrset(chain.rtype())?)));
+        records.any(|(owner, rrset)| rrset.rdatas().any(|rdata| chain.proves(owner, rdata, name.view())))
     }
 
     /// Owner and type of the authoritative RRsets, without the records that signing generates.
@@ -175,19 +278,18 @@ impl TreeZone {
         found
     }
 
-    /// Names of questions whose answers need a denial: a name that does not exist, and a name for
-    /// which the sample wildcard answers.
-    fn denied_names(&self) -> Vec<Name> {
+    /// Names of questions whose answers need a denial: names that do not exist, and names for which
+    /// the sample wildcard answers, `count` of each.
+    fn denied_names(&self, count: u32) -> Vec<(Name, Denied)> {
         let exists = |name: NameRef<'_>| self.contents.find(name).is_ok();
-        let has_wildcard = Name::wildcard_below(self.origin.view()).is_ok_and(|name| exists(name.view()));
-        let missing = self.name_below(b"does-not-exist").filter(|name| !has_wildcard && !exists(name.view()));
-        let wild = self
-            .name_below(b"wild")
-            .filter(|name| Name::wildcard_below(name.view()).is_ok_and(|wildcard| exists(wildcard.view())));
-        missing
-            .into_iter()
-            .chain(wild.and_then(|wild| Name::prepend(b"expanded", wild.view()).ok()))
-            .collect()
+        let has_wildcard =
+            |above: NameRef<'_>| Name::wildcard_below(above).is_ok_and(|name| exists(name.view()));
+        let apex = self.origin.view();
+        let missing = numbered_names(apex, b"does-not-exist", if has_wildcard(apex) { 0 } else { count });
+        let missing = missing.filter(|name| !exists(name.view())).map(|name| (name, Denied::Missing));
+        let wild = self.name_below(b"wild").filter(|wild| has_wildcard(wild.view()));
+        let expanded = wild.iter().flat_map(|wild| numbered_names(wild.view(), b"expanded", count));
+        missing.chain(expanded.map(|name| (name, Denied::Expansion))).collect()
     }
 
     fn name_below(&self, label: &[u8]) -> Option<Name> {
@@ -199,4 +301,16 @@ impl TreeZone {
         let below = |name: &Name| Name::prepend(b"n", name.view()).ok();
         std::iter::successors(Some(self.origin.clone()), below).take(DEEP_NAME_LABELS + 1).last()
     }
+}
+
+/// The names with the label and with the label and the numbers from 1, `count` in total.
+fn numbered_names<'n>(
+    above: NameRef<'n>,
+    label: &'static [u8],
+    count: u32,
+) -> impl Iterator<Item = Name> + use<'n> {
+    (0..count).filter_map(move |number| {
+        let suffix = if number == 0 { String::new() } else { format!("-{number}") };
+        Name::prepend(&[label, suffix.as_bytes()].concat(), above).ok()
+    })
 }

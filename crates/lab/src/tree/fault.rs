@@ -1,5 +1,9 @@
 //! The faults that a tree can contain, each with the result that a validator should report.
 
+mod table;
+
+pub use table::{FAULTS, FaultEntry};
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,61 +19,178 @@ pub enum Fault {
     ReversedValidity,
     /// The last octet of each signature is wrong.
     WrongSignature,
+    /// The second half of each signature is missing.
+    MalformedSignature,
     /// The RRsets have no signatures.
     MissingSignature,
     /// The Labels field of the signatures exceeds the number of labels of the owner.
     WrongLabels,
+    /// The Labels field of the signatures is one less than the number of labels of the owner, as in an
+    /// answer from a wildcard; the apex is not affected.
+    TooFewLabels,
     /// The Signer's Name field of the signatures is not the apex.
     WrongSigner,
+    /// The Signer's Name field of the signatures is the name above the apex.
+    SignerIsParent,
+    /// The Type Covered field of the signatures is not the type of the RRset.
+    WrongTypeCovered,
+    /// The signatures are valid for the same records at another name.
+    SignatureOfOtherName,
+    /// The Original TTL field of the signatures was changed after signing.
+    ChangedOriginalTtl,
+    /// The TTL of the RRsets exceeds the Original TTL of their signatures, which only limits the time
+    /// in caches.
+    TtlAboveOriginal,
+    /// The signatures have the unknown algorithm number 200, which no DNSKEY record has.
+    UnknownSignatureAlgorithm,
     /// The signatures have a key tag that no DNSKEY record has.
     UnknownKeyTag,
+    /// Each RRset has four signatures: one with a wrong octet, one that has expired, one with a key
+    /// tag that no DNSKEY record has, and a valid one.
+    OneValidSignature,
     /// KeyTrap (CVE-2023-50387): many DNSKEY records with the key tag of the signing key, and many
     /// signatures with this tag, none of which is valid.
     CollidingKeyTags,
     /// The zone has no DNSKEY RRset.
     MissingDnskey,
+    /// The DNSKEY RRset has no signature.
+    UnsignedDnskey,
+    /// The DNSKEY RRset is signed only by the key that signs the data, which no DS record matches.
+    DnskeySignedByZsk,
     /// The DNSKEY records do not have the Zone Key flag; the DS records match them.
     NoZoneKeyFlag,
     /// The Protocol field of the DNSKEY records is 4; the DS records match them.
     WrongProtocol,
     /// The keys with the SEP flag are revoked (RFC 5011); the DS records match the revoked form.
     RevokedKey,
+    /// No DNSKEY record has the SEP flag, which validators ignore; the DS records match them.
+    NoSepFlag,
+    /// The DNSKEY records have a reserved flag, which validators ignore; the DS records match them.
+    ReservedKeyFlags,
+    /// The key that the DS records match signs all RRsets.
+    DataSignedByKsk,
+    /// Another DNSKEY record has the key tag of the key that signs the data.
+    CollidingKeyTag,
+    /// The zone also has a DNSKEY record with the unknown algorithm number 200, which signs nothing.
+    UnknownAlgorithmKey,
+    /// The zone is not signed, and the parent has DS records for it.
+    DsForUnsignedZone,
     /// The DS records are for a key that the zone does not publish.
     DsMatchesNoKey,
+    /// The DS records match the key that signs the data, which does not sign the DNSKEY RRset.
+    DsForZsk,
+    /// The parent also has a DS record for a key that the zone does not publish.
+    StandbyDs,
     /// The DS records have the tag of the key, and a wrong digest.
     WrongDsDigest,
+    /// The DS records have a wrong key tag, and the digest of the key.
+    WrongDsTag,
+    /// The DS records have another known algorithm number than the key, and the digest of the key.
+    DsAlgorithmMismatch,
+    /// The DS records have SHA-1 digests only.
+    Sha1Ds,
+    /// The DS records have SHA-384 digests only.
+    Sha384Ds,
+    /// The DS records with SHA-1 are wrong, and those with SHA-256 are right.
+    WrongSha1Ds,
+    /// The DS records with SHA-256 are wrong, and those with SHA-1 are right.
+    WrongSha256Ds,
     /// The DS records have the unknown algorithm number 200.
     UnknownDsAlgorithm,
     /// The DS records have the unknown digest type 200.
     UnknownDsDigest,
+    /// The parent also has a DS record with the unknown algorithm number 200.
+    KnownAndUnknownDsAlgorithm,
+    /// The parent also has a DS record with the unknown digest type 200.
+    KnownAndUnknownDsDigest,
+    /// The DS records with SHA-256 are wrong; the others have the unknown digest type 200.
+    WrongAndUnknownDsDigest,
+    /// Six DS records with the tag of the key, five of which have wrong digests.
+    ManyDs,
     /// Many DS records with the tag of the key, all with wrong digests.
     CollidingDs,
-    /// The zone is not signed, and the parent has DS records for it.
-    DsForUnsignedZone,
+    /// The DS RRset has no signature.
+    UnsignedDs,
+    /// The signatures over the DS RRset expired a week before the time of the tree.
+    ExpiredDs,
+    /// The parent has neither DS records nor a denial of them.
+    MissingDsDenial,
+    /// The parent has no DS records, and the bit map of the delegation lists DS.
+    DsBitWithoutDs,
+    /// The parent has no DS records, and the bit map of the delegation does not list NS.
+    NoNsBit,
+    /// The parent has no DS records, and the bit map of the delegation lists SOA, as the record of the
+    /// apex of the child does.
+    SoaBitAtDelegation,
     /// The NSEC, NSEC3 or NSEC5 records are missing.
     MissingDenial,
-    /// The bit map of one NSEC, NSEC3 or NSEC5 record lists a type that the name does not have.
-    LyingBitmap,
+    /// The NSEC, NSEC3 or NSEC5 records have no signatures.
+    UnsignedDenial,
+    /// The signatures over the NSEC, NSEC3 or NSEC5 records expired a week before the time of the
+    /// tree.
+    ExpiredDenial,
+    /// The next name or next hash of each NSEC, NSEC3 or NSEC5 record is the first one after the
+    /// owner, so that no record covers a name.
+    WrongNextName,
     /// The next name of each NSEC record is outside the zone.
     NextNameOutsideZone,
+    /// The record that denies the wildcard below the apex is missing.
+    MissingWildcardDenial,
+    /// Only the records of the apex and of the denied wildcard below it exist, so that no record
+    /// covers the name.
+    MissingNextCloser,
+    /// The NSEC3 record of the apex is missing.
+    MissingClosestEncloser,
+    /// The bit map of one NSEC, NSEC3 or NSEC5 record lists a type that the name does not have.
+    LyingBitmap,
+    /// The data of `mail` and of the generated names are missing; their NSEC, NSEC3 or NSEC5 records
+    /// exist.
+    RemovedData,
+    /// The denial of names below `www` comes from a record that lists NS and not SOA, as the record of
+    /// a delegation does.
+    DelegationBitAboveName,
+    /// The denial of names below `www` comes from a record that lists DNAME.
+    DnameBitAboveName,
     /// The NSEC3 records have the unknown hash algorithm 2.
     UnknownNsec3Hash,
     /// The NSEC3 records have unknown flags.
     UnknownNsec3Flags,
+    /// The NSEC3 record of the apex has another number of iterations than the others.
+    MixedNsec3Parameters,
+    /// The zone has 51 NSEC3 iterations.
+    Nsec3Iterations51,
     /// The zone has 200 NSEC3 iterations: more than validators compute (RFC 9276 §3.2).
     Nsec3Iterations,
+    /// The zone has 500 NSEC3 iterations.
+    Nsec3Iterations500,
+    /// The NSEC3 records have 501 iterations.
+    Nsec3Iterations501,
     /// The NSEC3 records have 2,500 iterations.
     ExcessiveNsec3Iterations,
     /// Closest encloser proofs of names with many labels, at 50 iterations (CVE-2023-50868).
     DeepNsec3,
     /// Answers from a wildcard come without the proof that no closer match exists.
     WildcardWithoutProof,
+    /// The Labels field of the signatures over `*.wild` is that of a wildcard below the apex, and the
+    /// name `wild` exists.
+    WildcardTooHigh,
     /// The nameserver of the zone, according to the parent, is the server of the parent.
     LameDelegation,
     /// No server listens on the address of the nameserver.
     UnreachableServer,
     /// The parent has no address of the nameserver, whose name is in the zone.
     MissingGlue,
+    /// The CNAME record at `alias` has no signature.
+    UnsignedCname,
+    /// A DNAME record and the CNAME record that follows from it, which is not a fault.
+    Dname,
+    /// The DNAME record has no signature.
+    UnsignedDname,
+    /// The unsigned CNAME record next to the DNAME record has another target than the DNAME record
+    /// gives it.
+    ForgedCname,
+    /// Denials have an NSEC record in addition to the NSEC3 records.
+    MixedDenial,
     /// Two CNAME records refer to each other.
     CnameLoop,
     /// An RRset of 150 records, which is not a fault: validators have limits near 100.
@@ -86,12 +207,16 @@ pub enum FaultScope {
     Keys,
     /// The DS records in the parent.
     Ds,
+    /// The signatures over the DS records in the parent, or the denial of DS records there.
+    Delegation,
     /// The NS or address records in the parent, or the server.
     Servers,
     /// The chain of denial records.
     Denial,
     /// Records that the fault adds.
     Data,
+    /// The responses of [`Tree::respond`](super::Tree::respond). Other servers respond correctly.
+    Responses,
 }
 
 /// The expected result of the resolution of a name.
@@ -118,73 +243,6 @@ impl fmt::Display for Outcome {
         })
     }
 }
-
-/// One row of [`FAULTS`].
-#[derive(Clone, Copy, Debug)]
-pub struct FaultEntry {
-    /// The fault.
-    pub fault: Fault,
-    /// The name in descriptions.
-    pub name: &'static str,
-    /// What the fault changes.
-    pub scope: FaultScope,
-    /// The expected result for the names that the fault affects.
-    pub outcome: Outcome,
-    /// The code of the extended DNS error (RFC 8914 and its IANA registry) that a validator should
-    /// give; `None` if no code fits.
-    pub extended_error: Option<u16>,
-}
-
-const fn row(
-    fault: Fault,
-    name: &'static str,
-    scope: FaultScope,
-    outcome: Outcome,
-    extended_error: Option<u16>,
-) -> FaultEntry {
-    FaultEntry { fault, name, scope, outcome, extended_error }
-}
-
-/// All faults, in the order of the variants of [`Fault`].
-pub static FAULTS: &[FaultEntry] = {
-    use FaultScope::{Data, Denial, Ds, Keys, Servers, Signatures};
-    use Outcome::{Bogus, Failure, Insecure, Secure};
-    &[
-        row(Fault::ExpiredSignature, "expired-signature", Signatures, Bogus, Some(7)),
-        row(Fault::SignatureNotYetValid, "signature-not-yet-valid", Signatures, Bogus, Some(8)),
-        row(Fault::ReversedValidity, "reversed-validity", Signatures, Bogus, Some(25)),
-        row(Fault::WrongSignature, "wrong-signature", Signatures, Bogus, Some(6)),
-        row(Fault::MissingSignature, "missing-signature", Signatures, Bogus, Some(10)),
-        row(Fault::WrongLabels, "wrong-labels", Signatures, Bogus, Some(6)),
-        row(Fault::WrongSigner, "wrong-signer", Signatures, Bogus, Some(6)),
-        row(Fault::UnknownKeyTag, "unknown-key-tag", Signatures, Bogus, Some(9)),
-        row(Fault::CollidingKeyTags, "colliding-key-tags", Signatures, Bogus, Some(6)),
-        row(Fault::MissingDnskey, "missing-dnskey", Keys, Bogus, Some(9)),
-        row(Fault::NoZoneKeyFlag, "no-zone-key-flag", Keys, Bogus, Some(11)),
-        row(Fault::WrongProtocol, "wrong-protocol", Keys, Bogus, Some(9)),
-        row(Fault::RevokedKey, "revoked-key", Keys, Bogus, Some(9)),
-        row(Fault::DsMatchesNoKey, "ds-matches-no-key", Ds, Bogus, Some(9)),
-        row(Fault::WrongDsDigest, "wrong-ds-digest", Ds, Bogus, Some(9)),
-        row(Fault::UnknownDsAlgorithm, "unknown-ds-algorithm", Ds, Insecure, Some(1)),
-        row(Fault::UnknownDsDigest, "unknown-ds-digest", Ds, Insecure, Some(2)),
-        row(Fault::CollidingDs, "colliding-ds", Ds, Bogus, Some(9)),
-        row(Fault::DsForUnsignedZone, "ds-for-unsigned-zone", Keys, Bogus, Some(9)),
-        row(Fault::MissingDenial, "missing-denial", Denial, Bogus, Some(12)),
-        row(Fault::LyingBitmap, "lying-bitmap", Denial, Bogus, Some(6)),
-        row(Fault::NextNameOutsideZone, "next-name-outside-zone", Denial, Bogus, Some(6)),
-        row(Fault::UnknownNsec3Hash, "unknown-nsec3-hash", Denial, Bogus, Some(6)),
-        row(Fault::UnknownNsec3Flags, "unknown-nsec3-flags", Denial, Bogus, Some(6)),
-        row(Fault::Nsec3Iterations, "nsec3-iterations", Denial, Insecure, Some(27)),
-        row(Fault::ExcessiveNsec3Iterations, "excessive-nsec3-iterations", Denial, Bogus, Some(27)),
-        row(Fault::DeepNsec3, "deep-nsec3", Denial, Failure, None),
-        row(Fault::WildcardWithoutProof, "wildcard-without-proof", Denial, Bogus, Some(12)),
-        row(Fault::LameDelegation, "lame-delegation", Servers, Failure, Some(22)),
-        row(Fault::UnreachableServer, "unreachable-server", Servers, Failure, Some(22)),
-        row(Fault::MissingGlue, "missing-glue", Servers, Failure, Some(22)),
-        row(Fault::CnameLoop, "cname-loop", Data, Failure, None),
-        row(Fault::LargeRrset, "large-rrset", Data, Secure, None),
-    ]
-};
 
 impl Fault {
     /// The row of [`FAULTS`].
@@ -221,29 +279,5 @@ impl FromStr for Fault {
     fn from_str(text: &str) -> Result<Self, UnknownFault> {
         let found = FAULTS.iter().find(|row| row.name.eq_ignore_ascii_case(text));
         found.map(|row| row.fault).ok_or_else(|| UnknownFault { text: text.to_owned() })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_in_the_order_of_the_variants_and_names_are_parsed() {
-        for row in FAULTS {
-            assert_eq!(row.fault.entry().name, row.name);
-            assert_eq!(row.fault.to_string().to_uppercase().parse(), Ok(row.fault));
-        }
-        assert!("none".parse::<Fault>().is_err());
-    }
-
-    #[test]
-    fn the_document_lists_every_fault() {
-        let document = include_str!("../../../../docs/local-trees.md");
-        for row in FAULTS {
-            let code = row.extended_error.map_or_else(|| "–".to_owned(), |code| code.to_string());
-            let cells = format!("| `{}` | {} | {code} |", row.name, row.outcome);
-            assert!(document.contains(&cells), "docs/local-trees.md: {cells}");
-        }
     }
 }

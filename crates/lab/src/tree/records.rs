@@ -100,11 +100,11 @@ impl Records {
         owners
     }
 
-    /// Replaces each signature over an RRset by a signature of the same key. `change` changes the
-    /// fields before they are signed.
-    pub(super) fn re_sign(
+    /// Replaces each signature over an RRset by a signature of the same key over the RRset at
+    /// `signed_owner`. `change` changes the fields before they are signed.
+    pub(super) fn re_sign_as(
         &mut self,
-        owner: &Name,
+        (owner, signed_owner): (&Name, &Name),
         rtype: Rtype,
         keys: &KeySet,
         change: &dyn Fn(&mut Rrsig<'_>),
@@ -115,12 +115,31 @@ impl Records {
         for octets in &mut signatures.rdatas {
             let Some(fields) = Rrsig::parse(octets) else { continue };
             let Some(key) = keys.keys().iter().find(|key| key.tag() == fields.tag) else { continue };
-            *octets = sign_changed(owner, &covered, fields, key, change)?;
+            *octets = sign_changed(signed_owner, &covered, fields, key, change)?;
         }
         Ok(())
     }
 
-    /// As [`Records::re_sign`], for each of `rrsets`, with an error that names the fault.
+    /// Replaces the signatures over an RRset by one of `key`, with the fields of the first one.
+    pub(super) fn sign_with(
+        &mut self,
+        owner: &Name,
+        rtype: Rtype,
+        key: &KeyPair,
+    ) -> Result<(), nonesuch_crypto::SignError> {
+        let Some(sets) = self.names.get_mut(owner) else { return Ok(()) };
+        let Some(covered) = sets.get(&(rtype, false)).cloned() else { return Ok(()) };
+        let Some(signatures) = sets.get_mut(&(rtype, true)) else { return Ok(()) };
+        let Some(fields) = signatures.rdatas.first().and_then(|octets| Rrsig::parse(octets)) else {
+            return Ok(());
+        };
+        let signature = sign_changed(owner, &covered, fields, key, &|fields| fields.tag = key.tag())?;
+        signatures.rdatas = vec![signature];
+        Ok(())
+    }
+
+    /// As [`Records::re_sign_as`], for each of `rrsets` at its owner, with an error that names the
+    /// fault.
     pub(super) fn re_sign_all(
         &mut self,
         rrsets: &[(Name, Rtype)],
@@ -129,7 +148,9 @@ impl Records {
         change: &dyn Fn(&mut Rrsig<'_>),
     ) -> Result<(), TreeError> {
         let failed = |source| TreeError::FaultySignature { zone: keys.zone().clone(), fault, source };
-        rrsets.iter().try_for_each(|(owner, rtype)| self.re_sign(owner, *rtype, keys, change).map_err(failed))
+        rrsets.iter().try_for_each(|(owner, rtype)| {
+            self.re_sign_as((owner, owner), *rtype, keys, change).map_err(failed)
+        })
     }
 }
 

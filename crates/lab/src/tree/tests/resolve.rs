@@ -3,7 +3,6 @@
 //! faults.
 
 use super::super::{Outcome, Tree, TreeZone};
-use super::respond::respond;
 use nonesuch_crypto::{Algorithm, DigestType};
 use nonesuch_dnssec::keys::{PROTOCOL, REVOKE, ZONE_KEY, ds_rdata};
 use nonesuch_dnssec::validate::{
@@ -52,6 +51,8 @@ fn resolve_one(tree: &Tree, name: &Name, rtype: Rtype) -> Result<Option<Name>, F
             let validation = ask(tree, zone, &keys, &child.origin, Rtype::DS);
             secure(&validation)?;
             if validation.proved != Some(ProvedAnswer::Answer) {
+                // RFC 6840 §4.4: the denial must be that of a delegation.
+                secure(&ask(tree, zone, &keys, &child.origin, Rtype::NS))?;
                 return Err((Outcome::Insecure, None));
             }
             ds = rdatas(zone, child.origin.view(), Rtype::DS);
@@ -96,9 +97,13 @@ fn trusted_keys(tree: &Tree, zone: &TreeZone, ds: &[Vec<u8>]) -> Result<TrustedK
         return Err((Outcome::Insecure, Some(2)));
     }
     let dnskeys = rdatas(zone, zone.origin.view(), Rtype::DNSKEY);
+    // RFC 4509 §3: SHA-1 is ignored if there is another known digest.
+    let is_sha1 = |ds: &&Vec<u8>| DigestType(ds[3]) == DigestType::SHA1;
+    let has_other = ds.iter().filter(known).any(|ds| !is_sha1(&ds) && DigestType(ds[3]).octets().is_some());
+    let usable_ds: Vec<&Vec<u8>> = ds.iter().filter(|ds| !(has_other && is_sha1(ds))).collect();
     let is_linked = |key: &&Vec<u8>| {
-        ds.iter().take(DS_RECORDS).any(|ds| {
-            ds_rdata(zone.origin.view(), key, DigestType(ds[3])).is_some_and(|digest| digest == *ds)
+        usable_ds.iter().take(DS_RECORDS).any(|ds| {
+            ds_rdata(zone.origin.view(), key, DigestType(ds[3])).is_some_and(|digest| digest == **ds)
         })
     };
     let linked: Vec<&Vec<u8>> = dnskeys.iter().filter(is_linked).collect();
@@ -116,24 +121,20 @@ fn trusted_keys(tree: &Tree, zone: &TreeZone, ds: &[Vec<u8>]) -> Result<TrustedK
     secure(&ask(tree, zone, &first, &zone.origin, Rtype::DNSKEY))?;
     let mut keys = TrustedKeys::new(&zone.origin, dnskeys.iter().map(Vec::as_slice), &limits);
     if zone.nsec5.is_some() {
-        let response = respond(zone, &zone.origin, Rtype::NSEC5KEY);
+        let response = zone.respond(zone.origin.view(), Rtype::NSEC5KEY);
         assert!(response.section(Section::Answer).next().is_some());
         secure(&keys.learn_nsec5_keys(&response, tree.now, &mut budget()))?;
     }
     Ok(keys)
 }
 
-/// A response has all records of the denial chain, which may be more than the limit for NSEC3
-/// records.
 fn budget() -> Budget {
-    let mut limits = ValidationLimits::default();
-    limits.nsec3_records = 1_000;
-    Budget::new(limits)
+    Budget::new(ValidationLimits::default())
 }
 
 fn ask(tree: &Tree, zone: &TreeZone, keys: &TrustedKeys, name: &Name, rtype: Rtype) -> Validation {
     let question = Question { name: name.view(), rtype };
-    validate(question, &respond(zone, name, rtype), keys, tree.now, &mut budget())
+    validate(question, &zone.respond(name.view(), rtype), keys, tree.now, &mut budget())
 }
 
 /// An error if the status is not Secure.
