@@ -38,13 +38,16 @@ const COLD_NAMES: u64 = 5;
 const P256: &str = "ecdsap256sha256";
 const OPTIONS: ResolverOptions = ResolverOptions { validates: true, aggressive: false, cache_mib: 64 };
 
+/// Measures a column in the given directory and number of rounds, and prints its table.
+type Measure = fn(&Path, u64);
+
 fn main() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let runs = argument("--runs", 5);
     let column = argument("--column", String::new());
     println!("{}; DO set, all resolvers validate, {runs} rounds", machine());
     println!("ratios: median (least-greatest) of the rounds\n");
-    let columns: [(&str, fn(&Path, u64)); 4] = [
+    let columns: [(&str, Measure); 4] = [
         ("cold-keys", measure_cold_keys),
         ("memory", measure_memory),
         ("algorithms", measure_algorithms),
@@ -140,6 +143,9 @@ fn measure_algorithms(dir: &Path, runs: u64) {
     }
 }
 
+/// Starts the servers of a column of denied names, with trees in the given directory.
+type Start = fn(&Path) -> Result<Pair, String>;
+
 /// The resolver and the authoritative server of the zones.
 struct Pair {
     resolver: Running,
@@ -160,7 +166,7 @@ impl Pair {
 }
 
 fn measure_nsec5(dir: &Path, runs: u64) {
-    let starts: [(&str, fn(&Path) -> Result<Pair, String>); 3] = [
+    let starts: [(&str, Start); 3] = [
         ("nsec5 p256", |dir| start_pair(&dir.join("nsec5"))),
         ("white lies", |dir| start_pair(&dir.join("white-lies"))),
         ("powerdns, unbound", |dir| start_powerdns(&dir.join("white-lies"))),
