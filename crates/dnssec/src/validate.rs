@@ -22,6 +22,7 @@ mod pending;
 mod policy;
 mod reason;
 mod rrsets;
+mod rule;
 mod signature;
 mod walk;
 

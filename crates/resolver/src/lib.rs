@@ -13,6 +13,7 @@
 //! - `denials` has validated denial records, which deny further names (RFC 8198).
 //! - `servers` has what is known of each server address: round-trip time, EDNS support, cookies.
 //! - `budget` bounds the work for one client query.
+//! - `trace` records how answers are validated, if a program asks for it.
 //! - `local_names` answers names that are not looked up; `hints` has the root servers.
 #![forbid(unsafe_code)]
 
@@ -41,6 +42,7 @@ mod shared;
 mod task;
 #[cfg(test)]
 mod testing;
+mod trace;
 mod trust;
 pub mod trust_anchors;
 mod validation;
@@ -63,4 +65,5 @@ pub use servers::{
     ServerTableOptions, ServerTableStatistics, ZoneKey,
 };
 pub use shared::Shared;
+pub use trace::{Decision, TraceStep};
 pub use trust::TrustTable;

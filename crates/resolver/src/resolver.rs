@@ -21,6 +21,7 @@ use crate::model::ModelCounters;
 use crate::options::ResolverOptions;
 use crate::shared::{Settings, Shared};
 use crate::task::{ErrorDetail, Outcome, Task, TaskId, TaskTable, Waiter, insecure_error, join_proofs};
+use crate::trace::{Trace, TraceStep};
 use nonesuch_dnssec::validate::ValidSignatures;
 use nonesuch_net::machine::{ClientQuery, Event, ExchangeId, Machine, Now, Output};
 use nonesuch_proto::Rtype;
@@ -68,6 +69,7 @@ pub struct Resolver {
     /// Checks whether zones with a negative trust anchor validate again.
     rechecks: Rechecks,
     reports: Reports,
+    trace: Trace,
 }
 
 /// Number of tasks for each client query that is permitted.
@@ -85,6 +87,16 @@ enum Timer {
 }
 
 impl Resolver {
+    /// Records from now on how responses are validated.
+    pub fn start_trace(&mut self) {
+        self.trace.start();
+    }
+
+    /// Returns the steps that were recorded since the last call.
+    pub fn take_trace(&mut self) -> Vec<TraceStep> {
+        self.trace.take()
+    }
+
     /// Creates the resolver of the worker with this number. `seed` must be unpredictable: message
     /// IDs follow from it.
     #[must_use]
@@ -113,6 +125,7 @@ impl Resolver {
             anchor_timer: None,
             rechecks: Rechecks::default(),
             reports: Reports::default(),
+            trace: Trace::default(),
         };
         if let Some(now) = anchors_managed_at {
             resolver.schedule_anchor_queries(now);

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 pub(crate) struct QueryArguments {
     /// Name, type and @SERVER, in any order. Default type: A.
     ///
-    /// Servers: @ns.example, @192.0.2.1:5300, @[2001:db8::1]:53. Default: the first server in
-    /// /etc/resolv.conf.
+    /// Servers: @ns.example, @192.0.2.1:5300, @[2001:db8::1]:53. Default: the servers in
+    /// /etc/resolv.conf, whose answers are validated.
     #[allow(rustdoc::broken_intra_doc_links, reason = "text of --help, not a link")]
     #[arg(value_name = "NAME [TYPE] [@SERVER]", num_args = 0..=3)]
     pub(crate) words: Vec<String>,
@@ -42,7 +42,7 @@ pub(crate) struct QueryArguments {
     ///
     /// Default: the keys of the root zone of the Internet. With --hints, nothing is validated without
     /// this option.
-    #[arg(long, value_name = "FILE", requires = "from_root")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) anchor: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) transport: QueryTransport,

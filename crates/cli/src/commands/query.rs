@@ -1,6 +1,7 @@
-//! `nonesuch query`: sends one query to one server, or resolves from the root, and prints the complete
+//! `nonesuch query`: sends one query to one server, or validates the answer itself, and prints the complete
 //! response.
 
+mod chain;
 mod client;
 mod edns;
 mod error;
@@ -21,8 +22,9 @@ pub(crate) use error::QueryError;
 use client::QueryClient;
 use message::{QueryTemplate, Question};
 use nonesuch_net::tls::ClientTls;
-use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
+use nonesuch_proto::{Class, Rtype};
+use nonesuch_resolver::zones::ZoneRules;
 use show::ParsedResponse;
 use target::Target;
 use tsig::TsigSigner;
@@ -35,7 +37,11 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
         if let Some(server) = server {
             return Err(QueryError::ServerAndRoot(server.to_owned()));
         }
-        let response = runtime.block_on(from_root::ask(arguments, &question))?;
+        let response = runtime.block_on(from_root::ask(arguments, &question, ZoneRules::default()))?;
+        return print_response(&response, arguments);
+    }
+    if server.is_none() && validates(arguments, &question) {
+        let response = runtime.block_on(from_root::ask(arguments, &question, target::system_rules()?))?;
         return print_response(&response, arguments);
     }
     let target = target::find_server(server, &arguments.transport)?;
@@ -47,6 +53,23 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
     }
     let response = runtime.block_on(ask(arguments, &question, &client))?;
     print_response(&response, arguments)
+}
+
+/// Whether a query without a server is validated. Options that determine how the query is sent, or that switch
+/// validation off, send it to the first resolver of the system instead.
+fn validates(arguments: &QueryArguments, question: &Question) -> bool {
+    let QueryArguments { transport, message, .. } = arguments;
+    let selects_transport = transport.tcp
+        || transport.tls
+        || transport.port.is_some()
+        || transport.source.is_some()
+        || transport.ignore_truncation;
+    let selects_message = message.checking_disabled
+        || message.no_recurse
+        || message.cookie.is_some()
+        || message.tsig_key.is_some();
+    let is_transfer = matches!(question.rtype, Rtype::AXFR | Rtype::IXFR);
+    question.class == Class::IN && !is_transfer && !selects_transport && !selects_message
 }
 
 fn print_response(

@@ -138,6 +138,49 @@ fn a_query_from_the_root_shows_each_step() {
 }
 
 #[test]
+fn a_query_shows_the_chain_of_trust() {
+    let folder = common::folder();
+    let Some((_servers, hints)) = start_tree(folder.path(), 48) else { return };
+    let anchor = hints.with_file_name("anchor.ds");
+    let resolve = |words: &[&str]| {
+        let fixed = ["query", "--from-root", "--hints", text(&hints), "--anchor", text(&anchor)];
+        run(&mut nonesuch([&fixed, words].concat()))
+    };
+    let shown = resolve(&["host3.z1.example.", "A"]).stdout;
+    let chain = shown.split_once(";; CHAIN OF TRUST\n").expect("the chain").1;
+    let chain: Vec<&str> = chain.lines().take_while(|line| !line.is_empty()).collect();
+    let has =
+        |begin: &str, end: &str| chain.iter().any(|line| line.starts_with(begin) && line.ends_with(end));
+    assert!(has(";; . DNSKEY: secure", ", answer"), "{shown}");
+    assert!(
+        has(";;   . DNSKEY: signed by key ", " of ., which its DS RRset or trust anchor names"),
+        "{shown}"
+    );
+    assert!(has(";;   z1.example. DS: signed by key ", " of example."), "{shown}");
+    assert!(has(";;   host3.z1.example. A: signed by key ", " of z1.example."), "{shown}");
+    let denied = resolve(&["none.z2.example.", "--json"]).stdout;
+    let denied: serde_json::Value = serde_json::from_str(&denied).expect("JSON");
+    let last = denied["chain"].as_array().and_then(|steps| steps.last()).expect("a step");
+    assert_eq!((&last["status"], &last["zone"]), (&"secure".into(), &"z2.example.".into()));
+    assert_eq!(last["proved"], "the name does not exist");
+
+    // A trust anchor that the root zone does not have: the failing step has reason and rule.
+    let other = folder.path().join("other.ds");
+    fs::write(&other, format!(". 60 IN DS 4711 13 2 {}\n", "ab".repeat(32))).expect("written");
+    let words =
+        ["--from-root", "--hints", text(&hints), "--anchor", text(&other), "--json", "host3.z1.example."];
+    let bogus = run(&mut nonesuch([&["query"], &words[..]].concat()));
+    assert_eq!(bogus.status, 1, "{}", bogus.text());
+    let bogus: serde_json::Value = serde_json::from_str(&bogus.stdout).expect("JSON");
+    let step = &bogus["chain"][0];
+    assert_eq!(
+        (&step["status"], &step["name"], &step["type"]),
+        (&"bogus".into(), &".".into(), &"DNSKEY".into())
+    );
+    assert_eq!((&step["info_code"], &step["rule"]), (&9.into(), &"RFC 4035 §5.2".into()), "{bogus}");
+}
+
+#[test]
 fn local_names_need_no_server() {
     let folder = common::folder();
     let hints = folder.path().join("hints");

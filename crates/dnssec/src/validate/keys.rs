@@ -148,6 +148,11 @@ impl TrustedKeys {
         self.keys.iter().any(|key| key.algorithm.without_alias() != key.algorithm)
     }
 
+    /// Returns the key tags and algorithms of the keys that verify signatures.
+    pub fn tags(&self) -> impl Iterator<Item = (u16, Algorithm)> {
+        self.keys.iter().map(|key| (key.tag, key.algorithm))
+    }
+
     /// Whether the NSEC5KEY RRset is known.
     #[must_use]
     pub const fn knows_nsec5_keys(&self) -> bool {

@@ -73,7 +73,10 @@ impl Resolver {
                 self.queue_verification(id, checking);
                 Step::Wait
             }
-            Keys::Insecure(reason, cut) => self.use_insecure(id, checking.received, reason, &cut, now),
+            Keys::Insecure(reason, cut) => {
+                self.trace.insecure(&checking, &cut, reason);
+                self.use_insecure(id, checking.received, reason, &cut, now)
+            }
             Keys::Needs(question) => self.fetch(id, checking, question, now),
             Keys::Failed(error) => self.fail_chain(id, checking, error, now),
         }
@@ -81,6 +84,7 @@ impl Resolver {
 
     /// The keys for a response cannot be had.
     fn fail_chain(&mut self, id: TaskId, checking: Box<Checking>, error: ErrorDetail, now: Now) -> Step {
+        self.trace.without_keys(&checking, &error);
         if is_referral(&checking.received.reading) {
             return self.use_unproved_referral(id, checking.received, now);
         }
@@ -155,6 +159,7 @@ impl Resolver {
         validation: &Validation,
         now: Now,
     ) -> Step {
+        self.trace.validated(&checking, validation);
         let Checking { received, key_set, pending, .. } = *checking;
         let security = match &validation.status {
             SecurityStatus::Secure => Security::Secure,

@@ -43,6 +43,9 @@ pub(crate) enum QueryError {
     SerialNeeded,
     #[error("'@{0}' is not a server: write @ADDRESS, @ADDRESS:PORT, @[IPv6 ADDRESS]:PORT or @HOST")]
     Server(String),
+    /// The resolvers of the system cannot be used.
+    #[error("/etc/resolv.conf: {0}")]
+    Forward(nonesuch_resolver::zones::ZoneRuleError),
     #[error("{host}: cannot resolve the host name: {source}; give the address of the server")]
     Unresolved {
         host: String,

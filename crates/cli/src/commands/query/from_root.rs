@@ -1,4 +1,5 @@
-//! `--from-root`: resolves by itself, and records each query to a server.
+//! Resolves by itself, from the root or through the system's resolvers, and records each query to a server and
+//! how its response was validated.
 
 use super::client::QueryClient;
 use super::error::QueryError;
@@ -16,8 +17,9 @@ use nonesuch_net::machine::{Event, ExchangeId, Machine, Now, Output, SendFailure
 use nonesuch_net::{Transport, bind};
 use nonesuch_proto::message::{Message, Question, Rcode, Record, Section, flags};
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_resolver::Resolver;
 use nonesuch_resolver::options::{MEMORY_RANGE, ResolverOptions};
+use nonesuch_resolver::zones::ZoneRules;
+use nonesuch_resolver::{Resolver, TraceStep};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -49,16 +51,26 @@ enum StepResult {
     Response(Box<Message>),
 }
 
-/// The steps in the order of the queries.
-type Steps = Arc<Mutex<Vec<Step>>>;
+/// What a resolution did.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// The queries to servers, in order.
+    pub(super) queries: Vec<Step>,
+    /// The steps of the validation, in order.
+    pub(super) chain: Vec<TraceStep>,
+}
+
+type SharedSteps = Arc<Mutex<Steps>>;
 
 /// Resolves the question with a resolver that lives only for this command, at a free port of
-/// 127.0.0.1.
+/// 127.0.0.1. `rules` has the servers, if it does not begin at the root.
 pub(super) async fn ask(
     arguments: &QueryArguments,
     question: &message::Question,
+    rules: ZoneRules,
 ) -> Result<ParsedResponse, QueryError> {
     let mut options = ResolverOptions { memory: *MEMORY_RANGE.start(), ..ResolverOptions::default() };
+    options.zones = rules;
     if let Some(file) = &arguments.hints {
         options.hints = read_hints(file).map_err(ResolveError::from)?;
     }
@@ -72,13 +84,13 @@ pub(super) async fn ask(
     };
     let listeners = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 1).map_err(ResolveError::Bind)?;
     let target = Target::at(listeners.local_addr);
-    let steps = Steps::default();
+    let steps = SharedSteps::default();
     let (shared, seed) = (Arc::new(resolver::shared(options)?), resolver::random()?);
     let traced = Arc::clone(&steps);
-    let make_machine = move |worker| Traced {
-        inner: Resolver::new(Arc::clone(&shared), worker, seed),
-        steps: Arc::clone(&traced),
-        open: HashMap::new(),
+    let make_machine = move |worker| {
+        let mut inner = Resolver::new(Arc::clone(&shared), worker, seed);
+        inner.start_trace();
+        Traced { inner, steps: Arc::clone(&traced), open: HashMap::new() }
     };
     let server =
         serve(vec![listeners], &EventLoopOptions::default(), make_machine).map_err(ResolveError::from)?;
@@ -94,7 +106,7 @@ pub(super) async fn ask(
 /// A resolver whose queries to servers are recorded.
 struct Traced {
     inner: Resolver,
-    steps: Steps,
+    steps: SharedSteps,
     /// Positions of the steps that have not ended.
     open: HashMap<ExchangeId, usize>,
 }
@@ -105,17 +117,17 @@ impl Traced {
         let question =
             Message::parse(&sent.message).ok().and_then(|message| message.questions.into_iter().next());
         let Some(Question { name, rtype, .. }) = question else { return };
-        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        self.open.insert(sent.exchange, steps.len());
+        let queries = &mut self.steps.lock().unwrap_or_else(PoisonError::into_inner).queries;
+        self.open.insert(sent.exchange, queries.len());
         let (begin, elapsed, result) = (Instant::now(), Duration::ZERO, StepResult::NoResponse);
         let (server, transport) = (sent.server, sent.transport);
-        steps.push(Step { server, transport, name, rtype, begin, elapsed, result });
+        queries.push(Step { server, transport, name, rtype, begin, elapsed, result });
     }
 
     fn end(&mut self, exchange: ExchangeId) {
         let Some(position) = self.open.remove(&exchange) else { return };
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(step) = steps.get_mut(position)
+        if let Some(step) = steps.queries.get_mut(position)
             && matches!(step.result, StepResult::NoResponse)
         {
             step.elapsed = step.begin.elapsed();
@@ -125,7 +137,7 @@ impl Traced {
     fn record(&self, exchange: ExchangeId, now: Instant, result: StepResult) {
         let Some(position) = self.open.get(&exchange) else { return };
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(step) = steps.get_mut(*position) {
+        if let Some(step) = steps.queries.get_mut(*position) {
             step.elapsed = now.saturating_duration_since(step.begin);
             step.result = result;
         }
@@ -158,6 +170,8 @@ impl Machine for Traced {
     }
 
     fn poll_output(&mut self) -> Option<Output> {
+        let validated = self.inner.take_trace();
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).chain.extend(validated);
         let output = self.inner.poll_output()?;
         match &output {
             Output::Send(sent) => self.begin(sent),

@@ -1,9 +1,10 @@
 //! Output of a response as text and as JSON.
 
+use super::chain;
 use super::client::Received;
 use super::edns::{self, EdnsOption};
 use super::error::QueryError;
-use super::from_root::Step;
+use super::from_root::{Step, Steps};
 use super::message::QueryTemplate;
 use super::message::read_message;
 use super::{rcode, record};
@@ -24,8 +25,8 @@ pub(super) struct ParsedResponse {
     pub(super) message: Message,
     pub(super) options: Vec<EdnsOption>,
     pub(super) notes: Vec<String>,
-    /// The queries to servers, if the command resolves by itself.
-    pub(super) steps: Option<Vec<Step>>,
+    /// What the resolution did, if the command resolves by itself.
+    pub(super) steps: Option<Steps>,
 }
 
 impl ParsedResponse {
@@ -81,7 +82,7 @@ impl ParsedResponse {
         }
         let mut text = self.header_text();
         if let Some(steps) = &self.steps {
-            text = steps.iter().map(|step| format!(";; {step}\n")).collect::<String>() + "\n" + &text;
+            text = steps_text(steps) + &text;
         }
         for (section, name) in SECTIONS {
             let records = self.records(section);
@@ -130,7 +131,7 @@ impl ParsedResponse {
         notes.extend(received.signature.as_ref().map(|verdict| format!("TSIG {}", verdict.text)));
         if let Some(steps) = &self.steps {
             let elapsed = milliseconds(received.elapsed);
-            notes.push(format!("queries to servers: {}; time: {elapsed:.3} ms", steps.len()));
+            notes.push(format!("queries to servers: {}; time: {elapsed:.3} ms", steps.queries.len()));
             return notes;
         }
         notes.push(format!(
@@ -159,7 +160,8 @@ impl ParsedResponse {
             "notes": self.notes,
         });
         if let Some(steps) = &self.steps {
-            value["steps"] = steps.iter().map(Step::to_json).collect();
+            value["steps"] = steps.queries.iter().map(Step::to_json).collect();
+            value["chain"] = steps.chain.iter().map(chain::to_json).collect();
         } else {
             value["server"] = json!(self.received.server.to_string());
             value["transport"] = json!(self.received.transport.to_string());
@@ -185,6 +187,17 @@ impl ParsedResponse {
         }
         value
     }
+}
+
+/// The queries to servers and the chain of trust as comments, with an empty line after each.
+fn steps_text(steps: &Steps) -> String {
+    let queries: String = steps.queries.iter().map(|step| format!(";; {step}\n")).collect();
+    if steps.chain.is_empty() {
+        return queries + "\n";
+    }
+    let chain = steps.chain.iter().flat_map(chain::lines);
+    let chain: String = chain.map(|line| format!(";; {line}\n")).collect();
+    format!("{queries}\n;; CHAIN OF TRUST\n{chain}\n")
 }
 
 pub(super) fn milliseconds(duration: Duration) -> f64 {

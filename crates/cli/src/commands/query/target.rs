@@ -4,6 +4,7 @@ use super::error::QueryError;
 use super::message::Question;
 use crate::arguments::{QueryArguments, QueryTransport};
 use nonesuch_proto::{Name, Rtype};
+use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
 use nonesuch_server::acl::{DNS_PORT, TLS_PORT};
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
@@ -11,6 +12,8 @@ use std::path::Path;
 
 /// The system's list of resolvers.
 const RESOLVER_LIST: &str = "/etc/resolv.conf";
+/// Number of its resolvers that are used, as in resolv.conf(5).
+const RESOLVERS_MAX: usize = 3;
 
 /// The server to which the query is sent.
 #[derive(Debug, PartialEq, Eq)]
@@ -132,16 +135,32 @@ impl Target {
     }
 }
 
+/// The rule that all names are resolved by the resolvers of the system.
+pub(super) fn system_rules() -> Result<ZoneRules, QueryError> {
+    let addresses = system_resolvers(Path::new(RESOLVER_LIST))?;
+    let servers = addresses.into_iter().map(|address| SocketAddr::new(address, DNS_PORT)).collect();
+    ZoneRules::new([ZoneRule::forward(Name::root(), servers)]).map_err(QueryError::Forward)
+}
+
 /// The first resolver in the file `path`.
 fn system_resolver(path: &Path, port: u16) -> Result<Target, QueryError> {
+    // There is at least one.
+    system_resolvers(path).map(|addresses| Target::of_address(addresses[0], port))
+}
+
+/// The resolvers in the file `path`: at least one.
+fn system_resolvers(path: &Path) -> Result<Vec<IpAddr>, QueryError> {
     let text = fs::read_to_string(path)
         .map_err(|source| QueryError::NoResolver { path: path.to_owned(), source: Some(source) })?;
-    let address = text.lines().find_map(|line| {
+    let addresses = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         words.next().filter(|&word| word == "nameserver").and_then(|_| words.next()?.parse().ok())
     });
-    let address = address.ok_or_else(|| QueryError::NoResolver { path: path.to_owned(), source: None })?;
-    Ok(Target::of_address(address, port))
+    let addresses: Vec<IpAddr> = addresses.take(RESOLVERS_MAX).collect();
+    if addresses.is_empty() {
+        return Err(QueryError::NoResolver { path: path.to_owned(), source: None });
+    }
+    Ok(addresses)
 }
 
 #[cfg(test)]
