@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of negative trust anchors that are added while the resolver runs.
 pub const MAX_ADDED_NEGATIVE_ANCHORS: usize = 1000;
-/// Maximum lifetime of these, in seconds: a week (RFC 7646 §2).
+/// Maximum lifetime of these, in seconds: a week (RFC 7646 §4).
 pub const MAX_NEGATIVE_ANCHOR_LIFETIME: u64 = 7 * 86_400;
 /// Maximum number of events that the program has not taken. The oldest ones are dropped first.
 const MAX_EVENTS: usize = 256;
@@ -21,7 +21,7 @@ const MAX_EVENTS: usize = 256;
 pub enum NegativeAnchorEnd {
     /// Its time is over.
     Expired,
-    /// The zone validates again (RFC 7646 §2).
+    /// The zone validates again (RFC 7646 §4).
     Validates,
 }
 
@@ -174,12 +174,39 @@ impl Shared {
     }
 
     /// Replaces the negative trust anchors in the settings, and removes the data of the names that
-    /// changed (RFC 7646 §2): insecure data at the end of a negative trust anchor, failures at its begin.
+    /// changed (RFC 7646 §4): insecure data at the end of a negative trust anchor, failures at its begin.
     fn use_negative_anchors(&self, state: &NegativeState, changed: &[Name]) {
         if changed.is_empty() {
             return;
         }
         self.change_validation(|validation| validation.negative_anchors = state.active());
         changed.iter().for_each(|name| self.flush_below(name.view()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::ResolverOptions;
+    use crate::testing::{name, now};
+
+    fn anchor(text: &str) -> NegativeAnchor {
+        NegativeAnchor { name: name(text), expires: Some(100), is_rechecked: true }
+    }
+
+    #[test]
+    fn the_number_of_added_negative_anchors_is_bounded() {
+        let shared = Shared::new(ResolverOptions::default(), [1; 16], &[1; 32], now()).unwrap();
+        for number in 0..MAX_ADDED_NEGATIVE_ANCHORS {
+            shared.add_negative_anchor(anchor(&format!("n{number}."))).unwrap();
+        }
+        assert_eq!(shared.add_negative_anchor(anchor("more.")), Err(TooManyNegativeAnchors));
+        // One with a known name replaces the other.
+        shared.add_negative_anchor(NegativeAnchor { expires: Some(200), ..anchor("N1.") }).unwrap();
+        assert_eq!(shared.negative_anchors().len(), MAX_ADDED_NEGATIVE_ANCHORS);
+        assert!(shared.end_expired_negative_anchors(100));
+        assert_eq!(shared.negative_anchors().len(), 1);
+        // The events were not taken.
+        assert_eq!(shared.take_negative_anchor_events().len(), MAX_EVENTS);
     }
 }

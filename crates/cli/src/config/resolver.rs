@@ -564,7 +564,7 @@ fn read_negative_anchors(root: &Section<'_>, positive: &TrustAnchors) -> Vec<Neg
     for named in root.named_subtables("negative-anchor") {
         let fields = negative_anchor_table().read_all(&named.section);
         let apex = apex(&named);
-        // RFC 7646 §2.
+        // RFC 7646 recommends a warning.
         let of_zone = apex.as_ref().and_then(|apex| positive.closest(apex.view()));
         if of_zone.zip(apex.as_ref()).is_some_and(|(zone, apex)| zone.apex == *apex) {
             named.section.warn("until", "the zone has a trust anchor, which is not used until then");

@@ -47,11 +47,12 @@ const UNSIGNED_DELEGATION: u8 = 1;
 
 /// The number of the security that has this reason, after those of [`Security`].
 const REASONS: [(u8, InsecureReason); 4] = [
-    (3, InsecureReason::UnsupportedAlgorithms),
+    (FIRST_REASON, InsecureReason::UnsupportedAlgorithms),
     (4, InsecureReason::UnsupportedDigests),
     (5, InsecureReason::NegativeTrustAnchor),
     (TOO_MANY_ITERATIONS, InsecureReason::TooManyIterations(0)),
 ];
+const FIRST_REASON: u8 = 3;
 const TOO_MANY_ITERATIONS: u8 = 6;
 /// Maximum octets of the text of a failure.
 pub(super) const FAILURE_TEXT_MAX: usize = 255;
@@ -122,15 +123,17 @@ pub(super) fn decode_rank(octets: &[u8]) -> Option<Rank> {
 
 /// Decodes the security of an RRset or a negative answer.
 pub(super) fn decode_security(octets: &[u8]) -> Option<Security> {
-    let number = octets.first()? >> SECURITY_SHIFT;
-    match REASONS.iter().any(|(reason, _)| *reason == number) {
-        true => Some(Security::Insecure),
-        false => Security::from_number(number),
+    match octets.first()? >> SECURITY_SHIFT {
+        FIRST_REASON..=TOO_MANY_ITERATIONS => Some(Security::Insecure),
+        number => Security::from_number(number),
     }
 }
 
 /// Returns the number of a security and a reason. The reason counts only for insecure data.
 fn security_number(security: Security, insecure: Option<InsecureReason>) -> u8 {
+    if insecure.is_none() {
+        return security as u8;
+    }
     let insecure = insecure.filter(|_| security == Security::Insecure);
     let is_same = |(_, reason): &&(u8, InsecureReason)| {
         insecure.is_some_and(|insecure| std::mem::discriminant(reason) == std::mem::discriminant(&insecure))
@@ -150,9 +153,10 @@ fn push_iterations(security: Security, insecure: Option<InsecureReason>, octets:
 /// Splits a value into the octets after the first one, and the reason.
 fn split_reason(octets: &[u8]) -> Option<(&[u8], Option<InsecureReason>)> {
     let (&first, rest) = octets.split_first()?;
-    let Some((number, reason)) = REASONS.iter().find(|(number, _)| *number == first >> SECURITY_SHIFT) else {
+    let Some(index) = (first >> SECURITY_SHIFT).checked_sub(FIRST_REASON) else {
         return Some((rest, None));
     };
+    let (number, reason) = REASONS.get(usize::from(index))?;
     let (rest, iterations) = rest.split_last_chunk()?;
     let is_iterations = *number == TOO_MANY_ITERATIONS;
     let iterations = InsecureReason::TooManyIterations(u16::from_be_bytes(*iterations));

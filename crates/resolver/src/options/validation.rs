@@ -12,7 +12,7 @@ pub struct ValidationOptions {
     pub anchors: TrustAnchors,
     /// Names whose zones are not validated (RFC 7646).
     pub negative_anchors: Vec<NegativeAnchor>,
-    /// Time between two checks whether these zones validate again (RFC 7646 §2); zero: never.
+    /// Time between two checks whether these zones validate again (RFC 7646 §4); zero: never.
     pub negative_anchor_recheck: Duration,
     /// The algorithms that the resolver knows.
     pub policy: AlgorithmPolicy,

@@ -274,7 +274,7 @@ impl Resolver {
         let zone = delegation.zone.view();
         let mut candidates = delegation.addresses(|address| settings.options.may_query(zone, address));
         settings.options.families.keep_preferred(&mut candidates);
-        // RFC 9567 §6.1: an agent must be able to trust the address of a report.
+        // An agent must be able to trust the address of a report (RFC 9567).
         let is_whole_report = task.is_report && task.minimisation.labels.is_none();
         let uses_tcp = delegation.uses_tcp || is_whole_report;
         let transport = if uses_tcp { Transport::Tcp } else { Transport::Udp };

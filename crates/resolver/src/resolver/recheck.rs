@@ -1,4 +1,4 @@
-//! Checks whether the zones with a negative trust anchor validate again (RFC 7646 §2), and ends those whose
+//! Checks whether the zones with a negative trust anchor validate again (RFC 7646 §4), and ends those whose
 //! time is over. Only the first worker does.
 //!
 //! A check fetches the DS, DNSKEY and SOA RRsets of the name, and validates them as if there were no

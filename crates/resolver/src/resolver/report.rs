@@ -12,7 +12,7 @@ use nonesuch_proto::edns::{self, Opt};
 use nonesuch_proto::message::Message;
 use nonesuch_proto::{Name, NameRef, Rtype};
 
-/// The first label of a report, and the one before the domain of the agent (RFC 9567 §6.1.1).
+/// The first label of a report, and the label in front of the domain of the agent (RFC 9567 §6.1.1).
 const REPORT_LABEL: &[u8] = b"_er";
 /// Maximum number of reports of a worker in a second.
 const REPORTS_PER_SECOND: u32 = 10;
@@ -75,7 +75,7 @@ fn agent(message: &Message) -> Option<Name> {
 }
 
 /// Returns the name of a report (RFC 9567 §6.1.1); `None` if it is too long, or for a name that is a
-/// report itself: the failure of a report is not reported (RFC 9567 §9).
+/// report itself: the failure of a report is not reported (RFC 9567 §6.1).
 fn report_name(name: NameRef<'_>, rtype: Rtype, code: u16, agent: NameRef<'_>) -> Option<Name> {
     if name.labels().next() == Some(REPORT_LABEL) {
         return None;

@@ -18,7 +18,7 @@ impl ResolverDaemon {
         lifetime: u64,
         recheck: bool,
     ) -> Result<NegativeAnchorStatus, ControlError> {
-        // RFC 7646 §2.
+        // RFC 7646 §4.
         if !(1..=MAX_NEGATIVE_ANCHOR_LIFETIME).contains(&lifetime) {
             return Err(ControlError::NegativeAnchorLifetime { max: MAX_NEGATIVE_ANCHOR_LIFETIME });
         }

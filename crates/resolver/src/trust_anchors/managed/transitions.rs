@@ -9,7 +9,7 @@ use super::{
 
 impl ManagedAnchor {
     /// Processes the DNSKEY RRset of the zone. It verifies at most
-    /// [`MAX_VERIFICATIONS`] signatures. If no trust anchor signs the RRset,
+    /// [`MAX_VERIFICATIONS`](super::MAX_VERIFICATIONS) signatures. If no trust anchor signs the RRset,
     /// only revocations take effect, and the next query follows after the retry time.
     pub fn observe(&mut self, observation: Observation<'_>, now: u64) -> Outcome {
         let now = clamp(now);
