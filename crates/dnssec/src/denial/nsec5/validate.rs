@@ -1,6 +1,8 @@
 //! Determines what the NSEC5 records and proofs of a response deny (draft-vcelak-nsec5, section 8;
 //! docs/nsec5.md). Each name has one proof; a record matches or covers the hash in it.
 
+mod needed;
+
 use super::{Hash, Nsec5, OPT_OUT_FLAG, WILDCARD_FLAG, decode_owner};
 use crate::denial::names::{covers_hash, next_closer, wildcard_below};
 use crate::validate::claim::{
@@ -137,41 +139,6 @@ impl<'m> Nsec5Records<'m> {
             }
             Claim::NoDs(cut) => self.check_ds_denial(cut, verifier),
         }
-    }
-
-    /// Records the first proof of each name that the claim needs if all proofs are valid, so that one
-    /// batch is enough. It does nothing if the response has more proofs than may be verified: a
-    /// recorded proof could then take the place of a needed one.
-    fn record_proofs(&self, claim: Claim<'_>, verifier: &mut ProofVerifier<'_>) {
-        let count: usize = self.proofs.values().map(Vec::len).sum();
-        if count > verifier.budget.limits().proofs_per_response as usize {
-            return;
-        }
-        for name in self.needed_names(claim) {
-            if let Some(rdata) = self.proofs.get(&name.view()).and_then(|proofs| proofs.first()) {
-                // The result comes with the verdicts.
-                let _ = verifier.verify(name.view(), rdata);
-            }
-        }
-    }
-
-    /// Returns the names whose proofs the claim needs if all of them are valid.
-    fn needed_names(&self, claim: Claim<'_>) -> Vec<Name> {
-        let with_encloser =
-            |next: NameRef<'_>| [Some(next.to_name()), next.parent().map(|parent| parent.to_name())];
-        let with_wildcard =
-            |next: NameRef<'_>| [Some(next.to_name()), next.parent().and_then(wildcard_below)];
-        let encloser = |name| self.next_closer_of_encloser(name).map(with_encloser);
-        let wildcard = |name| self.next_closer_of_wildcard(name).map(with_wildcard);
-        let pair = match claim {
-            Claim::NxDomain(name) | Claim::NoDs(name) => encloser(name),
-            Claim::NoData(name, Rtype::DS) => wildcard(name).or_else(|| encloser(name)),
-            Claim::NoData(name, _) => wildcard(name),
-            Claim::WildcardExpansion(name, labels) => {
-                return vec![next_closer(name, name.suffix(labels)).to_name()];
-            }
-        };
-        pair.into_iter().flatten().flatten().collect()
     }
 
     /// A record matches the closest encloser and has no Wildcard flag; a record covers the next
