@@ -207,7 +207,7 @@ impl std::fmt::Debug for ValidSignatures {
 }
 
 /// Verifies the recorded signatures of all these validations in one batch ([`verify_batch`]), and the
-/// recorded proofs in another one ([`vrf::verify_batch`]), except those that are in `valid`. Calls
+/// recorded proofs in another one ([`vrf::verify_batch`]), except jobs with a hash in `valid`. Calls
 /// `count` for each verified signature and proof.
 pub fn verify_jobs<'p>(
     validations: impl IntoIterator<Item = &'p mut PendingValidation>,

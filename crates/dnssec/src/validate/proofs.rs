@@ -83,7 +83,7 @@ impl ProofVerifier<'_> {
 /// Returns the verdict on a proof.
 ///
 /// # Errors
-/// [`ValidationError::Pending`] if there is none yet. The proof is then recorded, unless it exceeds
+/// [`ValidationError::Pending`] if the proof is not verified yet. The proof is then recorded, unless it exceeds
 /// the budget: in that case the verdicts on the recorded ones come first.
 fn find_or_record(
     verdicts: &mut ProofVerdicts,

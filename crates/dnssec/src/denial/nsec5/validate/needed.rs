@@ -9,8 +9,8 @@ use nonesuch_proto::{Name, NameRef};
 
 impl Nsec5Records<'_> {
     /// Records the first proof of each name that the claim needs if all proofs are valid, so that one
-    /// batch is enough. It does nothing if the response has more proofs than may be verified: a
-    /// recorded proof could then take the place of a needed one.
+    /// batch is enough. It does nothing if the response has more proofs than the limit for a
+    /// response: the budget could then end before a proof that the claim needs.
     pub(super) fn record_proofs(&self, claim: Claim<'_>, verifier: &mut ProofVerifier<'_>) {
         let count: usize = self.proofs.values().map(Vec::len).sum();
         if count > verifier.budget.limits().proofs_per_response as usize {
