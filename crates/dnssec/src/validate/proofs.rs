@@ -93,7 +93,7 @@ fn find_or_record(
     budget: &mut Budget,
 ) -> Result<Result<Hash, BadProof>, ValidationError> {
     if let Some((_, verdict)) = verdicts.known.iter().find(|(job, _)| job.is(key.tag, &name, proof)) {
-        return Ok(verdict.clone());
+        return Ok(*verdict);
     }
     if verdicts.jobs.iter().any(|job| job.is(key.tag, &name, proof)) {
         return Err(ValidationError::Pending);
