@@ -2,7 +2,7 @@
 //! §5, RFC 6840, RFC 5155 §8, RFC 9824; for NSEC5 draft-vcelak-nsec5-07 and docs/nsec5.md).
 //!
 //! [`validate`] is pure: it has no I/O, no clock and no cache. [`PendingValidation`] is the same in
-//! steps, so that signatures of many responses are verified in one batch. The caller handles trust anchors and
+//! steps, so that signatures and NSEC5 proofs of many responses are verified in one batch. The caller handles trust anchors and
 //! DS records between zones. A resolver validates one response of one zone at a time, with one
 //! [`Budget`] for all work of one client query.
 //!
@@ -20,6 +20,7 @@ mod keys;
 mod outcome;
 mod pending;
 mod policy;
+pub(crate) mod proofs;
 mod reason;
 mod rrsets;
 mod rule;
@@ -31,7 +32,7 @@ pub use claim::{Claim, DenialKind};
 pub use entry_points::{EntryPoints, NoEntryPoint};
 pub use keys::TrustedKeys;
 pub use outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus, SecurityStatus, Validation};
-pub use pending::{PendingValidation, ValidSignatures, verify_jobs};
+pub use pending::{JobAlgorithm, PendingValidation, ValidSignatures, verify_jobs};
 pub use policy::AlgorithmPolicy;
 pub(crate) use reason::ValidationError;
 pub use reason::{BogusReason, IndeterminateReason, InsecureReason};
@@ -58,7 +59,8 @@ pub fn validate(
     let progress = Progress::new(question);
     let context = (question, response, keys, now);
     let ended = conclude(context, preconditions, progress, Verification::Immediate, budget);
-    let validation = ended.unwrap_or_else(|_| unreachable!("each signature was verified at once"));
+    let validation =
+        ended.unwrap_or_else(|_| unreachable!("all signatures and proofs were verified at once"));
     Validation { work: budget.spent().since(before), ..validation }
 }
 
@@ -68,7 +70,7 @@ type Context<'v> = (Question<'v>, &'v Message, &'v TrustedKeys, u32);
 /// Continues a validation to its end. The result has no work.
 ///
 /// # Errors
-/// The progress so far, if signatures must be verified first.
+/// The progress so far, if signatures or proofs must be verified first.
 fn conclude(
     context: Context<'_>,
     preconditions: Result<(), SecurityStatus>,

@@ -33,8 +33,8 @@ pub enum Decision {
     Validated {
         /// The zone.
         zone: Name,
-        /// Key tags and algorithms of its trusted keys: for a DNSKEY RRset those that a DS RRset or trust anchor
-        /// names, otherwise those of its DNSKEY RRset.
+        /// Key tags and algorithms of its trusted keys. For a DNSKEY RRset, a DS RRset or trust anchor names
+        /// them; otherwise, they are the keys of its DNSKEY RRset.
         keys: Vec<(u16, Algorithm)>,
         /// The result.
         validation: Box<Validation>,

@@ -205,24 +205,24 @@ impl Engine {
         }
     }
 
-    /// Returns s·B − c·Y and s·H − c·Γ, the points U and V of RFC 9381, section 5.3, for the key Y
-    /// and each statement. A result is `None` if one of the points is infinity, or if the caller
+    /// Returns s·B − c·Y and s·H − c·Γ, the points U and V of RFC 9381, section 5.3, for each
+    /// statement. A result is `None` if one of the points is infinity, or if the caller
     /// must use another method. For public values.
-    pub(crate) fn commitments(self, key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
+    pub(crate) fn commitments(self, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
         match self {
-            Self::Portable => statements.iter().map(|statement| statement.commitments(key)).collect(),
+            Self::Portable => statements.iter().map(Statement::commitments).collect(),
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-            Self::Lanes(ifma) => ifma.commitments(key, statements),
+            Self::Lanes(ifma) => ifma.commitments(statements),
         }
     }
 }
 
 impl Statement {
     /// Like [`Engine::commitments`], for one statement.
-    fn commitments(&self, key: &Affine) -> Option<[Affine; 2]> {
+    fn commitments(&self) -> Option<[Affine; 2]> {
         let challenge = Scalar::from_short(self.challenge);
         let difference = |p: &Affine, q: &Affine| double_multiply_public(&self.s, p, &challenge, &q.negate());
-        let points = [difference(&Affine::BASE, key), difference(&self.h, &self.gamma)];
+        let points = [difference(&Affine::BASE, &self.key), difference(&self.h, &self.gamma)];
         if points.iter().any(Jacobian::is_infinity) {
             return None;
         }

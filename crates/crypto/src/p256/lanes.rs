@@ -102,10 +102,10 @@ impl Ifma {
         unsafe { verify::multiply_each(points, pairs) }
     }
 
-    /// Returns s·B − c·Y and s·H − c·Γ for the key Y and each statement. A result is `None` if two
+    /// Returns s·B − c·Y and s·H − c·Γ for each statement with its key Y. A result is `None` if two
     /// intermediate sums are equal or opposite. For public values.
-    pub(super) fn commitments(self, key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
+    pub(super) fn commitments(self, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
         // SAFETY: see `even_ys`.
-        unsafe { verify::commitments(key, statements) }
+        unsafe { verify::commitments(statements) }
     }
 }

@@ -3,9 +3,11 @@
 use super::point::Affine;
 use super::scalar::Scalar;
 
-/// The public values of a proof, except the key.
+/// The public values of a proof.
 #[derive(Clone, Copy)]
 pub(crate) struct Statement {
+    /// Y, the point of the public key.
+    pub(crate) key: Affine,
     /// H, the point to which the input is hashed.
     pub(crate) h: Affine,
     /// Γ, the product of H and the private scalar.

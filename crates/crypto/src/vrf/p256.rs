@@ -49,6 +49,9 @@ pub(super) struct Public {
     table: ShortTable,
 }
 
+/// A key, an input and its proof.
+pub(super) type Item<'a> = (&'a Public, &'a [u8], &'a [u8]);
+
 /// The result of a verification: the hash of the proof, or the error of an invalid proof.
 type VerifyResult = Result<[u8; VRF_HASH_OCTETS], BadProof>;
 
@@ -110,7 +113,8 @@ impl Private {
         hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
     ) -> Result<(), ProveError> {
         let engine = Engine::detect();
-        let inputs = hash_all_to_curve(engine, &self.compressed, alphas).ok_or(ProveError::NoPoint)?;
+        let salted: Vec<SaltedInput<'_>> = alphas.iter().map(|alpha| (&self.compressed, *alpha)).collect();
+        let inputs = hash_all_to_curve(engine, &salted).ok_or(ProveError::NoPoint)?;
         let mut nonces = Zeroizing::new(Vec::with_capacity(inputs.len()));
         for (_, octets) in &inputs {
             nonces.push(*nonce(&self.scalar, octets).ok_or(ProveError::Library)?);
@@ -174,48 +178,6 @@ impl Public {
         Ok(hash_point(gamma))
     }
 
-    /// Appends the result of [`Public::verify`] for each input and its proof to `outcome`, in
-    /// order.
-    pub(super) fn verify_batch(&self, items: &[(&[u8], &[u8])], outcome: &mut Vec<VerifyResult>) {
-        let engine = Engine::detect();
-        let single = |(alpha, proof): &(&[u8], &[u8])| self.verify(alpha, proof);
-        for items in items.chunks(super::MAX_BATCH_INPUTS) {
-            let is_batch_faster = engine.verifies_faster_in_batches(items.len());
-            let results = if is_batch_faster { self.batch_results(engine, items) } else { None };
-            let results = results.unwrap_or_else(|| vec![None; items.len()]);
-            let pairs = results.into_iter().zip(items);
-            outcome.extend(pairs.map(|(result, item)| result.unwrap_or_else(|| single(item))));
-        }
-    }
-
-    /// Returns the result for each item. A result is `None` if the single verification must decide;
-    /// the function returns `None` if it must decide for all items.
-    fn batch_results(&self, engine: Engine, items: &[(&[u8], &[u8])]) -> Option<Vec<Option<VerifyResult>>> {
-        let proofs = Proof::parse_all(engine, items);
-        let well_formed =
-            || items.iter().zip(&proofs).filter_map(|(item, proof)| Some((item, proof.as_ref()?)));
-        let alphas: Vec<&[u8]> = well_formed().map(|((alpha, _), _)| *alpha).collect();
-        let inputs = hash_all_to_curve(engine, &self.compressed, &alphas)?;
-        let statement = |((_, proof), (h, _)): ((_, &Proof), &(Affine, _))| {
-            let Proof { gamma, challenge, s } = *proof;
-            Statement { h: *h, gamma, challenge, s }
-        };
-        let statements: Vec<Statement> = well_formed().zip(&inputs).map(statement).collect();
-        let mut verified = well_formed().zip(&inputs).zip(engine.commitments(&self.point, &statements)).map(
-            |((((_, octets), proof), (_, h)), points)| {
-                let ([u, v], gamma) = (points?.map(EncodedPoint::from), &octets[..COMPRESSED_OCTETS]);
-                let is_valid = challenge(&self.compressed, h, gamma, &u, &v) == proof.challenge;
-                Some(if is_valid { Ok(hash_point(gamma)) } else { Err(BadProof) })
-            },
-        );
-        Some(
-            proofs
-                .iter()
-                .map(|proof| proof.as_ref().map_or(Some(Err(BadProof)), |_| verified.next()?))
-                .collect(),
-        )
-    }
-
     /// Returns U = s·B − c·Y and V = s·H − c·Γ.
     fn commitments(&self, h: &Affine, proof: &Proof) -> [EncodedPoint; 2] {
         let u = multiply_base_public(self.table.multiply(proof.challenge).negate(), &proof.s);
@@ -224,6 +186,43 @@ impl Public {
         let encoded = Jacobian::encode_all(&[u, v]);
         [encoded[0], encoded[1]]
     }
+}
+
+/// Appends the result of [`Public::verify`] for each item to `outcome`, in order.
+pub(super) fn verify_batch(items: &[Item<'_>], outcome: &mut Vec<VerifyResult>) {
+    let engine = Engine::detect();
+    let single = |(key, alpha, proof): &Item<'_>| key.verify(alpha, proof);
+    for items in items.chunks(super::MAX_BATCH_INPUTS) {
+        let is_batch_faster = engine.verifies_faster_in_batches(items.len());
+        let results = if is_batch_faster { batch_results(engine, items) } else { None };
+        let results = results.unwrap_or_else(|| vec![None; items.len()]);
+        let pairs = results.into_iter().zip(items);
+        outcome.extend(pairs.map(|(result, item)| result.unwrap_or_else(|| single(item))));
+    }
+}
+
+/// Returns the result for each item. A result is `None` if the single verification must decide;
+/// the function returns `None` if it must decide for all items.
+fn batch_results(engine: Engine, items: &[Item<'_>]) -> Option<Vec<Option<VerifyResult>>> {
+    let proofs = Proof::parse_all(engine, items);
+    let well_formed = || items.iter().zip(&proofs).filter_map(|(item, proof)| Some((item, proof.as_ref()?)));
+    let inputs: Vec<SaltedInput<'_>> =
+        well_formed().map(|((key, alpha, _), _)| (&key.compressed, *alpha)).collect();
+    let inputs = hash_all_to_curve(engine, &inputs)?;
+    let statement = |(((key, ..), proof), (h, _)): ((&Item<'_>, &Proof), &(Affine, _))| {
+        let Proof { gamma, challenge, s } = *proof;
+        Statement { key: key.point, h: *h, gamma, challenge, s }
+    };
+    let statements: Vec<Statement> = well_formed().zip(&inputs).map(statement).collect();
+    let mut verified = well_formed().zip(&inputs).zip(engine.commitments(&statements)).map(
+        |((((key, _, octets), proof), (_, h)), points)| {
+            let ([u, v], gamma) = (points?.map(EncodedPoint::from), &octets[..COMPRESSED_OCTETS]);
+            let is_valid = challenge(&key.compressed, h, gamma, &u, &v) == proof.challenge;
+            Some(if is_valid { Ok(hash_point(gamma)) } else { Err(BadProof) })
+        },
+    );
+    let result = |proof: &Option<Proof>| proof.as_ref().map_or(Some(Err(BadProof)), |_| verified.next()?);
+    Some(proofs.iter().map(result).collect())
 }
 
 impl Proof {
@@ -235,8 +234,8 @@ impl Proof {
     }
 
     /// Like [`Proof::parse`], for the proof of each item.
-    fn parse_all(engine: Engine, items: &[(&[u8], &[u8])]) -> Vec<Option<Self>> {
-        let parts: Vec<_> = items.iter().map(|(_, proof)| Self::split(proof)).collect();
+    fn parse_all(engine: Engine, items: &[Item<'_>]) -> Vec<Option<Self>> {
+        let parts: Vec<_> = items.iter().map(|(_, _, proof)| Self::split(proof)).collect();
         let gammas: Vec<_> = parts.iter().flatten().map(|(gamma, ..)| **gamma).collect();
         let mut gammas = engine.decompress(&gammas).into_iter();
         let mut proof = |(_, challenge, s)| Some(Self { gamma: gammas.next()??, challenge, s });
@@ -255,6 +254,12 @@ impl Proof {
 /// Returns the hash of a proof without verifying it (RFC 9381, section 5.2).
 pub(super) fn proof_to_hash(octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
     Proof::parse(octets).ok_or(BadProof)?;
+    Ok(hash_point(&octets[..COMPRESSED_OCTETS]))
+}
+
+/// Like [`proof_to_hash`], for a proof that was verified.
+pub(super) fn hash_of_valid_proof(octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
+    let octets: &[u8; PROOF_OCTETS] = octets.try_into().map_err(|_| BadProof)?;
     Ok(hash_point(&octets[..COMPRESSED_OCTETS]))
 }
 
@@ -300,17 +305,19 @@ fn hash_to_curve(salt: &[u8; COMPRESSED_OCTETS], alpha: &[u8]) -> Option<(Affine
     CandidatePoints::new(salt, alpha).find_map(|octets| Some((Affine::from_compressed(&octets)?, octets)))
 }
 
+/// The compressed public key and an input.
+type SaltedInput<'a> = (&'a [u8; COMPRESSED_OCTETS], &'a [u8]);
+
 /// Like [`hash_to_curve`], for several inputs. If a vector has unused lanes, an input is tried with
 /// several counters at once. The first candidate that is a point is used.
 fn hash_all_to_curve(
     engine: Engine,
-    salt: &[u8; COMPRESSED_OCTETS],
-    alphas: &[&[u8]],
+    salted: &[SaltedInput<'_>],
 ) -> Option<Vec<(Affine, [u8; COMPRESSED_OCTETS])>> {
     let mut candidate_points: Vec<CandidatePoints> =
-        alphas.iter().map(|alpha| CandidatePoints::new(salt, alpha)).collect();
-    let mut found = vec![None; alphas.len()];
-    let mut pending: Vec<usize> = (0..alphas.len()).collect();
+        salted.iter().map(|(salt, alpha)| CandidatePoints::new(salt, alpha)).collect();
+    let mut found = vec![None; salted.len()];
+    let mut pending: Vec<usize> = (0..salted.len()).collect();
     let (mut inputs, mut candidates) = (Vec::new(), Vec::new());
     while !pending.is_empty() {
         inputs.clear();

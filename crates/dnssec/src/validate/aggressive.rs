@@ -5,6 +5,7 @@
 use super::budget::{Budget, ValidationLimits};
 use super::claim::{Claim, DenialKind, check_can_be_encloser};
 use super::evidence::Candidate;
+use super::proofs::ProofVerifier;
 use super::{BogusReason, ValidationError};
 use crate::denial::nsec::validate::NsecRecords;
 use crate::denial::nsec3::validate::Nsec3Records;
@@ -198,9 +199,10 @@ pub fn find_denial(
             records.check_claim(claim, &mut budget)
         }
         KnownHashes::Vrf(hashes) => {
-            let mut records = Nsec5Records::new(apex, vrf, Vec::new());
+            let mut records = Nsec5Records::new(apex, vrf, Vec::new(), 0);
             hashes.iter().for_each(|(name, tag, hash)| records.add_proved(*name, *tag, hash));
-            records.check_claim(claim, &[], &mut budget)
+            let mut verifier = ProofVerifier { keys: &[], verdicts: None, budget: &mut budget };
+            records.check_claim(claim, &mut verifier)
         }
     };
     proved.ok().filter(|proved| proved.insecure_reason.is_none()).map(|proved| proved.kind)

@@ -4,6 +4,7 @@
 use super::budget::Budget;
 use super::claim::{Claim, ProvedClaim};
 use super::keys::TrustedKeys;
+use super::proofs::{ProofVerdicts, ProofVerifier};
 use super::reason::{BogusReason, ValidationError};
 use super::rrsets::Rrset;
 use super::signature::AllowedAlgorithms;
@@ -109,17 +110,20 @@ impl<'m> DenialCollector<'m> {
         }
     }
 
-    /// Combines the records of the zone at `apex`.
+    /// Combines the records of the zone at `apex`. `unusable_proofs`: the number of NSEC5 proofs that
+    /// earlier steps of the validation found unusable.
     ///
     /// # Errors
     /// If the records have different mechanisms or, for NSEC3, different parameters.
-    pub(super) fn finish(self, apex: NameRef<'m>) -> Result<Evidence<'m>, BogusReason> {
+    pub(super) fn finish(self, apex: NameRef<'m>, unusable_proofs: u32) -> Result<Evidence<'m>, BogusReason> {
         let Self { nsec, nsec3, nsec5, proofs, first_ignored } = self;
         let records = match (nsec.is_empty(), nsec3.is_empty(), nsec5.is_empty()) {
             (true, true, true) => DenialRecords::None,
             (false, true, true) => DenialRecords::Nsec(NsecRecords::new(nsec)),
             (true, false, true) => DenialRecords::Nsec3(Nsec3Records::new(apex, nsec3)?),
-            (true, true, false) => DenialRecords::Nsec5(Nsec5Records::new(apex, nsec5, proofs)),
+            (true, true, false) => {
+                DenialRecords::Nsec5(Nsec5Records::new(apex, nsec5, proofs, unusable_proofs))
+            }
             _ => return Err(BogusReason::MixedDenial),
         };
         Ok(Evidence { records, first_ignored })
@@ -127,6 +131,14 @@ impl<'m> DenialCollector<'m> {
 }
 
 impl Evidence<'_> {
+    /// Number of unusable NSEC5 proofs so far.
+    pub(super) const fn unusable_proofs(&self) -> u32 {
+        match &self.records {
+            DenialRecords::Nsec5(records) => records.unusable_proofs(),
+            DenialRecords::None | DenialRecords::Nsec(_) | DenialRecords::Nsec3(_) => 0,
+        }
+    }
+
     /// Returns the names with a verified NSEC5PROOF record.
     pub(super) fn proved_names(&self) -> Vec<NameRef<'_>> {
         match &self.records {
@@ -140,18 +152,22 @@ impl Evidence<'_> {
     /// # Errors
     /// [`ValidationError::Bogus`] if they do not prove it. If a record is missing and another one
     /// was ignored, the reason is that of the ignored record, because it may be the missing one.
-    /// [`ValidationError::Indeterminate`] if the work exceeds `budget`.
+    /// [`ValidationError::Indeterminate`] if the work exceeds `budget`. [`ValidationError::Pending`] if
+    /// a proof must be verified first.
     pub(super) fn check_claim(
         &mut self,
         claim: Claim<'_>,
         keys: &TrustedKeys,
+        verdicts: Option<&mut ProofVerdicts>,
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
         let outcome = match &mut self.records {
             DenialRecords::None => Err(BogusReason::NoDenial.into()),
             DenialRecords::Nsec(records) => records.check_claim(claim).map_err(ValidationError::from),
             DenialRecords::Nsec3(records) => records.check_claim(claim, budget),
-            DenialRecords::Nsec5(records) => records.check_claim(claim, keys.nsec5_keys()?, budget),
+            DenialRecords::Nsec5(records) => {
+                records.check_claim(claim, &mut ProofVerifier { keys: keys.nsec5_keys()?, verdicts, budget })
+            }
         };
         outcome.map_err(|error| match (error, &self.first_ignored) {
             (ValidationError::Bogus(reason), Some(first_ignored)) if reason.is_missing_record() => {

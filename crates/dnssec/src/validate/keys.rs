@@ -6,7 +6,7 @@ use super::entry_points::NoEntryPoint;
 use super::policy::{AlgorithmPolicy, is_post_quantum};
 use super::reason::{BogusReason, InsecureReason};
 use crate::keys::{Nsec5Key, PROTOCOL, REVOKE, ZONE_KEY};
-use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPublicKey, proof_to_hash};
+use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPublicKey, hash_of_valid_proof};
 use nonesuch_crypto::{Algorithm, DigestType, PublicKey, key_tag};
 use nonesuch_proto::{Name, NameRef};
 
@@ -22,7 +22,15 @@ pub(super) struct ZoneKey {
     pub(super) digest: KeyDigest,
 }
 
-/// The first octets of the SHA-256 digest of DNSKEY RDATA.
+/// A parsed NSEC5KEY, which verifies NSEC5 proofs.
+#[derive(Clone, Debug)]
+pub(crate) struct ProofKey {
+    pub(super) tag: u16,
+    pub(super) public: VrfPublicKey,
+    pub(super) digest: KeyDigest,
+}
+
+/// The first octets of the SHA-256 digest of DNSKEY or NSEC5KEY RDATA.
 pub(super) type KeyDigest = [u8; 16];
 
 /// The usability of a DNSKEY RRset.
@@ -41,8 +49,7 @@ pub(super) enum KeySetStatus {
 /// The NSEC5KEY RRset.
 #[derive(Clone, Debug)]
 enum Nsec5Keys {
-    /// The keys with their tags.
-    Usable(Vec<(u16, VrfPublicKey)>),
+    Usable(Vec<ProofKey>),
     /// The RRset is missing or not usable. Denials by NSEC5 are Bogus for this reason.
     Unusable(BogusReason),
 }
@@ -192,13 +199,13 @@ impl TrustedKeys {
 
     /// Returns the key tag and the hash in the RDATA of an NSEC5PROOF record that a validation with
     /// these keys found valid. It does not verify the proof. `None` if no key has the tag, or the
-    /// proof is malformed.
+    /// proof has a wrong length.
     #[must_use]
     pub fn nsec5_hash(&self, proof_rdata: &[u8]) -> Option<(u16, [u8; VRF_HASH_OCTETS])> {
         let (tag, proof) = proof_rdata.split_first_chunk()?;
         let tag = u16::from_be_bytes(*tag);
-        let (_, key) = self.nsec5_keys().ok()?.iter().find(|(other, _)| *other == tag)?;
-        Some((tag, proof_to_hash(key.algorithm(), proof).ok()?))
+        let key = self.nsec5_keys().ok()?.iter().find(|key| key.tag == tag)?;
+        Some((tag, hash_of_valid_proof(key.public.algorithm(), proof).ok()?))
     }
 
     pub(super) const fn key_set_status(&self) -> &KeySetStatus {
@@ -221,11 +228,11 @@ impl TrustedKeys {
         self.other_tags.contains(&tag)
     }
 
-    /// Returns the keys that verify NSEC5 proofs, with their tags.
+    /// Returns the keys that verify NSEC5 proofs.
     ///
     /// # Errors
     /// The reason for which the zone has no usable NSEC5KEY record.
-    pub(crate) fn nsec5_keys(&self) -> Result<&[(u16, VrfPublicKey)], BogusReason> {
+    pub(crate) fn nsec5_keys(&self) -> Result<&[ProofKey], BogusReason> {
         match &self.nsec5 {
             Nsec5Keys::Usable(keys) => Ok(keys),
             Nsec5Keys::Unusable(reason) => Err(reason.clone()),
@@ -267,10 +274,7 @@ fn distinct<'k>(rdatas: impl IntoIterator<Item = &'k [u8]>, limit: usize) -> Vec
     distinct
 }
 
-fn read_nsec5_keys(
-    rdatas: &[&[u8]],
-    limits: &ValidationLimits,
-) -> Result<Vec<(u16, VrfPublicKey)>, BogusReason> {
+fn read_nsec5_keys(rdatas: &[&[u8]], limits: &ValidationLimits) -> Result<Vec<ProofKey>, BogusReason> {
     if rdatas.is_empty() {
         return Err(BogusReason::NoNsec5Key);
     }
@@ -287,7 +291,7 @@ fn read_nsec5_keys(
         }
         tags.push(key.tag());
         if let Ok(public) = key.public_key() {
-            keys.push((key.tag(), public));
+            keys.push(ProofKey { tag: key.tag(), public, digest: digest(key.rdata()) });
         }
     }
     if keys.is_empty() { Err(BogusReason::NoUsableNsec5Key) } else { Ok(keys) }

@@ -1,11 +1,14 @@
-//! Validation whose signatures are verified in batches: those of many responses together.
+//! Validation whose signatures and NSEC5 proofs are verified in batches: those of many responses
+//! together.
 
 use super::budget::{Budget, Work};
 use super::keys::{KeyDigest, TrustedKeys, ZoneKey};
 use super::outcome::{Question, Validation};
+use super::proofs::{ProofJob, ProofVerdicts};
 use super::signature::Verification;
 use super::walk::Progress;
 use super::{check_preconditions, conclude};
+use nonesuch_crypto::vrf::{self, BadProof, VrfAlgorithm, VrfVerifyItem, hash_of_valid_proof};
 use nonesuch_crypto::{Algorithm, PublicKey, VerifyItem, verify_batch};
 use nonesuch_proto::message::Message;
 use nonesuch_proto::{Name, Rtype};
@@ -28,11 +31,12 @@ struct Job {
     signature: Vec<u8>,
 }
 
-/// The verdicts on the signatures of a response, and the verifications without a verdict.
+/// The verdicts on the signatures and proofs of a response, and the verifications without a verdict.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Verdicts {
     known: Vec<(JobId, bool)>,
     jobs: Vec<Job>,
+    pub(super) proofs: ProofVerdicts,
 }
 
 impl Verdicts {
@@ -46,7 +50,7 @@ impl Verdicts {
         self.jobs.iter().any(|job| job.id == id)
     }
 
-    /// Number of verifications without a verdict.
+    /// Number of signatures without a verdict.
     pub(super) const fn recorded(&self) -> usize {
         self.jobs.len()
     }
@@ -58,10 +62,11 @@ impl Verdicts {
     }
 }
 
-/// A validation that is interrupted for the verification of signatures. [`verify_jobs`] verifies the
-/// signatures of many of them together. The result is that of [`validate`](super::validate). The work is
-/// the same too if all signatures are valid. If not, signatures may be verified that `validate` does
-/// not reach; the limits hold nevertheless.
+/// A validation that is interrupted for the verification of signatures and NSEC5 proofs.
+/// [`verify_jobs`] verifies those of many of them together. The result is that of
+/// [`validate`](super::validate). The work is the same too if all of them are valid and the response has
+/// only the proofs that it needs. If not, some may be verified that `validate` does not reach; the
+/// limits hold nevertheless.
 #[derive(Clone, Debug)]
 pub struct PendingValidation {
     name: Name,
@@ -95,7 +100,7 @@ impl PendingValidation {
         }
     }
 
-    /// Continues the validation. Returns `None` if signatures must be verified first
+    /// Continues the validation. Returns `None` if signatures or proofs must be verified first
     /// ([`verify_jobs`]). The work is deducted from `budget`, once for each verification: when it is
     /// recorded.
     pub fn step(&mut self, budget: &mut Budget) -> Option<Validation> {
@@ -130,25 +135,35 @@ impl PendingValidation {
         self.response.records.len()
     }
 
-    /// The algorithms of the signatures to verify before the next step.
-    pub fn job_algorithms(&self) -> impl Iterator<Item = Algorithm> {
-        self.verdicts.jobs.iter().map(|job| job.key.algorithm())
-    }
-
-    /// Number of signatures to verify before the next step.
+    /// Number of signatures and proofs to verify before the next step.
     #[must_use]
-    pub const fn job_count(&self) -> usize {
-        self.verdicts.recorded()
+    pub fn job_count(&self) -> usize {
+        self.verdicts.recorded() + self.verdicts.proofs.jobs().len()
     }
 }
 
-/// Signatures that were valid: those of SOA and denial records are in many responses. The table has a
-/// fixed size; a new signature replaces the old one with the same position.
+/// What [`verify_jobs`] verifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobAlgorithm {
+    /// A signature.
+    Signature(Algorithm),
+    /// An NSEC5 proof.
+    Proof(VrfAlgorithm),
+}
+
+/// Added to the secret key for the hashes of proofs, so that no proof has the hash of a signature.
+const PROOF_DOMAIN: u8 = 0x55;
+
+/// Signatures and NSEC5 proofs that were valid: those of SOA and denial records, and the proofs of
+/// closest enclosers, are in many responses. The table has a fixed size; a new one replaces the old one
+/// with the same position.
 #[derive(Clone)]
 pub struct ValidSignatures {
-    /// Hashes of the key, the signed data and the signature.
+    /// Hashes of the key, the signed data and the signature; or of the key, the name and the proof. The
+    /// validity of a proof depends on nothing else: not on the zone or the time.
     hashes: Box<[u128]>,
     hasher: SipHasher13,
+    proof_hasher: SipHasher13,
 }
 
 impl ValidSignatures {
@@ -157,7 +172,9 @@ impl ValidSignatures {
     #[must_use]
     pub fn new(places: usize, key: &[u8; 16]) -> Self {
         let hashes = vec![0; places.next_power_of_two()].into();
-        Self { hashes, hasher: SipHasher13::new_with_key(key) }
+        let proof_key = key.map(|octet| octet ^ PROOF_DOMAIN);
+        let [hasher, proof_hasher] = [key, &proof_key].map(SipHasher13::new_with_key);
+        Self { hashes, hasher, proof_hasher }
     }
 
     fn hash(&self, job: &Job) -> u128 {
@@ -165,6 +182,15 @@ impl ValidSignatures {
         hasher.write(&job.key_digest);
         hasher.write(&job.signature);
         hasher.write(&job.message);
+        hasher.finish128().as_u128()
+    }
+
+    fn hash_proof(&self, job: &ProofJob) -> u128 {
+        let mut hasher = self.proof_hasher;
+        hasher.write(&job.key.digest);
+        // All valid proofs of a key have the same length, so this separates proof and name.
+        hasher.write(&job.proof);
+        hasher.write(&job.name);
         hasher.finish128().as_u128()
     }
 
@@ -180,14 +206,24 @@ impl std::fmt::Debug for ValidSignatures {
     }
 }
 
-/// Verifies the recorded signatures of all these validations in one batch ([`verify_batch`]), except
-/// signatures that are in `valid`. Calls `count` with the algorithm of each verified signature.
+/// Verifies the recorded signatures of all these validations in one batch ([`verify_batch`]), and the
+/// recorded proofs in another one ([`vrf::verify_batch`]), except jobs with a hash in `valid`. Calls
+/// `count` for each verified signature and proof.
 pub fn verify_jobs<'p>(
     validations: impl IntoIterator<Item = &'p mut PendingValidation>,
     valid: &mut ValidSignatures,
-    mut count: impl FnMut(Algorithm),
+    mut count: impl FnMut(JobAlgorithm),
 ) {
     let mut validations: Vec<&mut PendingValidation> = validations.into_iter().collect();
+    verify_signatures(&mut validations, valid, &mut count);
+    verify_proofs(&mut validations, valid, &mut count);
+}
+
+fn verify_signatures(
+    validations: &mut [&mut PendingValidation],
+    valid: &mut ValidSignatures,
+    count: &mut impl FnMut(JobAlgorithm),
+) {
     let jobs = validations.iter().flat_map(|validation| &validation.verdicts.jobs);
     let jobs: Vec<(u128, &Job)> = jobs.map(|job| (valid.hash(job), job)).collect();
     let is_known: Vec<bool> = jobs.iter().map(|(hash, _)| *valid.place(*hash) == *hash).collect();
@@ -195,12 +231,12 @@ pub fn verify_jobs<'p>(
     let items: Vec<VerifyItem<'_>> = unknown
         .map(|((_, Job { key, message, signature, .. }), _)| VerifyItem { key, message, signature })
         .collect();
-    items.iter().for_each(|item| count(item.key.algorithm()));
+    items.iter().for_each(|item| count(JobAlgorithm::Signature(item.key.algorithm())));
     let mut results = Vec::new();
     verify_batch(&items, &mut results);
     let hashes: Vec<u128> = jobs.iter().map(|(hash, _)| *hash).collect();
     let (mut results, mut known) = (results.into_iter(), hashes.into_iter().zip(is_known));
-    for validation in &mut validations {
+    for validation in validations {
         for job in std::mem::take(&mut validation.verdicts.jobs) {
             let Some((hash, is_known)) = known.next() else { return };
             let is_valid = is_known || results.next().is_some_and(|result| result.is_ok());
@@ -210,5 +246,40 @@ pub fn verify_jobs<'p>(
             validation.uncounted_failures += u32::from(!is_valid);
             validation.verdicts.known.push((job.id, is_valid));
         }
+    }
+}
+
+fn verify_proofs(
+    validations: &mut [&mut PendingValidation],
+    valid: &mut ValidSignatures,
+    count: &mut impl FnMut(JobAlgorithm),
+) {
+    let jobs = validations.iter().flat_map(|validation| validation.verdicts.proofs.jobs());
+    let jobs: Vec<(u128, &ProofJob)> = jobs.map(|job| (valid.hash_proof(job), job)).collect();
+    let known: Vec<bool> = jobs.iter().map(|(hash, _)| *valid.place(*hash) == *hash).collect();
+    let unknown = jobs.iter().zip(&known).filter(|(_, is_known)| !**is_known);
+    let items: Vec<VrfVerifyItem<'_>> = unknown
+        .map(|((_, ProofJob { key, name, proof }), _)| VrfVerifyItem { key: &key.public, input: name, proof })
+        .collect();
+    items.iter().for_each(|item| count(JobAlgorithm::Proof(item.key.algorithm())));
+    let mut results = Vec::new();
+    vrf::verify_batch(&items, &mut results);
+    let mut results = results.into_iter();
+    let mut verdicts = Vec::with_capacity(jobs.len());
+    for ((hash, job), is_known) in jobs.into_iter().zip(known) {
+        let verdict = if is_known {
+            hash_of_valid_proof(job.key.public.algorithm(), &job.proof)
+        } else {
+            results.next().unwrap_or(Err(BadProof))
+        };
+        if verdict.is_ok() {
+            *valid.place(hash) = hash;
+        }
+        verdicts.push(verdict);
+    }
+    let mut verdicts = verdicts.into_iter();
+    for validation in validations {
+        let proofs = &mut validation.verdicts.proofs;
+        proofs.set(verdicts.by_ref().take(proofs.jobs().len()));
     }
 }

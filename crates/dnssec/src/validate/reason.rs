@@ -390,7 +390,7 @@ pub enum IndeterminateReason {
 pub(crate) enum ValidationError {
     Bogus(BogusReason),
     Indeterminate(IndeterminateReason),
-    /// Signatures must be verified before the validation continues. It is not a result.
+    /// Signatures or proofs must be verified before the validation continues. It is not a result.
     Pending,
 }
 

@@ -3,6 +3,7 @@
 use super::budget::Budget;
 use super::keys::{TrustedKeys, ZoneKey};
 use super::pending::{JobId, Verdicts};
+use super::proofs::ProofVerdicts;
 use super::reason::{BogusReason, ValidationError};
 use super::rrsets::Rrset;
 use crate::rrsig::{Rrsig, Validity, push_signed_data};
@@ -31,14 +32,24 @@ pub(super) enum AllowedAlgorithms {
     AliasNumbers,
 }
 
-/// When signatures are verified.
+/// When signatures and proofs are verified.
 #[derive(Debug)]
 pub(super) enum Verification<'v> {
     /// At once.
     Immediate,
-    /// Later, in a batch. Until a signature has a verdict, the result is
+    /// Later, in a batch. Until a signature or a proof has a verdict, the result is
     /// [`ValidationError::Pending`].
     Deferred(&'v mut Verdicts),
+}
+
+impl Verification<'_> {
+    /// The verdicts on the NSEC5 proofs; `None` if they are verified at once.
+    pub(super) const fn proof_verdicts(&mut self) -> Option<&mut ProofVerdicts> {
+        match self {
+            Self::Immediate => None,
+            Self::Deferred(verdicts) => Some(&mut verdicts.proofs),
+        }
+    }
 }
 
 /// Searches for one valid signature over `rrset`; any is sufficient (RFC 6840 §5.4, §5.11).

@@ -38,6 +38,8 @@ pub(super) struct Progress {
     insecure_reason: Option<InsecureReason>,
     /// As in [`Validation`](super::Validation).
     is_unsigned_delegation: bool,
+    /// Number of unusable NSEC5 proofs for the names before `name`.
+    unusable_proofs: u32,
 }
 
 impl Progress {
@@ -50,6 +52,7 @@ impl Progress {
             aliases: Vec::new(),
             insecure_reason: None,
             is_unsigned_delegation: false,
+            unusable_proofs: 0,
         }
     }
 }
@@ -103,6 +106,10 @@ impl<'v> Walk<'v> {
                 NameOutcome::Alias(alias) => {
                     self.budget.take_alias()?;
                     self.progress.name = alias.target.clone();
+                    self.progress.unusable_proofs = self
+                        .evidence
+                        .as_ref()
+                        .map_or(self.progress.unusable_proofs, Evidence::unusable_proofs);
                     self.progress.aliases.push(alias);
                 }
             }
@@ -381,7 +388,11 @@ impl<'v> Walk<'v> {
         };
         let kind = self.check_claim(claim)?.kind;
         if self.question.rtype == Rtype::DS && kind != DenialKind::NxDomain {
-            self.progress.is_unsigned_delegation = self.check_claim(Claim::NoDs(name.view())).is_ok();
+            let proved = self.check_claim(Claim::NoDs(name.view()));
+            if matches!(proved, Err(ValidationError::Pending)) {
+                return Err(ValidationError::Pending);
+            }
+            self.progress.is_unsigned_delegation = proved.is_ok();
         }
         Ok(NameOutcome::Done(match kind {
             DenialKind::NxDomain => ProvedAnswer::NxDomain,
@@ -431,7 +442,8 @@ impl<'v> Walk<'v> {
             self.evidence = Some(self.collect_evidence()?);
         }
         let Some(evidence) = &mut self.evidence else { return Err(BogusReason::NoDenial.into()) };
-        let proved = evidence.check_claim(claim, self.keys, self.budget)?;
+        let verdicts = self.verification.proof_verdicts();
+        let proved = evidence.check_claim(claim, self.keys, verdicts, self.budget)?;
         if let Some(insecure_reason) = proved.insecure_reason {
             self.progress.insecure_reason.get_or_insert(insecure_reason);
         }
@@ -475,7 +487,7 @@ impl<'v> Walk<'v> {
         if is_pending {
             return Err(ValidationError::Pending);
         }
-        Ok(collector.finish(apex)?)
+        Ok(collector.finish(apex, self.progress.unusable_proofs)?)
     }
 
     fn check_nsec3_count(&self) -> Result<(), BogusReason> {

@@ -334,20 +334,28 @@ fn batches_of_every_size() {
     let compressed: Vec<_> = points.iter().map(|point| point.to_compressed()).collect();
     let statements: Vec<Statement> = (0..points.len())
         .map(|index| Statement {
+            key: points[7],
             h: points[index],
             gamma: expected[index][0],
             s: nonces[index],
             challenge: u128::MAX / 41 * (index as u128 + 1),
         })
         .collect();
-    let verified = Engine::Portable.commitments(&points[7], &statements);
+    let verified = Engine::Portable.commitments(&statements);
     assert!(verified.iter().all(Option::is_some));
+    let with_keys: Vec<Statement> = statements
+        .iter()
+        .zip(points.iter().rev())
+        .map(|(statement, key)| Statement { key: *key, ..*statement })
+        .collect();
+    let verified_with_keys = Engine::Portable.commitments(&with_keys);
     for size in 0..=points.len() {
         assert_eq!(engine.commit(&points[..size], &secret, &nonces[..size]), expected[..size]);
         let base_results: Vec<Affine> =
             expected[..size].iter().map(|[_, base_results, _]| *base_results).collect();
         assert_eq!(ifma.multiply_base_all(&nonces[..size]).unwrap(), base_results);
-        assert_eq!(engine.commitments(&points[7], &statements[..size]), verified[..size]);
+        assert_eq!(engine.commitments(&statements[..size]), verified[..size]);
+        assert_eq!(engine.commitments(&with_keys[..size]), verified_with_keys[..size]);
         let read = engine.decompress(&compressed[..size]);
         assert!(read.into_iter().eq(points[..size].iter().map(|point| Some(*point))));
     }
@@ -378,23 +386,26 @@ proptest! {
     fn public_multiples_are_those_of_the_scalar_code(
         logarithms in proptest::array::uniform8((scalars(), scalars())),
         factors in proptest::array::uniform8((scalars(), prop_oneof![any::<u128>(), 0_u128..40])),
-        key in scalars(),
+        keys in proptest::array::uniform8(scalars()),
+        has_one_key: bool,
     ) {
         let Some(ifma) = detect_ifma() else { return Ok(()) };
         let statements: Vec<Statement> = logarithms
             .iter()
             .zip(&factors)
-            .map(|((h, gamma), (s, challenge))| {
-                Statement { h: point_with_logarithm(h), gamma: point_with_logarithm(gamma), s: *s, challenge: *challenge }
+            .zip(&keys)
+            .map(|(((h, gamma), (s, challenge)), key)| {
+                let key = point_with_logarithm(if has_one_key { &keys[0] } else { key });
+                let (h, gamma) = (point_with_logarithm(h), point_with_logarithm(gamma));
+                Statement { key, h, gamma, s: *s, challenge: *challenge }
             })
             .collect();
-        let key = point_with_logarithm(&key);
-        let expected = Engine::Portable.commitments(&key, &statements);
-        for (found, expected) in Engine::Lanes(ifma).commitments(&key, &statements).iter().zip(&expected) {
+        let expected = Engine::Portable.commitments(&statements);
+        for (found, expected) in Engine::Lanes(ifma).commitments(&statements).iter().zip(&expected) {
             // Small scalars can lead to equal points, which the lanes do not support.
             prop_assert!(found.is_none() || found == expected);
         }
-        let found = Engine::Lanes(ifma).commitments(&key, &statements[..3]);
+        let found = Engine::Lanes(ifma).commitments(&statements[..3]);
         prop_assert!(found.iter().zip(&expected).all(|(found, expected)| found.is_none() || found == expected));
     }
 }

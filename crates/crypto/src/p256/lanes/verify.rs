@@ -20,8 +20,13 @@ const SHORT_WINDOWS: usize = 26;
 /// Bits of a window.
 const WINDOW_BITS: usize = 5;
 
-/// Up to eight statements, one in each lane.
+/// Maximum number of statements for which one vector has both sums of each statement.
+const FEW: usize = LANES / 2;
+
+/// Up to eight statements, one in each lane. Unused lanes repeat the last statement.
 struct StatementVector {
+    minus_key: AffinePoints,
+    h: AffinePoints,
     minus_gamma: AffinePoints,
     s: Digits,
     challenge: Digits,
@@ -30,34 +35,29 @@ struct StatementVector {
     even: u8,
 }
 
-/// Returns s·B − c·Y and s·H − c·Γ for the key Y and each statement. A result is `None` if two
+/// Returns s·B − c·Y and s·H − c·Γ for each statement with its key Y. A result is `None` if two
 /// intermediate sums are equal or opposite.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
-    let minus_key = AffinePoints::from_affine(&[key.negate(); LANES]);
-    let (mut all, mut points) = (Vec::new(), vec![minus_key]);
-    for statements in statements.chunks(LANES) {
-        let at = |lane: usize| &statements[lane.min(statements.len() - 1)];
-        let (mut h, mut gamma) = ([Affine::BASE; LANES], [Affine::BASE; LANES]);
-        let (mut s, mut challenge, mut even) = ([Scalar::ZERO; LANES], [0; LANES], 0);
-        for lane in 0..LANES {
-            let statement = at(lane);
-            (h[lane], gamma[lane]) = (statement.h, statement.gamma.negate());
-            (s[lane], challenge[lane]) = (statement.s, statement.challenge);
-            even |= u8::from(statement.challenge & 1 == 0) << lane;
-        }
-        let minus_gamma = AffinePoints::from_affine(&gamma);
-        points.extend([AffinePoints::from_affine(&h), minus_gamma]);
-        let (s, challenge) = (Digits::new(&s), Digits::from_short(&challenge));
-        all.push(StatementVector { minus_gamma, s, challenge, even });
+pub(super) fn commitments(statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
+    if statements.len() <= FEW {
+        return few_commitments(statements);
     }
+    let mut vectors = Vec::new();
+    for statements in statements.chunks(LANES) {
+        vectors.push(StatementVector::new(statements));
+    }
+    // One table of the key is enough if all statements have the same key.
+    let has_one_key = statements.windows(2).all(|pair| pair[0].key == pair[1].key);
+    let key_tables = if has_one_key { 1 } else { vectors.len() };
+    let mut points: Vec<AffinePoints> = vectors[..key_tables].iter().map(|vector| vector.minus_key).collect();
+    points.extend(vectors.iter().flat_map(|vector| [vector.h, vector.minus_gamma]));
     let tables = Tables::odd_multiples(&points);
-    // The first table is that of the key, followed by two tables for each vector of statements.
-    let (key_table, statement_tables) = (&tables.tables()[0], tables.tables()[1..].as_chunks().0);
-    let mut sums = Vec::with_capacity(2 * all.len());
-    for (lanes, [h_table, gamma_table]) in all.iter().zip(statement_tables) {
-        sums.push(lanes.commitment_to_base(&minus_key, key_table));
-        sums.push(lanes.commitment_to_input(h_table, gamma_table));
+    let (key_tables, statement_tables) = tables.tables().split_at(key_tables);
+    let mut sums = Vec::with_capacity(2 * vectors.len());
+    let vectors = vectors.iter().zip(statement_tables.as_chunks().0).zip(key_tables.iter().cycle());
+    for ((vector, [h_table, gamma_table]), key_table) in vectors {
+        sums.push(vector.commitment_to_base(key_table));
+        sums.push(vector.commitment_to_input(h_table, gamma_table));
     }
     let (sums, infinities) = normalize_all(&sums, &mut Vec::new());
     let mut commitments = Vec::with_capacity(statements.len());
@@ -69,6 +69,25 @@ pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<
         );
     }
     commitments
+}
+
+/// Like [`commitments`], for at most [`FEW`] statements. Two lanes compute the sums of a statement:
+/// s·B − c·Y is s·H − c·Γ for the points B and Y.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn few_commitments(statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
+    let both = |statement: &Statement| {
+        [Statement { h: Affine::BASE, gamma: statement.key, ..*statement }, *statement]
+    };
+    let lanes: Vec<Statement> = statements.iter().flat_map(both).collect();
+    if lanes.is_empty() {
+        return Vec::new();
+    }
+    let vector = StatementVector::new(&lanes);
+    let tables = Tables::odd_multiples(&[vector.h, vector.minus_gamma]);
+    let [h_table, gamma_table] = &tables.tables().as_chunks().0[0];
+    let sum = vector.commitment_to_input(h_table, gamma_table);
+    let sums = to_affine_all(&[sum], lanes.len());
+    sums.as_chunks().0.iter().map(|[u, v]| Some([(*u)?, (*v)?])).collect()
 }
 
 /// Returns a·B + b·Q for each pair of scalars and its point Q. A result is `None` if two intermediate
@@ -98,16 +117,39 @@ pub(super) fn multiply_each(points: &[Affine], pairs: &[(Scalar, Scalar)]) -> Ve
 }
 
 impl StatementVector {
+    /// Takes at least one statement.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn new(statements: &[Statement]) -> Self {
+        let [mut key, mut h, mut gamma] = [[Affine::BASE; LANES]; 3];
+        let (mut s, mut challenge, mut even) = ([Scalar::ZERO; LANES], [0; LANES], 0);
+        for lane in 0..LANES {
+            let statement = &statements[lane.min(statements.len() - 1)];
+            key[lane] = statement.key.negate();
+            (h[lane], gamma[lane]) = (statement.h, statement.gamma.negate());
+            (s[lane], challenge[lane]) = (statement.s, statement.challenge);
+            even |= u8::from(statement.challenge & 1 == 0) << lane;
+        }
+        let [minus_key, h, minus_gamma] = [key, h, gamma].map(|points| AffinePoints::from_affine(&points));
+        Self {
+            minus_key,
+            h,
+            minus_gamma,
+            s: Digits::new(&s),
+            challenge: Digits::from_short(&challenge),
+            even,
+        }
+    }
+
     /// Returns s·B + c·(−Y).
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn commitment_to_base(&self, minus_key: &AffinePoints, key_table: &Entries) -> JacobianPoints {
+    fn commitment_to_base(&self, key_table: &Entries) -> JacobianPoints {
         let mut sum = select_entries(key_table, self.challenge.window_digits(SHORT_WINDOWS - 1)).to_points();
         for window in (0..SHORT_WINDOWS - 1).rev() {
             sum = sum
                 .double_times(WINDOW_BITS)
                 .add_different(&select_entries(key_table, self.challenge.window_digits(window)));
         }
-        let sum = self.subtract_in_even_lanes(&sum, minus_key);
+        let sum = self.subtract_in_even_lanes(&sum, &self.minus_key);
         multiply_base(Some(sum), &self.s)
     }
 

@@ -106,6 +106,8 @@ fn s_from_the_order_on_is_rejected() {
     let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
     key.prove_batch(&[b"name"], &mut proofs, &mut hashes).unwrap();
     assert!(public.verify(b"name", &proofs).is_ok());
+    assert_eq!(hash_of_valid_proof(&proofs), Ok(hashes[0]));
+    assert_eq!(hash_of_valid_proof(&proofs[1..]), Err(BadProof));
     for s in [ORDER, [0xff; 32]] {
         proofs[COMPRESSED_OCTETS + CHALLENGE_OCTETS..].copy_from_slice(&s);
         assert!(Proof::parse(&proofs).is_none());
@@ -136,13 +138,56 @@ fn prove_both_ways(key: &Private, alphas: &[&[u8]]) -> (Vec<u8>, Vec<[u8; VRF_HA
 fn verify_both_ways(public: &Public, items: &[(&[u8], &[u8])]) -> usize {
     let expected: Vec<VerifyResult> =
         items.iter().map(|(alpha, proof)| public.verify(alpha, proof)).collect();
+    let items: Vec<Item<'_>> = items.iter().map(|(alpha, proof)| (public, *alpha, *proof)).collect();
+    verify_items_both_ways(&items);
+    expected.iter().flatten().count()
+}
+
+/// As [`verify_both_ways`], with a key for each proof.
+fn verify_items_both_ways(items: &[Item<'_>]) -> Vec<VerifyResult> {
+    let expected: Vec<VerifyResult> =
+        items.iter().map(|(key, alpha, proof)| key.verify(alpha, proof)).collect();
     let mut found = Vec::new();
-    public.verify_batch(items, &mut found);
+    verify_batch(items, &mut found);
     assert_eq!(found, expected);
     found.clear();
-    with_portable_arithmetic(|| public.verify_batch(items, &mut found));
+    with_portable_arithmetic(|| verify_batch(items, &mut found));
     assert_eq!(found, expected);
-    expected.iter().flatten().count()
+    expected
+}
+
+/// Batches of every size with proofs of several keys; every third proof is that of another key, or
+/// has a changed bit.
+#[test]
+fn proofs_of_different_keys_are_verified_together() {
+    let keys: Vec<Private> =
+        (1..=5_u8).map(|octet| Private::from_secret(&[octet; SECRET_OCTETS]).unwrap()).collect();
+    let publics: Vec<Public> = keys.iter().map(|key| Public::parse(key.public_key()).unwrap()).collect();
+    let mut draws = (0_u32..).map(|index| sha256(&index.to_be_bytes()));
+    let mut below = |limit: usize| usize::from(draws.next().unwrap()[0]) % limit;
+    let (mut names, mut proofs, mut used) = (Vec::new(), Vec::new(), Vec::new());
+    for index in 0..40_usize {
+        let (key, name) = (below(keys.len()), vec![index as u8; below(60)]);
+        let (mut proof, mut hashes) = (Vec::new(), Vec::new());
+        keys[key].prove_batch(&[&name], &mut proof, &mut hashes).unwrap();
+        let kind = below(6);
+        if kind == 0 {
+            proof[below(PROOF_OCTETS)] ^= 1 << below(8);
+        }
+        used.push(if kind == 1 { (key + 1) % keys.len() } else { key });
+        names.push(name);
+        proofs.push(proof);
+    }
+    let items: Vec<Item<'_>> = used
+        .iter()
+        .zip(names.iter().zip(&proofs))
+        .map(|(key, (name, proof))| (&publics[*key], name.as_slice(), proof.as_slice()))
+        .collect();
+    for size in 0..=items.len() {
+        let start = items.len() - size;
+        let results = verify_items_both_ways(&items[start..]);
+        assert!(size < 20 || results.iter().any(Result::is_ok) && results.iter().any(Result::is_err));
+    }
 }
 
 #[test]
@@ -245,8 +290,9 @@ fn proving_wipes_its_secrets() {
     let key = Private::from_secret(&[0x42; SECRET_OCTETS]).unwrap();
     let alphas: Vec<Vec<u8>> = (0..11_u8).map(|octet| vec![octet; 9]).collect();
     let alphas: Vec<&[u8]> = alphas.iter().map(Vec::as_slice).collect();
+    let salted: Vec<SaltedInput<'_>> = alphas.iter().map(|alpha| (&key.compressed, *alpha)).collect();
     let mut secrets = secret_forms("the private scalar", &key.scalar);
-    for (point, h) in hash_all_to_curve(Engine::Portable, &key.compressed, &alphas).unwrap() {
+    for (point, h) in hash_all_to_curve(Engine::Portable, &salted).unwrap() {
         let nonce = nonce(&key.scalar, &h).unwrap();
         secrets.extend(secret_forms("a nonce", &nonce));
         let comb = &Comb::prepare_all(&[point])[0];

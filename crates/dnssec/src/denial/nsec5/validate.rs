@@ -1,13 +1,15 @@
 //! Determines what the NSEC5 records and proofs of a response deny (draft-vcelak-nsec5, section 8;
 //! docs/nsec5.md). Each name has one proof; a record matches or covers the hash in it.
 
+mod needed;
+
 use super::{Hash, Nsec5, OPT_OUT_FLAG, WILDCARD_FLAG, decode_owner};
 use crate::denial::names::{covers_hash, next_closer, wildcard_below};
 use crate::validate::claim::{
     Claim, DenialKind, ProvedClaim, check_can_be_encloser, check_type_is_absent, check_unsigned_delegation,
 };
-use crate::validate::{BogusReason, Budget, ValidationError};
-use nonesuch_crypto::vrf::VrfPublicKey;
+use crate::validate::proofs::ProofVerifier;
+use crate::validate::{BogusReason, ValidationError};
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 use std::collections::HashMap;
 
@@ -63,9 +65,6 @@ enum ChainPosition<'m> {
     Covered(Nsec5Record<'m>),
 }
 
-/// The keys that verify proofs, with their key tags.
-type ProofKeys<'k> = &'k [(u16, VrfPublicKey)];
-
 /// The usable NSEC5 records of a response, and its proofs.
 #[derive(Debug)]
 pub(crate) struct Nsec5Records<'m> {
@@ -80,17 +79,19 @@ pub(crate) struct Nsec5Records<'m> {
 }
 
 impl<'m> Nsec5Records<'m> {
-    /// Takes at least one record, and the RDATA of NSEC5PROOF records with their owners.
+    /// Takes at least one record, the RDATA of NSEC5PROOF records with their owners, and the number of
+    /// unusable proofs that earlier steps of the validation found.
     pub(crate) fn new(
         apex: NameRef<'m>,
         list: Vec<Nsec5Record<'m>>,
         proofs: Vec<(NameRef<'m>, &'m [u8])>,
+        unusable_proofs: u32,
     ) -> Self {
         let mut by_owner: HashMap<NameRef<'m>, Vec<&'m [u8]>> = HashMap::new();
         for (owner, rdata) in proofs {
             by_owner.entry(owner).or_default().push(rdata);
         }
-        Self { apex, list, proofs: by_owner, positions: Vec::new(), unusable_proofs: 0 }
+        Self { apex, list, proofs: by_owner, positions: Vec::new(), unusable_proofs }
     }
 
     /// Adds a name whose proof an earlier validation verified: the key tag, and the hash in the
@@ -101,26 +102,42 @@ impl<'m> Nsec5Records<'m> {
         self.positions.push((name.to_name(), position));
     }
 
+    /// Number of unusable proofs so far.
+    pub(crate) const fn unusable_proofs(&self) -> u32 {
+        self.unusable_proofs
+    }
+
     /// The names with a verified proof that leads to a record.
     pub(crate) fn proved_names(&self) -> impl Iterator<Item = NameRef<'_>> {
         self.positions.iter().filter(|(_, position)| position.is_ok()).map(|(name, _)| name.view())
     }
 
-    /// Verifies that records and proofs prove the claim. Deducts the verified proofs from `budget`.
+    /// Verifies that records and proofs prove the claim. Deducts the verified proofs from the budget.
     pub(crate) fn check_claim(
         &mut self,
         claim: Claim<'_>,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
+    ) -> Result<ProvedClaim, ValidationError> {
+        let proved = self.check(claim, verifier);
+        if matches!(proved, Err(ValidationError::Pending)) {
+            self.record_proofs(claim, verifier);
+        }
+        proved
+    }
+
+    fn check(
+        &mut self,
+        claim: Claim<'_>,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<ProvedClaim, ValidationError> {
         match claim {
-            Claim::NxDomain(name) => self.check_name_denial(name, keys, budget),
-            Claim::NoData(name, rtype) => self.check_type_denial(name, rtype, keys, budget),
+            Claim::NxDomain(name) => self.check_name_denial(name, verifier),
+            Claim::NoData(name, rtype) => self.check_type_denial(name, rtype, verifier),
             Claim::WildcardExpansion(name, labels) => {
-                let covering = self.find_covering(next_closer(name, name.suffix(labels)), keys, budget)?;
+                let covering = self.find_covering(next_closer(name, name.suffix(labels)), verifier)?;
                 Ok(ProvedClaim::with_opt_out(DenialKind::WildcardExpansion, covering.has_flag(OPT_OUT_FLAG)))
             }
-            Claim::NoDs(cut) => self.check_ds_denial(cut, keys, budget),
+            Claim::NoDs(cut) => self.check_ds_denial(cut, verifier),
         }
     }
 
@@ -129,11 +146,10 @@ impl<'m> Nsec5Records<'m> {
     fn check_name_denial(
         &mut self,
         name: NameRef<'_>,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<ProvedClaim, ValidationError> {
-        self.check_not_matched(name, keys, budget)?;
-        let (encloser, record, opt_out) = self.check_encloser_proof(name, keys, budget)?;
+        self.check_not_matched(name, verifier)?;
+        let (encloser, record, opt_out) = self.check_encloser_proof(name, verifier)?;
         if record.has_flag(WILDCARD_FLAG) {
             return Err(BogusReason::WildcardFlag(encloser.to_name()).into());
         }
@@ -146,22 +162,21 @@ impl<'m> Nsec5Records<'m> {
         &mut self,
         name: NameRef<'_>,
         rtype: Rtype,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<ProvedClaim, ValidationError> {
         if self.proofs.contains_key(&name)
-            && let ChainPosition::Matched(record) = self.find_position(name, keys, budget)?
+            && let ChainPosition::Matched(record) = self.find_position(name, verifier)?
         {
             check_type_is_absent(name, rtype, record.fields.bitmap)?;
             return Ok(ProvedClaim::secure(DenialKind::NoData));
         }
         if let Some(next) = self.next_closer_of_wildcard(name) {
-            return self.check_wildcard_type_denial(next, rtype, keys, budget);
+            return self.check_wildcard_type_denial(next, rtype, verifier);
         }
         if self.next_closer_of_encloser(name).is_none() {
             return Err(BogusReason::NoProof(name.to_name()).into());
         }
-        let (encloser, _, opt_out) = self.check_encloser_proof(name, keys, budget)?;
+        let (encloser, _, opt_out) = self.check_encloser_proof(name, verifier)?;
         // An opt-out chain contains all empty non-terminals and omits only delegations. DS is the
         // only type of a delegation that the zone can deny.
         if rtype != Rtype::DS {
@@ -179,13 +194,12 @@ impl<'m> Nsec5Records<'m> {
         &mut self,
         next: NameRef<'_>,
         rtype: Rtype,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<ProvedClaim, ValidationError> {
-        let opt_out = self.find_covering(next, keys, budget)?.has_flag(OPT_OUT_FLAG);
+        let opt_out = self.find_covering(next, verifier)?.has_flag(OPT_OUT_FLAG);
         let wildcard = next.parent().and_then(wildcard_below);
         let wildcard = wildcard.ok_or_else(|| BogusReason::NoProof(next.to_name()))?;
-        let record = self.find_matching(wildcard.view(), keys, budget)?;
+        let record = self.find_matching(wildcard.view(), verifier)?;
         check_type_is_absent(wildcard.view(), rtype, record.fields.bitmap)?;
         Ok(ProvedClaim::with_opt_out(DenialKind::WildcardNoData, opt_out))
     }
@@ -194,16 +208,15 @@ impl<'m> Nsec5Records<'m> {
     fn check_ds_denial(
         &mut self,
         cut: NameRef<'_>,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<ProvedClaim, ValidationError> {
         if self.proofs.contains_key(&cut)
-            && let ChainPosition::Matched(record) = self.find_position(cut, keys, budget)?
+            && let ChainPosition::Matched(record) = self.find_position(cut, verifier)?
         {
             check_unsigned_delegation(cut, record.fields.bitmap)?;
             return Ok(ProvedClaim::secure(DenialKind::NoDs));
         }
-        let (encloser, _, opt_out) = self.check_encloser_proof(cut, keys, budget)?;
+        let (encloser, _, opt_out) = self.check_encloser_proof(cut, verifier)?;
         if !opt_out {
             return Err(BogusReason::NotOptOut(next_closer(cut, encloser).to_name()).into());
         }
@@ -214,11 +227,10 @@ impl<'m> Nsec5Records<'m> {
     fn check_not_matched(
         &mut self,
         name: NameRef<'_>,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<(), ValidationError> {
         if self.proofs.contains_key(&name)
-            && let ChainPosition::Matched(_) = self.find_position(name, keys, budget)?
+            && let ChainPosition::Matched(_) = self.find_position(name, verifier)?
         {
             return Err(BogusReason::NameExists(name.to_name()).into());
         }
@@ -231,13 +243,12 @@ impl<'m> Nsec5Records<'m> {
     fn check_encloser_proof<'q>(
         &mut self,
         name: NameRef<'q>,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<(NameRef<'q>, Nsec5Record<'m>, bool), ValidationError> {
         let next = self.next_closer_of_encloser(name).ok_or_else(|| BogusReason::NoProof(name.to_name()))?;
         let encloser = next.parent().unwrap_or(next);
-        let covering = self.find_covering(next, keys, budget)?;
-        let record = self.find_matching(encloser, keys, budget)?;
+        let covering = self.find_covering(next, verifier)?;
+        let record = self.find_matching(encloser, verifier)?;
         check_can_be_encloser(encloser, record.fields.bitmap)?;
         Ok((encloser, record, covering.has_flag(OPT_OUT_FLAG)))
     }
@@ -281,10 +292,9 @@ impl<'m> Nsec5Records<'m> {
     fn find_matching(
         &mut self,
         name: NameRef<'_>,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<Nsec5Record<'m>, ValidationError> {
-        match self.find_position(name, keys, budget)? {
+        match self.find_position(name, verifier)? {
             ChainPosition::Matched(record) => Ok(record),
             ChainPosition::Covered(_) => Err(BogusReason::NotMatched(name.to_name()).into()),
         }
@@ -293,10 +303,9 @@ impl<'m> Nsec5Records<'m> {
     fn find_covering(
         &mut self,
         name: NameRef<'_>,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<Nsec5Record<'m>, ValidationError> {
-        match self.find_position(name, keys, budget)? {
+        match self.find_position(name, verifier)? {
             ChainPosition::Covered(record) => Ok(record),
             ChainPosition::Matched(_) => Err(BogusReason::NameExists(name.to_name()).into()),
         }
@@ -306,8 +315,7 @@ impl<'m> Nsec5Records<'m> {
     fn find_position(
         &mut self,
         name: NameRef<'_>,
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<ChainPosition<'m>, ValidationError> {
         if let Some((_, known)) = self.positions.iter().find(|(known, _)| known.view() == name) {
             return Ok(known.clone()?);
@@ -315,7 +323,7 @@ impl<'m> Nsec5Records<'m> {
         let Some(proofs) = self.proofs.get(&name).cloned() else {
             return Err(BogusReason::NoProof(name.to_name()).into());
         };
-        let position = self.evaluate_proofs(name, &proofs, keys, budget)?;
+        let position = self.evaluate_proofs(name, &proofs, verifier)?;
         self.positions.push((name.to_name(), position.clone()));
         Ok(position?)
     }
@@ -327,15 +335,14 @@ impl<'m> Nsec5Records<'m> {
         &mut self,
         name: NameRef<'_>,
         proofs: &[&[u8]],
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
+        verifier: &mut ProofVerifier<'_>,
     ) -> Result<Result<ChainPosition<'m>, BogusReason>, ValidationError> {
         let mut first_reason = None;
         for rdata in proofs {
-            if self.unusable_proofs > budget.limits().unusable_proofs {
+            if self.unusable_proofs > verifier.budget.limits().unusable_proofs {
                 break;
             }
-            let reason = match self.verify_proof(name, rdata, keys, budget)? {
+            let reason = match verifier.verify(name, rdata)? {
                 Ok((tag, hash)) => match self.find_record(name, tag, &hash) {
                     Ok(position) => return Ok(Ok(position)),
                     Err(reason) => reason,
@@ -346,29 +353,6 @@ impl<'m> Nsec5Records<'m> {
             first_reason = first_reason.or(Some(reason));
         }
         Ok(Err(first_reason.unwrap_or_else(|| BogusReason::NoProof(name.to_name()))))
-    }
-
-    /// Verifies a proof; returns the key tag and the hash. The inner error is the reason why the
-    /// proof is unusable; the outer error ends the validation.
-    fn verify_proof(
-        &self,
-        name: NameRef<'_>,
-        rdata: &[u8],
-        keys: ProofKeys<'_>,
-        budget: &mut Budget,
-    ) -> Result<Result<(u16, Hash), BogusReason>, ValidationError> {
-        let Some((tag, proof)) = rdata.split_first_chunk() else {
-            return Ok(Err(BogusReason::MalformedDenial(Rtype::NSEC5PROOF)));
-        };
-        let tag = u16::from_be_bytes(*tag);
-        let Some((_, key)) = keys.iter().find(|(other, _)| *other == tag) else {
-            return Ok(Err(BogusReason::UnknownProofKey(tag)));
-        };
-        let mut canonical = Vec::with_capacity(name.len());
-        name.push_canonical(&mut canonical);
-        budget.take_proof()?;
-        let hash = key.verify(&canonical, proof);
-        Ok(hash.map(|hash| (tag, hash)).map_err(|_| BogusReason::BadProof(name.to_name())))
     }
 
     /// Finds the record for a hash. A proof leads only to records of the same key: in the chain of

@@ -1,5 +1,7 @@
 //! Denials by NSEC5: each test makes exactly one check of the validator fail.
 
+mod batches;
+
 use super::*;
 use crate::denial::nsec5::chain;
 use crate::keys::Nsec5Key;
