@@ -96,7 +96,9 @@ impl Resolver {
             let before = task.budget.validation.spent();
             let ended = pending.step(&mut task.budget.validation);
             spent += pending.record_count() as u64 * RECORD_NANOSECONDS;
-            spent += cost_of(&task.budget.validation.spent().since(before));
+            let work = task.budget.validation.spent().since(before);
+            self.model.count_denial_work(work.hash_blocks, work.proofs);
+            spent += cost_of(&work);
             match ended {
                 Some(validation) => self.end_verification(id, &validation, now),
                 None => {
