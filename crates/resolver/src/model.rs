@@ -24,6 +24,8 @@ pub(crate) struct ModelCounters {
     signatures: [AtomicU64; ALGORITHMS],
     /// Verified signatures, by algorithm.
     verified: [AtomicU64; ALGORITHMS],
+    hash_blocks: AtomicU64,
+    proofs: AtomicU64,
 }
 
 /// The counters of all workers.
@@ -46,6 +48,10 @@ pub struct ModelTotals {
     /// Number of each algorithm, signatures in responses (S), and verified signatures, failed ones
     /// included (S_v). Algorithms without any are missing.
     pub algorithms: Vec<(u8, u64, u64)>,
+    /// SHA-1 blocks of NSEC3 hashes.
+    pub hash_blocks: u64,
+    /// Verified NSEC5 proofs, failed ones included.
+    pub proofs: u64,
 }
 
 impl ModelTotals {
@@ -89,6 +95,8 @@ impl Model {
             truncated: sum(&|counters| &counters.truncated),
             signed_responses: sum(&|counters| &counters.signed_responses),
             algorithms: algorithms.collect(),
+            hash_blocks: sum(&|counters| &counters.hash_blocks),
+            proofs: sum(&|counters| &counters.proofs),
         }
     }
 }
@@ -103,6 +111,8 @@ impl ModelCounters {
             signed_responses: AtomicU64::new(0),
             signatures: [const { AtomicU64::new(0) }; ALGORITHMS],
             verified: [const { AtomicU64::new(0) }; ALGORITHMS],
+            hash_blocks: AtomicU64::new(0),
+            proofs: AtomicU64::new(0),
         }
     }
 
@@ -136,11 +146,21 @@ impl ModelCounters {
     pub(crate) fn count_verification(&self, algorithm: u8) {
         add(&self.verified[usize::from(algorithm)]);
     }
+
+    /// Counts NSEC3 hashes and NSEC5 proofs.
+    pub(crate) fn count_denial_work(&self, hash_blocks: u32, proofs: u32) {
+        add_number(&self.hash_blocks, hash_blocks);
+        add_number(&self.proofs, proofs);
+    }
 }
 
 /// Adds one to a counter that no other thread writes.
 fn add(counter: &AtomicU64) {
-    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    add_number(counter, 1);
+}
+
+fn add_number(counter: &AtomicU64, number: u32) {
+    counter.store(counter.load(Ordering::Relaxed) + u64::from(number), Ordering::Relaxed);
 }
 
 #[cfg(test)]
@@ -167,6 +187,8 @@ mod tests {
         first.count_response(&response);
         first.count_truncated();
         (0..2).for_each(|_| second.count_verification(13));
+        first.count_denial_work(3, 0);
+        second.count_denial_work(4, 1);
         let totals = model.totals();
         let expected = ModelTotals {
             queries: 2,
@@ -175,6 +197,8 @@ mod tests {
             truncated: 1,
             signed_responses: 1,
             algorithms: vec![(8, 1, 0), (13, 2, 2)],
+            hash_blocks: 7,
+            proofs: 1,
         };
         assert_eq!((totals.signatures(), totals.verified()), (3, 2));
         assert_eq!(totals, expected);

@@ -3,6 +3,8 @@
 //! serve.
 
 mod network;
+mod signed;
+mod validation;
 
 use network::*;
 use nonesuch_conformance::simulator::TraceEvent;

@@ -162,6 +162,15 @@ pub(crate) fn simulate(
     workers: usize,
     change: impl FnOnce(&mut ResolverOptions),
 ) -> Simulator<'static, Servers> {
+    simulate_shared(servers, workers, change).0
+}
+
+/// As [`simulate`]; also returns what the workers share.
+pub(crate) fn simulate_shared(
+    servers: Servers,
+    workers: usize,
+    change: impl FnOnce(&mut ResolverOptions),
+) -> (Simulator<'static, Servers>, Arc<Shared>) {
     let mut options = ResolverOptions {
         hints: Hints::new([(name("a.root."), ROOT.into())]).expect("hints"),
         access: AccessList::allow_all(),
@@ -175,7 +184,7 @@ pub(crate) fn simulate(
     let shared = Arc::new(Shared::new(options, [7; 16], &[7; 32], now).expect("local names"));
     let machine =
         |worker| -> Box<dyn Machine> { Box::new(Resolver::new(Arc::clone(&shared), worker, [7; 32])) };
-    Simulator::new(simulator, (0..workers).map(machine).collect(), servers)
+    (Simulator::new(simulator, (0..workers).map(machine).collect(), servers), shared)
 }
 
 /// Schedules a client query for a time in milliseconds.
@@ -187,6 +196,29 @@ pub(crate) fn ask_at(
 ) -> ClientToken {
     let mut message = Vec::new();
     push_query(&name(asked), Rtype::A, 7, flags::RD, &mut message);
+    send(simulator, milliseconds, worker, message)
+}
+
+/// As [`ask_at`], with an OPT record.
+pub(crate) fn ask_with_edns(
+    simulator: &mut Simulator<'_, Servers>,
+    milliseconds: u64,
+    asked: &str,
+) -> ClientToken {
+    let mut message = Vec::new();
+    push_query(&name(asked), Rtype::A, 7, flags::RD | flags::AD, &mut message);
+    // One additional record: OPT with a payload size of 1232 octets, and nothing else.
+    message[11] = 1;
+    message.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
+    send(simulator, milliseconds, 0, message)
+}
+
+fn send(
+    simulator: &mut Simulator<'_, Servers>,
+    milliseconds: u64,
+    worker: usize,
+    message: Vec<u8>,
+) -> ClientToken {
     let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
     simulator.query_at(Duration::from_millis(milliseconds), worker, client, Transport::Tcp, message)
 }

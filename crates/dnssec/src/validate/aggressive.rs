@@ -174,7 +174,8 @@ fn high_half(hash: &Sha1Hash) -> u64 {
 /// it as Secure. They prove nothing if a covering record has the opt-out flag, or if their NSEC3
 /// parameters differ or exceed the default of [`ValidationLimits::max_iterations_secure`].
 ///
-/// It computes NSEC3 hashes that `hashes` does not have, and verifies no NSEC5 proofs.
+/// It computes no NSEC3 hashes, because they would be outside of the budget of the client query: a
+/// claim that needs a hash that `hashes` does not have is not proved. It verifies no NSEC5 proofs.
 #[must_use]
 pub fn find_denial(
     apex: NameRef<'_>,
@@ -182,7 +183,7 @@ pub fn find_denial(
     hashes: KnownHashes<'_>,
     claim: Claim<'_>,
 ) -> Option<DenialKind> {
-    let mut budget = Budget::new(ValidationLimits::default());
+    let mut budget = Budget::new(ValidationLimits { hash_blocks: 0, ..ValidationLimits::default() });
     let (mut names, mut sha1, mut vrf) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
         match record.candidate {
@@ -261,6 +262,25 @@ mod tests {
             let hashes = [(denied.view(), [7; 20])];
             assert_eq!(find_denial(apex.view(), &[record], KnownHashes::Sha1(&hashes), claim), expected);
         }
+    }
+
+    #[test]
+    fn hashes_outside_of_the_budget_are_not_computed() {
+        let (apex, denied) = (name(APEX), name("a.example."));
+        let (_, rdata) = nsec3(0, 0);
+        // The record matches the apex, and covers the hashes of all other names.
+        let hash = nonesuch_crypto::nsec3_hash(apex.wire(), &[], 0);
+        let label = data_encoding::BASE32HEX_NOPAD.encode(&hash);
+        let (owner, mut rdata) = (name(&format!("{label}.example.")), rdata);
+        rdata[6..26].copy_from_slice(&hash);
+        let record = DenialRecord::read(Rtype::NSEC3, owner.view(), &rdata, apex.view()).unwrap();
+        let wildcard = name("*.example.");
+        let hashes = [(apex.view(), hash), (denied.view(), [7; 20]), (wildcard.view(), [8; 20])];
+        let find = |known| {
+            let known = KnownHashes::Sha1(&hashes[..known]);
+            find_denial(apex.view(), &[record], known, Claim::NxDomain(denied.view()))
+        };
+        assert_eq!((find(2), find(3)), (None, Some(DenialKind::NxDomain)));
     }
 
     #[test]

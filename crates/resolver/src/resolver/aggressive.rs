@@ -26,6 +26,7 @@ impl Resolver {
         let hash_limit = task.budget.validation.hash_blocks_left() / 2;
         let search = self.shared.denials.prove(question.name.view(), question.rtype, hash_limit, now);
         task.budget.validation.charge_hash_blocks(search.hash_blocks);
+        self.model.count_denial_work(search.hash_blocks, 0);
         match search.found? {
             Found::Denied(Denied { kind, authority }) => {
                 let rcode = if kind == NegativeKind::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };

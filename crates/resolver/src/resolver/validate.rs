@@ -7,6 +7,7 @@ use super::Resolver;
 use super::chain::NO_DNSKEY;
 use super::iterate::{NoFetch, Step};
 use super::keys::{Keys, dnskey_rrset};
+use crate::budget::FETCH_PART;
 use crate::cache::{FailureCause, Question};
 use crate::record::{Rrset, Security};
 use crate::response::{Content, Reading};
@@ -14,8 +15,8 @@ use crate::task::{ErrorDetail, Outcome, TaskId, ValidatedKeys};
 use crate::trust::ZoneTrust;
 use crate::validation::{Checking, KeySet, ServerResponse};
 use nonesuch_dnssec::validate::{
-    self, BogusReason, IndeterminateReason, InsecureReason, PendingValidation, SecurityStatus, TrustedKeys,
-    Validation,
+    self, BogusReason, IndeterminateReason, InsecureReason, Limit, PendingValidation, SecurityStatus,
+    TrustedKeys, Validation,
 };
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -207,8 +208,7 @@ impl Resolver {
             return self.use_unproved_referral(id, received, now);
         }
         if let SecurityStatus::Indeterminate(IndeterminateReason::Limit(limit)) = &validation.status {
-            let text = format!("validation exceeds the limit for {limit}").into();
-            return Step::Finish(Outcome::failure(ErrorDetail { code: 0, text }, true));
+            return self.end_at_limit(id, *limit, validation.work.signature_failures, now);
         }
         let ServerResponse { server, name, rtype, mut reading, .. } = received;
         // Signatures are not signed.
@@ -229,6 +229,21 @@ impl Resolver {
             SecurityStatus::Secure | SecurityStatus::Insecure(_) => MISMATCH.into(),
         };
         self.try_another_server(id, server, error, now)
+    }
+
+    /// Ends a task whose validation exceeds a limit. Usually, this is not cached, because another client
+    /// may have a larger budget left. But if the signatures of this response or of an earlier one to the
+    /// same question do not verify, the failure is cached (RFC 9520): otherwise each query for a hostile
+    /// zone would cost the same again. `failures`: number of them in this response.
+    fn end_at_limit(&mut self, id: TaskId, limit: Limit, failures: u32, now: Now) -> Step {
+        let text = format!("validation exceeds the limit for {limit}").into();
+        let error = ErrorDetail { code: 0, text };
+        let failures_max = self.settings.options.limits.validation.signature_failures;
+        let bogus = self.tasks.get(id).and_then(|task| task.bogus.clone());
+        if limit == Limit::SignatureFailures && (bogus.is_some() || failures >= failures_max / FETCH_PART) {
+            return self.fail_validation(id, bogus.unwrap_or(error), now);
+        }
+        Step::Finish(Outcome::failure(error, true))
     }
 
     /// Remembers the keys or the insecurity of a zone that a validated response proves. Returns the keys of a DNSKEY

@@ -96,6 +96,7 @@ impl Resolver {
             let ended = pending.step(&mut task.budget.validation);
             spent += pending.record_count() as u64 * RECORD_NANOSECONDS;
             let hash_blocks = task.budget.validation.spent().hash_blocks - before;
+            self.model.count_denial_work(hash_blocks, 0);
             spent += u64::from(hash_blocks) * HASH_BLOCK_NANOSECONDS;
             match ended {
                 Some(validation) => self.end_verification(id, &validation, now),
@@ -124,7 +125,10 @@ impl Resolver {
                 model.count_verification(algorithm.0);
                 spent += signature_nanoseconds(algorithm);
             }
-            JobAlgorithm::Proof(algorithm) => spent += proof_nanoseconds(algorithm),
+            JobAlgorithm::Proof(algorithm) => {
+                model.count_denial_work(0, 1);
+                spent += proof_nanoseconds(algorithm);
+            }
         });
         for (id, checking) in taken {
             if let Some(pending) = &checking.pending {

@@ -1,0 +1,173 @@
+//! The hostile signed zone `evil.`: its key is a trust anchor, and its server can send many forged
+//! signatures, keys with the same tag, and expensive denials.
+
+use super::network::*;
+use nonesuch_conformance::simulator::{Options, Simulator};
+use nonesuch_crypto::{Algorithm, DigestType, PrivateKey, key_tag};
+use nonesuch_dnssec::keys::{SEP, ZONE_KEY, ds_rdata};
+use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
+use nonesuch_resolver::Shared;
+use nonesuch_resolver::trust_anchors::AnchorRecord;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+const APEX: &str = "evil.";
+const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
+const DAY: u32 = 86_400;
+
+/// The key of the zone.
+pub(crate) struct Zone {
+    private: PrivateKey,
+}
+
+fn private_key(octet: u8) -> PrivateKey {
+    let secret = data_encoding::BASE64.encode(&[octet; 32]);
+    let text = format!("Private-key-format: v1.3\nAlgorithm: 13 (ECDSAP256SHA256)\nPrivateKey: {secret}\n");
+    PrivateKey::from_bind(&text).expect("a key")
+}
+
+fn dnskey(flags: u16, public: &[u8]) -> Vec<u8> {
+    [&flags.to_be_bytes()[..], &[3, ALGORITHM.0], public].concat()
+}
+
+impl Zone {
+    pub(crate) fn new() -> Self {
+        Self { private: private_key(1) }
+    }
+
+    pub(crate) fn dnskey(&self) -> Vec<u8> {
+        dnskey(ZONE_KEY | SEP, self.private.public_key())
+    }
+
+    pub(crate) fn tag(&self) -> u16 {
+        key_tag(&self.dnskey())
+    }
+
+    pub(crate) fn ds(&self) -> Vec<u8> {
+        ds_rdata(name(APEX).view(), &self.dnskey(), DigestType::SHA256).expect("a digest")
+    }
+
+    /// Returns other keys with the tag of the key: a validator ignores unknown flags (RFC 4034 §2.1.1),
+    /// so an attacker sets the tag with them.
+    pub(crate) fn colliding_keys(&self, count: usize) -> Vec<Vec<u8>> {
+        let with_tag = |octet: u8| {
+            let public = private_key(octet).public_key().to_vec();
+            // Each number of flags gives another tag, with few exceptions.
+            let tag = u32::from(self.tag());
+            let sum = u32::from(key_tag(&dnskey(0, &public)));
+            let guess = (tag + 0xffff - sum) % 0xffff;
+            let all = [guess, guess.wrapping_sub(1), guess + 1].into_iter();
+            let flags = all.filter_map(|flags| u16::try_from(flags).ok());
+            flags.map(|flags| dnskey(flags, &public)).find(|rdata| {
+                let flags = u16::from_be_bytes([rdata[0], rdata[1]]);
+                key_tag(rdata) == self.tag() && flags & ZONE_KEY != 0 && flags & 0x80 == 0
+            })
+        };
+        (2..=u8::MAX).filter_map(with_tag).take(count).collect()
+    }
+
+    fn fields(&self, records: &[Record]) -> (Vec<u8>, Vec<u8>) {
+        let now = Options::default().unix as u32;
+        let (apex, first) = (name(APEX), &records[0]);
+        let fields = Rrsig {
+            covered: first.rtype,
+            algorithm: ALGORITHM,
+            labels: first.owner.view().rrsig_labels(),
+            original_ttl: first.ttl,
+            expiration: now + 14 * DAY,
+            inception: now - DAY,
+            tag: self.tag(),
+            signer: apex.view(),
+            signature: &[],
+        };
+        let mut sorted: Vec<&[u8]> = records.iter().map(|record| record.rdata.as_slice()).collect();
+        sorted.sort_unstable();
+        let (mut message, mut rdata) = (Vec::new(), Vec::new());
+        push_signed_data(&fields, first.owner.view(), sorted.iter().copied(), &mut message);
+        fields.push_fields(&mut rdata);
+        (rdata, message)
+    }
+
+    /// Returns the records with a valid signature.
+    pub(crate) fn sign(&self, mut records: Vec<Record>) -> Vec<Record> {
+        let (mut rdata, message) = self.fields(&records);
+        self.private.sign(&message, &mut rdata).expect("a signature");
+        records.push(Record { rtype: Rtype::RRSIG, rdata, ..records[0].clone() });
+        records
+    }
+
+    /// Returns the records with `count` different signatures that do not verify.
+    pub(crate) fn forge(&self, mut records: Vec<Record>, count: u8) -> Vec<Record> {
+        let (fields, _) = self.fields(&records);
+        let forged = |number: u8| Record {
+            rtype: Rtype::RRSIG,
+            rdata: [&fields[..], &[number; 64]].concat(),
+            ..records[0].clone()
+        };
+        let signatures: Vec<Record> = (1..=count).map(forged).collect();
+        records.extend(signatures);
+        records
+    }
+
+    /// Returns an NXDOMAIN response with these records of the zone, each with its signature, and the SOA record.
+    pub(crate) fn deny(&self, asked: &Message, records: Vec<Record>) -> Message {
+        let mut response = denial(asked, APEX, Rcode::NXDOMAIN);
+        let soa = std::mem::take(&mut response.records);
+        let all = [soa].into_iter().chain(records.into_iter().map(|record| vec![record]));
+        response.records = all.flat_map(|rrset| self.sign(rrset)).collect();
+        response
+    }
+}
+
+pub(crate) fn keys(keys: Vec<Vec<u8>>) -> Vec<Record> {
+    keys.into_iter().map(|rdata| record(APEX, Rtype::DNSKEY, rdata)).collect()
+}
+
+/// Returns an NSEC3 record of the authority section. It covers all hashes but one, or matches `owner`.
+pub(crate) fn nsec3(owner: Option<&str>, number: u8, iterations: u16, salt: &[u8]) -> Record {
+    let hash =
+        owner.map_or([number; 20], |owner| nonesuch_crypto::nsec3_hash(name(owner).wire(), salt, iterations));
+    let [high, low] = iterations.to_be_bytes();
+    let fields = [&[1, 0, high, low, salt.len() as u8][..], salt, &[20], &hash, &[0, 1, 0x40]].concat();
+    let label = data_encoding::BASE32HEX_NOPAD.encode(&hash).to_lowercase();
+    within(Section::Authority, record(&format!("{label}.{APEX}"), Rtype::NSEC3, fields))
+}
+
+/// A simulator whose resolver has these DS records as trust anchor of `evil.`
+pub(crate) fn simulate_signed(
+    anchors: &[Vec<u8>],
+    hostile: impl FnMut(&Message, Ipv4Addr) -> Option<Message> + 'static,
+) -> (Simulator<'static, Servers>, Arc<Shared>) {
+    simulate_shared(Servers::new(Box::new(hostile)), 1, |options| {
+        for rdata in anchors {
+            options.validation.anchors.insert(name(APEX).view(), AnchorRecord::Ds(rdata.clone()));
+        }
+    })
+}
+
+/// Asks for an address with EDNS, and for `www.good.` at the same time, which must be answered.
+/// Returns the response code and the code of the extended error.
+pub(crate) fn attack(simulator: &mut Simulator<'_, Servers>, asked: &str) -> (Rcode, Option<u16>) {
+    let start = simulator.time().as_millis() as u64;
+    let hostile = ask_with_edns(simulator, start, asked);
+    let good = ask_at(simulator, start, 0, "www.good.");
+    simulator.run_until_answered().unwrap_or_else(|fault| panic!("{fault}\n{}", simulator.trace()));
+    assert_eq!(addresses(&reply(simulator, good)), [WEB]);
+    let reply = reply(simulator, hostile);
+    assert_eq!(reply.header.flags & flags::AD, 0);
+    (reply.rcode(), extended_error(&reply))
+}
+
+fn extended_error(reply: &Message) -> Option<u16> {
+    let mut rest = reply.opt()?.rdata.as_slice();
+    while let [c1, c2, l1, l2, data @ ..] = rest {
+        let (value, after) = data.split_at_checked(usize::from(u16::from_be_bytes([*l1, *l2])))?;
+        if u16::from_be_bytes([*c1, *c2]) == nonesuch_proto::edns::EXTENDED_ERROR {
+            return value.first_chunk().map(|code| u16::from_be_bytes(*code));
+        }
+        rest = after;
+    }
+    None
+}
