@@ -8,7 +8,6 @@ mod common;
 mod control;
 mod cookies;
 mod dnstap;
-mod faults;
 mod log;
 mod metrics;
 mod operators;
