@@ -44,6 +44,9 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
         let response = runtime.block_on(from_root::ask(arguments, &question, target::system_rules()?))?;
         return print_response(&response, arguments);
     }
+    if arguments.anchor.is_some() {
+        return Err(QueryError::AnchorUnused);
+    }
     let target = target::find_server(server, &arguments.transport)?;
     let signer = arguments.message.tsig_key.as_deref().map(TsigSigner::read).transpose()?;
     let tls = arguments.transport.tls.then(|| client_tls(arguments, &target)).transpose()?;

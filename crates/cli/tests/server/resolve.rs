@@ -21,7 +21,7 @@ fn start_tree(folder: &Path, network: u8) -> Option<(Vec<Configured>, PathBuf)> 
 }
 
 /// As [`start_tree`], with more zones.
-pub(super) fn start_tree_with(folder: &Path, network: u8, more: &str) -> Option<(Vec<Configured>, PathBuf)> {
+fn start_tree_with(folder: &Path, network: u8, more: &str) -> Option<(Vec<Configured>, PathBuf)> {
     if UdpSocket::bind(format!("127.53.{network}.9:53")).is_err() {
         record_skip("only root can listen on port 53");
         return None;
@@ -73,7 +73,7 @@ fn names_are_resolved_from_the_root() {
 }
 
 /// Starts a resolver that validates from the trust anchor of the tree of `hints`.
-pub(super) fn start_validating(folder: &Path, hints: &Path, more: &[&str]) -> Configured {
+fn start_validating(folder: &Path, hints: &Path, more: &[&str]) -> Configured {
     let anchor = hints.with_file_name("anchor.ds");
     let arguments =
         ["--listen", "127.0.0.1:0", "--workers", "2", "--hints", text(hints), "--anchor", text(&anchor)];
@@ -163,6 +163,10 @@ fn a_query_shows_the_chain_of_trust() {
     let last = denied["chain"].as_array().and_then(|steps| steps.last()).expect("a step");
     assert_eq!((&last["status"], &last["zone"]), (&"secure".into(), &"z2.example.".into()));
     assert_eq!(last["proved"], "the name does not exist");
+
+    let unused =
+        run(&mut nonesuch(["query", "host3.z1.example.", "@127.0.0.1:9", "--anchor", text(&anchor)]));
+    assert_eq!(unused.status, 2, "{}", unused.text());
 
     // A trust anchor that the root zone does not have: the failing step has reason and rule.
     let other = folder.path().join("other.ds");

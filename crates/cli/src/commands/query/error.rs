@@ -6,6 +6,7 @@ use crate::server::resolver::ResolveError;
 use nonesuch_net::{ClientError, TlsError};
 use nonesuch_proto::message::MessageError;
 use nonesuch_proto::{Name, NameError};
+use nonesuch_resolver::zones::ZoneRuleError;
 use nonesuch_server::tsig::{KeyTextError, TsigAlgorithm, TsigKeyError};
 use std::io;
 use std::net::SocketAddr;
@@ -43,9 +44,13 @@ pub(crate) enum QueryError {
     SerialNeeded,
     #[error("'@{0}' is not a server: write @ADDRESS, @ADDRESS:PORT, @[IPv6 ADDRESS]:PORT or @HOST")]
     Server(String),
-    /// The resolvers of the system cannot be used.
-    #[error("/etc/resolv.conf: {0}")]
-    Forward(nonesuch_resolver::zones::ZoneRuleError),
+    #[error("--anchor needs --from-root, or a query without @SERVER that is validated")]
+    AnchorUnused,
+    #[error("{}: {source}", path.display())]
+    SystemResolvers {
+        path: PathBuf,
+        source: ZoneRuleError,
+    },
     #[error("{host}: cannot resolve the host name: {source}; give the address of the server")]
     Unresolved {
         host: String,

@@ -137,9 +137,10 @@ impl Target {
 
 /// The rule that all names are resolved by the resolvers of the system.
 pub(super) fn system_rules() -> Result<ZoneRules, QueryError> {
-    let addresses = system_resolvers(Path::new(RESOLVER_LIST))?;
-    let servers = addresses.into_iter().map(|address| SocketAddr::new(address, DNS_PORT)).collect();
-    ZoneRules::new([ZoneRule::forward(Name::root(), servers)]).map_err(QueryError::Forward)
+    let path = Path::new(RESOLVER_LIST);
+    let servers = system_resolvers(path)?.into_iter().map(|address| SocketAddr::new(address, DNS_PORT));
+    let rules = ZoneRules::new([ZoneRule::forward(Name::root(), servers.collect())]);
+    rules.map_err(|source| QueryError::SystemResolvers { path: path.to_owned(), source })
 }
 
 /// The first resolver in the file `path`.
