@@ -19,7 +19,8 @@ mod servers;
 
 use common::{argument, machine};
 use resolvers::{
-    OUTSTANDING, RESOLVERS, ResolverOptions, Row, Running, Tree, learn_delegations, print_rows, queries,
+    OUTSTANDING, RESOLVERS, ResolverOptions, Row, Running, Tree, cost_of, learn_delegations, print_rows,
+    queries, zones_section,
 };
 use std::path::Path;
 
@@ -63,10 +64,7 @@ fn main() {
 }
 
 fn start_tree(dir: &Path, denial: &str) -> Tree {
-    let zones = format!(
-        "origin = \"z#.example.\"\ncount = {ZONES}\nnames = {NAMES}\ndenial = \"{denial}\"\nserver = \"127.53.1.1\""
-    );
-    Tree::start(dir, "ecdsap256sha256", &zones)
+    Tree::start(dir, "ecdsap256sha256", &zones_section(ZONES, NAMES, denial))
 }
 
 /// CPU time in µs for each query of a load, user and system, and the number of lost queries.
@@ -80,11 +78,7 @@ fn cpu_per_query(running: &Running, kind: Kind, amount: u64) -> (f64, f64, u64) 
     } else {
         (120.0, Some(amount))
     };
-    let before = running.cpu();
-    let report = running.load(&list, outstanding, seconds, limit);
-    let after = running.cpu();
-    let answered = report.received.max(1) as f64;
-    ((after.0 - before.0) / answered, (after.1 - before.1) / answered, report.lost)
+    cost_of(|| running.cpu(), || running.load(&list, outstanding, seconds, limit))
 }
 
 /// One column: all resolvers in turn, in each round.
@@ -98,10 +92,8 @@ fn measure(title: &str, tree: &Tree, kind: Kind, runs: u64, amount: u64) {
     for _ in 0..runs {
         for (place, row) in rows.iter_mut().enumerate() {
             let started = RESOLVERS.get(place).map(|resolver| Running::start(resolver, tree, options));
-            match started.unwrap_or_else(|| Ok(Running::start_serve(tree))) {
-                Ok(running) => row.push(cpu_per_query(&running, kind, amount)),
-                Err(error) => row.error = Some(error),
-            }
+            let started = started.unwrap_or_else(|| Ok(Running::start_serve(tree)));
+            row.add_round(started, |running| cpu_per_query(running, kind, amount));
         }
     }
     print_rows(title, &rows);

@@ -24,8 +24,8 @@ mod servers;
 use common::{argument, machine, ratio, spread};
 use nonesuch_lab::peers::{OnlineDenial, Peer, PeerServer, PeerZone, Serving, Setup};
 use resolvers::{
-    OUTSTANDING, RESOLVERS, ResolverOptions, Row, Running, Tree, ZONE_SERVER, learn_delegations, print_rows,
-    queries,
+    OUTSTANDING, RESOLVERS, ResolverOptions, Row, Running, Tree, ZONE_SERVER, cost_of, learn_delegations,
+    print_rows, queries, zones_section,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,41 +62,24 @@ fn main() {
     }
 }
 
-/// The section of the zones in the description of a tree.
-fn zones(count: u64, names: u64, denial: &str) -> String {
-    format!(
-        "origin = \"z#.example.\"\ncount = {count}\nnames = {names}\ndenial = \"{denial}\"\nserver = \"{ZONE_SERVER}\""
-    )
-}
-
 fn measure_cold_keys(dir: &Path, runs: u64) {
     let count: u64 = argument("--zones", 20_000);
-    let tree = Tree::start(&dir.join("tree"), P256, &zones(count, COLD_NAMES, "nsec"));
+    let tree = Tree::start(&dir.join("tree"), P256, &zones_section(count, COLD_NAMES, "nsec"));
     let list = queries(false, count, count * COLD_NAMES);
     let mut rows: Vec<Row> = RESOLVERS.iter().map(|resolver| Row::new(resolver.name)).collect();
     for _ in 0..runs {
         for (resolver, row) in RESOLVERS.iter().zip(&mut rows) {
-            match Running::start(resolver, &tree, OPTIONS) {
-                Ok(running) => {
-                    let before = running.cpu();
-                    let report = running.ask_all(&list, count * COLD_NAMES, OUTSTANDING);
-                    row.push(per_query(before, running.cpu(), report.received, report.lost));
-                }
-                Err(error) => row.error = Some(error),
-            }
+            row.add_round(Running::start(resolver, &tree, OPTIONS), |running| {
+                let load = || running.ask_all(&list, count * COLD_NAMES, OUTSTANDING);
+                cost_of(|| running.cpu(), load)
+            });
         }
     }
     print_rows("cold keys", &rows);
 }
 
-/// User and system time in µs for each answer, and the number of lost queries.
-fn per_query(before: (f64, f64), after: (f64, f64), answered: u64, lost: u64) -> (f64, f64, u64) {
-    let answered = answered.max(1) as f64;
-    ((after.0 - before.0) / answered, (after.1 - before.1) / answered, lost)
-}
-
 fn measure_memory(dir: &Path, runs: u64) {
-    let tree = Tree::start(&dir.join("tree"), P256, &zones(ZONES, NAMES, "nsec"));
+    let tree = Tree::start(&dir.join("tree"), P256, &zones_section(ZONES, NAMES, "nsec"));
     let list = queries(false, ZONES, ZONES * NAMES);
     // No entry is removed.
     let options = ResolverOptions { cache_mib: 512, ..OPTIONS };
@@ -120,21 +103,21 @@ fn measure_memory(dir: &Path, runs: u64) {
 fn measure_algorithms(dir: &Path, runs: u64) {
     let algorithms = [P256, "mldsa44", "falcon512", "mayo2"];
     let count: u64 = argument("--queries", 20_000).min(ZONES * NAMES);
+    let list = queries(false, ZONES, count);
     for outstanding in [1, OUTSTANDING] {
         let mut rows: Vec<Row> = algorithms.map(Row::new).into();
         for run in 0..runs {
             for (algorithm, row) in algorithms.iter().zip(&mut rows) {
                 let place = dir.join(algorithm);
                 if run == 0 && outstanding == 1 {
-                    Tree::write(&place, algorithm, &zones(ZONES, NAMES, "nsec"));
+                    Tree::write(&place, algorithm, &zones_section(ZONES, NAMES, "nsec"));
                 }
                 // The trees have the same addresses.
                 let tree = Tree::start_servers(&place, |_| true);
-                let running = Running::start(&RESOLVERS[0], &tree, OPTIONS).expect("the resolver");
-                learn_delegations(&running, ZONES);
-                let before = running.cpu();
-                let report = running.ask_all(&queries(false, ZONES, count), count, outstanding);
-                row.push(per_query(before, running.cpu(), report.received, report.lost));
+                row.add_round(Running::start(&RESOLVERS[0], &tree, OPTIONS), |running| {
+                    learn_delegations(running, ZONES);
+                    cost_of(|| running.cpu(), || running.ask_all(&list, count, outstanding))
+                });
             }
         }
         for other in &rows[1..] {
@@ -151,14 +134,14 @@ struct Pair {
     resolver: Running,
     tree: Tree,
     /// The server of the zones, if it is PowerDNS.
-    powerdns: Option<PeerServer>,
+    powerdns: Option<Running>,
 }
 
 impl Pair {
     fn cpu(&self) -> (f64, f64) {
         let (user, system) = self.resolver.cpu();
         let server = match &self.powerdns {
-            Some(server) => (server.cpu_time().user_us as f64, server.cpu_time().system_us as f64),
+            Some(server) => server.cpu(),
             None => self.tree.zone_server().expect("the server of the zones").cpu(),
         };
         (user + server.0, system + server.1)
@@ -172,23 +155,18 @@ fn measure_nsec5(dir: &Path, runs: u64) {
         ("powerdns, unbound", |dir| start_powerdns(&dir.join("white-lies"))),
     ];
     for denial in ["nsec5", "white-lies"] {
-        Tree::write(&dir.join(denial), P256, &zones(ZONES, NAMES, denial));
+        Tree::write(&dir.join(denial), P256, &zones_section(ZONES, NAMES, denial));
     }
     let count: u64 = argument("--queries", 20_000).min(ZONES * NAMES);
+    let list = queries(true, ZONES, count);
     for outstanding in [1, OUTSTANDING] {
         let mut rows: Vec<Row> = starts.iter().map(|(name, _)| Row::new(name)).collect();
         for _ in 0..runs {
             for ((_, start), row) in starts.iter().zip(&mut rows) {
-                match start(dir) {
-                    Ok(pair) => {
-                        learn_delegations(&pair.resolver, ZONES);
-                        let before = pair.cpu();
-                        let list = queries(true, ZONES, count);
-                        let report = pair.resolver.ask_all(&list, count, outstanding);
-                        row.push(per_query(before, pair.cpu(), report.received, report.lost));
-                    }
-                    Err(error) => row.error = Some(error),
-                }
+                row.add_round(start(dir), |pair| {
+                    learn_delegations(&pair.resolver, ZONES);
+                    cost_of(|| pair.cpu(), || pair.resolver.ask_all(&list, count, outstanding))
+                });
             }
         }
         print_rows(&format!("denied names, {outstanding} outstanding"), &rows);
@@ -219,7 +197,7 @@ fn start_powerdns(tree: &Path) -> Result<Pair, String> {
     let powerdns = PeerServer::start(Peer::PowerDns, &setup).map_err(|error| error.to_string())?;
     let tree = Tree::start_servers(tree, |address| address != ZONE_SERVER.to_string());
     let resolver = Running::start(&RESOLVERS[1], &tree, OPTIONS)?;
-    Ok(Pair { resolver, tree, powerdns: Some(powerdns) })
+    Ok(Pair { resolver, tree, powerdns: Some(Running::Peer(powerdns)) })
 }
 
 /// The keys of a zone, without the suffix of their files.

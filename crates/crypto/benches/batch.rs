@@ -6,8 +6,8 @@
 //! loop and then the batch, with the same signatures.
 //!
 //! Ed25519 and P-256 are measured in four forms: all items have one key, or each item has a key of its own;
-//! the keys were used before, or were just parsed, so that the batch includes the time for a table. The last column, for Ed25519, is the batch equation of
-//! ed25519-dalek for comparison. It does not accept the same signatures as the single check.
+//! the keys were used before, or were just parsed, so that the batch includes the time for a table. The last
+//! column, for Ed25519, is the batch equation of ed25519-dalek for comparison. It does not accept the same signatures as the single check.
 //!
 //! The last part compares the batches of P-256 without and with eight lanes of AVX-512 IFMA, if the
 //! processor has it. Its columns are the batch of the portable code and the batch of the lanes.

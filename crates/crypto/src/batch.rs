@@ -4,8 +4,8 @@
 //!
 //! Ed25519 and ECDSA on P-256 have a faster form of verification for signatures of one key
 //! ([`edwards`], [`p256`]), which builds a table for the key once. P-256 also has one for signatures
-//! of different keys ([`p256::verify_by_tables`], [`p256::verify_each`]). The other algorithms use the loop. P-256 also has a
-//! faster form of signing ([`p256::sign`]).
+//! of different keys ([`p256::verify_by_tables`], [`p256::verify_each`]). The other algorithms use the
+//! loop. P-256 also has a faster form of signing ([`p256::sign`]).
 
 pub(crate) mod edwards;
 pub(crate) mod p256;

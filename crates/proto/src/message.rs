@@ -1,6 +1,7 @@
 //! Messages (RFC 1035 §4): the header, the question, and a parser for all records of a received
 //! message.
 
+use crate::edns;
 use crate::name::{NameError, push_from_message};
 use crate::rdata;
 use crate::{Class, Name, Rtype};
@@ -260,6 +261,15 @@ impl Message {
     #[must_use]
     pub fn opt(&self) -> Option<&Record> {
         self.records.iter().find(|record| record.rtype == Rtype::OPT)
+    }
+
+    /// Returns code and text of the first extended DNS error (RFC 8914), as
+    /// [`read_extended_error`](edns::read_extended_error) does. `None` if there is none, or if it is malformed.
+    #[must_use]
+    pub fn extended_error(&self) -> Option<(u16, &[u8])> {
+        let (_, data) =
+            edns::Options::new(&self.opt()?.rdata).find(|(code, _)| *code == edns::EXTENDED_ERROR)?;
+        edns::read_extended_error(data)
     }
 
     /// Returns the records of one section, without OPT records.

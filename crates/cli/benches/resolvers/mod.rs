@@ -169,7 +169,10 @@ impl Running {
     pub(crate) fn cpu(&self) -> (f64, f64) {
         match self {
             Self::Ours(server) => server.cpu(),
-            Self::Peer(server) => (server.cpu_time().user_us as f64, server.cpu_time().system_us as f64),
+            Self::Peer(server) => {
+                let time = server.cpu_time();
+                (time.user_us as f64, time.system_us as f64)
+            }
         }
     }
 
@@ -212,6 +215,24 @@ impl Running {
     }
 }
 
+/// User and system time of a load in µs for each answer, and the number of lost queries. `cpu` returns the time
+/// of all measured processes.
+pub(crate) fn cost_of(cpu: impl Fn() -> (f64, f64), load: impl FnOnce() -> LoadReport) -> (f64, f64, u64) {
+    let before = cpu();
+    let report = load();
+    let after = cpu();
+    let answered = report.received.max(1) as f64;
+    ((after.0 - before.0) / answered, (after.1 - before.1) / answered, report.lost)
+}
+
+/// The section of the description of a tree for `count` zones of `names` names each.
+pub(crate) fn zones_section(count: u64, names: u64, denial: &str) -> String {
+    format!(
+        "origin = \"z#.example.\"\ncount = {count}\nnames = {names}\ndenial = \"{denial}\"\n\
+         server = \"{ZONE_SERVER}\""
+    )
+}
+
 /// Name of the first root server in a hints file.
 fn root_server_name(hints: &Path) -> String {
     let text = fs::read_to_string(hints).expect("root hints");
@@ -246,7 +267,7 @@ pub(crate) struct Row {
     user: Vec<f64>,
     system: Vec<f64>,
     lost: u64,
-    pub(crate) error: Option<String>,
+    error: Option<String>,
 }
 
 impl Row {
@@ -255,8 +276,19 @@ impl Row {
         Self { name: name.to_owned(), cpu, user, system, lost: 0, error: None }
     }
 
-    /// Adds a round: user and system time, and the number of lost queries.
-    pub(crate) fn push(&mut self, (user, system, lost): (f64, f64, u64)) {
+    /// Adds a round with what `measure` returns for the started programs, as [`cost_of`] does.
+    pub(crate) fn add_round<T>(
+        &mut self,
+        started: Result<T, String>,
+        measure: impl FnOnce(&T) -> (f64, f64, u64),
+    ) {
+        match started {
+            Ok(started) => self.push(measure(&started)),
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    fn push(&mut self, (user, system, lost): (f64, f64, u64)) {
         self.cpu.push(user + system);
         self.user.push(user);
         self.system.push(system);

@@ -3,6 +3,7 @@
 use super::values::{ArgumentError, ZONE_SETTING, parse_duration_in};
 use clap::{Args, Subcommand};
 use nonesuch_proto::Name;
+use nonesuch_resolver::MAX_NEGATIVE_ANCHOR_LIFETIME;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -165,7 +166,7 @@ pub(crate) enum NegativeAnchorCommand {
 }
 
 fn parse_lifetime(text: &str) -> Result<u32, ArgumentError> {
-    parse_duration_in(text, 1..=7 * 86_400)
+    parse_duration_in(text, 1..=MAX_NEGATIVE_ANCHOR_LIFETIME as u32)
 }
 
 /// Reads a key and its value. A value that is not TOML is a string.

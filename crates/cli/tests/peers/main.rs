@@ -16,3 +16,12 @@ mod resolvers;
 mod root_zones;
 mod trees;
 mod validators;
+
+/// Fails if a class of differences is not in docs/differences.md.
+fn assert_documented<'c>(names: impl IntoIterator<Item = &'c str>) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
+    let documented = std::fs::read_to_string(path).expect("docs/differences.md");
+    let missing: Vec<&str> =
+        names.into_iter().filter(|name| !documented.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/differences.md lacks {missing:?}");
+}

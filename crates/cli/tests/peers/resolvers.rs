@@ -250,13 +250,5 @@ impl Judge {
 
 #[test]
 fn every_class_of_resolvers_is_documented() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
-    let documented = fs::read_to_string(path).expect("docs/differences.md");
-    for class in CLASSES {
-        assert!(
-            documented.contains(&format!("`{}`", class.name)),
-            "docs/differences.md lacks {}",
-            class.name
-        );
-    }
+    crate::assert_documented(CLASSES.iter().map(|class| class.name));
 }

@@ -30,7 +30,6 @@ use nonesuch_lab::tree::Tree;
 use nonesuch_net::namespace::{Interface, NetworkNamespace};
 use nonesuch_testing::record_skip;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
@@ -234,13 +233,5 @@ fn validators_find_the_expected_status_of_20_000_names() {
 
 #[test]
 fn every_class_of_validators_is_documented() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
-    let documented = fs::read_to_string(path).expect("docs/differences.md");
-    for class in CLASSES {
-        assert!(
-            documented.contains(&format!("`{}`", class.name)),
-            "docs/differences.md lacks {}",
-            class.name
-        );
-    }
+    crate::assert_documented(CLASSES.iter().map(|class| class.name));
 }

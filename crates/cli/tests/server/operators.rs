@@ -6,8 +6,8 @@ use common::configured::{Configured, ask, configure, plain_zone, write_beside};
 use common::{
     Ended, done, folder, generate_keys, is_installed, made, nonesuch, prepared, run, sign, snapshot, text,
 };
+use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode};
-use nonesuch_proto::{Rtype, edns};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -23,9 +23,7 @@ fn failed(arguments: &[&str]) -> String {
 
 /// The code of the extended error of a response.
 fn extended_error(message: &Message) -> Option<u16> {
-    let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
-    let (_, data) = edns::Options::new(&opt.rdata).find(|(code, _)| *code == edns::EXTENDED_ERROR)?;
-    edns::read_extended_error(data).map(|(code, _)| code)
+    message.extended_error().map(|(code, _)| code)
 }
 
 /// Generates one key in every form; each file has the name of its form.

@@ -3,7 +3,8 @@
 use nonesuch_conformance::simulator::{Network, Options, Reaction, ServerQuery, Simulator};
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{ClientToken, Machine, Now};
-use nonesuch_proto::message::{Header, Message, Question, Rcode, Record, Section, flags, push_query};
+use nonesuch_proto::edns;
+use nonesuch_proto::message::{HEADER, Header, Message, Question, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Class, Name, Rtype};
 use nonesuch_resolver::hints::Hints;
 use nonesuch_resolver::options::ResolverOptions;
@@ -207,9 +208,8 @@ pub(crate) fn ask_with_edns(
 ) -> ClientToken {
     let mut message = Vec::new();
     push_query(&name(asked), Rtype::A, 7, flags::RD | flags::AD, &mut message);
-    // One additional record: OPT with a payload size of 1232 octets, and nothing else.
-    message[11] = 1;
-    message.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
+    edns::push_opt(1232, 0, 0, &mut message);
+    message[HEADER - 1] = 1;
     send(simulator, milliseconds, 0, message)
 }
 

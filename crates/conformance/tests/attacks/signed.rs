@@ -147,6 +147,21 @@ pub(crate) fn simulate_signed(
     })
 }
 
+/// As [`simulate_signed`], with a server that responds with `keys` to queries for DNSKEY, and with the records that
+/// `others` returns for the name to all other queries.
+pub(crate) fn simulate_zone(
+    anchors: &[Vec<u8>],
+    keys: Vec<Record>,
+    others: impl Fn(&str) -> Vec<Record> + 'static,
+) -> (Simulator<'static, Servers>, Arc<Shared>) {
+    simulate_signed(anchors, move |asked: &Message, _: Ipv4Addr| {
+        let question = &asked.questions[0];
+        let is_for_keys = question.rtype == Rtype::DNSKEY;
+        let records = if is_for_keys { keys.clone() } else { others(&question.name.to_string()) };
+        Some(answer(asked, records))
+    })
+}
+
 /// Asks for an address with EDNS, and for `www.good.` at the same time, which must be answered.
 /// Returns the response code and the code of the extended error.
 pub(crate) fn attack(simulator: &mut Simulator<'_, Servers>, asked: &str) -> (Rcode, Option<u16>) {
@@ -157,17 +172,5 @@ pub(crate) fn attack(simulator: &mut Simulator<'_, Servers>, asked: &str) -> (Rc
     assert_eq!(addresses(&reply(simulator, good)), [WEB]);
     let reply = reply(simulator, hostile);
     assert_eq!(reply.header.flags & flags::AD, 0);
-    (reply.rcode(), extended_error(&reply))
-}
-
-fn extended_error(reply: &Message) -> Option<u16> {
-    let mut rest = reply.opt()?.rdata.as_slice();
-    while let [c1, c2, l1, l2, data @ ..] = rest {
-        let (value, after) = data.split_at_checked(usize::from(u16::from_be_bytes([*l1, *l2])))?;
-        if u16::from_be_bytes([*c1, *c2]) == nonesuch_proto::edns::EXTENDED_ERROR {
-            return value.first_chunk().map(|code| u16::from_be_bytes(*code));
-        }
-        rest = after;
-    }
-    None
+    (reply.rcode(), reply.extended_error().map(|(code, _)| code))
 }

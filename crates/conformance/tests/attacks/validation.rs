@@ -22,16 +22,9 @@ fn colliding_keys_and_many_signatures_end_at_the_limit_of_failures() {
     // The validator computes the digests of two keys with the tag of the DS record.
     all.insert(0, zone.dnskey());
     let anchors = [zone.ds()];
-    let (mut simulator, shared) = simulate_signed(&anchors, move |asked: &Message, _: Ipv4Addr| {
-        let question = &asked.questions[0];
-        Some(answer(
-            asked,
-            match question.rtype {
-                Rtype::DNSKEY => zone.sign(keys(all.clone())),
-                _ => zone.forge(vec![address(&question.name.to_string(), EVIL)], 100),
-            },
-        ))
-    });
+    let signed = zone.sign(keys(all));
+    let (mut simulator, shared) =
+        simulate_zone(&anchors, signed, move |asked| zone.forge(vec![address(asked, EVIL)], 100));
     let failures = u64::from(ValidationLimits::default().signature_failures);
     for number in 1..=3 {
         let (rcode, error) = attack(&mut simulator, &format!("n{number}.evil."));
@@ -48,16 +41,9 @@ fn colliding_keys_and_many_signatures_end_at_the_limit_of_failures() {
 fn a_key_set_with_many_failing_signatures_is_verified_once() {
     let zone = Zone::new();
     let anchors = [zone.ds()];
-    let (mut simulator, shared) = simulate_signed(&anchors, move |asked: &Message, _: Ipv4Addr| {
-        let question = &asked.questions[0];
-        Some(answer(
-            asked,
-            match question.rtype {
-                Rtype::DNSKEY => zone.forge(keys(vec![zone.dnskey()]), 100),
-                _ => zone.sign(vec![address(&question.name.to_string(), EVIL)]),
-            },
-        ))
-    });
+    let forged = zone.forge(keys(vec![zone.dnskey()]), 100);
+    let (mut simulator, shared) =
+        simulate_zone(&anchors, forged, move |asked| zone.sign(vec![address(asked, EVIL)]));
     let failures = u64::from(ValidationLimits::default().signature_failures);
     for number in 0..10 {
         let (rcode, error) = attack(&mut simulator, &format!("n{number}.evil."));
@@ -80,16 +66,9 @@ fn colliding_ds_records_cause_no_verification() {
         ds
     };
     let anchors: Vec<Vec<u8>> = (0..50).map(wrong).collect();
-    let (mut simulator, shared) = simulate_signed(&anchors, move |asked: &Message, _: Ipv4Addr| {
-        let question = &asked.questions[0];
-        Some(answer(
-            asked,
-            match question.rtype {
-                Rtype::DNSKEY => zone.forge(keys(all.clone()), 100),
-                _ => zone.forge(vec![address(&question.name.to_string(), EVIL)], 100),
-            },
-        ))
-    });
+    let forged = zone.forge(keys(all), 100);
+    let (mut simulator, shared) =
+        simulate_zone(&anchors, forged, move |asked| zone.forge(vec![address(asked, EVIL)], 100));
     let (rcode, error) = attack(&mut simulator, "www.evil.");
     assert_eq!((rcode, error), (Rcode::SERVFAIL, Some(9)));
     assert_eq!(shared.model.totals().verified(), 0);

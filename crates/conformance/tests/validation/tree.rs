@@ -12,7 +12,7 @@ use nonesuch_dnssec::{
 };
 use nonesuch_net::machine::{ClientToken, Machine, Now};
 use nonesuch_net::{Answer, Handler as _, Transport};
-use nonesuch_proto::edns::{self, Options as EdnsOptions};
+use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Message, Rcode, flags, push_query};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_resolver::hints::Hints;
@@ -230,10 +230,8 @@ impl World {
         self.simulator.run_until_answered().unwrap_or_else(|fault| panic!("{fault}"));
         let reply = self.simulator.reply(token).and_then(|reply| reply.message.clone()).expect("a reply");
         let reply = Message::parse(&reply).expect("a message");
-        let opt = reply.opt().expect("an OPT record");
-        let mut all = EdnsOptions::new(&opt.rdata);
-        let error = all.find(|(code, _)| *code == edns::EXTENDED_ERROR);
-        let error = error.and_then(|(_, data)| edns::read_extended_error(data));
+        assert!(reply.opt().is_some(), "no OPT record");
+        let error = reply.extended_error();
         Reply {
             rcode: reply.rcode(),
             is_secure: reply.header.flags & flags::AD != 0,

@@ -45,15 +45,15 @@ const SECURITY_SHIFT: u32 = 4;
 /// Flag in the first octet of a negative answer: it proves that the name is an unsigned delegation.
 const UNSIGNED_DELEGATION: u8 = 1;
 
-/// The number of the security that has this reason, after those of [`Security`].
-const REASONS: [(u8, InsecureReason); 4] = [
-    (FIRST_REASON, InsecureReason::UnsupportedAlgorithms),
-    (4, InsecureReason::UnsupportedDigests),
-    (5, InsecureReason::NegativeTrustAnchor),
-    (TOO_MANY_ITERATIONS, InsecureReason::TooManyIterations(0)),
+/// The stored reasons. Their numbers follow those of [`Security`].
+const REASONS: [InsecureReason; 4] = [
+    InsecureReason::UnsupportedAlgorithms,
+    InsecureReason::UnsupportedDigests,
+    InsecureReason::NegativeTrustAnchor,
+    InsecureReason::TooManyIterations(0),
 ];
-const FIRST_REASON: u8 = 3;
-const TOO_MANY_ITERATIONS: u8 = 6;
+const FIRST_REASON: u8 = Security::Secure as u8 + 1;
+const LAST_REASON: u8 = FIRST_REASON + REASONS.len() as u8 - 1;
 /// Maximum octets of the text of a failure.
 pub(super) const FAILURE_TEXT_MAX: usize = 255;
 
@@ -124,26 +124,23 @@ pub(super) fn decode_rank(octets: &[u8]) -> Option<Rank> {
 /// Decodes the security of an RRset or a negative answer.
 pub(super) fn decode_security(octets: &[u8]) -> Option<Security> {
     match octets.first()? >> SECURITY_SHIFT {
-        FIRST_REASON..=TOO_MANY_ITERATIONS => Some(Security::Insecure),
+        FIRST_REASON..=LAST_REASON => Some(Security::Insecure),
         number => Security::from_number(number),
     }
 }
 
 /// Returns the number of a security and a reason. The reason counts only for insecure data.
 fn security_number(security: Security, insecure: Option<InsecureReason>) -> u8 {
-    if insecure.is_none() {
-        return security as u8;
-    }
-    let insecure = insecure.filter(|_| security == Security::Insecure);
-    let is_same = |(_, reason): &&(u8, InsecureReason)| {
-        insecure.is_some_and(|insecure| std::mem::discriminant(reason) == std::mem::discriminant(&insecure))
-    };
-    REASONS.iter().find(is_same).map_or(security as u8, |(number, _)| *number)
+    let reason = insecure.filter(|_| security == Security::Insecure).and_then(|insecure| {
+        let is_same = |reason| std::mem::discriminant(reason) == std::mem::discriminant(&insecure);
+        (FIRST_REASON..).zip(&REASONS).find(|(_, reason)| is_same(*reason))
+    });
+    reason.map_or(security as u8, |(number, _)| number)
 }
 
 /// Appends the number of NSEC3 iterations, if the security has a reason.
 fn push_iterations(security: Security, insecure: Option<InsecureReason>, octets: &mut Vec<u8>) {
-    if security_number(security, insecure) > Security::Secure as u8 {
+    if security_number(security, insecure) >= FIRST_REASON {
         let iterations =
             if let Some(InsecureReason::TooManyIterations(count)) = insecure { count } else { 0 };
         octets.extend_from_slice(&iterations.to_be_bytes());
@@ -156,11 +153,14 @@ fn split_reason(octets: &[u8]) -> Option<(&[u8], Option<InsecureReason>)> {
     let Some(index) = (first >> SECURITY_SHIFT).checked_sub(FIRST_REASON) else {
         return Some((rest, None));
     };
-    let (number, reason) = REASONS.get(usize::from(index))?;
     let (rest, iterations) = rest.split_last_chunk()?;
-    let is_iterations = *number == TOO_MANY_ITERATIONS;
-    let iterations = InsecureReason::TooManyIterations(u16::from_be_bytes(*iterations));
-    Some((rest, Some(if is_iterations { iterations } else { *reason })))
+    let reason = match *REASONS.get(usize::from(index))? {
+        InsecureReason::TooManyIterations(_) => {
+            InsecureReason::TooManyIterations(u16::from_be_bytes(*iterations))
+        }
+        reason => reason,
+    };
+    Some((rest, Some(reason)))
 }
 
 /// Encodes a negative answer with the RRsets of its authority section, which all have the same security;
@@ -332,7 +332,7 @@ mod tests {
             iterations: u16,
         ) {
             let (rank, security) = (Rank::from_number(rank).unwrap(), Security::from_number(security).unwrap());
-            let insecure = REASONS.get(reason).map(|(_, reason)| match reason {
+            let insecure = REASONS.get(reason).map(|reason| match reason {
                 InsecureReason::TooManyIterations(_) => InsecureReason::TooManyIterations(iterations),
                 reason => *reason,
             });

@@ -128,6 +128,22 @@ impl Resolver {
         })
     }
 
+    /// Returns the keys of a zone from its validated DNSKEY RRset.
+    pub(super) fn zone_keys<'k>(
+        &self,
+        zone: &Name,
+        dnskeys: impl IntoIterator<Item = &'k [u8]>,
+        requires_post_quantum: bool,
+    ) -> Arc<TrustedKeys> {
+        let options = &self.settings.options;
+        let mut keys =
+            TrustedKeys::with_policy(zone, dnskeys, options.validation.policy, &options.limits.validation);
+        if requires_post_quantum {
+            keys.keep_post_quantum();
+        }
+        Arc::new(keys)
+    }
+
     /// Returns the keys among `dnskeys` that the trust anchor or the DS records of the zone name.
     pub(super) fn select_entry_keys(
         &self,

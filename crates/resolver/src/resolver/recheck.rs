@@ -181,13 +181,7 @@ impl Resolver {
         if !is_proved(name, Rtype::DNSKEY, dnskeys, &keys, now, budget) {
             return Err(false);
         }
-        let (policy, limits) =
-            (self.settings.options.validation.policy, &self.settings.options.limits.validation);
-        let mut keys = TrustedKeys::with_policy(name, records, policy, limits);
-        if requires_post_quantum {
-            keys.keep_post_quantum();
-        }
-        Ok(Arc::new(keys))
+        Ok(self.zone_keys(name, records, requires_post_quantum))
     }
 }
 

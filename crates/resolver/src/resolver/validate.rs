@@ -258,8 +258,6 @@ impl Resolver {
         now: Now,
     ) -> Option<ValidatedKeys> {
         let (trust, ttl) = (&self.shared.trust, ttl_of(reading));
-        let policy = self.settings.options.validation.policy;
-        let limits = &self.settings.options.limits.validation;
         if validation.is_unsigned_delegation {
             // `keep_proved` has compared it with the proved zone cut. After an alias, the denial is for its
             // target.
@@ -271,11 +269,7 @@ impl Resolver {
         if validation.status != SecurityStatus::Secure || rrset.owner != *name || rrset.rtype != rtype {
             return None;
         }
-        let mut keys = TrustedKeys::with_policy(name, rrset.records.iter(), policy, limits);
-        if key_set.requires_post_quantum {
-            keys.keep_post_quantum();
-        }
-        let keys = Arc::new(keys);
+        let keys = self.zone_keys(name, rrset.records.iter(), key_set.requires_post_quantum);
         trust.insert(name.view(), ZoneTrust::Secure(Arc::clone(&keys)), ttl.min(key_set.ttl), now);
         Some(ValidatedKeys(keys))
     }

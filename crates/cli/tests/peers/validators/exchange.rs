@@ -38,13 +38,9 @@ fn query(case: &Case, id: u16) -> Vec<u8> {
 
 fn read(message: &[u8]) -> Option<Reply> {
     let message = Message::parse(message).ok()?;
-    let error = message.opt().and_then(|opt| {
-        let mut options = edns::Options::new(&opt.rdata);
-        let (_, data) = options.find(|(code, _)| *code == edns::EXTENDED_ERROR)?;
-        edns::read_extended_error(data).map(|(code, _)| code)
-    });
     let (rcode, flags) = (message.header.rcode(), message.header.flags);
-    Some(Reply { rcode, is_authenticated: flags & flags::AD != 0, extended_error: error })
+    let extended_error = message.extended_error().map(|(code, _)| code);
+    Some(Reply { rcode, is_authenticated: flags & flags::AD != 0, extended_error })
 }
 
 /// The reply over TCP.
