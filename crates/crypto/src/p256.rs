@@ -28,6 +28,7 @@ mod windows;
 
 pub(crate) use self::engine::Engine;
 pub use self::engine::with_portable_arithmetic;
+pub(crate) use self::field::Field;
 #[cfg(test)]
 pub(crate) use self::field::PRIME;
 #[cfg(test)]

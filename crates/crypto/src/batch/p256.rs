@@ -26,7 +26,9 @@ pub(crate) mod sign;
 
 use crate::batch::SignedMessage;
 use crate::hash::sha256;
-use crate::p256::{Affine, Engine, LaneTable, MontgomeryScalar, Scalar, Table, Workspace, multiply_both};
+use crate::p256::{
+    Affine, Engine, Field, Jacobian, LaneTable, MontgomeryScalar, Scalar, Table, Workspace, multiply_both,
+};
 
 /// Length of r, and of s, in octets.
 const SCALAR_OCTETS: usize = 32;
@@ -52,9 +54,10 @@ impl SignatureParts {
         (parts.r != Scalar::ZERO && parts.s != Scalar::ZERO).then_some(parts)
     }
 
-    /// Returns whether the x-coordinate of the point is r modulo n.
-    fn matches_point(&self, point: &Affine) -> bool {
-        !point.is_infinity() && Scalar::from_octets_reduced(&point.x().to_octets()) == self.r
+    /// Returns whether the x-coordinate of the point is r modulo n: r, or r + n if that is below p.
+    fn matches_point(&self, point: &Jacobian) -> bool {
+        let numbers = [Some(self.r.to_octets()), self.r.octets_plus_order()];
+        numbers.iter().flatten().filter_map(Field::from_octets).any(|x| point.has_x(x))
     }
 }
 
@@ -73,7 +76,7 @@ impl KeyTable {
         for group in signed.chunks(GROUP_SIZE) {
             let parts = read_parts(group.iter().copied());
             let factors = factors(group.iter().copied(), &parts);
-            let points = multiply_both(&self.0, &factors, &mut workspace).iter().map(|point| Some(*point));
+            let points = multiply_both(&self.0, &factors, &mut workspace).into_iter().map(Some);
             are_valid.extend(match_points(&parts, points));
         }
         are_valid
@@ -155,7 +158,7 @@ fn factors<'a>(
 /// the points of the well-formed signatures.
 fn match_points(
     parts: &[Option<SignatureParts>],
-    mut points: impl Iterator<Item = Option<Affine>>,
+    mut points: impl Iterator<Item = Option<Jacobian>>,
 ) -> impl Iterator<Item = bool> {
     parts.iter().map(move |parts| {
         let point = parts.as_ref().and_then(|parts| Some((parts, points.next()??)));

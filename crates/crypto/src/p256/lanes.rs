@@ -23,7 +23,7 @@ mod verify;
 
 pub(super) use self::table::PackedTable;
 use super::field::Field;
-use super::point::Affine;
+use super::point::{Affine, Jacobian};
 use super::scalar::Scalar;
 use super::statement::Statement;
 
@@ -72,32 +72,36 @@ impl Ifma {
         unsafe { table::pack_multiples(powers, entries) }
     }
 
-    /// Returns a·P + b·Q for each pair of scalars and the points P and Q of two tables. `octets`
-    /// has the recoded octets of the scalars (see [`Scalar::recode_octets`]). A result is `None` if
+    /// Returns a·P + b·Q for each pair of scalars and the points P and Q of two tables. A result is `None` if
     /// two intermediate sums are equal or opposite. For public values.
     pub(super) fn multiply_both(
         self,
         tables: [&PackedTable; 2],
-        octets: &[[[u8; 32]; 2]],
-    ) -> Vec<Option<Affine>> {
+        pairs: &[(Scalar, Scalar)],
+    ) -> Vec<Option<Jacobian>> {
         // SAFETY: see `even_ys`.
-        unsafe { table::multiply_both(tables, octets) }
+        unsafe { table::multiply_both(tables, pairs) }
     }
 
-    /// Returns a·B + b·Q for each pair of scalars and the point Q of its table. A result is `None` if two
-    /// intermediate sums are equal or opposite. For public values.
+    /// Returns a·B + b·Q for each pair of scalars, the base point B of the table `base`, and the point Q of the
+    /// pair's table. A result is `None` if two intermediate sums are equal or opposite. For public values.
     pub(super) fn multiply_by_tables(
         self,
+        base: &PackedTable,
         tables: &[&PackedTable],
         pairs: &[(Scalar, Scalar)],
-    ) -> Vec<Option<Affine>> {
+    ) -> Vec<Option<Jacobian>> {
         // SAFETY: see `even_ys`.
-        unsafe { table::multiply_by_tables(tables, pairs) }
+        unsafe { table::multiply_by_tables(base, tables, pairs) }
     }
 
     /// Returns a·B + b·Q for each pair of scalars and its point Q. A result is `None` if two
     /// intermediate sums are equal or opposite. For public values.
-    pub(super) fn multiply_each(self, points: &[Affine], pairs: &[(Scalar, Scalar)]) -> Vec<Option<Affine>> {
+    pub(super) fn multiply_each(
+        self,
+        points: &[Affine],
+        pairs: &[(Scalar, Scalar)],
+    ) -> Vec<Option<Jacobian>> {
         // SAFETY: see `even_ys`.
         unsafe { verify::multiply_each(points, pairs) }
     }

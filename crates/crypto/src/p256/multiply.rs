@@ -104,13 +104,13 @@ fn column_digits(digits: &Scalar, column: usize) -> u64 {
 
 /// Returns the digits of one window, with the last digit as the highest bit.
 #[inline(always)]
-fn window_digits(digits: &Scalar, window: usize) -> u64 {
+pub(super) fn window_digits(digits: &Scalar, window: usize) -> u64 {
     (0..TEETH).map(|j| digits.bit(window * TEETH + j) << j).fold(0, |all, bit| all | bit)
 }
 
 /// Splits digits into the index of an entry, and 1 if the entry must be negated or else 0.
 #[inline(always)]
-fn split_sign(digits: u64) -> (u64, u64) {
+pub(super) fn split_sign(digits: u64) -> (u64, u64) {
     let negative = (digits >> (TEETH - 1)) ^ 1;
     ((digits ^ negative.wrapping_neg()) & (COMB_ENTRIES as u64 - 1), negative)
 }

@@ -175,6 +175,11 @@ impl Jacobian {
         self.z.is_zero()
     }
 
+    /// Returns whether x of the point is this number. Infinity has no x.
+    pub(crate) fn has_x(&self, x: Field) -> bool {
+        !self.is_infinity() && self.x == x * self.z.square()
+    }
+
     pub(crate) fn negate(self) -> Self {
         Self { y: -self.y, ..self }
     }

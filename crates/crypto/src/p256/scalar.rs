@@ -1,6 +1,7 @@
 //! Integers modulo the order of P-256's base point (FIPS 186-4, section D.1.2.3), always below it,
 //! in four limbs. No function branches on a value or uses a value as an address.
 
+use crrl::field::ModInt256;
 use zeroize::{DefaultIsZeroes, Zeroizing};
 
 use crate::limbs::{self, add, add_carry, multiply_add, select, subtract, subtract_borrow};
@@ -15,6 +16,13 @@ const ORDER_INVERSE: u64 = 0xccd1_c8aa_ee00_bc4f;
 /// 2⁵¹² modulo the order.
 const RADIX_SQUARED: [u64; 4] =
     [0x8324_4c95_be79_eea2, 0x4699_799c_49bd_6fa6, 0x2845_b239_2b6b_ec59, 0x66e1_2d94_f3d9_5620];
+
+/// 2⁷⁶⁸ modulo the order.
+const RADIX_CUBED: [u64; 4] =
+    [0xac8e_bec9_0b65_a624, 0x111f_28ae_0c05_55c9, 0x2543_b924_6ba5_e93f, 0x503a_54e7_6407_be65];
+
+/// Integers modulo the order, of the library.
+type Integers = ModInt256<{ ORDER[0] }, { ORDER[1] }, { ORDER[2] }, { ORDER[3] }>;
 
 /// Number of signed digits of [`Scalar::recode`].
 pub(super) const RECODED_DIGITS: usize = 260;
@@ -50,6 +58,12 @@ impl Scalar {
     /// Returns 32 big-endian octets.
     pub(crate) fn to_octets(self) -> [u8; 32] {
         limbs::to_octets(&self.0)
+    }
+
+    /// Returns the scalar plus the order in 32 big-endian octets, if it fits.
+    pub(crate) fn octets_plus_order(self) -> Option<[u8; 32]> {
+        let (sum, carry) = add(&self.0, &ORDER);
+        (carry == 0).then(|| limbs::to_octets(&sum))
     }
 
     pub(crate) fn from_short(short: u128) -> Self {
@@ -138,22 +152,14 @@ impl MontgomeryScalar {
         Self(montgomery_multiply(&self.0.0, &other.0.0))
     }
 
-    /// Returns the inverse as a power with the order minus 2 as exponent, four bits at a time.
-    /// Returns zero for zero.
+    /// Returns the inverse, or zero for zero, in constant time.
     fn invert(self) -> Self {
-        let mut powers = Zeroizing::new([Self::ONE; 16]);
-        for exponent in 1..powers.len() {
-            powers[exponent] = powers[exponent - 1].multiply(self);
-        }
-        let mut exponent = ORDER;
-        exponent[0] -= 2;
-        (0..64).rev().fold(Self::ONE, |mut power, digit| {
-            for _ in 0..4 {
-                power = power.multiply(power);
-            }
-            // The index is a digit of the order, which is not secret.
-            power.multiply(powers[(exponent[digit / 16] >> (digit % 16 * 4)) as usize & 15])
-        })
+        let [w0, w1, w2, w3] = self.0.0;
+        let inverse = Zeroizing::new((Integers::ONE / Integers::from_w64le(w0, w1, w2, w3)).encode32());
+        let (words, _) = inverse.as_chunks();
+        let inverse = std::array::from_fn(|word| u64::from_le_bytes(words[word]));
+        // It is the inverse of the Montgomery form as a number; two factors of 2²⁵⁶ are missing.
+        Self(montgomery_multiply(&inverse, &RADIX_CUBED))
     }
 
     /// Replaces each scalar by its inverse. No scalar may be zero. The cost is one inversion, and

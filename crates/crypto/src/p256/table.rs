@@ -36,8 +36,15 @@ impl LaneTable {
         match Engine::detect() {
             Engine::Portable => None,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-            Engine::Lanes(ifma) => Some(Self { entries: packed(ifma, point, TEETH, COLUMNS, COMB_ENTRIES) }),
+            Engine::Lanes(ifma) => Some(Self { entries: packed_windows(ifma, point) }),
         }
+    }
+
+    /// Returns the table of the base point, built at first use.
+    #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+    pub(super) fn base(ifma: Ifma) -> &'static PackedTable {
+        static BASE: OnceLock<PackedTable> = OnceLock::new();
+        BASE.get_or_init(|| packed_windows(ifma, &Affine::BASE))
     }
 }
 
@@ -69,6 +76,12 @@ impl Table {
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
 fn packed_octets(ifma: Ifma, point: &Affine) -> PackedTable {
     packed(ifma, point, WINDOW_BITS, WINDOWS, ENTRIES_PER_WINDOW)
+}
+
+/// Returns the entries of a [`LaneTable`].
+#[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+fn packed_windows(ifma: Ifma, point: &Affine) -> PackedTable {
+    packed(ifma, point, TEETH, COLUMNS, COMB_ENTRIES)
 }
 
 /// Returns the entries of a table with windows of `bits` bits.
@@ -146,23 +159,23 @@ pub(crate) struct Workspace {
 }
 
 /// Returns a·B + b·P for each pair of scalars, with the base point B and the point P of the table.
-/// [`Affine::INFINITY`] represents infinity.
-pub(crate) fn multiply_both<'w>(
+pub(crate) fn multiply_both(
     table: &Table,
     pairs: &[(Scalar, Scalar)],
-    workspace: &'w mut Workspace,
-) -> &'w [Affine] {
+    workspace: &mut Workspace,
+) -> Vec<Jacobian> {
     match &table.entries {
         Entries::Plain(entries) => multiply_both_plain(entries, pairs, workspace),
         #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-        Entries::Packed(ifma, entries) => {
-            multiply_both_packed(*ifma, entries, &table.point, pairs, &mut workspace.terms);
-        }
+        Entries::Packed(ifma, entries) => multiply_both_packed(*ifma, entries, &table.point, pairs),
     }
-    &workspace.terms[..pairs.len()]
 }
 
-fn multiply_both_plain(entries: &[Affine], pairs: &[(Scalar, Scalar)], workspace: &mut Workspace) {
+fn multiply_both_plain(
+    entries: &[Affine],
+    pairs: &[(Scalar, Scalar)],
+    workspace: &mut Workspace,
+) -> Vec<Jacobian> {
     let Workspace { terms, products, octets } = workspace;
     terms.clear();
     octets.clear();
@@ -172,6 +185,8 @@ fn multiply_both_plain(entries: &[Affine], pairs: &[(Scalar, Scalar)], workspace
     octets.extend(pairs.iter().map(|(_, b)| b.recode_octets()));
     push_terms(entries, octets, terms);
     sum_any(terms, pairs.len(), products);
+    let point = |sum: &Affine| if sum.is_infinity() { Jacobian::INFINITY } else { (*sum).into() };
+    terms[..pairs.len()].iter().map(point).collect()
 }
 
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
@@ -180,17 +195,12 @@ fn multiply_both_packed(
     entries: &PackedTable,
     point: &Affine,
     pairs: &[(Scalar, Scalar)],
-    points: &mut Vec<Affine>,
-) {
+) -> Vec<Jacobian> {
     static BASE: OnceLock<PackedTable> = OnceLock::new();
     let base = BASE.get_or_init(|| packed_octets(ifma, &Affine::BASE));
-    let octets: Vec<_> = pairs.iter().map(|(a, b)| [a.recode_octets(), b.recode_octets()]).collect();
-    let products = ifma.multiply_both([base, entries], &octets);
-    points.clear();
-    points.extend(products.into_iter().zip(pairs).map(|(product, (a, b))| {
-        product.unwrap_or_else(|| {
-            let product = double_multiply_public(a, &Affine::BASE, b, point);
-            Jacobian::normalize_all(&[product])[0]
-        })
-    }));
+    let products = ifma.multiply_both([base, entries], pairs).into_iter().zip(pairs);
+    let or_other_method = |(product, (a, b)): (Option<Jacobian>, &(Scalar, Scalar))| {
+        product.unwrap_or_else(|| double_multiply_public(a, &Affine::BASE, b, point))
+    };
+    products.map(or_other_method).collect()
 }

@@ -228,11 +228,11 @@ fn factors_of_zero_and_one_are_factors() {
     let mut workspace = Workspace::default();
     for table in [table(), with_portable_arithmetic(table)] {
         let points = multiply_both(&table.0, &pairs, &mut workspace);
-        for ((a, b), point) in pairs.iter().zip(points) {
+        for ((a, b), point) in pairs.iter().zip(Jacobian::normalize_all(&points)) {
             let logarithm = a.add(b.multiply(scalar(4)));
             assert_eq!(point.is_infinity(), logarithm == Scalar::ZERO);
             if logarithm != Scalar::ZERO {
-                assert_eq!(*point, Jacobian::normalize_all(&[multiply_base(&logarithm)])[0]);
+                assert_eq!(point, Jacobian::normalize_all(&[multiply_base(&logarithm)])[0]);
             }
         }
     }

@@ -12,8 +12,8 @@
 use std::arch::x86_64::{
     __m512i, __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_cmplt_epi64_mask,
     _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_mov_epi64, _mm512_or_si512,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srai_epi64, _mm512_srli_epi64,
-    _mm512_storeu_si512, _mm512_sub_epi64, _mm512_ternarylogic_epi64,
+    _mm512_permutexvar_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srai_epi64,
+    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi64, _mm512_ternarylogic_epi64,
 };
 
 use zeroize::Zeroize;
@@ -429,6 +429,18 @@ impl Fields {
         for (limb, other) in limbs.iter_mut().zip(&other.0) {
             // limb | other & mask
             *limb = _mm512_ternarylogic_epi64::<0xf8>(*limb, *other, mask);
+        }
+        Self(limbs)
+    }
+
+    /// Swaps each lane with the lane at this distance, a power of two.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn swap_lanes(&self, distance: usize) -> Self {
+        let lanes: Words = std::array::from_fn(|lane| (lane ^ distance) as u64);
+        let index = load(&lanes);
+        let mut limbs = self.0;
+        for limb in &mut limbs {
+            *limb = _mm512_permutexvar_epi64(index, *limb);
         }
         Self(limbs)
     }

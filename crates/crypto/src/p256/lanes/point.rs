@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 use super::field::{Fields, LANES};
 use super::power::invert;
 use crate::p256::field::Field;
-use crate::p256::point::{Affine, COEFFICIENT_B};
+use crate::p256::point::{Affine, COEFFICIENT_B, Jacobian};
 
 /// Eight affine points. They cannot represent infinity.
 #[derive(Clone, Copy)]
@@ -150,6 +150,22 @@ impl JacobianPoints {
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn negate(&self) -> Self {
         Self { x: self.x, y: self.y.negate(), z: self.z }
+    }
+
+    /// Swaps each lane with the lane at this distance, a power of two.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn swap_lanes(&self, distance: usize) -> Self {
+        let swap = |fields: &Fields| fields.swap_lanes(distance);
+        Self { x: swap(&self.x), y: swap(&self.y), z: swap(&self.z) }
+    }
+
+    /// Returns the points; `None` for those with Z = 0.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn to_jacobian(self) -> [Option<Jacobian>; LANES] {
+        let (x, y, z) = (self.x.to_fields(), self.y.to_fields(), self.z.to_fields());
+        std::array::from_fn(|lane| {
+            (!z[lane].is_zero()).then_some(Jacobian { x: x[lane], y: y[lane], z: z[lane] })
+        })
     }
 }
 

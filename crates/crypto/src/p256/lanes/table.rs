@@ -7,12 +7,11 @@ use std::arch::x86_64::{
     __m512i, _mm512_setzero_si512, _mm512_shuffle_i64x2, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 
-use super::comb::{Digits, multiply_base, push_odd_multiples, split_sign};
+use super::comb::push_odd_multiples;
 use super::field::{LANES, Words, load, split, store};
-use super::point::{AffinePoints, JacobianPoints, normalize_all, to_affine_all};
-use super::verify;
-use crate::p256::multiply::COMB_ENTRIES;
-use crate::p256::point::Affine;
+use super::point::{AffinePoints, normalize_all};
+use crate::p256::multiply::{COLUMNS, COMB_ENTRIES, split_sign, window_digits};
+use crate::p256::point::{Affine, Jacobian};
 use crate::p256::scalar::Scalar;
 use crate::p256::windows::{ENTRIES_PER_WINDOW, WINDOWS};
 
@@ -70,85 +69,98 @@ fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
     ]
 }
 
-impl PackedTable {
-    /// Returns the term of window `window` for each lane: the point to add for the scalar with
-    /// these recoded octets.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn terms(&self, window: usize, octets: &[[u8; WINDOWS]; LANES]) -> AffinePoints {
-        let entries = &self.0[window * ENTRIES_PER_WINDOW..][..ENTRIES_PER_WINDOW];
-        let mut rows = [_mm512_setzero_si512(); LANES];
-        let mut negative = 0;
-        for (lane, row) in rows.iter_mut().enumerate() {
-            // Octet v stands for 2v − 255: the upper half of the values are odd multiples, the
-            // lower half their negations.
-            let octet = octets[lane][window];
-            let sign = octet >> 7 ^ 1;
-            negative |= sign << lane;
-            *row =
-                load(&entries[usize::from((octet ^ sign.wrapping_neg()) & (ENTRIES_PER_WINDOW as u8 - 1))]);
-        }
-        let [x0, x1, x2, x3, y0, y1, y2, y3] = transpose(rows);
-        AffinePoints { x: split([x0, x1, x2, x3]), y: split([y0, y1, y2, y3]) }.negate_lanes(negative)
-    }
+/// One term of a sum: an entry of a table, and 1 if it must be negated.
+type Term<'t> = (&'t Words, u8);
+
+/// Returns the terms of a·P + b·Q. The tables of P and Q have windows of eight bits.
+fn terms_of_octets<'t>(tables: [&'t PackedTable; 2], (a, b): &(Scalar, Scalar)) -> [Term<'t>; 2 * WINDOWS] {
+    let octets = [a.recode_octets(), b.recode_octets()];
+    std::array::from_fn(|term| {
+        let (point, window) = (term / WINDOWS, term % WINDOWS);
+        // Octet v stands for 2v − 255: the upper half of the values are odd multiples, the lower half their
+        // negations.
+        let octet = octets[point][window];
+        let negative = octet >> 7 ^ 1;
+        let entry = usize::from((octet ^ negative.wrapping_neg()) & (ENTRIES_PER_WINDOW as u8 - 1));
+        (&tables[point].0[window * ENTRIES_PER_WINDOW + entry], negative)
+    })
 }
 
-/// Returns a·P + b·Q for each pair of scalars and the points P and Q of the tables. A result is
-/// `None` if two intermediate sums are equal or opposite.
+/// Returns the terms of a·P + b·Q. The tables of P and Q have windows of five bits.
+fn terms_of_digits<'t>(tables: [&'t PackedTable; 2], (a, b): &(Scalar, Scalar)) -> [Term<'t>; 2 * COLUMNS] {
+    let digits = [a.recode(), b.recode()];
+    std::array::from_fn(|term| {
+        let (point, window) = (term / COLUMNS, term % COLUMNS);
+        let (entry, negative) = split_sign(window_digits(&digits[point], window));
+        (&tables[point].0[window * COMB_ENTRIES + entry as usize], negative as u8 & 1)
+    })
+}
+
+/// Returns a·P + b·Q for each pair of scalars and the points P and Q of the tables, which have windows of eight
+/// bits. A result is `None` if two intermediate sums are equal or opposite.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn multiply_both(tables: [&PackedTable; 2], octets: &[[[u8; WINDOWS]; 2]]) -> Vec<Option<Affine>> {
-    let mut sums: Vec<JacobianPoints> = Vec::with_capacity(octets.len().div_ceil(LANES));
-    for octets in octets.chunks(LANES) {
-        // The octet 0 is a valid digit, so unused lanes compute a point too.
-        let mut lanes = [[[0; WINDOWS]; LANES]; 2];
-        for (lane, [first, second]) in octets.iter().enumerate() {
-            (lanes[0][lane], lanes[1][lane]) = (*first, *second);
-        }
-        let mut sum = tables[0].terms(0, &lanes[0]).to_points();
-        for window in 1..WINDOWS {
-            sum = sum.add_different(&tables[0].terms(window, &lanes[0]));
-        }
-        for window in 0..WINDOWS {
-            sum = sum.add_different(&tables[1].terms(window, &lanes[1]));
-        }
-        sums.push(sum);
+pub(super) fn multiply_both(tables: [&PackedTable; 2], pairs: &[(Scalar, Scalar)]) -> Vec<Option<Jacobian>> {
+    let mut products = Vec::with_capacity(pairs.len());
+    for pairs in pairs.chunks(LANES) {
+        let terms: Vec<_> = pairs.iter().map(|pair| terms_of_octets(tables, pair)).collect();
+        products.extend(sum_terms(&terms));
     }
-    to_affine_all(&sums, octets.len())
+    products
 }
 
-/// Returns the term of a window of five bits for each lane, from the lane's table.
+/// Returns a·B + b·Q for each pair of scalars and the point Q of its table. `base` is the table of B. The
+/// tables have windows of five bits. A result is `None` if two intermediate sums are equal or opposite.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn multiply_by_tables(
+    base: &PackedTable,
+    tables: &[&PackedTable],
+    pairs: &[(Scalar, Scalar)],
+) -> Vec<Option<Jacobian>> {
+    let mut products = Vec::with_capacity(pairs.len());
+    for (tables, pairs) in tables.chunks(LANES).zip(pairs.chunks(LANES)) {
+        let items = tables.iter().zip(pairs);
+        let terms: Vec<_> = items.map(|(table, pair)| terms_of_digits([base, table], pair)).collect();
+        products.extend(sum_terms(&terms));
+    }
+    products
+}
+
+/// Returns the sum of the terms of each of up to eight items. A sum is `None` if two intermediate sums are equal
+/// or opposite. `N` must be a multiple of eight.
+///
+/// If there are at most four items, two, four or eight lanes share the terms of each: each lane adds its part,
+/// and then the lanes are added.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn sum_terms<const N: usize>(items: &[[Term<'_>; N]]) -> Vec<Option<Jacobian>> {
+    let share = LANES / items.len().next_power_of_two();
+    let mut sum = terms_of_row(items, share, 0).to_points();
+    for row in 1..N / share {
+        sum = sum.add_different(&terms_of_row(items, share, row));
+    }
+    let mut distance = share / 2;
+    while distance > 0 {
+        sum = sum.add_cached(&sum.swap_lanes(distance).cache());
+        distance /= 2;
+    }
+    sum.to_jacobian().into_iter().step_by(share).take(items.len()).collect()
+}
+
+/// Returns the terms that the lanes add in row `row`: that of a lane is term `row`·`share` + (lane mod `share`)
+/// of its item.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn terms_of_lanes(tables: &[&PackedTable; LANES], window: usize, digits: &Digits) -> AffinePoints {
-    let (entries, negative) = split_sign(digits.window_digits(window));
+fn terms_of_row<const N: usize>(items: &[[Term<'_>; N]], share: usize, row: usize) -> AffinePoints {
     let mut rows = [_mm512_setzero_si512(); LANES];
-    for ((row, table), entry) in rows.iter_mut().zip(tables).zip(store(entries)) {
-        *row = load(&table.0[window * COMB_ENTRIES + entry as usize]);
+    let mut negative_lanes = 0;
+    for (lane, vector) in rows.iter_mut().enumerate() {
+        // Lanes without an item repeat the last one.
+        let item = &items[(lane / share).min(items.len() - 1)];
+        let (entry, negative) = item[row * share + lane % share];
+        negative_lanes |= negative << lane;
+        *vector = load(entry);
     }
     let [x0, x1, x2, x3, y0, y1, y2, y3] = transpose(rows);
-    AffinePoints { x: split([x0, x1, x2, x3]), y: split([y0, y1, y2, y3]) }.negate_by_bits(negative)
-}
-
-/// Returns a·B + b·Q for each pair of scalars and the point Q of its table, which has windows of five bits.
-/// A result is `None` if two intermediate sums are equal or opposite.
-#[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn multiply_by_tables(tables: &[&PackedTable], pairs: &[(Scalar, Scalar)]) -> Vec<Option<Affine>> {
-    let mut sums = Vec::with_capacity(pairs.len().div_ceil(LANES));
-    for (tables, pairs) in tables.chunks(LANES).zip(pairs.chunks(LANES)) {
-        // Lanes without a pair compute a point too.
-        let tables = std::array::from_fn(|lane| tables[lane.min(tables.len() - 1)]);
-        let (mut a, mut b) = ([Scalar::ZERO; LANES], [Scalar::ZERO; LANES]);
-        for (lane, pair) in pairs.iter().enumerate() {
-            (a[lane], b[lane]) = *pair;
-        }
-        let [a, b] = [Digits::new(&a), Digits::new(&b)];
-        let mut sum = terms_of_lanes(&tables, 0, &b).to_points();
-        for window in 1..verify::WINDOWS {
-            sum = sum.add_different(&terms_of_lanes(&tables, window, &b));
-        }
-        sums.push(multiply_base(Some(sum), &a));
-    }
-    to_affine_all(&sums, pairs.len())
+    AffinePoints { x: split([x0, x1, x2, x3]), y: split([y0, y1, y2, y3]) }.negate_lanes(negative_lanes)
 }
 
 #[cfg(test)]

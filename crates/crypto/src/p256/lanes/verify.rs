@@ -7,12 +7,12 @@
 use super::comb::{Digits, Entries, Tables, multiply_base, select_entries};
 use super::field::{Fields, LANES};
 use super::point::{AffinePoints, JacobianPoints, normalize_all, to_affine_all};
-use crate::p256::point::Affine;
+use crate::p256::point::{Affine, Jacobian};
 use crate::p256::scalar::Scalar;
 use crate::p256::statement::Statement;
 
 /// Number of windows of a scalar, which has 260 digits.
-pub(super) const WINDOWS: usize = 52;
+const WINDOWS: usize = 52;
 
 /// Number of windows of a challenge of 128 bits, which has 130 digits.
 const SHORT_WINDOWS: usize = 26;
@@ -93,7 +93,7 @@ fn few_commitments(statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
 /// Returns a·B + b·Q for each pair of scalars and its point Q. A result is `None` if two intermediate
 /// sums are equal or opposite.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn multiply_each(points: &[Affine], pairs: &[(Scalar, Scalar)]) -> Vec<Option<Affine>> {
+pub(super) fn multiply_each(points: &[Affine], pairs: &[(Scalar, Scalar)]) -> Vec<Option<Jacobian>> {
     let (mut vectors, mut scalars) = (Vec::new(), Vec::new());
     for (points, pairs) in points.chunks(LANES).zip(pairs.chunks(LANES)) {
         let (mut q, mut a, mut b) = ([Affine::BASE; LANES], [Scalar::ZERO; LANES], [Scalar::ZERO; LANES]);
@@ -104,16 +104,17 @@ pub(super) fn multiply_each(points: &[Affine], pairs: &[(Scalar, Scalar)]) -> Ve
         scalars.push([Digits::new(&a), Digits::new(&b)]);
     }
     let tables = Tables::odd_multiples(&vectors);
-    let mut sums = Vec::with_capacity(vectors.len());
+    let mut products = Vec::with_capacity(vectors.len() * LANES);
     for (table, [a, b]) in tables.tables().iter().zip(&scalars) {
         let mut sum = select_entries(table, b.window_digits(WINDOWS - 1)).to_points();
         for window in (0..WINDOWS - 1).rev() {
             let entries = select_entries(table, b.window_digits(window));
             sum = sum.double_times(WINDOW_BITS).add_different(&entries);
         }
-        sums.push(multiply_base(Some(sum), a));
+        products.extend(multiply_base(Some(sum), a).to_jacobian());
     }
-    to_affine_all(&sums, pairs.len())
+    products.truncate(pairs.len());
+    products
 }
 
 impl StatementVector {
