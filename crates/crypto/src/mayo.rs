@@ -38,6 +38,7 @@ use self::kernel::Kernel;
 use self::map::PUBLIC_KEY_OCTETS;
 use self::scheme::{PublicKey, SALT_OCTETS, SEED_OCTETS, SIGNATURE_OCTETS, SecretKey};
 use crate::algorithm::{Algorithm, GenerationParameters};
+use crate::batch::LazyTable;
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::implementation::Implementation;
@@ -122,19 +123,37 @@ impl Signer for Private {
     }
 }
 
-/// Parses and expands a public key. Any octets of the right length are a public key.
-pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
-    let length = KeyError::PublicKeyLength { algorithm, expected: PUBLIC_KEY_OCTETS, found: key.len() };
-    let key = key.try_into().map_err(|_| length)?;
-    // An allocation failure in the library is not a fault of the key, but no other error variant
-    // fits better.
-    let key = PublicKey::parse(Kernel::detect(), key).map_err(|_| KeyError::Generation(algorithm))?;
-    Ok(Box::new(key))
+/// A public key. A key that verifies one signature, as a KSK does in a resolver, is not stored in its expanded
+/// form.
+struct Public {
+    octets: Box<[u8; PUBLIC_KEY_OCTETS]>,
+    expanded: LazyTable<PublicKey>,
 }
 
-impl Verifier for PublicKey {
+impl Public {
+    fn new(octets: &[u8; PUBLIC_KEY_OCTETS]) -> Self {
+        Self { octets: Box::new(*octets), expanded: LazyTable::new() }
+    }
+
+    fn expand(&self) -> Option<PublicKey> {
+        PublicKey::parse(Kernel::detect(), &self.octets).ok()
+    }
+}
+
+/// Parses a public key. Any octets of the right length are a public key.
+pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
+    let length = KeyError::PublicKeyLength { algorithm, expected: PUBLIC_KEY_OCTETS, found: key.len() };
+    Ok(Box::new(Public::new(key.try_into().map_err(|_| length)?)))
+}
+
+impl Verifier for Public {
     fn memory_octets(&self) -> usize {
-        104 << 10
+        let expanded = if self.expanded.is_built() { PublicKey::OCTETS } else { 0 };
+        PUBLIC_KEY_OCTETS + expanded
+    }
+
+    fn without_table(&self) -> Option<Box<dyn Verifier>> {
+        self.expanded.is_built().then(|| Box::new(Self::new(&self.octets)) as Box<dyn Verifier>)
     }
 
     fn bits(&self) -> u32 {
@@ -143,10 +162,11 @@ impl Verifier for PublicKey {
 
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         let signature = signature.try_into().map_err(|_| BadSignature)?;
-        match Self::verify(self, message, signature) {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(BadSignature),
-        }
+        let outcome = match self.expanded.table(1, 2, || self.expand()) {
+            Some(key) => key.verify(message, signature),
+            None => self.expand().ok_or(BadSignature)?.verify(message, signature),
+        };
+        if outcome == Ok(true) { Ok(()) } else { Err(BadSignature) }
     }
 }
 

@@ -18,7 +18,7 @@ use nonesuch_server::statistics::Statistics;
 use std::sync::Arc;
 
 /// The part of the memory of the cache for the keys of zones.
-const TRUST_PART: usize = 8;
+const TRUST_PART: usize = 4;
 /// The part for denial records.
 const DENIALS_PART: usize = 8;
 

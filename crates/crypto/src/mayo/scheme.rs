@@ -33,13 +33,16 @@ const SALT_OFFSET: usize = DIGEST_OCTETS;
 const SEED_OFFSET: usize = SALT_OFFSET + SALT_OCTETS;
 const ATTEMPT_OFFSET: usize = SEED_OFFSET + SEED_OCTETS;
 
-/// A public key, prepared for many verifications. It has 104 KiB.
+/// A public key, prepared for many verifications.
 pub(super) struct PublicKey {
     kernel: Kernel,
     map: PublicMap,
 }
 
 impl PublicKey {
+    /// Octets of memory that it takes.
+    pub(super) const OCTETS: usize = 104 << 10;
+
     /// Expands a public key (`ExpandPK`).
     ///
     /// # Errors
