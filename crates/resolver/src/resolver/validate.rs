@@ -181,8 +181,12 @@ impl Resolver {
         let zone_keys = pending.as_ref().map(|pending| pending.keys());
         if security == Security::Secure
             && let Some(zone_keys) = zone_keys
+            && let Some(task) = self.tasks.get_mut(id)
         {
-            self.shared.denials.insert(zone_keys, &reading.proofs, now);
+            let budget = &mut task.budget.validation;
+            let before = budget.spent().hash_blocks;
+            self.shared.denials.insert(zone_keys, &reading.proofs, budget, now);
+            self.model.count_denial_work(budget.spent().hash_blocks - before, 0);
         }
         let keys = match key_set {
             None if rtype == Rtype::NSEC5KEY => {
