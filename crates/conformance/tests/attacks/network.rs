@@ -23,7 +23,7 @@ pub(crate) const EVIL: Ipv4Addr = Ipv4Addr::new(6, 6, 6, 6);
 /// The address of `www.good.`
 pub(crate) const WEB: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 80);
 /// Octets of memory, half of them for the cache.
-const MEMORY: u64 = 2 << 20;
+pub(crate) const MEMORY: u64 = 2 << 20;
 
 /// The response of the hostile server at an address; `None`: it does not respond.
 pub(crate) type Hostile = Box<dyn FnMut(&Message, Ipv4Addr) -> Option<Message>>;

@@ -7,6 +7,8 @@ use nonesuch_crypto::vrf::VrfPublicKey;
 
 /// A shared fetch gets at most this part of each limit.
 const PART: u32 = 2;
+/// The part of a limit that suffices for a usual response.
+const DUE_PART: u32 = 4;
 /// Time of verifications that counts as one signature, in ns: about that of a signature of P-256
 /// without vector instructions. A verification that takes longer counts as several, so 64 signatures
 /// take about 3 ms, whatever their algorithms.
@@ -88,21 +90,6 @@ impl Default for ValidationLimits {
             proofs: 12,
             unusable_proofs: 2,
             aliases: 16,
-        }
-    }
-}
-
-impl ValidationLimits {
-    /// Whether the work for one response is so much that a shared fetch would exceed the limit with it,
-    /// whatever was done before. Then the response is the reason, and not the budget.
-    #[must_use]
-    pub fn is_too_much(&self, limit: Limit, work: Work) -> bool {
-        match limit {
-            Limit::Signatures => work.cost >= self.signatures / PART,
-            Limit::SignatureFailures => work.failure_cost >= self.signature_failures / PART,
-            Limit::HashBlocks => work.hash_blocks >= self.hash_blocks / PART,
-            Limit::Proofs => work.proofs >= self.proofs_per_response.min(self.proofs / PART),
-            Limit::Aliases => work.aliases >= self.aliases,
         }
     }
 }
@@ -255,6 +242,30 @@ impl Budget {
         refund(&mut spent.failure_cost, limits.signature_failures, used.failure_cost);
         refund(&mut spent.hash_blocks, limits.hash_blocks, used.hash_blocks);
         refund(&mut spent.proofs, limits.proofs, used.proofs);
+    }
+
+    /// Whether the failures of one response are half of the limit of a client query or more.
+    #[must_use]
+    pub const fn has_many_failures(all: &ValidationLimits, work: Work) -> bool {
+        work.failure_cost >= all.signature_failures / PART
+    }
+
+    /// Whether a response that exceeds `limit` is the reason, and not the work before it: it had at least a
+    /// quarter of `all`, the limits of a client query. With aliases, it had all. `work`: that for the
+    /// response.
+    #[must_use]
+    pub fn is_due_to_response(&self, limit: Limit, work: Work, all: &ValidationLimits) -> bool {
+        let (own, spent) = (&self.limits, &self.spent);
+        let (maximum, before, whole) = match limit {
+            Limit::Signatures => (own.signatures, spent.cost - work.cost, all.signatures),
+            Limit::SignatureFailures => {
+                (own.signature_failures, spent.failure_cost - work.failure_cost, all.signature_failures)
+            }
+            Limit::HashBlocks => (own.hash_blocks, spent.hash_blocks - work.hash_blocks, all.hash_blocks),
+            Limit::Proofs => (own.proofs, spent.proofs - work.proofs, all.proofs),
+            Limit::Aliases => return own.aliases - (spent.aliases - work.aliases) >= all.aliases,
+        };
+        maximum.saturating_sub(before) >= whole / DUE_PART
     }
 
     /// Begins or continues a response, for the limit of proofs in one response. `proofs` is the number

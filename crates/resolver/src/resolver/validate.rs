@@ -249,9 +249,9 @@ impl Resolver {
 
     /// Ends a task whose validation exceeds a limit. If the work of the task before the response was the
     /// reason, this is not cached, because another client may have a larger budget left. But if the response
-    /// alone takes too much work, the failure is cached (RFC 9520): otherwise each query for a hostile zone
-    /// would cost the same again. So it is if the signatures of an earlier response to the question or of
-    /// many records of the zone do not verify. `work`: that for this response.
+    /// is the reason, the failure is cached (RFC 9520): otherwise each query for a hostile zone would cost
+    /// the same again. So it is if the signatures of an earlier response to the question or of many records
+    /// of the zone do not verify. `work`: that for this response.
     fn end_at_limit(
         &mut self,
         id: TaskId,
@@ -261,11 +261,13 @@ impl Resolver {
     ) -> Step {
         let text = format!("validation exceeds the limit for {limit}").into();
         let error = ErrorDetail { code: 0, text };
-        let bogus = self.tasks.get(id).and_then(|task| task.bogus.clone());
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
+        let all = &self.settings.options.limits.validation;
         let is_costly = || zone.is_some_and(|zone| self.shared.cache.is_costly_zone(zone, now));
-        let is_hostile = limit == Limit::SignatureFailures && (bogus.is_some() || is_costly());
-        if is_hostile || self.settings.options.limits.validation.is_too_much(limit, work) {
-            return self.fail_validation(id, bogus.unwrap_or(error), now);
+        let is_hostile = limit == Limit::SignatureFailures && (task.bogus.is_some() || is_costly());
+        if is_hostile || task.budget.validation.is_due_to_response(limit, work, all) {
+            let error = task.bogus.clone().unwrap_or(error);
+            return self.fail_validation(id, error, now);
         }
         Step::Finish(Outcome::failure(error, true))
     }

@@ -10,7 +10,7 @@ use super::iterate::Step;
 use crate::hasher::BuildFastHasher;
 use crate::task::TaskId;
 use crate::validation::Checking;
-use nonesuch_dnssec::validate::{JobAlgorithm, Limit, Validation, verify_jobs};
+use nonesuch_dnssec::validate::{Budget, JobAlgorithm, Validation, verify_jobs};
 use nonesuch_net::machine::Now;
 use std::collections::{HashMap, VecDeque};
 
@@ -145,7 +145,7 @@ impl Resolver {
         let Some(checking) = self.take_checking(id) else { return };
         let limits = &self.settings.options.limits.validation;
         if let Some(pending) = &checking.pending
-            && limits.is_too_much(Limit::SignatureFailures, validation.work)
+            && Budget::has_many_failures(limits, validation.work)
         {
             self.shared.cache.mark_costly_zone(pending.keys().apex(), now);
         }
@@ -181,9 +181,9 @@ impl Resolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UpstreamLimits;
     use crate::cache::Question;
     use crate::task::{Task, TaskTable};
-    use crate::{Budget, UpstreamLimits};
     use nonesuch_proto::{Class, Name, Rtype};
     use std::time::Instant;
 
@@ -193,7 +193,7 @@ mod tests {
         let mut push = |network: u64, label: &str| {
             let name: Name = label.parse().unwrap();
             let question = Question { name, rtype: Rtype::A, class: Class::IN, checking_disabled: false };
-            let budget = Budget::new(UpstreamLimits::default(), Instant::now());
+            let budget = crate::Budget::new(UpstreamLimits::default(), Instant::now());
             let id = tasks.insert(Task::new(question, 0, budget));
             queue.push(network, id);
             id
