@@ -164,7 +164,11 @@ impl Cache {
             return Insertion::TooLarge;
         };
         let now = self.second(now.instant);
-        let expiry = now.saturating_add(self.options.bound_negative_ttl(ttl));
+        // RFC 4035 §5.3.3: no bound keeps a secure denial longer than its signatures permit.
+        let is_secure = codec::decode_security(&value) == Some(Security::Secure);
+        let options = &self.options;
+        let ttl = if is_secure { ttl.min(options.negative_ttl_max) } else { options.bound_negative_ttl(ttl) };
+        let expiry = now.saturating_add(ttl);
         if expiry <= now {
             return Insertion::Expired;
         }
