@@ -11,8 +11,13 @@ use nonesuch_dnssec::validate::ValidationLimits;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section};
 use nonesuch_resolver::Shared;
+use nonesuch_resolver::options::ResolverOptions;
+use nonesuch_resolver::trust_anchors::AnchorRecord;
+use std::cell::Cell;
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The algorithm number of zones with NSEC5.
 const NSEC5_ALGORITHM: Algorithm = Algorithm(229);
@@ -132,6 +137,49 @@ fn the_proof_of_an_unsigned_delegation_has_the_limits_of_other_denials() {
             assert_eq!(blocks > 0, iterations == 50 && number < 2, "{salt}: {blocks}");
         }
     }
+}
+
+/// That a zone is insecure is known for the maximum TTL, however long the TTL of the proof is. Then the zone is
+/// signed, and its server still answers without signatures.
+#[test]
+fn an_insecure_zone_that_becomes_signed_is_validated_after_the_maximum_ttl() {
+    let zone = Zone::new();
+    let mut options = ResolverOptions::default();
+    options.validation.anchors.insert(name("evil.").view(), AnchorRecord::Ds(zone.ds()));
+    let is_signed = Rc::new(Cell::new(false));
+    let is_signed_now = Rc::clone(&is_signed);
+    let hostile = move |asked: &Message, server: Ipv4Addr| {
+        let question = &asked.questions[0];
+        let nsec_rdata = [name("d.evil.").wire(), &[0, 1, 0x20]].concat();
+        let nsec = Record { ttl: 1_000_000, ..record("c.evil.", Rtype::NSEC, nsec_rdata) };
+        let ds = record("c.evil.", Rtype::DS, zone.ds());
+        let authority =
+            |records: Vec<Record>| records.into_iter().map(|record| within(Section::Authority, record));
+        Some(match question.rtype {
+            _ if server == CHILD => answer(asked, vec![address(&question.name.to_string(), EVIL)]),
+            Rtype::DNSKEY if question.name == name("evil.") => answer(asked, zone.sign(zone.keys())),
+            Rtype::DS if is_signed_now.get() => answer(asked, zone.sign(vec![ds])),
+            _ => {
+                let proof = if is_signed_now.get() { ds } else { nsec };
+                let ns = pointer("c.evil.", Rtype::NS, "ns.c.evil.");
+                let glue = within(Section::Additional, address("ns.c.evil.", CHILD));
+                referral(
+                    asked,
+                    authority([vec![ns], zone.sign(vec![proof])].concat()).chain([glue]).collect(),
+                )
+            }
+        })
+    };
+    let (mut simulator, _) = simulate_shared(Servers::new(Box::new(hostile)), 1, |changed| {
+        changed.validation = options.validation;
+        changed.ttl.max = 3600;
+    });
+    assert_eq!(addresses(&resolve(&mut simulator, "a.c.evil.").0), [EVIL]);
+    is_signed.set(true);
+    simulator.run_for(Duration::from_secs(1800)).expect("no fault");
+    assert_eq!(addresses(&resolve(&mut simulator, "b.c.evil.").0), [EVIL]);
+    simulator.run_for(Duration::from_secs(2000)).expect("no fault");
+    assert_eq!(resolve(&mut simulator, "b.c.evil.").0.rcode(), Rcode::SERVFAIL);
 }
 
 /// A server of the signed zone `evil.` with an NSEC3 record of the apex that covers all other names.

@@ -283,7 +283,9 @@ impl Resolver {
         key_set: Option<KeySet>,
         now: Now,
     ) -> Option<ValidatedKeys> {
-        let (trust, ttl) = (&self.shared.trust, ttl_of(reading));
+        let trust = &self.shared.trust;
+        // As for RRsets: a zone that is insecure now may be signed later.
+        let ttl = ttl_of(reading).min(self.settings.options.ttl.max);
         if validation.is_unsigned_delegation {
             // `keep_proved` has compared it with the proved zone cut. After an alias, the denial is for its
             // target.
