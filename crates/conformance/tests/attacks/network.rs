@@ -206,8 +206,18 @@ pub(crate) fn ask_with_edns(
     milliseconds: u64,
     asked: &str,
 ) -> ClientToken {
+    ask_with_flags(simulator, milliseconds, asked, flags::AD)
+}
+
+/// As [`ask_with_edns`], with these flags and RD.
+pub(crate) fn ask_with_flags(
+    simulator: &mut Simulator<'_, Servers>,
+    milliseconds: u64,
+    asked: &str,
+    others: u16,
+) -> ClientToken {
     let mut message = Vec::new();
-    push_query(&name(asked), Rtype::A, 7, flags::RD | flags::AD, &mut message);
+    push_query(&name(asked), Rtype::A, 7, flags::RD | others, &mut message);
     edns::push_opt(1232, 0, 0, &mut message);
     message[HEADER - 1] = 1;
     send(simulator, milliseconds, 0, message)

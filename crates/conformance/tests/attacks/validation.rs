@@ -6,7 +6,7 @@ use super::signed::*;
 use nonesuch_conformance::simulator::Simulator;
 use nonesuch_dnssec::validate::ValidationLimits;
 use nonesuch_proto::Rtype;
-use nonesuch_proto::message::{Message, Rcode, Section};
+use nonesuch_proto::message::{Message, Rcode, Section, flags};
 use nonesuch_resolver::Shared;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -159,4 +159,26 @@ fn too_many_iterations_or_nsec3_records_cause_no_hash() {
     assert!(error.is_some(), "no extended error");
     let ((rcode, _), blocks) = deny_deep_name(9, 0, 0);
     assert_eq!((rcode, blocks), (Rcode::SERVFAIL, 0));
+}
+
+/// Data that were not validated, because a client set CD, answer only such clients, and without AD (RFC 4035
+/// §3.2.2 and §3.2.3). The failure of others does not hold for clients with CD.
+#[test]
+fn bogus_data_answer_only_clients_that_validate_themselves() {
+    let zone = Zone::new();
+    let (anchors, signed) = ([zone.ds()], zone.sign(zone.keys()));
+    let (mut simulator, _) =
+        simulate_zone(&anchors, signed, move |asked| zone.forge(vec![address(asked, EVIL)], 1));
+    let mut ask = |others: u16| {
+        let now = simulator.time().as_millis() as u64;
+        let token = ask_with_flags(&mut simulator, now, "www.evil.", others);
+        simulator.run_until_answered().expect("a reply");
+        let reply = reply(&simulator, token);
+        assert_eq!(reply.header.flags & flags::AD, 0);
+        (reply.rcode(), addresses(&reply))
+    };
+    for _ in 0..2 {
+        assert_eq!(ask(flags::CD | flags::AD), (Rcode::NOERROR, vec![EVIL]));
+        assert_eq!(ask(flags::AD), (Rcode::SERVFAIL, Vec::new()));
+    }
 }
