@@ -148,6 +148,10 @@ pub struct Scheme {
     /// Operations that are faster in batches ([`sign_batch`](crate::sign_batch),
     /// [`verify_batch`](crate::verify_batch)) than one at a time.
     pub batched: &'static [Operation],
+    /// Approximate time of the verification of one signature, in ns, on a core of 2.6 GHz with AVX-512
+    /// (docs/component-benchmarks.md). For RSA: 4096 bits and the exponent 65537.
+    /// [`PublicKey::verification_nanoseconds`](crate::PublicKey::verification_nanoseconds) is that of a key.
+    pub verification_nanoseconds: u32,
     /// Whether a signature takes more than 10 ms, so that signing a large zone takes hours. `compare
     /// --all` omits such schemes, and tests sign less with them.
     pub signs_slowly: bool,
@@ -238,6 +242,7 @@ const SLHDSA_WARNING: &str = "no specification defines SLH-DSA for DNSSEC, its s
 /// PKCS#1 v1.5 with SHA-256 (RFC 5702).
 static RSA_SHA256: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 40_000,
     signs_slowly: false,
     key_lengths: RSA_LENGTHS,
     is_post_quantum: false,
@@ -254,6 +259,7 @@ static RSA_SHA256: Scheme = Scheme {
 /// PKCS#1 v1.5 with SHA-1 (RFC 3110, RFC 5155). Nothing is signed with it.
 static RSA_SHA1: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 40_000,
     signs_slowly: false,
     key_lengths: None,
     is_post_quantum: false,
@@ -270,6 +276,7 @@ static RSA_SHA1: Scheme = Scheme {
 /// PKCS#1 v1.5 with SHA-512 (RFC 5702).
 static RSA_SHA512: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 40_000,
     signs_slowly: false,
     key_lengths: RSA_LENGTHS,
     is_post_quantum: false,
@@ -286,6 +293,7 @@ static RSA_SHA512: Scheme = Scheme {
 /// ECDSA on P-256 with SHA-256 (RFC 6605).
 static ECDSA_P256: Scheme = Scheme {
     batched: &[Operation::Generate, Operation::Verify],
+    verification_nanoseconds: 14_000,
     signs_slowly: false,
     key_lengths: None,
     is_post_quantum: false,
@@ -302,6 +310,7 @@ static ECDSA_P256: Scheme = Scheme {
 /// ECDSA on P-384 with SHA-384 (RFC 6605).
 static ECDSA_P384: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 220_000,
     signs_slowly: false,
     key_lengths: None,
     is_post_quantum: false,
@@ -318,6 +327,7 @@ static ECDSA_P384: Scheme = Scheme {
 /// Ed25519 (RFC 8080).
 static ED25519: Scheme = Scheme {
     batched: &[Operation::Verify],
+    verification_nanoseconds: 35_000,
     signs_slowly: false,
     key_lengths: None,
     is_post_quantum: false,
@@ -334,6 +344,7 @@ static ED25519: Scheme = Scheme {
 /// Ed448 (RFC 8080).
 static ED448: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 165_000,
     signs_slowly: false,
     key_lengths: None,
     is_post_quantum: false,
@@ -350,6 +361,7 @@ static ED448: Scheme = Scheme {
 /// ML-DSA-44, pure, with an empty context (draft-westerbaan-dnssec-mldsa-03, FIPS 204).
 static MLDSA44: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 45_000,
     signs_slowly: false,
     key_lengths: None,
     is_post_quantum: true,
@@ -366,6 +378,7 @@ static MLDSA44: Scheme = Scheme {
 /// SLH-DSA-SHA2-128s, pure, with an empty context (FIPS 205).
 static SLHDSA128S: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 200_000,
     signs_slowly: true,
     key_lengths: None,
     is_post_quantum: true,
@@ -382,6 +395,7 @@ static SLHDSA128S: Scheme = Scheme {
 /// MAYO-2 of round 2 of the NIST call for additional signatures.
 static MAYO2: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 31_000,
     signs_slowly: false,
     key_lengths: None,
     is_post_quantum: true,
@@ -398,6 +412,7 @@ static MAYO2: Scheme = Scheme {
 /// Falcon-512 of round 3 of the NIST competition, with signatures padded to constant length.
 static FALCON512: Scheme = Scheme {
     batched: &[],
+    verification_nanoseconds: 10_000,
     signs_slowly: false,
     key_lengths: None,
     is_post_quantum: true,

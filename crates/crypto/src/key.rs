@@ -43,6 +43,10 @@ pub(crate) trait Signer: Send + Sync {
 pub(crate) trait Verifier: Send + Sync {
     /// Returns the length of the key in bits (see [`PublicKey::bits`]).
     fn bits(&self) -> u32;
+    /// Returns the approximate time of a verification, in ns, if it is not that of the scheme.
+    fn nanoseconds(&self) -> Option<u32> {
+        None
+    }
     /// Verifies that `signature`, an RRSIG signature field, is a signature over `message`.
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature>;
     /// Appends one result for each pair of message and signature, in order. Each result is the same
@@ -108,6 +112,14 @@ impl PublicKey {
     /// [`BadSignature`] if the signature is not valid, including a wrong length or format.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         self.verifier.verify(message, signature)
+    }
+
+    /// Returns the approximate time of one verification, in ns, as
+    /// [`Scheme::verification_nanoseconds`](crate::Scheme::verification_nanoseconds): that of the scheme, and
+    /// more for RSA keys with long exponents. The time to hash the message is not included.
+    #[must_use]
+    pub fn verification_nanoseconds(&self) -> u32 {
+        self.verifier.nanoseconds().unwrap_or(self.entry.scheme.verification_nanoseconds)
     }
 
     pub(crate) fn verifier(&self) -> &dyn Verifier {

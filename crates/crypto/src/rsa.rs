@@ -40,6 +40,11 @@ const MAX_AWS_LC_RS_EXPONENT_BITS: u32 = 33;
 /// as one verification on P-384.
 const MAX_EXPONENT_BITS: u32 = 64;
 
+/// Time of a multiplication modulo a number of 4096 bits, in ns, on a core of 2.6 GHz.
+const MULTIPLICATION_NANOSECONDS: u32 = 1_800;
+/// Time of the rest of a verification, in ns.
+const OVERHEAD_NANOSECONDS: u32 = 5_000;
+
 /// A hash function of RSA signatures, and its names in the libraries.
 pub(crate) struct HashVariant {
     hash: Hash,
@@ -245,12 +250,14 @@ impl Signer for Private {
 struct Public {
     /// Length of the modulus in bits.
     bits: u32,
+    nanoseconds: u32,
     key: ParsedPublicKey,
 }
 
 /// A public key with an exponent that is too long for `aws-lc-rs`.
 struct LongExponent {
     bits: u32,
+    nanoseconds: u32,
     hash: Hash,
     key: Rsa,
 }
@@ -274,19 +281,33 @@ fn parse_verifier(verification: &'static RsaParameters, hash: Hash, key: &[u8]) 
     public.check(MAX_EXPONENT_BITS)?;
     let PublicNumbers { exponent, modulus } = public;
     let bits = bit_length(modulus);
+    let nanoseconds = verification_nanoseconds(bits, exponent);
     if bit_length(exponent) > MAX_AWS_LC_RS_EXPONENT_BITS {
         let key = Rsa::from_public(modulus, exponent).ok_or(KeyError::MalformedRsa)?;
-        return Ok(Box::new(LongExponent { bits, hash, key }));
+        return Ok(Box::new(LongExponent { bits, nanoseconds, hash, key }));
     }
     let key = RsaPublicKeyComponents { n: modulus, e: exponent }
         .to_parsed_public_key(verification)
         .map_err(|_| KeyError::MalformedRsa)?;
-    Ok(Box::new(Public { bits, key }))
+    Ok(Box::new(Public { bits, nanoseconds, key }))
+}
+
+/// Returns the approximate time of a verification: that of a multiplication for each bit of the exponent
+/// and one more for each bit that is set, proportional to the square of the length of the modulus.
+fn verification_nanoseconds(bits: u32, exponent: &[u8]) -> u32 {
+    let ones: u32 = exponent.iter().map(|octet| octet.count_ones()).sum();
+    let multiplications = bit_length(exponent) + ones;
+    OVERHEAD_NANOSECONDS
+        + multiplications * MULTIPLICATION_NANOSECONDS * (bits / 64).pow(2) / (4096 / 64_u32).pow(2)
 }
 
 impl Verifier for Public {
     fn bits(&self) -> u32 {
         self.bits
+    }
+
+    fn nanoseconds(&self) -> Option<u32> {
+        Some(self.nanoseconds)
     }
 
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
@@ -297,6 +318,10 @@ impl Verifier for Public {
 impl Verifier for LongExponent {
     fn bits(&self) -> u32 {
         self.bits
+    }
+
+    fn nanoseconds(&self) -> Option<u32> {
+        Some(self.nanoseconds)
     }
 
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
@@ -322,6 +347,16 @@ mod tests {
             modulus[0] = (1 << (modulus_bits % 8)) - 1;
         }
         PublicNumbers { exponent, modulus: &modulus }.encode()
+    }
+
+    /// A long exponent takes as long as a verification on P-384.
+    #[test]
+    fn the_time_of_a_verification_grows_with_exponent_and_modulus() {
+        let time = |exponent: &[u8], bits| parse(&field(exponent, bits)).unwrap().verification_nanoseconds();
+        let [small, usual, long] = [time(&[1, 0, 1], 1024), time(&[1, 0, 1], 4096), time(&[0xff; 8], 4096)];
+        assert!(small < 10_000 && (30_000..50_000).contains(&usual), "{small} {usual}");
+        assert!((200_000..260_000).contains(&long), "{long}");
+        assert_eq!(Algorithm::RSASHA256.entry().unwrap().scheme.verification_nanoseconds, 40_000);
     }
 
     #[test]

@@ -160,6 +160,9 @@ pub struct VrfAlgorithmEntry {
     /// Operations that are faster in batches ([`VrfPrivateKey::prove_batch`],
     /// [`VrfPublicKey::verify_batch`]) than one at a time, some of them only with AVX-512 IFMA.
     pub batched: &'static [Operation],
+    /// Approximate time of the verification of one proof in a batch, in ns, on a core of 2.6 GHz with
+    /// AVX-512 IFMA (docs/component-benchmarks.md).
+    pub verification_nanoseconds: u32,
     construction: Construction,
 }
 
@@ -184,6 +187,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         hides_input: false,
         signing_algorithms: &[Algorithm::ECDSAP256SHA256],
         batched: &[Operation::Generate, Operation::Verify],
+        verification_nanoseconds: 20_000,
         construction: Construction::P256,
     },
     VrfAlgorithmEntry {
@@ -196,6 +200,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         hides_input: false,
         signing_algorithms: &[Algorithm::ED25519],
         batched: &[Operation::Generate],
+        verification_nanoseconds: 80_000,
         construction: Construction::EdwardsTryAndIncrement,
     },
     VrfAlgorithmEntry {
@@ -208,6 +213,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         hides_input: true,
         signing_algorithms: &[Algorithm::ED25519],
         batched: &[Operation::Generate],
+        verification_nanoseconds: 80_000,
         construction: Construction::EdwardsElligator,
     },
     VrfAlgorithmEntry {
@@ -220,6 +226,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         hides_input: true,
         signing_algorithms: &[Algorithm(5), Algorithm(7), Algorithm::RSASHA256, Algorithm::RSASHA512],
         batched: &[],
+        verification_nanoseconds: 20_000,
         construction: Construction::Rsa,
     },
 ];
@@ -453,6 +460,13 @@ impl VrfPublicKey {
     #[must_use]
     pub fn algorithm(&self) -> VrfAlgorithm {
         self.entry.algorithm
+    }
+
+    /// Returns the approximate time of one verification, in ns
+    /// ([`VrfAlgorithmEntry::verification_nanoseconds`]).
+    #[must_use]
+    pub fn verification_nanoseconds(&self) -> u32 {
+        self.entry.verification_nanoseconds
     }
 
     /// Returns the public key field.

@@ -6,7 +6,7 @@
 //! 4,000, all without signatures.
 
 use nonesuch_crypto::nsec3_hash;
-use nonesuch_dnssec::validate::{TrustedKeys, ValidationLimits};
+use nonesuch_dnssec::validate::{Budget, TrustedKeys, ValidationLimits};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Class, Name, NameRef, Rtype, bitmap};
 use nonesuch_resolver::{DenialCache, DenialCacheOptions, RecordData, Rrset, Security};
@@ -64,7 +64,7 @@ fn nsec3(hash: &[u8; 20], next: &[u8; 20], apex: &Name, types: &[Rtype], is_opt_
 fn insert(cache: &DenialCache, apex: &Name, mut records: Vec<Rrset>, now: Now) {
     let keys = TrustedKeys::new(apex, [], &ValidationLimits::default());
     records.push(soa(apex));
-    assert_eq!(cache.insert(&keys, &records, now), records.len() - 1);
+    assert_eq!(cache.insert(&keys, &records, &mut Budget::default(), now), records.len() - 1);
 }
 
 /// A chain without gaps over the apex and the names `n<number>`, or the apex and every second name.

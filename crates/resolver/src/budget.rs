@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// A fetch gets at most this part of each limit, and at most half of what its starter has left. With
 /// the default limits, it gets 16 queries.
-pub(crate) const FETCH_PART: u32 = 4;
+const FETCH_PART: u32 = 4;
 /// Upper bound for [`UpstreamLimits::time`].
 const TIME_MAX: Duration = Duration::from_secs(86_400);
 

@@ -15,6 +15,7 @@ pub(crate) use rrsets::{ReceivedRrset, collect_rrsets};
 use crate::record::Rrset;
 use nonesuch_proto::message::{Message, Rcode, Section, flags};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype};
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Maximum number of aliases in one response. A longer chain ends with an alias, whose target is
@@ -289,7 +290,10 @@ fn refers_elsewhere(zone: NameRef<'_>, message: &Message, is_authoritative: bool
 
 /// Returns the address records of the nameservers in the NS RRset.
 fn glue_of(ns: &Rrset, rrsets: &[ReceivedRrset]) -> Vec<Rrset> {
-    let is_server = |owner: &Name| ns.records.iter().any(|record| record.eq_ignore_ascii_case(owner.wire()));
+    // Both may be many.
+    let servers: HashSet<NameRef<'_>> =
+        ns.records.iter().map(NameRef::from_wire).filter_map(Result::ok).collect();
+    let is_server = |owner: &Name| servers.contains(&owner.view());
     let additional = rrsets.iter().filter(|received| received.section == Section::Additional);
     additional
         .map(|received| &received.rrset)

@@ -92,6 +92,9 @@ impl Shared {
         let trust_octets = octets / TRUST_PART;
         let denial_octets = if options.validation.aggressive { octets / DENIALS_PART } else { 0 };
         cache.octets -= trust_octets + denial_octets;
+        let mut denials = DenialCacheOptions::new(denial_octets, names_key);
+        // RFC 8198 §5.4: as for other negative answers.
+        denials.ttl_max = denials.ttl_max.min(options.ttl.negative_max);
         let mut servers = ServerTableOptions::default();
         (servers.servers, servers.payload) = (options.server_entries as usize, options.edns_payload);
         let negative = NegativeAnchors::new(&options.validation.negative_anchors);
@@ -100,7 +103,7 @@ impl Shared {
             cookies: None,
             cache: Cache::new(cache, now),
             trust: TrustTable::new(trust_octets, &names_key),
-            denials: DenialCache::new(DenialCacheOptions::new(denial_octets, names_key), now),
+            denials: DenialCache::new(denials, now),
             servers: ServerTable::new(servers, addresses_key, now),
             statistics: Statistics::default(),
             model: Model::default(),
@@ -175,5 +178,31 @@ impl Shared {
         let changed = old.options.zones.differences(&new.options.zones);
         root.iter().chain(changed).for_each(|apex| self.flush_below(apex.view()));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{name, now, rrset};
+    use nonesuch_dnssec::validate::{Budget, TrustedKeys, ValidationLimits};
+    use nonesuch_proto::Rtype;
+    use std::time::Duration;
+
+    #[test]
+    fn denials_are_used_for_the_maximum_ttl_of_negative_answers() {
+        let mut options = ResolverOptions::default();
+        options.ttl.negative_max = 60;
+        let now = now();
+        let shared = Shared::new(options, [1; 16], &[1; 32], now).expect("no local zone to disable");
+        let keys = TrustedKeys::new(&name("example."), [], &ValidationLimits::default());
+        let soa = rrset(&["example. 900 SOA ns.test. h.test. 7 3600 300 3600000 900"]);
+        let nsec = rrset(&["a.example. 900 NSEC c.example. A RRSIG NSEC"]);
+        assert_eq!(shared.denials.insert(&keys, &[soa, nsec], &mut Budget::default(), now), 1);
+        let is_denied = |seconds: u64| {
+            let later = Now { instant: now.instant + Duration::from_secs(seconds), ..now };
+            shared.denials.prove(name("a.example.").view(), Rtype::MX, 0, later).found.is_some()
+        };
+        assert_eq!([is_denied(58), is_denied(61)], [true, false]);
     }
 }

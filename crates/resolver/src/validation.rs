@@ -6,11 +6,17 @@ use crate::record::{Rrset, Security};
 use crate::response::{Content, Reading, alias_target};
 use crate::task::Outcome;
 use nonesuch_dnssec::rrsig::Rrsig;
-use nonesuch_dnssec::validate::{InsecureReason, PendingValidation, ProvedAnswer, RrsetStatus, Validation};
+use nonesuch_dnssec::validate::{
+    InsecureReason, PendingValidation, ProvedAnswer, RrsetOutcome, RrsetStatus, Validation,
+};
 use nonesuch_proto::message::{Message, Section};
 use nonesuch_proto::{Name, NameRef, Rtype};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+/// Number of RRsets of a response that are searched one by one.
+const RRSETS_WITHOUT_INDEX: usize = 64;
 
 /// A response to the current question of a task.
 #[derive(Clone, Debug)]
@@ -137,11 +143,8 @@ impl Reading {
     }
 
     fn keep_secure(mut self, validation: &Validation, security: Security) -> Option<Self> {
-        let status = |rrset: &Rrset, section: Section| {
-            let is_same = |rtype, owner: &Name| rtype == rrset.rtype && *owner == rrset.owner;
-            let mut all = validation.rrsets.iter();
-            all.find(|outcome| outcome.section == section && is_same(outcome.rtype, &outcome.owner))
-        };
+        let outcomes = Outcomes::new(&validation.rrsets);
+        let status = |rrset: &Rrset, section: Section| outcomes.find(rrset, section);
         let answers =
             if let Content::Answer(found) = &mut self.content { found.as_mut_slice() } else { &mut [] };
         // A CNAME RRset that follows from a DNAME RRset has the properties of this.
@@ -193,6 +196,33 @@ impl Reading {
         let cnames = self.aliases.iter().enumerate().filter(|(_, rrset)| rrset.rtype == Rtype::CNAME);
         let end = cnames.map(|(index, _)| index + 1).take(steps).last().unwrap_or(0);
         self.aliases.truncate(end);
+    }
+}
+
+/// The results of a validation.
+struct Outcomes<'v> {
+    all: &'v [RrsetOutcome],
+    /// Their positions, if they are many: the search must not take long.
+    index: Option<HashMap<(Section, Rtype, NameRef<'v>), &'v RrsetOutcome>>,
+}
+
+impl<'v> Outcomes<'v> {
+    fn new(all: &'v [RrsetOutcome]) -> Self {
+        let entry =
+            |outcome: &'v RrsetOutcome| ((outcome.section, outcome.rtype, outcome.owner.view()), outcome);
+        let index = (all.len() > RRSETS_WITHOUT_INDEX).then(|| all.iter().map(entry).collect());
+        Self { all, index }
+    }
+
+    fn find(&self, rrset: &Rrset, section: Section) -> Option<&'v RrsetOutcome> {
+        if let Some(index) = &self.index {
+            let index: &HashMap<(Section, Rtype, NameRef<'_>), _> = index;
+            return index.get(&(section, rrset.rtype, rrset.owner.view())).copied();
+        }
+        let is_same = |outcome: &&RrsetOutcome| {
+            outcome.section == section && outcome.rtype == rrset.rtype && outcome.owner == rrset.owner
+        };
+        self.all.iter().find(is_same)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The resident memory of a cache of denials under load. This test has its own process, so that no
 //! other test allocates meanwhile.
 
-use nonesuch_dnssec::validate::{TrustedKeys, ValidationLimits};
+use nonesuch_dnssec::validate::{Budget, TrustedKeys, ValidationLimits};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Class, Name, NameRef, Rtype, bitmap};
 use nonesuch_resolver::{DenialCache, DenialCacheOptions, RecordData, Rrset, Security};
@@ -40,7 +40,15 @@ fn resident_memory_stays_within_the_bound() {
         let signature = 64 + (number as usize * 37) % 256;
         let soa = rrset(zone.clone(), Rtype::SOA, &soa, signature);
         let keys = TrustedKeys::new(&zone, [], &ValidationLimits::default());
-        assert_eq!(cache.insert(&keys, &[rrset(owner, Rtype::NSEC, &rdata, signature), soa], now), 1);
+        assert_eq!(
+            cache.insert(
+                &keys,
+                &[rrset(owner, Rtype::NSEC, &rdata, signature), soa],
+                &mut Budget::default(),
+                now
+            ),
+            1
+        );
     }
     let used = resident() - before;
     let statistics = cache.statistics();

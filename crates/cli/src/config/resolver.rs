@@ -343,7 +343,8 @@ fn limits_table() -> Table<ResolverConfiguration> {
             "
 # Limits of validation for one client query. Beyond a limit, the answer is SERVFAIL.
 #
-# Maximum number of signatures to verify: 1 to 10000.",
+# Maximum number of signatures to verify: 1 to 10000. A signature of P-384 counts as five, one of
+# Ed448 as four.",
         ),
         key("signatures", number(1..=10_000), default(validation.signatures), |r, v| {
             r.options.limits.validation.signatures = v;

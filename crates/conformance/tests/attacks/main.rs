@@ -2,6 +2,7 @@
 //! bounded, other clients get their answers, and no data reach a zone that their server does not
 //! serve.
 
+mod budget;
 mod network;
 mod signed;
 mod validation;

@@ -23,7 +23,7 @@ pub(crate) const EVIL: Ipv4Addr = Ipv4Addr::new(6, 6, 6, 6);
 /// The address of `www.good.`
 pub(crate) const WEB: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 80);
 /// Octets of memory, half of them for the cache.
-const MEMORY: u64 = 2 << 20;
+pub(crate) const MEMORY: u64 = 2 << 20;
 
 /// The response of the hostile server at an address; `None`: it does not respond.
 pub(crate) type Hostile = Box<dyn FnMut(&Message, Ipv4Addr) -> Option<Message>>;
@@ -206,8 +206,18 @@ pub(crate) fn ask_with_edns(
     milliseconds: u64,
     asked: &str,
 ) -> ClientToken {
+    ask_with_flags(simulator, milliseconds, asked, flags::AD)
+}
+
+/// As [`ask_with_edns`], with these flags and RD.
+pub(crate) fn ask_with_flags(
+    simulator: &mut Simulator<'_, Servers>,
+    milliseconds: u64,
+    asked: &str,
+    others: u16,
+) -> ClientToken {
     let mut message = Vec::new();
-    push_query(&name(asked), Rtype::A, 7, flags::RD | flags::AD, &mut message);
+    push_query(&name(asked), Rtype::A, 7, flags::RD | others, &mut message);
     edns::push_opt(1232, 0, 0, &mut message);
     message[HEADER - 1] = 1;
     send(simulator, milliseconds, 0, message)

@@ -6,6 +6,7 @@ use nonesuch_conformance::simulator::{Options, Simulator};
 use nonesuch_crypto::{Algorithm, DigestType, PrivateKey, key_tag};
 use nonesuch_dnssec::keys::{SEP, ZONE_KEY, ds_rdata};
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_dnssec::validate::AlgorithmPolicy;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
 use nonesuch_resolver::Shared;
@@ -17,8 +18,10 @@ const APEX: &str = "evil.";
 const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
 const DAY: u32 = 86_400;
 
-/// The key of the zone.
+/// A zone with one key.
 pub(crate) struct Zone {
+    apex: String,
+    algorithm: Algorithm,
     private: PrivateKey,
 }
 
@@ -28,17 +31,27 @@ fn private_key(octet: u8) -> PrivateKey {
     PrivateKey::from_bind(&text).expect("a key")
 }
 
-fn dnskey(flags: u16, public: &[u8]) -> Vec<u8> {
-    [&flags.to_be_bytes()[..], &[3, ALGORITHM.0], public].concat()
+fn dnskey(flags: u16, algorithm: Algorithm, public: &[u8]) -> Vec<u8> {
+    [&flags.to_be_bytes()[..], &[3, algorithm.0], public].concat()
 }
 
 impl Zone {
     pub(crate) fn new() -> Self {
-        Self { private: private_key(1) }
+        Self::at(APEX, ALGORITHM)
+    }
+
+    /// A zone with another apex. `algorithm` has the keys of P-256.
+    pub(crate) fn at(apex: &str, algorithm: Algorithm) -> Self {
+        Self { apex: apex.to_owned(), algorithm, private: private_key(1) }
     }
 
     pub(crate) fn dnskey(&self) -> Vec<u8> {
-        dnskey(ZONE_KEY | SEP, self.private.public_key())
+        dnskey(ZONE_KEY | SEP, self.algorithm, self.private.public_key())
+    }
+
+    /// Returns the DNSKEY RRset.
+    pub(crate) fn keys(&self) -> Vec<Record> {
+        vec![record(&self.apex, Rtype::DNSKEY, self.dnskey())]
     }
 
     pub(crate) fn tag(&self) -> u16 {
@@ -46,7 +59,7 @@ impl Zone {
     }
 
     pub(crate) fn ds(&self) -> Vec<u8> {
-        ds_rdata(name(APEX).view(), &self.dnskey(), DigestType::SHA256).expect("a digest")
+        ds_rdata(name(&self.apex).view(), &self.dnskey(), DigestType::SHA256).expect("a digest")
     }
 
     /// Returns other keys with the tag of the key: a validator ignores unknown flags (RFC 4034 §2.1.1),
@@ -56,11 +69,11 @@ impl Zone {
             let public = private_key(octet).public_key().to_vec();
             // Each number of flags gives another tag, with few exceptions.
             let tag = u32::from(self.tag());
-            let sum = u32::from(key_tag(&dnskey(0, &public)));
+            let sum = u32::from(key_tag(&dnskey(0, self.algorithm, &public)));
             let guess = (tag + 0xffff - sum) % 0xffff;
             let all = [guess, guess.wrapping_sub(1), guess + 1].into_iter();
             let flags = all.filter_map(|flags| u16::try_from(flags).ok());
-            flags.map(|flags| dnskey(flags, &public)).find(|rdata| {
+            flags.map(|flags| dnskey(flags, self.algorithm, &public)).find(|rdata| {
                 let flags = u16::from_be_bytes([rdata[0], rdata[1]]);
                 key_tag(rdata) == self.tag() && flags & ZONE_KEY != 0 && flags & 0x80 == 0
             })
@@ -70,10 +83,10 @@ impl Zone {
 
     fn fields(&self, records: &[Record]) -> (Vec<u8>, Vec<u8>) {
         let now = Options::default().unix as u32;
-        let (apex, first) = (name(APEX), &records[0]);
+        let (apex, first) = (name(&self.apex), &records[0]);
         let fields = Rrsig {
             covered: first.rtype,
-            algorithm: ALGORITHM,
+            algorithm: self.algorithm,
             labels: first.owner.view().rrsig_labels(),
             original_ttl: first.ttl,
             expiration: now + 14 * DAY,
@@ -111,9 +124,17 @@ impl Zone {
         records
     }
 
+    /// Returns the records with three signatures that do not verify, and then a valid one.
+    pub(crate) fn sign_late(&self, records: Vec<Record>) -> Vec<Record> {
+        let count = records.len();
+        let mut all = self.forge(records.clone(), 3);
+        all.extend(self.sign(records).split_off(count));
+        all
+    }
+
     /// Returns an NXDOMAIN response with these records of the zone, each with its signature, and the SOA record.
     pub(crate) fn deny(&self, asked: &Message, records: Vec<Record>) -> Message {
-        let mut response = denial(asked, APEX, Rcode::NXDOMAIN);
+        let mut response = denial(asked, &self.apex, Rcode::NXDOMAIN);
         let soa = std::mem::take(&mut response.records);
         let all = [soa].into_iter().chain(records.into_iter().map(|record| vec![record]));
         response.records = all.flat_map(|rrset| self.sign(rrset)).collect();
@@ -141,6 +162,7 @@ pub(crate) fn simulate_signed(
     hostile: impl FnMut(&Message, Ipv4Addr) -> Option<Message> + 'static,
 ) -> (Simulator<'static, Servers>, Arc<Shared>) {
     simulate_shared(Servers::new(Box::new(hostile)), 1, |options| {
+        options.validation.policy = AlgorithmPolicy::ALL;
         for rdata in anchors {
             options.validation.anchors.insert(name(APEX).view(), AnchorRecord::Ds(rdata.clone()));
         }
@@ -162,15 +184,20 @@ pub(crate) fn simulate_zone(
     })
 }
 
-/// Asks for an address with EDNS, and for `www.good.` at the same time, which must be answered.
-/// Returns the response code and the code of the extended error.
+/// Asks for an address with EDNS, and for `www.good.` at the same time, which must be answered. The answer is
+/// not secure. Returns the response code and the code of the extended error.
 pub(crate) fn attack(simulator: &mut Simulator<'_, Servers>, asked: &str) -> (Rcode, Option<u16>) {
+    let reply = ask_both(simulator, asked);
+    assert_eq!(reply.header.flags & flags::AD, 0);
+    (reply.rcode(), reply.extended_error().map(|(code, _)| code))
+}
+
+/// As [`attack`], for any answer. Returns the reply.
+pub(crate) fn ask_both(simulator: &mut Simulator<'_, Servers>, asked: &str) -> Message {
     let start = simulator.time().as_millis() as u64;
     let hostile = ask_with_edns(simulator, start, asked);
     let good = ask_at(simulator, start, 0, "www.good.");
     simulator.run_until_answered().unwrap_or_else(|fault| panic!("{fault}\n{}", simulator.trace()));
     assert_eq!(addresses(&reply(simulator, good)), [WEB]);
-    let reply = reply(simulator, hostile);
-    assert_eq!(reply.header.flags & flags::AD, 0);
-    (reply.rcode(), reply.extended_error().map(|(code, _)| code))
+    reply(simulator, hostile)
 }

@@ -3,10 +3,13 @@
 
 use super::network::*;
 use super::signed::*;
+use nonesuch_conformance::simulator::Simulator;
 use nonesuch_dnssec::validate::ValidationLimits;
 use nonesuch_proto::Rtype;
-use nonesuch_proto::message::{Message, Rcode};
+use nonesuch_proto::message::{Message, Rcode, Section, flags};
+use nonesuch_resolver::Shared;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 /// A name with many labels below `evil.`
 fn deep_name() -> String {
@@ -14,8 +17,7 @@ fn deep_name() -> String {
 }
 
 /// Many keys with one tag, and many signatures with this tag over an RRset.
-#[test]
-fn colliding_keys_and_many_signatures_end_at_the_limit_of_failures() {
+fn simulate_keytrap() -> (Simulator<'static, Servers>, Arc<Shared>) {
     let zone = Zone::new();
     let mut all = zone.colliding_keys(20);
     assert_eq!(all.len(), 20);
@@ -23,16 +25,54 @@ fn colliding_keys_and_many_signatures_end_at_the_limit_of_failures() {
     all.insert(0, zone.dnskey());
     let anchors = [zone.ds()];
     let signed = zone.sign(keys(all));
-    let (mut simulator, shared) =
-        simulate_zone(&anchors, signed, move |asked| zone.forge(vec![address(asked, EVIL)], 100));
+    simulate_zone(&anchors, signed, move |asked| zone.forge(vec![address(asked, EVIL)], 100))
+}
+
+/// RFC 9520: the first query takes all failures that the limit permits, and other names of the zone two
+/// each: one for each of two responses.
+#[test]
+fn colliding_keys_and_many_signatures_end_at_the_limit_of_failures() {
+    let (mut simulator, shared) = simulate_keytrap();
     let failures = u64::from(ValidationLimits::default().signature_failures);
-    for number in 1..=3 {
+    for number in 0..10 {
         let (rcode, error) = attack(&mut simulator, &format!("n{number}.evil."));
         assert_eq!(rcode, Rcode::SERVFAIL);
         assert!(matches!(error, Some(0 | 6)), "{error:?}");
-        // One for the DNSKEY RRset: the keys are too large for the small memory, so they are fetched again.
+        // One for the DNSKEY RRset.
         let verified = shared.model.totals().verified();
-        assert!((number * 8..=number * (1 + failures)).contains(&verified), "{verified}");
+        assert!((8..=1 + failures + 4 * number).contains(&verified), "{number}: {verified}");
+    }
+}
+
+/// RFC 9520 §3.2: the failure is cached, whatever its reason is. So is that of a referral with forged
+/// signatures over the DS RRset.
+#[test]
+fn a_repeated_query_verifies_no_signature_again() {
+    let zone = Zone::new();
+    let (anchors, signed) = ([zone.ds()], zone.sign(keys(vec![zone.dnskey()])));
+    let referring = simulate_signed(&anchors, move |asked: &Message, _: Ipv4Addr| {
+        let rtype = asked.questions[0].rtype;
+        let ds = || zone.forge(vec![record("child.evil.", Rtype::DS, zone.ds())], 100);
+        if rtype == Rtype::DNSKEY {
+            return Some(answer(asked, signed.clone()));
+        }
+        if rtype == Rtype::DS {
+            return Some(answer(asked, ds()));
+        }
+        let ns = vec![pointer("child.evil.", Rtype::NS, "ns.child.evil.")];
+        let authority = ns.into_iter().chain(ds()).map(|record| within(Section::Authority, record));
+        let glue = within(Section::Additional, address("ns.child.evil.", EVIL));
+        Some(referral(asked, authority.chain([glue]).collect()))
+    });
+    for (mut simulator, shared) in [simulate_keytrap(), referring] {
+        let mut counts = Vec::new();
+        for _ in 0..10 {
+            let (rcode, error) = attack(&mut simulator, "www.child.evil.");
+            assert_eq!(rcode, Rcode::SERVFAIL);
+            assert!(error.is_some());
+            counts.push(shared.model.totals().verified());
+        }
+        assert!(counts[0] >= 8 && counts.iter().all(|count| *count == counts[0]), "{counts:?}");
     }
 }
 
@@ -119,4 +159,26 @@ fn too_many_iterations_or_nsec3_records_cause_no_hash() {
     assert!(error.is_some(), "no extended error");
     let ((rcode, _), blocks) = deny_deep_name(9, 0, 0);
     assert_eq!((rcode, blocks), (Rcode::SERVFAIL, 0));
+}
+
+/// Data that were not validated, because a client set CD, answer only such clients, and without AD (RFC 4035
+/// §3.2.2 and §3.2.3). The failure of others does not hold for clients with CD.
+#[test]
+fn bogus_data_answer_only_clients_that_validate_themselves() {
+    let zone = Zone::new();
+    let (anchors, signed) = ([zone.ds()], zone.sign(zone.keys()));
+    let (mut simulator, _) =
+        simulate_zone(&anchors, signed, move |asked| zone.forge(vec![address(asked, EVIL)], 1));
+    let mut ask = |others: u16| {
+        let now = simulator.time().as_millis() as u64;
+        let token = ask_with_flags(&mut simulator, now, "www.evil.", others);
+        simulator.run_until_answered().expect("a reply");
+        let reply = reply(&simulator, token);
+        assert_eq!(reply.header.flags & flags::AD, 0);
+        (reply.rcode(), addresses(&reply))
+    };
+    for _ in 0..2 {
+        assert_eq!(ask(flags::CD | flags::AD), (Rcode::NOERROR, vec![EVIL]));
+        assert_eq!(ask(flags::AD), (Rcode::SERVFAIL, Vec::new()));
+    }
 }

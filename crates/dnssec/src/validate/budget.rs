@@ -2,8 +2,21 @@
 //! for the query, and all signatures, hashes, proofs and aliases in them. It protects against
 //! KeyTrap (CVE-2023-50387) and expensive closest encloser proofs (CVE-2023-50868).
 
+use nonesuch_crypto::PublicKey;
+use nonesuch_crypto::vrf::VrfPublicKey;
+
 /// A shared fetch gets at most this part of each limit.
-const PART: u32 = 4;
+const PART: u32 = 2;
+/// The part of a limit that suffices for a usual response.
+const DUE_PART: u32 = 4;
+/// Time of verifications that counts as one signature, in ns: about that of a signature of P-256
+/// without vector instructions. A verification that takes longer counts as several, so 64 signatures
+/// take about 3 ms, whatever their algorithms.
+const UNIT_NANOSECONDS: u32 = 50_000;
+/// Octets of signed data whose hash takes as long as a signature.
+const UNIT_OCTETS: usize = 32 << 10;
+/// Records of a response that take as long as a signature in each step of a validation.
+const UNIT_RECORDS: usize = 256;
 
 /// Limits of the work. The defaults are in the range of those of common resolvers.
 ///
@@ -12,10 +25,13 @@ const PART: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValidationLimits {
-    /// Maximum number of signature verifications for each client query. Default 64.
+    /// Maximum work of verifications for each client query, as a number of signatures of P-256.
+    /// Expensive algorithms, long signed data, NSEC5 proofs and responses with many records count as
+    /// several signatures ([`Work::cost`]). Default 64.
     pub signatures: u32,
-    /// Number of failed signature verifications for each client query after which the validator
-    /// verifies no further signature. Default 16.
+    /// Maximum work for signatures that do not verify, for each client query, in the same unit. The
+    /// validator then verifies no further signature. A signature that verifies with the second key of
+    /// its key tag is not one of them. Default 16.
     pub signature_failures: u32,
     /// Maximum number of keys to try for one RRSIG record if keys have the same tag and algorithm.
     /// The validator ignores further keys; if none of the tried keys verifies the signature, the
@@ -105,8 +121,12 @@ pub enum Limit {
 pub struct Work {
     /// Signature verifications, including failed ones.
     pub signatures: u32,
-    /// Signature verifications that failed.
+    /// Signature verifications that failed, with each key of the key tag.
     pub signature_failures: u32,
+    /// The work of verifications, as a number of signatures of P-256.
+    pub cost: u32,
+    /// The part of it for signatures that do not verify.
+    pub failure_cost: u32,
     /// NSEC3 hashes computed.
     pub hashes: u32,
     /// SHA-1 blocks for these hashes.
@@ -123,6 +143,8 @@ impl Work {
         Self {
             signatures: self.signatures + other.signatures,
             signature_failures: self.signature_failures + other.signature_failures,
+            cost: self.cost + other.cost,
+            failure_cost: self.failure_cost + other.failure_cost,
             hashes: self.hashes + other.hashes,
             hash_blocks: self.hash_blocks + other.hash_blocks,
             proofs: self.proofs + other.proofs,
@@ -136,11 +158,29 @@ impl Work {
         Self {
             signatures: self.signatures - before.signatures,
             signature_failures: self.signature_failures - before.signature_failures,
+            cost: self.cost - before.cost,
+            failure_cost: self.failure_cost - before.failure_cost,
             hashes: self.hashes - before.hashes,
             hash_blocks: self.hash_blocks - before.hash_blocks,
             proofs: self.proofs - before.proofs,
             aliases: self.aliases - before.aliases,
         }
+    }
+}
+
+/// Work for signatures that verify with none of the keys of their key tags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Failures {
+    /// Verifications, with each of these keys.
+    pub(super) verifications: u32,
+    /// Their cost.
+    pub(super) cost: u32,
+}
+
+impl Failures {
+    pub(super) const fn add(&mut self, other: Self) {
+        self.verifications += other.verifications;
+        self.cost += other.cost;
     }
 }
 
@@ -173,22 +213,21 @@ impl Budget {
         self.spent
     }
 
-    /// Pays for a shared fetch and returns its budget: a quarter of each limit, with half of
-    /// the remaining work as its maximum.
+    /// Pays for a shared fetch and returns its budget: half of the remaining work is its maximum.
     #[must_use]
     pub fn start_part(&mut self) -> Self {
-        let part = |limit: u32, spent: u32| (limit / PART).min(limit.saturating_sub(spent) / 2);
+        let half = |limit: u32, spent: u32| limit.saturating_sub(spent) / PART;
         let (all, spent) = (self.limits, &mut self.spent);
-        let mut limits = ValidationLimits {
-            signatures: part(all.signatures, spent.signatures),
-            signature_failures: part(all.signature_failures, spent.signature_failures),
-            hash_blocks: part(all.hash_blocks, spent.hash_blocks),
-            proofs: part(all.proofs, spent.proofs),
+        let limits = ValidationLimits {
+            signatures: half(all.signatures, spent.cost),
+            signature_failures: half(all.signature_failures, spent.failure_cost),
+            hash_blocks: half(all.hash_blocks, spent.hash_blocks),
+            proofs: half(all.proofs, spent.proofs),
+            aliases: all.aliases.saturating_sub(spent.aliases),
             ..all
         };
-        limits.aliases = all.aliases.saturating_sub(spent.aliases);
-        spent.signatures += limits.signatures;
-        spent.signature_failures += limits.signature_failures;
+        spent.cost += limits.signatures;
+        spent.failure_cost += limits.signature_failures;
         spent.hash_blocks += limits.hash_blocks;
         spent.proofs += limits.proofs;
         Self::new(limits)
@@ -199,10 +238,34 @@ impl Budget {
     pub fn refund(&mut self, part: Self) {
         let (limits, used, spent) = (part.limits, part.spent, &mut self.spent);
         let refund = |all: &mut u32, limit: u32, used: u32| *all -= limit.saturating_sub(used).min(*all);
-        refund(&mut spent.signatures, limits.signatures, used.signatures);
-        refund(&mut spent.signature_failures, limits.signature_failures, used.signature_failures);
+        refund(&mut spent.cost, limits.signatures, used.cost);
+        refund(&mut spent.failure_cost, limits.signature_failures, used.failure_cost);
         refund(&mut spent.hash_blocks, limits.hash_blocks, used.hash_blocks);
         refund(&mut spent.proofs, limits.proofs, used.proofs);
+    }
+
+    /// Whether the failures of one response are half of the limit of a client query or more.
+    #[must_use]
+    pub const fn has_many_failures(all: &ValidationLimits, work: Work) -> bool {
+        work.failure_cost >= all.signature_failures / PART
+    }
+
+    /// Whether a response that exceeds `limit` is the reason, and not the work before it: it had at least a
+    /// quarter of `all`, the limits of a client query. With aliases, it had all. `work`: that for the
+    /// response.
+    #[must_use]
+    pub fn is_due_to_response(&self, limit: Limit, work: Work, all: &ValidationLimits) -> bool {
+        let (own, spent) = (&self.limits, &self.spent);
+        let (maximum, before, whole) = match limit {
+            Limit::Signatures => (own.signatures, spent.cost - work.cost, all.signatures),
+            Limit::SignatureFailures => {
+                (own.signature_failures, spent.failure_cost - work.failure_cost, all.signature_failures)
+            }
+            Limit::HashBlocks => (own.hash_blocks, spent.hash_blocks - work.hash_blocks, all.hash_blocks),
+            Limit::Proofs => (own.proofs, spent.proofs - work.proofs, all.proofs),
+            Limit::Aliases => return own.aliases - (spent.aliases - work.aliases) >= all.aliases,
+        };
+        maximum.saturating_sub(before) >= whole / DUE_PART
     }
 
     /// Begins or continues a response, for the limit of proofs in one response. `proofs` is the number
@@ -211,26 +274,34 @@ impl Budget {
         self.proofs_before = self.spent.proofs.saturating_sub(proofs);
     }
 
-    /// Whether `further` failures would reach the limit of failures.
-    pub(super) const fn is_near_failure_limit(&self, further: usize) -> bool {
-        self.spent.signature_failures as usize + further >= self.limits.signature_failures as usize
+    /// Deducts the work for the records of a response, in each step of its validation.
+    pub(super) fn charge_records(&mut self, records: usize) {
+        self.spent.cost += u32::try_from(records / UNIT_RECORDS).unwrap_or(u32::MAX >> 1);
     }
 
-    /// Deducts one signature verification. The caller calls it before the verification.
-    pub(super) const fn take_signature(&mut self) -> Result<(), Limit> {
-        if self.spent.signature_failures >= self.limits.signature_failures {
+    /// Whether further failures of this cost would reach the limit of failures.
+    pub(super) const fn is_near_failure_limit(&self, cost: u32) -> bool {
+        self.spent.failure_cost + cost >= self.limits.signature_failures
+    }
+
+    /// Deducts one signature verification of this cost ([`signature_cost`]). The caller calls it before
+    /// the verification.
+    pub(super) const fn take_signature(&mut self, cost: u32) -> Result<(), Limit> {
+        if self.spent.failure_cost >= self.limits.signature_failures {
             return Err(Limit::SignatureFailures);
         }
-        if self.spent.signatures >= self.limits.signatures {
+        if self.spent.cost >= self.limits.signatures {
             return Err(Limit::Signatures);
         }
         self.spent.signatures += 1;
+        self.spent.cost += cost;
         Ok(())
     }
 
-    /// Counts a signature that does not verify, after [`Budget::take_signature`].
-    pub(super) const fn count_failure(&mut self) {
-        self.spent.signature_failures += 1;
+    /// Counts signatures that do not verify, after [`Budget::take_signature`].
+    pub(super) const fn count_failures(&mut self, failures: Failures) {
+        self.spent.signature_failures += failures.verifications;
+        self.spent.failure_cost += failures.cost;
     }
 
     /// Number of SHA-1 blocks that are left for NSEC3 hashes.
@@ -257,12 +328,16 @@ impl Budget {
     }
 
     /// Deducts one NSEC5 proof. The caller calls it before it verifies the proof.
-    pub(crate) const fn take_proof(&mut self) -> Result<(), Limit> {
+    pub(crate) fn take_proof(&mut self, key: &VrfPublicKey) -> Result<(), Limit> {
         let in_response = self.spent.proofs - self.proofs_before;
         if in_response >= self.limits.proofs_per_response || self.spent.proofs >= self.limits.proofs {
             return Err(Limit::Proofs);
         }
+        if self.spent.cost >= self.limits.signatures {
+            return Err(Limit::Signatures);
+        }
         self.spent.proofs += 1;
+        self.spent.cost += cost_of(key.verification_nanoseconds());
         Ok(())
     }
 
@@ -274,4 +349,14 @@ impl Budget {
         self.spent.aliases += 1;
         Ok(())
     }
+}
+
+/// Returns the cost of the verification of a signature over this number of octets of RDATA.
+pub(super) fn signature_cost(key: &PublicKey, octets: usize) -> u32 {
+    cost_of(key.verification_nanoseconds()) + u32::try_from(octets / UNIT_OCTETS).unwrap_or(u32::MAX >> 1)
+}
+
+/// Returns the number of signatures of P-256 that a verification counts as.
+const fn cost_of(nanoseconds: u32) -> u32 {
+    nanoseconds.div_ceil(UNIT_NANOSECONDS)
 }

@@ -1,7 +1,7 @@
 //! Validation whose signatures and NSEC5 proofs are verified in batches: those of many responses
 //! together.
 
-use super::budget::{Budget, Work};
+use super::budget::{Budget, Failures, Work};
 use super::keys::{KeyDigest, TrustedKeys, ZoneKey};
 use super::outcome::{Question, Validation};
 use super::proofs::{ProofJob, ProofVerdicts};
@@ -22,13 +22,30 @@ pub(super) type JobId = (usize, usize, usize);
 
 /// A signature to verify.
 #[derive(Clone, Debug)]
-struct Job {
+pub(super) struct Job {
     id: JobId,
     key: PublicKey,
     /// The digest of the DNSKEY record.
     key_digest: KeyDigest,
     message: Vec<u8>,
     signature: Vec<u8>,
+    /// The work for the signature so far, if this verification fails too.
+    failures: Failures,
+    /// Whether no other key has the tag of the signature.
+    is_last: bool,
+}
+
+impl Job {
+    pub(super) fn new(
+        id: JobId,
+        key: &ZoneKey,
+        message: Vec<u8>,
+        signature: &[u8],
+        (failures, is_last): (Failures, bool),
+    ) -> Self {
+        let (key, key_digest) = (key.public.clone(), key.digest);
+        Self { id, key, key_digest, message, signature: signature.to_vec(), failures, is_last }
+    }
 }
 
 /// The verdicts on the signatures and proofs of a response, and the verifications without a verdict.
@@ -55,10 +72,14 @@ impl Verdicts {
         self.jobs.len()
     }
 
+    /// The cost of these signatures if none of them verifies.
+    pub(super) fn recorded_cost(&self) -> u32 {
+        self.jobs.iter().map(|job| job.failures.cost).sum()
+    }
+
     /// Records a verification. Its work has been deducted from the budget.
-    pub(super) fn record(&mut self, id: JobId, key: &ZoneKey, message: Vec<u8>, signature: &[u8]) {
-        let (key, key_digest) = (key.public.clone(), key.digest);
-        self.jobs.push(Job { id, key, key_digest, message, signature: signature.to_vec() });
+    pub(super) fn record(&mut self, job: Job) {
+        self.jobs.push(job);
     }
 }
 
@@ -78,7 +99,7 @@ pub struct PendingValidation {
     progress: Option<Progress>,
     verdicts: Verdicts,
     /// Signatures that did not verify, and that are not counted in the budget yet.
-    uncounted_failures: u32,
+    uncounted: Failures,
     work: Work,
 }
 
@@ -95,7 +116,7 @@ impl PendingValidation {
             now,
             progress: None,
             verdicts: Verdicts::default(),
-            uncounted_failures: 0,
+            uncounted: Failures::default(),
             work: Work::default(),
         }
     }
@@ -106,7 +127,8 @@ impl PendingValidation {
     pub fn step(&mut self, budget: &mut Budget) -> Option<Validation> {
         let question = Question { name: self.name.view(), rtype: self.rtype };
         let before = budget.spent();
-        (0..std::mem::take(&mut self.uncounted_failures)).for_each(|_| budget.count_failure());
+        budget.count_failures(std::mem::take(&mut self.uncounted));
+        budget.charge_records(self.record_count());
         budget.continue_response(self.work.proofs);
         let progress = self.progress.take().unwrap_or_else(|| Progress::new(question));
         let preconditions = check_preconditions(question, &self.response, &self.keys);
@@ -127,6 +149,12 @@ impl PendingValidation {
     #[must_use]
     pub fn keys(&self) -> &TrustedKeys {
         &self.keys
+    }
+
+    /// Whether a signature of the response verifies with none of the keys of its key tag.
+    #[must_use]
+    pub const fn has_failures(&self) -> bool {
+        self.work.signature_failures > 0
     }
 
     /// Number of records of the response.
@@ -208,11 +236,11 @@ impl std::fmt::Debug for ValidSignatures {
 
 /// Verifies the recorded signatures of all these validations in one batch ([`verify_batch`]), and the
 /// recorded proofs in another one ([`vrf::verify_batch`]), except jobs with a hash in `valid`. Calls
-/// `count` for each verified signature and proof.
+/// `count` for each verified signature and proof, with the approximate time of a verification in ns.
 pub fn verify_jobs<'p>(
     validations: impl IntoIterator<Item = &'p mut PendingValidation>,
     valid: &mut ValidSignatures,
-    mut count: impl FnMut(JobAlgorithm),
+    mut count: impl FnMut(JobAlgorithm, u32),
 ) {
     let mut validations: Vec<&mut PendingValidation> = validations.into_iter().collect();
     verify_signatures(&mut validations, valid, &mut count);
@@ -222,7 +250,7 @@ pub fn verify_jobs<'p>(
 fn verify_signatures(
     validations: &mut [&mut PendingValidation],
     valid: &mut ValidSignatures,
-    count: &mut impl FnMut(JobAlgorithm),
+    count: &mut impl FnMut(JobAlgorithm, u32),
 ) {
     let jobs = validations.iter().flat_map(|validation| &validation.verdicts.jobs);
     let jobs: Vec<(u128, &Job)> = jobs.map(|job| (valid.hash(job), job)).collect();
@@ -231,7 +259,9 @@ fn verify_signatures(
     let items: Vec<VerifyItem<'_>> = unknown
         .map(|((_, Job { key, message, signature, .. }), _)| VerifyItem { key, message, signature })
         .collect();
-    items.iter().for_each(|item| count(JobAlgorithm::Signature(item.key.algorithm())));
+    for VerifyItem { key, .. } in &items {
+        count(JobAlgorithm::Signature(key.algorithm()), key.verification_nanoseconds());
+    }
     let mut results = Vec::new();
     verify_batch(&items, &mut results);
     let hashes: Vec<u128> = jobs.iter().map(|(hash, _)| *hash).collect();
@@ -243,7 +273,9 @@ fn verify_signatures(
             if is_valid {
                 *valid.place(hash) = hash;
             }
-            validation.uncounted_failures += u32::from(!is_valid);
+            if !is_valid && job.is_last {
+                validation.uncounted.add(job.failures);
+            }
             validation.verdicts.known.push((job.id, is_valid));
         }
     }
@@ -252,7 +284,7 @@ fn verify_signatures(
 fn verify_proofs(
     validations: &mut [&mut PendingValidation],
     valid: &mut ValidSignatures,
-    count: &mut impl FnMut(JobAlgorithm),
+    count: &mut impl FnMut(JobAlgorithm, u32),
 ) {
     let jobs = validations.iter().flat_map(|validation| validation.verdicts.proofs.jobs());
     let jobs: Vec<(u128, &ProofJob)> = jobs.map(|job| (valid.hash_proof(job), job)).collect();
@@ -261,7 +293,9 @@ fn verify_proofs(
     let items: Vec<VrfVerifyItem<'_>> = unknown
         .map(|((_, ProofJob { key, name, proof }), _)| VrfVerifyItem { key: &key.public, input: name, proof })
         .collect();
-    items.iter().for_each(|item| count(JobAlgorithm::Proof(item.key.algorithm())));
+    for VrfVerifyItem { key, .. } in &items {
+        count(JobAlgorithm::Proof(key.algorithm()), key.verification_nanoseconds());
+    }
     let mut results = Vec::new();
     vrf::verify_batch(&items, &mut results);
     let mut results = results.into_iter();

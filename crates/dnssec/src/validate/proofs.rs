@@ -71,7 +71,7 @@ impl ProofVerifier<'_> {
         name.push_canonical(&mut canonical);
         let verdict = match &mut self.verdicts {
             None => {
-                self.budget.take_proof()?;
+                self.budget.take_proof(&key.public)?;
                 key.public.verify(&canonical, proof)
             }
             Some(verdicts) => find_or_record(verdicts, key, canonical, proof, self.budget)?,
@@ -98,7 +98,7 @@ fn find_or_record(
     if verdicts.jobs.iter().any(|job| job.is(key.tag, &name, proof)) {
         return Err(ValidationError::Pending);
     }
-    match budget.take_proof() {
+    match budget.take_proof(&key.public) {
         Ok(()) => verdicts.jobs.push(ProofJob { key: key.clone(), name, proof: proof.to_vec() }),
         Err(_) if !verdicts.jobs.is_empty() => {}
         Err(limit) => return Err(limit.into()),

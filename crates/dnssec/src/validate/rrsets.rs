@@ -22,6 +22,13 @@ pub(super) struct Rrset<'m> {
     pub(super) signatures: Vec<&'m Record>,
 }
 
+impl Rrset<'_> {
+    /// Number of octets of all RDATA.
+    pub(super) fn rdata_octets(&self) -> usize {
+        self.rdatas.iter().map(|rdata| rdata.len()).sum()
+    }
+}
+
 type RrsetKey<'m> = (Section, NameRef<'m>, Rtype);
 
 /// The RRsets of class IN of a response, in the order of their first records.

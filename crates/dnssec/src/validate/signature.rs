@@ -1,8 +1,8 @@
 //! Verifies the signatures over one RRset of a response (RFC 4035 §5.3).
 
-use super::budget::Budget;
+use super::budget::{Budget, Failures, signature_cost};
 use super::keys::{TrustedKeys, ZoneKey};
-use super::pending::{JobId, Verdicts};
+use super::pending::{Job, JobId, Verdicts};
 use super::proofs::ProofVerdicts;
 use super::reason::{BogusReason, ValidationError};
 use super::rrsets::Rrset;
@@ -98,28 +98,27 @@ fn verify_signature(
     check_fields(rrset, &fields, allowed, keys)?;
     check_times(&fields, now)?;
     let max_keys = budget.limits().keys_per_signature;
-    let mut message = Vec::new();
+    let candidates = || keys.candidates(fields.tag, fields.algorithm, max_keys);
+    let (mut message, mut failures) = (Vec::new(), Failures::default());
     let mut has_key = false;
-    for (candidate, key) in keys.candidates(fields.tag, fields.algorithm, max_keys).enumerate() {
+    for (candidate, key) in candidates().enumerate() {
         has_key = true;
         let is_valid = match verification {
             Verification::Immediate => {
-                budget.take_signature()?;
+                let cost = signature_cost(&key.public, rrset.rdata_octets());
+                budget.take_signature(cost)?;
                 if message.is_empty() {
                     push_signed_data(&fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
                 }
-                let is_valid = key.public.verify(&message, fields.signature).is_ok();
-                if !is_valid {
-                    budget.count_failure();
-                }
-                is_valid
+                failures.add(Failures { verifications: 1, cost });
+                key.public.verify(&message, fields.signature).is_ok()
             }
             Verification::Deferred(verdicts) => {
                 let id = (index, position, candidate);
                 match verdicts.get(id) {
                     Some(is_valid) => is_valid,
                     None => {
-                        defer(id, rrset, &fields, key, verdicts, budget)?;
+                        defer(id, rrset, &fields, candidates(), verdicts, budget)?;
                         return Err(ValidationError::Pending);
                     }
                 }
@@ -131,6 +130,7 @@ fn verify_signature(
             return Ok(ValidSignature { labels: fields.labels, ttl });
         }
     }
+    budget.count_failures(failures);
     let (tag, algorithm) = (fields.tag, fields.algorithm);
     Err(if has_key {
         BogusReason::BadSignature { covered, tag }
@@ -142,24 +142,34 @@ fn verify_signature(
     .into())
 }
 
-/// Records a verification, unless it is recorded. Waits if the recorded ones could exceed the limit of
-/// failures, so that no more signatures are verified than without a batch.
-fn defer(
+/// Records the verification with one of the keys with the tag of the signature, unless it is recorded.
+/// Waits if the recorded ones could exceed the limit of failures, so that no more signatures are verified
+/// than without a batch.
+fn defer<'k>(
     id: JobId,
     rrset: &Rrset<'_>,
     fields: &Rrsig<'_>,
-    key: &ZoneKey,
+    mut candidates: impl Iterator<Item = &'k ZoneKey>,
     verdicts: &mut Verdicts,
     budget: &mut Budget,
 ) -> Result<(), ValidationError> {
-    let recorded = verdicts.recorded();
-    if verdicts.is_recorded(id) || (recorded > 0 && budget.is_near_failure_limit(recorded)) {
+    let is_full = verdicts.recorded() > 0 && budget.is_near_failure_limit(verdicts.recorded_cost());
+    if verdicts.is_recorded(id) || is_full {
         return Ok(());
     }
-    budget.take_signature()?;
+    let (_, _, candidate) = id;
+    let (octets, mut failures) = (rrset.rdata_octets(), Failures::default());
+    let cost = |key: &ZoneKey| signature_cost(&key.public, octets);
+    for earlier in candidates.by_ref().take(candidate) {
+        failures.add(Failures { verifications: 1, cost: cost(earlier) });
+    }
+    let Some(key) = candidates.next() else { return Ok(()) };
+    failures.add(Failures { verifications: 1, cost: cost(key) });
+    budget.take_signature(cost(key))?;
     let mut message = Vec::new();
     push_signed_data(fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
-    verdicts.record(id, key, message, fields.signature);
+    let is_last = candidates.next().is_none();
+    verdicts.record(Job::new(id, key, message, fields.signature, (failures, is_last)));
     Ok(())
 }
 

@@ -164,7 +164,11 @@ impl Cache {
             return Insertion::TooLarge;
         };
         let now = self.second(now.instant);
-        let expiry = now.saturating_add(self.options.bound_negative_ttl(ttl));
+        // RFC 4035 §5.3.3: no bound keeps a secure denial longer than its signatures permit.
+        let is_secure = codec::decode_security(&value) == Some(Security::Secure);
+        let options = &self.options;
+        let ttl = if is_secure { ttl.min(options.negative_ttl_max) } else { options.bound_negative_ttl(ttl) };
+        let expiry = now.saturating_add(ttl);
         if expiry <= now {
             return Insertion::Expired;
         }
@@ -204,9 +208,19 @@ impl Cache {
         (code, text): (u16, &str),
         now: Now,
     ) -> u32 {
-        let Some(lower) = LowerName::of(question.name.view()) else { return 0 };
-        let now = self.second(now.instant);
         let label = Label::failure(cause, question.rtype, question.class);
+        self.insert_failure_at(question.name.view(), label, (code, text), now)
+    }
+
+    /// Remembers that a response with records of a zone had many signatures that do not verify. This lasts
+    /// as long as a failure.
+    pub(crate) fn mark_costly_zone(&self, apex: NameRef<'_>, now: Now) {
+        self.insert_failure_at(apex, Label::costly_zone(Class::IN), (0, ""), now);
+    }
+
+    fn insert_failure_at(&self, name: NameRef<'_>, label: Label, (code, text): (u16, &str), now: Now) -> u32 {
+        let Some(lower) = LowerName::of(name) else { return 0 };
+        let now = self.second(now.instant);
         self.ring.edit(&self.ring.key(lower.octets()), now, |entries| {
             let old = entries.entry(label);
             if let Some(old) = old.filter(|old| old.expiry > now) {
@@ -214,7 +228,7 @@ impl Cache {
             }
             let failures = old.and_then(|old| recent_failures(&old, now)).unwrap_or(0).saturating_add(1);
             let ttl = self.options.failure_ttl(failures);
-            let (owner, expiry) = (question.name.wire(), now.saturating_add(ttl));
+            let (owner, expiry) = (name.wire(), now.saturating_add(ttl));
             let value = codec::encode_failure(&FailureValue { code, failures, text: text.to_owned() });
             match entries.insert(owner, label, expiry, &value, ENTRIES_AT_NAME_MAX) {
                 Stored::Yes => ttl,

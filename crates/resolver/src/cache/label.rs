@@ -12,6 +12,7 @@ enum Kind {
     NxDomain = 3,
     ResolutionFailure = 4,
     ValidationFailure = 5,
+    CostlyZone = 6,
 }
 
 const fn label(kind: Kind, class: Class, rtype: Rtype) -> Label {
@@ -43,6 +44,11 @@ impl Label {
         label(kind, class, rtype)
     }
 
+    /// The label of a zone with many signatures that do not verify.
+    pub(super) const fn costly_zone(class: Class) -> Self {
+        label(Kind::CostlyZone, class, Rtype(0))
+    }
+
     /// Whether the entry is an RRset.
     pub(super) const fn is_rrset(self) -> bool {
         self.0 >> 32 == Kind::Rrset as u64
@@ -51,7 +57,7 @@ impl Label {
     /// Whether the entry is a failure.
     pub(super) const fn is_failure(self) -> bool {
         let kind = self.0 >> 32;
-        kind == Kind::ResolutionFailure as u64 || kind == Kind::ValidationFailure as u64
+        kind >= Kind::ResolutionFailure as u64
     }
 
     /// The class.
@@ -109,6 +115,9 @@ mod tests {
             Label::failure(FailureCause::Validation, Rtype(0xffff), Class::CH),
         ];
         assert!(labels.iter().all(|label| label.rtype() == Rtype(0xffff) && label.class() == Class::CH));
+        assert!(
+            Label::costly_zone(Class::CH).is_failure() && !labels.contains(&Label::costly_zone(Class::CH))
+        );
         assert!(labels.iter().enumerate().all(|(at, label)| !labels[..at].contains(label)));
         assert_eq!(labels.map(Label::is_rrset), [true, false, false, false]);
         assert_eq!(labels.map(Label::is_failure), [false, false, true, true]);

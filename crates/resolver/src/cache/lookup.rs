@@ -113,6 +113,14 @@ impl Cache {
         found
     }
 
+    /// Whether [`mark_costly_zone`](Self::mark_costly_zone) was called for the zone, a short time ago.
+    pub(crate) fn is_costly_zone(&self, apex: NameRef<'_>, now: Now) -> bool {
+        let Some(lower) = LowerName::of(apex) else { return false };
+        let key = self.ring.key(lower.octets());
+        let labels = [Label::costly_zone(Class::IN)];
+        self.ring.read(&key, &labels, self.second(now.instant), |_| Some(())).is_some()
+    }
+
     /// Returns what the cache has for the question of a client: the RRset or CNAME RRset, the negative
     /// answer, a DNAME RRset above the name, or the failure, in this order. It takes one lock, and one
     /// more for each ancestor of the name if there are no data for the name itself.

@@ -639,3 +639,19 @@ proptest! {
         prop_assert_eq!(cache.closest_delegation(name(chain[2]).view(), Class::IN, at(latest.max(second))), None);
     }
 }
+
+/// RFC 4035 §5.3.3: the minimum of TTLs does not keep secure data longer than their signatures permit.
+#[test]
+fn the_minimum_ttl_does_not_prolong_secure_data() {
+    let cache = cache_with(|options| options.ttl_min = 60);
+    let with = |security, owner: &str| {
+        let answer = Rrset { security, ..rrset(owner, Rtype::A, 5, &[1]) };
+        insert(&cache, &answer, Rank::AnswerAa, 0);
+        let soa = Rrset { security, ..soa(owner, 5, 5) };
+        cache.insert_negative(name(owner).view(), Class::IN, NegativeKind::NoData(Rtype::MX), &[soa], at(0));
+        let is_denied = cache.negative(name(owner).view(), Rtype::MX, Class::IN, at(10)).is_some();
+        (lookup(&cache, owner, Rtype::A, 10).is_some(), is_denied)
+    };
+    assert_eq!(with(Security::Insecure, "insecure."), (true, true));
+    assert_eq!(with(Security::Secure, "secure."), (false, false));
+}

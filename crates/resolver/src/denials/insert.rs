@@ -6,8 +6,9 @@ use super::options::Counters;
 use super::zone::{Chain, Key, Nsec3Chain, Soa, Update};
 use super::{DenialCache, DenialCacheOptions};
 use crate::record::Rrset;
-use nonesuch_dnssec::validate::TrustedKeys;
+use nonesuch_dnssec::denial::nsec3::hash_block_count;
 use nonesuch_dnssec::validate::aggressive::{DenialRecord, Span};
+use nonesuch_dnssec::validate::{Budget, TrustedKeys};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Class, NameRef, Rtype};
 use std::sync::Arc;
@@ -30,13 +31,18 @@ impl DenialCache {
     ///
     /// An NSEC5PROOF RRset with several records is not inserted, because the validation verified only
     /// one of them.
-    pub fn insert(&self, keys: &TrustedKeys, rrsets: &[Rrset], now: Now) -> usize {
+    ///
+    /// For the first NSEC3 record of a zone, the hash of the apex is computed, and deducted from `budget`.
+    /// NSEC3 records are ignored if the rest does not suffice.
+    pub fn insert(&self, keys: &TrustedKeys, rrsets: &[Rrset], budget: &mut Budget, now: Now) -> usize {
         let now = self.second(now);
         let apex = keys.apex();
         let soa = rrsets.iter().find_map(|rrset| read_soa(rrset, apex, &self.options, now));
-        let known_ttl = || self.store.with(self.store.id(apex), apex, |zone| zone.soa().ttl);
-        let Some(ttl_max) = soa.as_ref().map(|soa| soa.ttl).or_else(known_ttl) else { return 0 };
-        let mut reader = Reader { keys, ttl_max, now, chain: None, entries: Vec::new(), minimal: 0 };
+        let known = self.store.with(self.store.id(apex), apex, |zone| (zone.soa().ttl, zone.chain().clone()));
+        let (known_ttl, known_chain) = known.unzip();
+        let Some(ttl_max) = soa.as_ref().map(|soa| soa.ttl).or(known_ttl) else { return 0 };
+        let (chain, entries) = (None, Vec::new());
+        let mut reader = Reader { keys, ttl_max, now, budget, known_chain, chain, entries, minimal: 0 };
         for rrset in rrsets {
             reader.add(rrset);
         }
@@ -81,6 +87,9 @@ struct Reader<'k> {
     /// Maximum TTL of the records.
     ttl_max: u32,
     now: u32,
+    budget: &'k mut Budget,
+    /// The chain of the records of the zone that the cache has.
+    known_chain: Option<Chain>,
     /// The chain of the records so far.
     chain: Option<Chain>,
     entries: Vec<(Key, Arc<Entry>)>,
@@ -115,23 +124,38 @@ impl Reader<'_> {
 
     fn add_record(&mut self, rrset: &Rrset, record: &DenialRecord<'_>) -> Option<()> {
         let span = record.span();
-        let chain = match span {
-            Span::Names { .. } => Chain::Nsec,
-            Span::Sha1 { iterations, .. } if iterations > ITERATIONS_MAX => return None,
-            Span::Sha1 { salt, iterations, .. } => {
-                let apex = nonesuch_crypto::nsec3_hash(self.keys.apex().wire(), salt, iterations);
-                Chain::Nsec3(Arc::new(Nsec3Chain { salt: salt.to_vec(), iterations, apex }))
-            }
-            Span::Vrf { .. } => Chain::Nsec5,
-        };
         if record.is_minimal() {
             self.minimal += 1;
             return None;
         }
+        let chain = match span {
+            Span::Names { .. } => Chain::Nsec,
+            Span::Sha1 { iterations, .. } if iterations > ITERATIONS_MAX => return None,
+            Span::Sha1 { salt, iterations, .. } => self.nsec3_chain(salt, iterations)?,
+            Span::Vrf { .. } => Chain::Nsec5,
+        };
         self.accept_chain(&chain)?;
         let (key, next) = keys::span_keys(&span);
         let (can_be_encloser, is_opt_out) = (record.can_be_encloser(), record.is_opt_out());
         self.push(key, Entry { can_be_encloser, is_opt_out, ..self.entry(rrset, next) })
+    }
+
+    /// Returns the NSEC3 chain with these parameters. The hash of the apex is computed once for the records
+    /// of a response, and not if the cache has records of the chain.
+    fn nsec3_chain(&mut self, salt: &[u8], iterations: u16) -> Option<Chain> {
+        let has_parameters = |chain: &&Chain| matches!(chain, Chain::Nsec3(known) if known.salt == salt && known.iterations == iterations);
+        if let Some(chain) = self.chain.iter().chain(&self.known_chain).find(has_parameters) {
+            return Some(chain.clone());
+        }
+        let apex = self.keys.apex().wire();
+        let blocks = hash_block_count(apex.len(), salt.len(), iterations);
+        // The records of a response have the same parameters (RFC 5155 §7.2).
+        if self.chain.is_some() || blocks > self.budget.hash_blocks_left() {
+            return None;
+        }
+        self.budget.charge_hash_blocks(blocks);
+        let apex = nonesuch_crypto::nsec3_hash(apex, salt, iterations);
+        Some(Chain::Nsec3(Arc::new(Nsec3Chain { salt: salt.to_vec(), iterations, apex })))
     }
 
     /// Ignores records of another chain than that of the first record.

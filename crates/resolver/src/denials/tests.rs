@@ -10,7 +10,7 @@ use super::{DenialCache, DenialCacheOptions, Found, Search};
 use crate::cache::NegativeKind;
 use crate::record::Rrset;
 use crate::testing::{name, rrset};
-use nonesuch_dnssec::validate::{TrustedKeys, ValidationLimits};
+use nonesuch_dnssec::validate::{Budget, TrustedKeys, ValidationLimits};
 use nonesuch_net::machine::Now;
 use nonesuch_proto::Rtype;
 use std::sync::LazyLock;
@@ -42,7 +42,7 @@ fn soa(apex: &str, ttl: u32, minimum: u32) -> Rrset {
 fn insert(cache: &DenialCache, apex: &str, records: &[&str], second: u64) -> usize {
     let mut rrsets: Vec<Rrset> = records.iter().map(|record| rrset(&[record])).collect();
     rrsets.push(soa(apex, 900, 900));
-    cache.insert(&keys(apex), &rrsets, at(second))
+    cache.insert(&keys(apex), &rrsets, &mut Budget::default(), at(second))
 }
 
 fn prove(cache: &DenialCache, owner: &str, rtype: Rtype, second: u64) -> Search {

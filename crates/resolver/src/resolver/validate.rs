@@ -7,7 +7,6 @@ use super::Resolver;
 use super::chain::NO_DNSKEY;
 use super::iterate::{NoFetch, Step};
 use super::keys::{Keys, dnskey_rrset};
-use crate::budget::FETCH_PART;
 use crate::cache::{FailureCause, Question};
 use crate::record::{Rrset, Security};
 use crate::response::{Content, Reading};
@@ -16,7 +15,7 @@ use crate::trust::ZoneTrust;
 use crate::validation::{Checking, KeySet, ServerResponse};
 use nonesuch_dnssec::validate::{
     self, BogusReason, IndeterminateReason, InsecureReason, Limit, PendingValidation, SecurityStatus,
-    TrustedKeys, Validation,
+    TrustedKeys, Validation, Work,
 };
 use nonesuch_net::machine::Now;
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -34,6 +33,8 @@ pub(super) const NO_CHAIN: ExtendedError =
     ExtendedError { code: 5, text: "the chain of trust cannot be built" };
 /// The response proves something else than its content.
 const MISMATCH: ExtendedError = ExtendedError { code: 6, text: "the proof does not fit the answer" };
+/// The zone has many signatures that do not verify.
+const COSTLY: ExtendedError = ExtendedError { code: 6, text: "many signatures of the zone do not verify" };
 /// Octets of the text of an extended error, without the name of the record.
 const TEXT_MAX: usize = 200;
 
@@ -165,7 +166,10 @@ impl Resolver {
         let security = match &validation.status {
             SecurityStatus::Secure => Security::Secure,
             SecurityStatus::Insecure(_) => Security::Insecure,
-            _ => return self.use_unproved(id, received, validation, now),
+            _ => {
+                let zone = pending.as_ref().map(|pending| pending.keys().apex());
+                return self.use_unproved(id, (received, zone), validation, now);
+            }
         };
         let ServerResponse { server, name, rtype, reading, .. } = received;
         let Some(mut reading) = reading.keep_proved(rtype, validation, security) else {
@@ -177,8 +181,12 @@ impl Resolver {
         let zone_keys = pending.as_ref().map(|pending| pending.keys());
         if security == Security::Secure
             && let Some(zone_keys) = zone_keys
+            && let Some(task) = self.tasks.get_mut(id)
         {
-            self.shared.denials.insert(zone_keys, &reading.proofs, now);
+            let budget = &mut task.budget.validation;
+            let before = budget.spent().hash_blocks;
+            self.shared.denials.insert(zone_keys, &reading.proofs, budget, now);
+            self.model.count_denial_work(budget.spent().hash_blocks - before, 0);
         }
         let keys = match key_set {
             None if rtype == Rtype::NSEC5KEY => {
@@ -200,7 +208,7 @@ impl Resolver {
     fn use_unproved(
         &mut self,
         id: TaskId,
-        received: ServerResponse,
+        (received, zone): (ServerResponse, Option<NameRef<'_>>),
         validation: &Validation,
         now: Now,
     ) -> Step {
@@ -208,7 +216,7 @@ impl Resolver {
             return self.use_unproved_referral(id, received, now);
         }
         if let SecurityStatus::Indeterminate(IndeterminateReason::Limit(limit)) = &validation.status {
-            return self.end_at_limit(id, *limit, validation.work.signature_failures, now);
+            return self.end_at_limit(id, *limit, (validation.work, zone), now);
         }
         let ServerResponse { server, name, rtype, mut reading, .. } = received;
         // Signatures are not signed.
@@ -231,17 +239,35 @@ impl Resolver {
         self.try_another_server(id, server, error, now)
     }
 
-    /// Ends a task whose validation exceeds a limit. Usually, this is not cached, because another client
-    /// may have a larger budget left. But if the signatures of this response or of an earlier one to the
-    /// same question do not verify, the failure is cached (RFC 9520): otherwise each query for a hostile
-    /// zone would cost the same again. `failures`: number of them in this response.
-    fn end_at_limit(&mut self, id: TaskId, limit: Limit, failures: u32, now: Now) -> Step {
+    /// Continues after a response with a signature that does not verify, of a zone with many of them.
+    pub(super) fn use_costly(&mut self, id: TaskId, received: ServerResponse, now: Now) -> Step {
+        if is_referral(&received.reading) {
+            return self.use_unproved_referral(id, received, now);
+        }
+        self.try_another_server(id, received.server, COSTLY.into(), now)
+    }
+
+    /// Ends a task whose validation exceeds a limit. If the work of the task before the response was the
+    /// reason, this is not cached, because another client may have a larger budget left. But if the response
+    /// is the reason, the failure is cached (RFC 9520): otherwise each query for a hostile zone would cost
+    /// the same again. So it is if the signatures of an earlier response to the question or of many records
+    /// of the zone do not verify. `work`: that for this response.
+    fn end_at_limit(
+        &mut self,
+        id: TaskId,
+        limit: Limit,
+        (work, zone): (Work, Option<NameRef<'_>>),
+        now: Now,
+    ) -> Step {
         let text = format!("validation exceeds the limit for {limit}").into();
         let error = ErrorDetail { code: 0, text };
-        let failures_max = self.settings.options.limits.validation.signature_failures;
-        let bogus = self.tasks.get(id).and_then(|task| task.bogus.clone());
-        if limit == Limit::SignatureFailures && (bogus.is_some() || failures >= failures_max / FETCH_PART) {
-            return self.fail_validation(id, bogus.unwrap_or(error), now);
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
+        let all = &self.settings.options.limits.validation;
+        let is_costly = || zone.is_some_and(|zone| self.shared.cache.is_costly_zone(zone, now));
+        let is_hostile = limit == Limit::SignatureFailures && (task.bogus.is_some() || is_costly());
+        if is_hostile || task.budget.validation.is_due_to_response(limit, work, all) {
+            let error = task.bogus.clone().unwrap_or(error);
+            return self.fail_validation(id, error, now);
         }
         Step::Finish(Outcome::failure(error, true))
     }
@@ -257,7 +283,9 @@ impl Resolver {
         key_set: Option<KeySet>,
         now: Now,
     ) -> Option<ValidatedKeys> {
-        let (trust, ttl) = (&self.shared.trust, ttl_of(reading));
+        let trust = &self.shared.trust;
+        // As for RRsets: a zone that is insecure now may be signed later.
+        let ttl = ttl_of(reading).min(self.settings.options.ttl.max);
         if validation.is_unsigned_delegation {
             // `keep_proved` has compared it with the proved zone cut. After an alias, the denial is for its
             // target.

@@ -10,9 +10,7 @@ use super::iterate::Step;
 use crate::hasher::BuildFastHasher;
 use crate::task::TaskId;
 use crate::validation::Checking;
-use nonesuch_crypto::Algorithm;
-use nonesuch_crypto::vrf::VrfAlgorithm;
-use nonesuch_dnssec::validate::{JobAlgorithm, Validation, verify_jobs};
+use nonesuch_dnssec::validate::{Budget, JobAlgorithm, Validation, verify_jobs};
 use nonesuch_net::machine::Now;
 use std::collections::{HashMap, VecDeque};
 
@@ -100,6 +98,11 @@ impl Resolver {
             spent += u64::from(hash_blocks) * HASH_BLOCK_NANOSECONDS;
             match ended {
                 Some(validation) => self.end_verification(id, &validation, now),
+                None if pending.has_failures()
+                    && self.shared.cache.is_costly_zone(pending.keys().apex(), now) =>
+                {
+                    self.end_costly(id, now);
+                }
                 None => {
                     jobs += pending.job_count();
                     waiting.push(id);
@@ -120,15 +123,12 @@ impl Resolver {
         }
         let (model, mut spent) = (&self.model, 0);
         let pending = taken.iter_mut().filter_map(|(_, checking)| checking.pending.as_deref_mut());
-        verify_jobs(pending, &mut self.valid_signatures, |algorithm| match algorithm {
-            JobAlgorithm::Signature(algorithm) => {
-                model.count_verification(algorithm.0);
-                spent += signature_nanoseconds(algorithm);
+        verify_jobs(pending, &mut self.valid_signatures, |algorithm, nanoseconds| {
+            match algorithm {
+                JobAlgorithm::Signature(algorithm) => model.count_verification(algorithm.0),
+                JobAlgorithm::Proof(_) => model.count_denial_work(0, 1),
             }
-            JobAlgorithm::Proof(algorithm) => {
-                model.count_denial_work(0, 1);
-                spent += proof_nanoseconds(algorithm);
-            }
+            spent += u64::from(nanoseconds);
         });
         for (id, checking) in taken {
             if let Some(pending) = &checking.pending {
@@ -142,10 +142,35 @@ impl Resolver {
 
     /// Uses the result of a validation.
     fn end_verification(&mut self, id: TaskId, validation: &Validation, now: Now) {
-        let Some(task) = self.tasks.get_mut(id) else { return };
+        let Some(checking) = self.take_checking(id) else { return };
+        let limits = &self.settings.options.limits.validation;
+        if let Some(pending) = &checking.pending
+            && Budget::has_many_failures(limits, validation.work)
+        {
+            self.shared.cache.mark_costly_zone(pending.keys().apex(), now);
+        }
+        let step = self.use_validation(id, checking, validation, now);
+        self.end_turn_of(id, step, now);
+    }
+
+    /// Ends the validation of a response of a zone with many signatures that do not verify (RFC 9520): one
+    /// of its signatures does not verify. So queries for other names of the zone cost little. Valid
+    /// responses of the zone are used as before, and those of other servers are tried: an attacker may have
+    /// forged the responses with many signatures.
+    fn end_costly(&mut self, id: TaskId, now: Now) {
+        let Some(checking) = self.take_checking(id) else { return };
+        let step = self.use_costly(id, checking.received, now);
+        self.end_turn_of(id, step, now);
+    }
+
+    fn take_checking(&mut self, id: TaskId) -> Option<Box<Checking>> {
+        let task = self.tasks.get_mut(id)?;
         task.waits_for_turn = false;
-        let Some(checking) = task.checking.take() else { return };
-        match self.use_validation(id, checking, validation, now) {
+        task.checking.take()
+    }
+
+    fn end_turn_of(&mut self, id: TaskId, step: Step, now: Now) {
+        match step {
             Step::Continue => self.ready.push_back(id),
             Step::Wait => {}
             Step::Finish(outcome) => self.finish(id, &outcome, now),
@@ -153,39 +178,12 @@ impl Resolver {
     }
 }
 
-/// Returns the approximate time of the verification of an NSEC5 proof, in ns, on a core of 2.6 GHz
-/// (docs/component-benchmarks.md).
-const fn proof_nanoseconds(algorithm: VrfAlgorithm) -> u64 {
-    match algorithm {
-        // P-256 in batches. One at a time, and without AVX-512 IFMA, it is 100,000.
-        VrfAlgorithm::P256_SHA256_TAI | VrfAlgorithm::RSA_FDH_SHA256 => 20_000,
-        _ => 80_000,
-    }
-}
-
-/// Returns the approximate time of the verification of a signature, in ns, on a core of 2.6 GHz
-/// (docs/component-benchmarks.md).
-fn signature_nanoseconds(algorithm: Algorithm) -> u64 {
-    match algorithm.without_alias() {
-        Algorithm::ECDSAP256SHA256 => 14_000,
-        Algorithm::ED25519 => 35_000,
-        Algorithm::ECDSAP384SHA384 => 220_000,
-        Algorithm::ED448 => 165_000,
-        Algorithm::MLDSA44 => 45_000,
-        Algorithm::FALCON512 => 10_000,
-        Algorithm::MAYO2 => 31_000,
-        Algorithm::SLHDSA128S => 200_000,
-        // RSA with up to 4096 bits.
-        _ => 40_000,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UpstreamLimits;
     use crate::cache::Question;
     use crate::task::{Task, TaskTable};
-    use crate::{Budget, UpstreamLimits};
     use nonesuch_proto::{Class, Name, Rtype};
     use std::time::Instant;
 
@@ -195,7 +193,7 @@ mod tests {
         let mut push = |network: u64, label: &str| {
             let name: Name = label.parse().unwrap();
             let question = Question { name, rtype: Rtype::A, class: Class::IN, checking_disabled: false };
-            let budget = Budget::new(UpstreamLimits::default(), Instant::now());
+            let budget = crate::Budget::new(UpstreamLimits::default(), Instant::now());
             let id = tasks.insert(Task::new(question, 0, budget));
             queue.push(network, id);
             id

@@ -33,6 +33,70 @@ fn signatures_have_a_limit() {
     assert_eq!((validation.status, validation.work.signatures), (over(Limit::Signatures), 0));
 }
 
+/// 64 signatures of P-256 take as long as 13 of P-384.
+#[test]
+fn expensive_algorithms_count_as_several_signatures() {
+    let with = |count: u16| {
+        let reply = Reply::to("a.example.", Rtype::ANY).by(&signer(Algorithm::ECDSAP384SHA384));
+        (0..count).fold(reply, |reply, number| {
+            let rtype = Rtype(1000 + number);
+            reply.raw_signed(Section::Answer, &name("a.example."), rtype, &[vec![1]], |_| {})
+        })
+    };
+    let work = with(13).assert_secure(&ProvedAnswer::Answer).work;
+    assert_eq!((work.signatures, work.cost), (13, 65));
+    let validation = with(14).validate();
+    assert_eq!((validation.status, validation.work.signatures), (over(Limit::Signatures), 13));
+    let bad = with(20).altered(|record| record.rtype == Rtype::RRSIG, |record| record.rdata[30] ^= 1);
+    assert_eq!(bad.validate().work.failure_cost, 5);
+    let mut budget = Budget::default();
+    for _ in 0..4 {
+        bad.validate_with(&trust(&bad.signer), NOW, &mut budget);
+    }
+    let validation = bad.validate_with(&trust(&bad.signer), NOW, &mut budget);
+    assert_eq!((validation.status, validation.work.signatures), (over(Limit::SignatureFailures), 0));
+}
+
+/// Hashing 64 KiB takes longer than a signature of P-256.
+#[test]
+fn long_signed_data_count_as_several_signatures() {
+    let rdatas: Vec<Vec<u8>> = (0..250_u8).map(|number| vec![number; 255]).collect();
+    let reply = Reply::to("a.example.", Rtype(1000));
+    let reply = reply.raw_signed(Section::Answer, &name("a.example."), Rtype(1000), &rdatas, |_| {});
+    let work = reply.assert_secure(&ProvedAnswer::Answer).work;
+    assert_eq!((work.signatures, work.cost), (1, 2));
+}
+
+/// The tags of two keys of an honest zone are equal, and signatures are by the second one.
+#[test]
+fn a_signature_by_the_second_key_of_a_tag_is_no_failure() {
+    let reply = many(24);
+    let real = reply.signer.dnskey_rdata();
+    let mut other = real.clone();
+    other[4..8].rotate_left(2);
+    let keys = [other.as_slice(), &real];
+    let keys = TrustedKeys::new(&name("example."), keys, &ValidationLimits::default());
+    let validation = reply.validate_with(&keys, NOW, &mut Budget::default());
+    assert_eq!(validation.status, SecurityStatus::Secure);
+    assert_eq!((validation.work.signatures, validation.work.signature_failures), (48, 0));
+}
+
+#[test]
+fn a_fetch_gets_half_of_the_rest_and_refunds_what_it_did_not_use() {
+    let mut budget = Budget::default();
+    let mut part = budget.start_part();
+    assert_eq!((part.limits().signatures, part.limits().signature_failures), (32, 8));
+    assert_eq!(budget.start_part().limits().signatures, 16);
+    let keys = trust(&many(0).signer);
+    assert_eq!(many(32).validate_with(&keys, NOW, &mut part).status, SecurityStatus::Secure);
+    assert_eq!(many(1).validate_with(&keys, NOW, &mut part).status, over(Limit::Signatures));
+    let mut budget = Budget::default();
+    let mut part = budget.start_part();
+    many(5).validate_with(&keys, NOW, &mut part);
+    budget.refund(part);
+    assert_eq!(budget.spent().cost, 5);
+}
+
 #[test]
 fn signatures_that_fail_have_a_limit() {
     let with = |count: u8| {

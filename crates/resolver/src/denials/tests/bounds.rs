@@ -66,7 +66,7 @@ fn large_entries_are_not_inserted() {
     let cache = cache_with(1 << 20, 10);
     let mut large = rrset(&[&nsec("z.", 1, 900)]);
     large.signatures.push(&[0; 16_500]);
-    assert_eq!(cache.insert(&keys("z."), &[large, soa("z.", 900, 900)], at(0)), 0);
+    assert_eq!(cache.insert(&keys("z."), &[large, soa("z.", 900, 900)], &mut Budget::default(), at(0)), 0);
     let tiny = cache_with(500, 10);
     assert_eq!(insert(&tiny, "z.", &[&nsec("z.", 1, 900)], 0), 0);
     assert_eq!(tiny.statistics().octets, 0);

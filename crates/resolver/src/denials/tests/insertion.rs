@@ -19,7 +19,15 @@ fn each_ttl_limits_the_use_of_a_record() {
         let options = DenialCacheOptions { ttl_max, ..DenialCacheOptions::new(1 << 20, [0; 16]) };
         let cache = DenialCache::new(options, at(0));
         let nsec = rrset(&[&format!("example. {nsec_ttl} NSEC example. SOA NS RRSIG NSEC")]);
-        assert_eq!(cache.insert(&keys("example."), &[nsec, soa("example.", soa_ttl, minimum)], at(3)), 1);
+        assert_eq!(
+            cache.insert(
+                &keys("example."),
+                &[nsec, soa("example.", soa_ttl, minimum)],
+                &mut Budget::default(),
+                at(3)
+            ),
+            1
+        );
         assert_eq!(denied(&cache, "a.example.", Rtype::A, 3 + expected - 1), NX);
         assert_eq!(denied(&cache, "a.example.", Rtype::A, 3 + expected), None);
     }
@@ -39,18 +47,24 @@ fn an_authority_section_has_the_remaining_ttls() {
 fn records_without_a_known_soa_record_are_not_inserted() {
     let cache = cache();
     let records = [rrset(&["example. 600 NSEC b.example. SOA NS RRSIG NSEC"])];
-    assert_eq!(cache.insert(&keys("example."), &records, at(0)), 0);
+    assert_eq!(cache.insert(&keys("example."), &records, &mut Budget::default(), at(0)), 0);
     // The SOA record alone makes no zone.
-    assert_eq!(cache.insert(&keys("example."), &[soa("example.", 900, 900)], at(0)), 0);
+    assert_eq!(
+        cache.insert(&keys("example."), &[soa("example.", 900, 900)], &mut Budget::default(), at(0)),
+        0
+    );
     assert_eq!(cache.statistics().zones, 0);
     insert(&cache, "example.", &["b.example. 600 NSEC example. A RRSIG NSEC"], 0);
     // Now its TTL limits that of the records.
     let long = [rrset(&["example. 9000 NSEC b.example. SOA NS RRSIG NSEC"])];
-    assert_eq!(cache.insert(&keys("example."), &long, at(1)), 1);
+    assert_eq!(cache.insert(&keys("example."), &long, &mut Budget::default(), at(1)), 1);
     assert_eq!(denied(&cache, "a.example.", Rtype::A, 899), NX);
     assert_eq!(denied(&cache, "a.example.", Rtype::A, 900), None);
     // A new SOA record.
-    assert_eq!(cache.insert(&keys("example."), &[soa("example.", 900, 900)], at(900)), 0);
+    assert_eq!(
+        cache.insert(&keys("example."), &[soa("example.", 900, 900)], &mut Budget::default(), at(900)),
+        0
+    );
     assert_eq!(denied(&cache, "a.example.", Rtype::A, 900), NX);
     assert_eq!(denied(&cache, "a.example.", Rtype::A, 901), None);
 }
@@ -73,8 +87,30 @@ fn unsuitable_rrsets_are_ignored() {
         soa("example.", 900, 900),
     ];
     let rrsets: Vec<Rrset> = [several, chaos, malformed].into_iter().chain(others).collect();
-    assert_eq!(cache.insert(&keys("example."), &rrsets, at(0)), 0);
+    assert_eq!(cache.insert(&keys("example."), &rrsets, &mut Budget::default(), at(0)), 0);
     assert_eq!(cache.statistics().entries, 0);
+}
+
+/// The hash of the apex is the only one: once for all NSEC3 records of the zone.
+#[test]
+fn the_hashes_of_an_insertion_are_deducted_from_the_budget() {
+    let cache = cache();
+    let record = |first: char| {
+        let hash = first.to_string().repeat(32);
+        rrset(&[&format!("{hash}.example. 900 NSEC3 1 0 50 {} {} A", "00".repeat(255), "v".repeat(32))])
+    };
+    let records: Vec<Rrset> =
+        ['0', '1', '2'].map(record).into_iter().chain([soa("example.", 900, 900)]).collect();
+    let with = |hash_blocks: u32| {
+        let mut limits = ValidationLimits::default();
+        limits.hash_blocks = hash_blocks;
+        let mut budget = Budget::new(limits);
+        (cache.insert(&keys("example."), &records, &mut budget, at(0)), budget.spent().hash_blocks)
+    };
+    let blocks = 5 * 51;
+    assert_eq!(with(blocks - 1), (0, 0));
+    assert_eq!(with(600), (3, blocks));
+    assert_eq!(with(0), (3, 0));
 }
 
 #[test]
@@ -205,7 +241,7 @@ proptest! {
         let rrset = Rrset {
             owner: owner.clone(), rtype, class: Class::IN, ttl: 9, records, signatures: RecordData::default(), security: Security::Secure, insecure: None,
         };
-        cache.insert(&keys("example."), &[rrset, soa("example.", 900, 900)], at(0));
+        cache.insert(&keys("example."), &[rrset, soa("example.", 900, 900)], &mut Budget::default(), at(0));
         let _ = cache.prove(owner.view(), Rtype::A, ENOUGH_HASHES, at(0));
         let _ = prove(&cache, "y.zz.example.", Rtype::A, 0);
     }

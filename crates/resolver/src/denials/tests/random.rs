@@ -160,12 +160,12 @@ proptest! {
         let is_chosen = |index: &usize| chosen >> (index % 64) & 1 == 1;
         let chain = zone.chain();
         for response in (0..chain.len()).filter(is_chosen) {
-            cache.insert(&zone.keys, &[chain[response].clone(), zone.soa()], at(0));
+            cache.insert(&zone.keys, &[chain[response].clone(), zone.soa()], &mut Budget::default(), at(0));
         }
         if is_nsec5(mechanism) {
             for (index, owner) in names_to_prove(&zone, &questions).iter().enumerate() {
                 if proved >> (index % 128) & 1 == 1 {
-                    cache.insert(&zone.keys, &[zone.proof(owner)], at(0));
+                    cache.insert(&zone.keys, &[zone.proof(owner)], &mut Budget::default(), at(0));
                 }
             }
         }
@@ -192,7 +192,7 @@ proptest! {
         }
         let count = responses.len();
         responses.push(zone.soa());
-        assert_eq!(cache.insert(&zone.keys, &responses, at(0)), count);
+        assert_eq!(cache.insert(&zone.keys, &responses, &mut Budget::default(), at(0)), count);
         for owner in &questions {
             for rtype in TYPES {
                 let (truth, found) = (zone.truth(owner.view(), rtype), prove(&cache, &owner.to_string(), rtype, 0).found);

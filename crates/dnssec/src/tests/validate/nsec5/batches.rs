@@ -26,7 +26,7 @@ fn memory() -> ValidSignatures {
 /// Verifies the jobs of the validations; returns how many proofs were verified.
 fn verify(validations: &mut [&mut PendingValidation], valid: &mut ValidSignatures) -> usize {
     let mut proofs = 0;
-    verify_jobs(validations.iter_mut().map(|validation| &mut **validation), valid, |algorithm| {
+    verify_jobs(validations.iter_mut().map(|validation| &mut **validation), valid, |algorithm, _| {
         proofs += usize::from(matches!(algorithm, JobAlgorithm::Proof(_)));
     });
     proofs
