@@ -34,7 +34,7 @@ pub(crate) struct ValidateArguments {
     /// Print a JSON object for each line.
     ///
     /// The members: line; id; question; zone, whose keys validate the response; rcode, the proved
-    /// response code; status; proved; reason; rule; info_code, the code of the extended DNS error (RFC
+    /// response code or that of the message; status; proved; reason; rule; info_code, the code of the extended DNS error (RFC
     /// 8914); signatures, hashes and vrf, the number of verified signatures, NSEC3 hashes and NSEC5
     /// proofs. For an invalid line, the status is error, and error has the reason.
     #[arg(long)]

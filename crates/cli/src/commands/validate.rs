@@ -33,10 +33,14 @@ pub(crate) enum Failure {
     Anchor(#[from] TrustAnchorsError),
     #[error("{}: {source}", path.display())]
     Input { path: PathBuf, source: InputError },
-    #[error("{}: {}", path.display(), count_text(*count, "invalid line"))]
+    #[error("{}: {}{}", path.display(), count_text(*count, "invalid line"), unlisted(*count))]
     InvalidLines { path: PathBuf, count: usize },
     #[error("{}: no response: give one on each line, in hexadecimal or as a JSON object", path.display())]
     NoResponse { path: PathBuf },
+}
+
+fn unlisted(count: usize) -> String {
+    if count > MAX_LISTED { format!(", of which the first {MAX_LISTED} are listed") } else { String::new() }
 }
 
 pub(crate) fn run(arguments: &ValidateArguments) -> Result<CommandOutcome, Failure> {
@@ -115,8 +119,9 @@ impl Validator {
                 validate_with(response, self.trusted_keys(given), now)
             }
             (None, Err(_)) => {
-                let limits = ValidationLimits::default();
-                validate_with(response, &TrustedKeys::new(&response.name, [], &limits), self.now)
+                // The status does not depend on the keys.
+                let keys = TrustedKeys::new(&response.name, [], &ValidationLimits::default());
+                RecordedValidation { zone: None, ..validate_with(response, &keys, self.now) }
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::line::{Invalid, Response};
 use crate::files::count_text;
 use nonesuch_dnssec::validate::ProvedAnswer;
+use nonesuch_proto::message::Message;
 use nonesuch_resolver::recorded::{RecordedResult, RecordedValidation};
 use serde_json::{Value, json};
 use std::fmt;
@@ -72,14 +73,16 @@ pub(super) fn to_text(
 pub(super) fn to_json(number: usize, response: &Response, validation: &RecordedValidation) -> Value {
     let reason = validation.reason();
     let rcode = match &validation.result {
-        RecordedResult::Validated(validation) => Some(validation.rcode.to_string()),
-        RecordedResult::Insecure(..) | RecordedResult::Broken(_) => None,
+        RecordedResult::Validated(validation) => Some(validation.rcode),
+        RecordedResult::Insecure(..) | RecordedResult::Broken(_) => {
+            Message::parse(&response.octets).ok().map(|message| message.rcode())
+        }
     };
     let mut value = json!({
         "line": number,
         "question": { "name": response.name.to_string(), "type": response.rtype.to_string() },
         "zone": validation.zone.as_ref().map(ToString::to_string),
-        "rcode": rcode,
+        "rcode": rcode.map(|rcode| rcode.to_string()),
         "status": validation.status(),
         "proved": validation.proved().map(proved_name),
         "reason": reason.as_ref().map(|(reason, _)| reason),
