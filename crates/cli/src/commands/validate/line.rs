@@ -47,7 +47,7 @@ pub(super) enum LineFault {
     NotText,
     #[error("not hexadecimal: {0}: give the whole message as hexadecimal digits, or a JSON object")]
     NotHex(data_encoding::DecodeError),
-    #[error("not a JSON object: {0}")]
+    #[error("not a JSON object: {}", json_fault(.0))]
     NotJson(serde_json::Error),
     #[error("not a DNS message: {0}: give the whole message, without the length that precedes it over TCP")]
     NotAMessage(MessageError),
@@ -57,8 +57,15 @@ pub(super) enum LineFault {
     NoResponse,
     #[error("member {0}: expected {1}")]
     Member(&'static str, &'static str),
-    #[error("member {0} without dnskey: give the keys, or use --now and --anchor")]
+    #[error("member {0} without zone and dnskey: give these members, or use --now and --anchor")]
     WithoutKeys(&'static str),
+}
+
+/// The message of the error without its line, which is that in the object.
+fn json_fault(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.split_once(" at line ").map_or(text.as_str(), |(fault, _)| fault);
+    format!("{text} at column {}", error.column())
 }
 
 impl Invalid {

@@ -52,7 +52,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// `FILE:LINE: NAME TYPE: STATUS, what is proved: reason (rule)`.
+/// `FILE:LINE: NAME TYPE: STATUS, PROVED CONTENT: REASON (RULE)`.
 pub(super) fn to_text(
     path: &Path,
     number: usize,
