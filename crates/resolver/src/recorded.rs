@@ -6,6 +6,8 @@
 
 mod chain;
 mod outcome;
+#[cfg(test)]
+mod tests;
 
 pub use outcome::{ChainFault, RecordedResult, RecordedValidation};
 
