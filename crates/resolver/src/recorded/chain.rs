@@ -182,7 +182,11 @@ impl RecordedResponses {
         if is_unsigned_referral || is_denied {
             return Cut::Insecure(name.to_name(), InsecureReason::UnsignedDelegation);
         }
-        Cut::None
+        match validation.status {
+            // RFC 5155 §9.2, RFC 9276 §3.2: an unsigned delegation may exist.
+            SecurityStatus::Insecure(reason) => Cut::Insecure(name.to_name(), reason),
+            _ => Cut::None,
+        }
     }
 
     /// Returns the keys of a zone whose DS RRset or trust anchor has the entry points `entry`.
