@@ -57,7 +57,6 @@ bench-abuse *ARGUMENTS:
 judge: check
     cargo test --workspace -- --ignored
     NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test peers -- differential peers_online
-    cargo build -p nonesuch-dnssec --example validate_lines
     NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test peers -- nsec5_checker
     NONESUCH_DELEGATIONS=100000 cargo test -p nonesuch-cli --test slow -- large_zone --nocapture --test-threads 1
     tools/prove-level x86-64-v2

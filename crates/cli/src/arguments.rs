@@ -9,6 +9,7 @@ mod replay;
 mod resolve;
 mod serve;
 mod sign;
+mod validate;
 mod values;
 mod zone;
 
@@ -29,6 +30,7 @@ pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
 pub(crate) use resolve::ResolveArguments;
 pub(crate) use serve::{CheckScope, ServeArguments, VerifyMode};
 pub(crate) use sign::{SignArguments, ZonemdHashes};
+pub(crate) use validate::ValidateArguments;
 pub(crate) use values::TimeArgument;
 pub(crate) use zone::{
     CompileArguments, CompileVerify, DiffArguments, DiffScope, GenerateArguments, PrintArguments,
@@ -83,6 +85,13 @@ pub(crate) enum Command {
     /// complete; 1 if the server returns another response code, or its TSIG signature does not
     /// verify; 2 if there is no response, or the query cannot be sent.
     Query(Box<QueryArguments>),
+    /// Validate recorded responses from trust anchors, without queries.
+    ///
+    /// Reads one response from each line, and prints its status: secure, insecure, bogus or
+    /// indeterminate (RFC 4033), with the reason and the rule. The input has the responses of the
+    /// chain of trust, too. Exit status: 0 if all responses are secure or insecure; 1 if one is bogus
+    /// or indeterminate; 2 if a line is invalid, or there is no response.
+    Validate(ValidateArguments),
     /// Send queries to a name server and measure the responses.
     Load(Box<LoadArguments>),
     /// Run the experiments of the laboratory.

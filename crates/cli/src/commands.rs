@@ -15,4 +15,5 @@ pub(crate) mod resolve;
 pub(crate) mod serve;
 pub(crate) mod sign;
 pub(crate) mod stat;
+pub(crate) mod validate;
 pub(crate) mod verify;

@@ -1,6 +1,6 @@
 //! Errors of commands, and the exit status.
 
-use crate::commands::{compare, compile, ctl, diff, generate, key, lab, load, query, sign, verify};
+use crate::commands::{compare, compile, ctl, diff, generate, key, lab, load, query, sign, validate, verify};
 use crate::files::{FileError, OutputError};
 use crate::server;
 use crate::zones::ZoneError;
@@ -24,6 +24,7 @@ pub(crate) enum CommandError {
     Resolve(#[from] server::resolver::ResolveError),
     Server(#[from] server::ServerError),
     Sign(#[from] sign::Failure),
+    Validate(#[from] validate::Failure),
     Verify(#[from] verify::Failure),
     Zone(#[from] ZoneError),
 }

@@ -75,6 +75,7 @@ fn run(command: Command) -> Result<CommandOutcome, CommandError> {
         Command::Serve(arguments) => Ok(commands::serve::run(&arguments)?),
         Command::Resolve(arguments) => Ok(commands::resolve::run(&arguments)?),
         Command::Query(arguments) => Ok(commands::query::run(&arguments)?),
+        Command::Validate(arguments) => Ok(commands::validate::run(&arguments)?),
         Command::Load(arguments) => Ok(commands::load::run(&arguments)?),
         Command::Lab(command) => Ok(commands::lab::run(&command)?),
         Command::Ctl(arguments) => Ok(commands::ctl::run(&arguments)?),

@@ -1,7 +1,6 @@
 //! Files with the trust anchors of a resolver.
 
 use crate::files::FileError;
-use crate::zones::time_or_now;
 use nonesuch_resolver::trust_anchors::{AnchorFileError, MAX_FILE_OCTETS, TrustAnchors};
 use nonesuch_zone::open_regular;
 use std::io::{self, Read as _};
@@ -20,13 +19,14 @@ pub(crate) enum TrustAnchorsError {
 }
 
 /// Returns the trust anchors of a file, or those of IANA if the root servers are those of the Internet.
-/// Without a file, other root servers have none.
+/// Without a file, other root servers have none. `now` is in seconds since 1970.
 pub(crate) fn trust_anchors(
     file: Option<&Path>,
     has_own_hints: bool,
+    now: u32,
 ) -> Result<TrustAnchors, TrustAnchorsError> {
     match file {
-        Some(path) => read_trust_anchors(path, time_or_now(None).into()),
+        Some(path) => read_trust_anchors(path, now.into()),
         None if has_own_hints => Ok(TrustAnchors::default()),
         None => Ok(TrustAnchors::iana()),
     }

@@ -14,6 +14,7 @@
 //! - `servers` has what is known of each server address: round-trip time, EDNS support, cookies.
 //! - `budget` bounds the work for one client query.
 //! - `trace` records how answers are validated, if a program asks for it.
+//! - `recorded` validates recorded responses without queries.
 //! - `local_names` answers names that are not looked up; `hints` has the root servers.
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,7 @@ mod name_map;
 mod negative_anchors;
 pub mod options;
 mod record;
+pub mod recorded;
 mod reply;
 mod resolver;
 mod response;

@@ -12,6 +12,7 @@ use super::values::{
 use super::{FileRole, Log, MAX_CONFIGURATION_BYTES, parse_table, read_file};
 use crate::hints::read_hints;
 use crate::trust_anchors::{TrustAnchorsError, trust_anchors};
+use crate::zones::time_or_now;
 use nonesuch_proto::Name;
 use nonesuch_proto::timestamp::Rfc3339;
 use nonesuch_resolver::local_names::LocalNames;
@@ -66,7 +67,7 @@ impl ResolverConfiguration {
     pub(crate) fn read_trust_anchors(&mut self) -> Result<(), TrustAnchorsError> {
         if self.validation.0 {
             self.options.validation.anchors =
-                trust_anchors(self.trust_anchors.as_deref(), self.hints.is_some())?;
+                trust_anchors(self.trust_anchors.as_deref(), self.hints.is_some(), time_or_now(None))?;
         }
         Ok(())
     }

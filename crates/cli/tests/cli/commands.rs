@@ -232,7 +232,7 @@ fn an_address_in_use_is_named() {
 
 #[test]
 fn each_command_has_help() {
-    let commands: [&[&str]; 14] = [
+    let commands: [&[&str]; 15] = [
         &[],
         &["compare"],
         &["zone"],
@@ -247,6 +247,7 @@ fn each_command_has_help() {
         &["serve"],
         &["load"],
         &["manual"],
+        &["validate"],
     ];
     for command in commands {
         assert!(done([command, &["--help"]].concat()).stdout.contains("Usage: nonesuch"), "{command:?}");

@@ -31,4 +31,5 @@ mod sign_output;
 mod stat;
 mod tour;
 mod unusual;
+mod validate;
 mod zonemd;

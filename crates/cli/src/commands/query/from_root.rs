@@ -12,6 +12,7 @@ use crate::files::count_text;
 use crate::hints::read_hints;
 use crate::server::resolver::{self, ResolveError};
 use crate::trust_anchors::trust_anchors;
+use crate::zones::time_or_now;
 use nonesuch_net::event_loop::{EventLoopOptions, serve};
 use nonesuch_net::machine::{Event, ExchangeId, Machine, Now, Output, SendFailure, Upstream};
 use nonesuch_net::{Transport, bind};
@@ -75,7 +76,8 @@ pub(super) async fn ask(
         options.hints = read_hints(file).map_err(ResolveError::from)?;
     }
     options.validation.anchors =
-        trust_anchors(arguments.anchor.as_deref(), arguments.hints.is_some()).map_err(ResolveError::from)?;
+        trust_anchors(arguments.anchor.as_deref(), arguments.hints.is_some(), time_or_now(None))
+            .map_err(ResolveError::from)?;
     // The resolver answers in this time, with SERVFAIL at worst.
     let transport = QueryTransport {
         tcp: true,

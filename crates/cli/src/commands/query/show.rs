@@ -158,6 +158,8 @@ impl ParsedResponse {
             "octets": self.received.octets.len(),
             "milliseconds": milliseconds(self.received.elapsed),
             "notes": self.notes,
+            // RFC 8427 §2.4; `nonesuch validate` reads it.
+            "messageOctetsHEX": data_encoding::HEXLOWER.encode(&self.received.octets),
         });
         if let Some(steps) = &self.steps {
             value["steps"] = steps.queries.iter().map(Step::to_json).collect();
