@@ -9,8 +9,9 @@
 //! - `nsec5`: a deep name in a zone with NSEC5; without Unbound.
 //!
 //! CPU time of single queries: each query starts when the resolver is idle, so signatures of several queries
-//! never share a batch. "new zone" is the first query for a zone, "new name" a query for a new name in a known
-//! zone, "repeated" the same query again. The greatest time is that of all queries in all rounds.
+//! never share a batch. "cache hit" is a query for a cached name, for comparison; "new zone" the first query
+//! for a zone, "new name" a query for a new name in a known zone, "repeated" the same query again. "greatest"
+//! is the greatest time of a query in a round.
 //!
 //! Latency: 1,000 queries/s for cached names from four clients, alone, during an attack with a fixed rate
 //! (`--rate`), and during an attack with 100 outstanding queries. Attackers use other source addresses.
@@ -128,7 +129,7 @@ impl Bench {
                     continue;
                 }
                 match Running::start(resolver, &tree, OPTIONS) {
-                    Ok(running) => self.round(column, &running, row),
+                    Ok(running) => self.round(column, &running, resolver.is_peer(), row),
                     Err(error) => row.error = Some(error),
                 }
             }
@@ -136,21 +137,17 @@ impl Bench {
         rows
     }
 
-    fn round(&self, column: &Column, running: &Running, row: &mut Row) {
+    fn round(&self, column: &Column, running: &Running, is_peer: bool, row: &mut Row) {
         running.ask_all(&self.good, GOOD_NAMES, OUTSTANDING);
-        self.measure_costs(column, running, row);
-        let zones = self.zones.min(column.zones);
-        let alone = self.load_good(running);
-        row.push_load(LOADS[0], &alone);
-        let seconds = self.seconds + WARM_UP.as_secs_f64();
-        let fixed = (self.rate * seconds).ceil() as u64;
+        self.measure_costs(column, running, is_peer, row);
+        row.push_load(LOADS[0], &self.load_good(running));
+        let fixed = (self.rate * (self.seconds + WARM_UP.as_secs_f64())).ceil() as u64;
         // The rest of the new zones, if the attack needs them, or as many names as no resolver answers.
-        let many = if column.needs_new_zones() { column.zones - zones - fixed } else { 100_000 };
-        let attacks = [(LOADS[1], zones, fixed, Some(self.rate)), (LOADS[2], zones + fixed, many, None)];
+        let rest = column.zones.saturating_sub(self.zones + fixed).max(1);
+        let many = if column.needs_new_zones() { rest } else { 100_000 };
+        let attacks = [(LOADS[1], 0, fixed, Some(self.rate)), (LOADS[2], fixed, many, None)];
         for (name, start, count, rate) in attacks {
-            let names = (start..start + count).map(|number| {
-                column.question(if column.needs_new_zones() { number } else { number % zones }, number + 2)
-            });
+            let names = (start..start + count).map(|number| self.hostile_name(column, number));
             let hostile = list(names.map(|name| name + " A\n"));
             let (good, hostile) = thread::scope(|scope| {
                 let attack = scope.spawn(|| self.load_hostile(running, &hostile, rate));
@@ -158,21 +155,39 @@ impl Bench {
             });
             row.push_load(name, &good);
             row.push(format!("{name} hostile/s"), hostile.qps);
+            row.push(format!("{name} attack s"), hostile.seconds);
         }
     }
 
+    /// A name that no query had before: those of single queries have the numbers 0 and 1.
+    fn hostile_name(&self, column: &Column, number: u64) -> String {
+        let zones = self.zones.min(column.zones);
+        let zone = if column.needs_new_zones() { zones + number } else { number % zones };
+        column.question(zone % column.zones, number + 2)
+    }
+
     /// CPU time of single queries.
-    fn measure_costs(&self, column: &Column, running: &Running, row: &mut Row) {
+    fn measure_costs(&self, column: &Column, running: &Running, is_peer: bool, row: &mut Row) {
         let mut probe = Probe::new(running);
         let zones = self.zones.min(column.zones);
+        let hits = (0..zones).map(|number| probe.ask(&format!("host{number}.good.example.")));
+        row.push("cache hit".to_owned(), hits.sum::<f64>() / zones as f64);
+        probe.rcodes.clear();
+        let is_single = !(is_peer && column.is_interrupted_by_peers());
         let mut greatest: f64 = 0.0;
         // The numbers of the names of each kind of query.
         for (cost, number) in COSTS.into_iter().zip([0, 1, 1]) {
-            let times: Vec<f64> = (0..zones).map(|zone| probe.ask(&column.question(zone, number))).collect();
-            row.push(cost.to_owned(), times.iter().sum::<f64>() / zones as f64);
+            let names: Vec<String> = (0..zones).map(|zone| column.question(zone, number)).collect();
+            let times: Vec<f64> = match is_single {
+                true => names.iter().map(|name| probe.ask(name)).collect(),
+                false => vec![probe.ask_at_once(&names)],
+            };
+            row.push(cost.to_owned(), times.iter().sum::<f64>() / times.len() as f64);
             greatest = times.into_iter().fold(greatest, f64::max);
         }
-        row.push("greatest".to_owned(), greatest);
+        if is_single {
+            row.push("greatest".to_owned(), greatest);
+        }
         for (rcode, count) in probe.rcodes {
             *row.rcodes.entry(rcode).or_default() += count;
         }
@@ -189,7 +204,9 @@ impl Bench {
     fn load_hostile(&self, running: &Running, queries: &Arc<QueryList>, rate: Option<f64>) -> LoadReport {
         let options = self.options(running, queries, "127.1.7.0/24");
         let outstanding = if rate.is_some() { 4_000 } else { OUTSTANDING as usize };
-        run_load(&LoadOptions { rate, sockets: 4, outstanding, ..options }).expect("a load")
+        // Repeated names would be cheap.
+        let limit = Some(queries.len() as u64);
+        run_load(&LoadOptions { rate, limit, sockets: 4, outstanding, ..options }).expect("a load")
     }
 
     fn options(&self, running: &Running, queries: &Arc<QueryList>, sources: &str) -> LoadOptions {
@@ -249,7 +266,7 @@ fn verdict(is_met: bool) -> &'static str {
 
 fn print_costs(column: &Column, rows: &[Row; MEASURED]) {
     println!("{}: {}; CPU µs of a query", column.name, column.title);
-    let names = COSTS.into_iter().chain(["greatest"]);
+    let names = ["cache hit"].into_iter().chain(COSTS).chain(["greatest"]);
     let head = names.clone().fold(String::new(), |text, name| text + &format!(" {name:>22}"));
     println!("  {:12}{head}   responses", "");
     for (resolver, row) in RESOLVERS.iter().zip(rows).filter(|(_, row)| !row.rcodes.is_empty()) {
