@@ -74,7 +74,7 @@ pub(crate) const COLUMNS: [Column; 12] = [
     signatures("signatures-rsa2048", "one key, 24 RRSIGs, RSA-2048", RSA2048, 1),
     signatures("signatures-rsa4096", "one key, 24 RRSIGs, RSA-4096", RSA4096, 1),
     // A known zone costs nothing, so each query of the attack is for another zone.
-    Column { name: "ds", title: "32 colliding DS, 13 colliding keys", zones: 5_000, kind: Kind::Ds },
+    Column { name: "ds", title: "32 colliding DS, 13 colliding keys", zones: 10_000, kind: Kind::Ds },
     Column {
         name: "encloser-50",
         title: "100 labels, NSEC3 50 iterations",
