@@ -36,15 +36,15 @@ pub(crate) struct Column {
     pub(crate) kind: Kind,
 }
 
-/// What is expensive in a zone.
+/// The expensive records of a zone.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// Forged signatures over the answers, by an algorithm with keys of so many octets, and so many keys with
-    /// the tag of the signatures.
+    /// Forged signatures over the answers: the algorithm, the octets of a modulus or coordinate, and the number
+    /// of keys with the tag of the signatures.
     Signatures(Algorithm, usize, u64),
     /// DS records and DNSKEY records with one tag, and no right digest.
     Ds,
-    /// Denials of deep names with so many NSEC3 iterations and the longest salt.
+    /// Denials of deep names with this number of NSEC3 iterations and the longest salt.
     Nsec3(u16),
     /// Denials of deep names with NSEC5, which peers do not know.
     Nsec5,
