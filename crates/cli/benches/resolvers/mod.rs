@@ -10,7 +10,7 @@ use nonesuch_lab::load::{LoadOptions, LoadReport, QueryList, run as run_load};
 use nonesuch_lab::peers::{Peer, PeerServer, ResolverSetup, RootServer, Setup, TrustAnchor, Upstream};
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -35,6 +35,12 @@ pub(crate) struct Resolver {
     pub(crate) name: &'static str,
     /// `None`: this project's resolver.
     peer: Option<Peer>,
+}
+
+impl Resolver {
+    pub(crate) const fn is_peer(&self) -> bool {
+        self.peer.is_some()
+    }
 }
 
 /// What all resolvers of a measurement have in common.
@@ -165,6 +171,20 @@ impl Running {
         Self::Ours(start_and_read(&mut command).expect("a server"))
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        match self {
+            Self::Ours(server) => server.address,
+            Self::Peer(server) => server.address,
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        match self {
+            Self::Ours(server) => server.pid(),
+            Self::Peer(server) => server.pid(),
+        }
+    }
+
     /// User and system time in µs.
     pub(crate) fn cpu(&self) -> (f64, f64) {
         match self {
@@ -192,10 +212,6 @@ impl Running {
         seconds: f64,
         limit: Option<u64>,
     ) -> LoadReport {
-        let server = match self {
-            Self::Ours(server) => server.address,
-            Self::Peer(server) => server.address,
-        };
         let options = LoadOptions {
             seconds,
             limit,
@@ -203,7 +219,7 @@ impl Running {
             outstanding: outstanding as usize,
             cpus: Some(vec![1]),
             may_poll: false,
-            ..LoadOptions::new(server, Arc::clone(queries))
+            ..LoadOptions::new(self.address(), Arc::clone(queries))
         };
         run_load(&options).unwrap_or_else(|error| panic!("load: {error}"))
     }

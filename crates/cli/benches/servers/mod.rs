@@ -159,7 +159,7 @@ impl Drop for Process {
 }
 
 impl Server {
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         match &self.process {
             Process::Ours { child, .. } => child.id(),
             Process::Peer(server) => server.pid(),
