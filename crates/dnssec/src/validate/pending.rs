@@ -163,9 +163,18 @@ impl PendingValidation {
         self.response.records.len()
     }
 
-    /// Number of signatures and proofs to verify before the next step.
+    /// Approximate time to verify the signatures and proofs that the next step needs, in ns, if none is known to
+    /// be valid.
     #[must_use]
-    pub fn job_count(&self) -> usize {
+    pub fn job_nanoseconds(&self) -> u64 {
+        let signatures = self.verdicts.jobs.iter().map(|job| job.key.verification_nanoseconds());
+        let proofs = self.verdicts.proofs.jobs().iter().map(|job| job.key.public.verification_nanoseconds());
+        signatures.chain(proofs).map(u64::from).sum()
+    }
+
+    /// Number of signatures and proofs to verify before the next step.
+    #[cfg(test)]
+    pub(crate) fn job_count(&self) -> usize {
         self.verdicts.recorded() + self.verdicts.proofs.jobs().len()
     }
 }

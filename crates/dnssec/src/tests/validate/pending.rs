@@ -24,6 +24,9 @@ fn one_batch_has_the_signatures_of_several_responses() {
     assert_eq!(denied.step(&mut budgets[0]), None);
     assert_eq!(answered.step(&mut budgets[1]), None);
     assert_eq!((denied.job_count(), answered.job_count()), (3, 1));
+    // The estimate limits the batch before it is verified.
+    assert_eq!(denied.job_nanoseconds(), 3 * answered.job_nanoseconds());
+    assert!(answered.job_nanoseconds() > 0);
     // Without verdicts, another step changes nothing and costs nothing.
     assert_eq!(denied.step(&mut budgets[0]), None);
     assert_eq!((denied.job_count(), budgets[0].spent().signatures), (3, 3));
