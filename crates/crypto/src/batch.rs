@@ -124,18 +124,21 @@ pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSi
 }
 
 /// Verifies signatures of P-256 of different keys with `verify`. `signed` has the index of each item. If `verify`
-/// rejects a signature or has no result, the single check decides.
+/// has no result, the single check decides.
 fn verify_together<T>(
     items: &[VerifyItem<'_>],
     signed: Vec<(usize, T)>,
-    verify: impl FnOnce(&[T]) -> Vec<bool>,
+    verify: impl FnOnce(&[T]) -> Vec<Option<bool>>,
     outcome: &mut [Result<(), BadSignature>],
 ) {
     let (indices, signed): (Vec<usize>, Vec<T>) = signed.into_iter().unzip();
     let mut are_valid = verify(&signed).into_iter();
     for index in indices {
-        let is_valid = are_valid.next().unwrap_or(false);
         let VerifyItem { key, message, signature } = items[index];
-        outcome[index] = if is_valid { Ok(()) } else { key.verify(message, signature) };
+        outcome[index] = match are_valid.next().flatten() {
+            Some(true) => Ok(()),
+            Some(false) => Err(BadSignature),
+            None => key.verify(message, signature),
+        };
     }
 }

@@ -6,7 +6,7 @@
 //! servers. The driver decides nothing: it sends what the machine says, to whom the machine says.
 //!
 //! A turn of a loop handles a bounded number of events: at most 64 datagrams of clients, 64 queries
-//! from connections, and 256 sockets and connections. Then it calls
+//! from connections, and 32 sockets and connections. Then it calls
 //! [`end_turn`](Machine::end_turn), executes all outputs, and sends the replies of the turn
 //! together. Nothing in a turn waits for a peer.
 //!

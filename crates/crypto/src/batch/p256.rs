@@ -1,6 +1,7 @@
 //! Verifies many ECDSA signatures on P-256 (FIPS 186-4, section 6.4). It evaluates the equation of
-//! the single check for each signature. The caller repeats the single check for signatures that this
-//! module rejects.
+//! the single check for each signature. The caller uses the single check for signatures for which this module
+//! has no result. For signatures of one key, it also repeats the check of rejected signatures; a resolver does
+//! not, because an attacker can send it many.
 //!
 //! - Signatures of one key ([`KeyTable`]): it looks up multiples of the base point and of the key in
 //!   tables, and adds them, without doublings. Many additions share one inversion. A zone has many
@@ -77,7 +78,7 @@ impl KeyTable {
             let parts = read_parts(group.iter().copied());
             let factors = factors(group.iter().copied(), &parts);
             let points = multiply_both(&self.0, &factors, &mut workspace).into_iter().map(Some);
-            are_valid.extend(match_points(&parts, points));
+            are_valid.extend(match_points(&parts, points).map(|is_valid| is_valid == Some(true)));
         }
         are_valid
     }
@@ -98,9 +99,9 @@ pub(crate) fn lane_table(coordinates: &Coordinates) -> Option<LaneTable> {
     LaneTable::new(&Affine::from_coordinates(coordinates)?)
 }
 
-/// Returns whether each signature is valid for its message and the key of its table, in order. The caller
-/// repeats the single check for rejected signatures.
-pub(crate) fn verify_by_tables(signed: &[(&LaneTable, SignedMessage<'_>)]) -> Vec<bool> {
+/// Returns whether each signature is valid for its message and the key of its table, in order; `None` if the
+/// single check must decide.
+pub(crate) fn verify_by_tables(signed: &[(&LaneTable, SignedMessage<'_>)]) -> Vec<Option<bool>> {
     let mut are_valid = Vec::with_capacity(signed.len());
     for group in signed.chunks(GROUP_SIZE) {
         let parts = read_parts(group.iter().map(|(_, signed)| *signed));
@@ -113,10 +114,10 @@ pub(crate) fn verify_by_tables(signed: &[(&LaneTable, SignedMessage<'_>)]) -> Ve
     are_valid
 }
 
-/// Returns whether each signature is valid for its message and its own key, in order. The caller
-/// repeats the single check for rejected signatures. Eight lanes verify eight signatures at a time;
+/// Returns whether each signature is valid for its message and its own key, in order; `None` if the
+/// single check must decide. Eight lanes verify eight signatures at a time;
 /// portable code is slower than the single check.
-pub(crate) fn verify_each(signed: &[(&Coordinates, SignedMessage<'_>)]) -> Vec<bool> {
+pub(crate) fn verify_each(signed: &[(&Coordinates, SignedMessage<'_>)]) -> Vec<Option<bool>> {
     let mut are_valid = Vec::with_capacity(signed.len());
     for group in signed.chunks(GROUP_SIZE) {
         let points: Vec<Option<Affine>> =
@@ -154,15 +155,15 @@ fn factors<'a>(
     factors.collect()
 }
 
-/// Returns whether each signature is well-formed and its point is known and matches. `points` has
-/// the points of the well-formed signatures.
+/// Returns whether the point of each signature matches; `None` if the signature is malformed or its point is
+/// unknown. `points` has the points of the well-formed signatures.
 fn match_points(
     parts: &[Option<SignatureParts>],
     mut points: impl Iterator<Item = Option<Jacobian>>,
-) -> impl Iterator<Item = bool> {
+) -> impl Iterator<Item = Option<bool>> {
     parts.iter().map(move |parts| {
-        let point = parts.as_ref().and_then(|parts| Some((parts, points.next()??)));
-        point.is_some_and(|(parts, point)| parts.matches_point(&point))
+        let parts = parts.as_ref()?;
+        points.next()?.map(|point| parts.matches_point(&point))
     })
 }
 

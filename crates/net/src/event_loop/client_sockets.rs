@@ -53,6 +53,11 @@ impl ClientSockets {
         }
     }
 
+    /// Receives from all sockets in this turn, also from those that the system has not reported.
+    pub(super) fn mark_all_ready(&mut self) {
+        self.sockets.iter_mut().for_each(|socket| socket.is_ready = true);
+    }
+
     /// Receives no further queries. Replies are still sent.
     pub(super) fn stop_receiving(&mut self, context: &Context) {
         for socket in &mut self.sockets {

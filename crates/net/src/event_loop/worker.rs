@@ -23,8 +23,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Maximum number of sockets and connections that are served in a turn.
-const EVENTS_PER_TURN: usize = 256;
+/// Maximum number of sockets and connections that are served in a turn. After this number, queries of clients are
+/// received: many responses of slow validations must not delay answers from the cache.
+const EVENTS_PER_TURN: usize = 32;
 
 /// What the thread that starts a worker prepares for it.
 pub(super) struct WorkerSetup {
@@ -121,9 +122,15 @@ impl<M: Machine> Worker<M> {
 
     fn turn(&mut self, now: Now) {
         self.context.counters.turns += 1;
-        for index in 0..EVENTS_PER_TURN {
-            let Some(readiness) = self.context.epoll.readiness(index) else { break };
+        let mut events = 0;
+        while events < EVENTS_PER_TURN
+            && let Some(readiness) = self.context.epoll.readiness(events)
+        {
             self.handle_ready(readiness, now);
+            events += 1;
+        }
+        if events == EVENTS_PER_TURN && self.stop_deadline.is_none() {
+            self.sockets.mark_all_ready();
         }
         let Self { machine, context, queries, .. } = self;
         self.sockets.receive(queries, context, machine, now);
