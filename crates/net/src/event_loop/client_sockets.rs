@@ -53,7 +53,7 @@ impl ClientSockets {
         }
     }
 
-    /// Receives from all sockets in this turn, also from those that the system has not reported.
+    /// Receives from all sockets in this turn, whether or not the system has reported them.
     pub(super) fn mark_all_ready(&mut self) {
         self.sockets.iter_mut().for_each(|socket| socket.is_ready = true);
     }
