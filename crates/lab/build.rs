@@ -22,9 +22,10 @@ fn main() {
 
 /// Passes the versions in the workspace's lock file; none if the file does not exist.
 fn tell_libraries() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
+    let Ok(crate_dir) = env::var("CARGO_MANIFEST_DIR") else { return };
+    let path = format!("{crate_dir}/../../Cargo.lock");
     println!("cargo::rerun-if-changed={path}");
-    let Ok(text) = fs::read_to_string(path) else { return };
+    let Ok(text) = fs::read_to_string(&path) else { return };
     let value = |line: Option<&str>, key: &str| -> Option<String> {
         line?.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"').map(str::to_owned)
     };

@@ -344,13 +344,15 @@ fn limits_table() -> Table<ResolverConfiguration> {
             "
 # Limits of validation for one client query. Beyond a limit, the answer is SERVFAIL.
 #
-# Maximum number of signatures to verify: 1 to 10000. A signature of P-384 counts as five, one of
-# Ed448 as four.",
+# Maximum number of signatures to verify: 1 to 10000.",
         ),
         key("signatures", number(1..=10_000), default(validation.signatures), |r, v| {
             r.options.limits.validation.signatures = v;
         }),
-        Row::Text("# Maximum number of signatures that do not verify: 1 to 10000."),
+        Row::Text(
+            "# Maximum number of signatures that do not verify: 1 to 10000. A signature of P-384 counts as five, one
+# of Ed448 as four.",
+        ),
         key("bad-signatures", number(1..=10_000), default(validation.signature_failures), |r, v| {
             r.options.limits.validation.signature_failures = v;
         }),

@@ -9,9 +9,9 @@ use nonesuch_crypto::vrf::VrfPublicKey;
 const PART: u32 = 2;
 /// The part of a limit that suffices for a usual response.
 const DUE_PART: u32 = 4;
-/// Time of verifications that counts as one signature, in ns: about that of a signature of P-256
-/// without vector instructions. A verification that takes longer counts as several, so 64 signatures
-/// take about 3 ms, whatever their algorithms.
+/// Time of verifications of invalid signatures that counts as one, in ns: about that of a signature of P-256
+/// without vector instructions. So invalid signatures take about 1 ms, whatever their algorithms. Valid
+/// signatures count once each: a correct chain of trust with an expensive algorithm must not reach a limit.
 const UNIT_NANOSECONDS: u32 = 50_000;
 /// Octets of signed data whose hash takes as long as a signature.
 const UNIT_OCTETS: usize = 32 << 10;
@@ -25,11 +25,11 @@ const UNIT_RECORDS: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValidationLimits {
-    /// Maximum work of verifications for each client query, as a number of signatures of P-256.
-    /// Expensive algorithms, long signed data, NSEC5 proofs and responses with many records count as
-    /// several signatures ([`Work::cost`]). Default 64.
+    /// Maximum number of signature verifications for each client query. Long signed data, NSEC5 proofs and
+    /// responses with many records count too ([`Work::cost`]). Default 64.
     pub signatures: u32,
-    /// Maximum work for signatures that do not verify, for each client query, in the same unit. The
+    /// Maximum work for signatures that do not verify, for each client query, as a number of signatures of
+    /// P-256: expensive algorithms count as several signatures. The
     /// validator then verifies no further signature. A signature that verifies with the second key of
     /// its key tag is not one of them. Default 16.
     pub signature_failures: u32,
@@ -123,9 +123,10 @@ pub struct Work {
     pub signatures: u32,
     /// Signature verifications that failed, with each key of the key tag.
     pub signature_failures: u32,
-    /// The work of verifications, as a number of signatures of P-256.
+    /// Signature verifications, and other work as a number of signatures: for long signed data, NSEC5 proofs
+    /// and many records.
     pub cost: u32,
-    /// The part of it for signatures that do not verify.
+    /// The work for signatures that do not verify, as a number of signatures of P-256.
     pub failure_cost: u32,
     /// NSEC3 hashes computed.
     pub hashes: u32,
@@ -284,9 +285,9 @@ impl Budget {
         self.spent.failure_cost + cost >= self.limits.signature_failures
     }
 
-    /// Deducts one signature verification of this cost ([`signature_cost`]). The caller calls it before
+    /// Deducts one signature verification over this number of octets of RDATA. The caller calls it before
     /// the verification.
-    pub(super) const fn take_signature(&mut self, cost: u32) -> Result<(), Limit> {
+    pub(super) fn take_signature(&mut self, octets: usize) -> Result<(), Limit> {
         if self.spent.failure_cost >= self.limits.signature_failures {
             return Err(Limit::SignatureFailures);
         }
@@ -294,7 +295,7 @@ impl Budget {
             return Err(Limit::Signatures);
         }
         self.spent.signatures += 1;
-        self.spent.cost += cost;
+        self.spent.cost += 1 + octets_cost(octets);
         Ok(())
     }
 
@@ -351,9 +352,14 @@ impl Budget {
     }
 }
 
-/// Returns the cost of the verification of a signature over this number of octets of RDATA.
-pub(super) fn signature_cost(key: &PublicKey, octets: usize) -> u32 {
-    cost_of(key.verification_nanoseconds()) + u32::try_from(octets / UNIT_OCTETS).unwrap_or(u32::MAX >> 1)
+/// Returns the cost of the verification of an invalid signature over this number of octets of RDATA.
+pub(super) fn failure_cost(key: &PublicKey, octets: usize) -> u32 {
+    cost_of(key.verification_nanoseconds()) + octets_cost(octets)
+}
+
+/// Returns the cost of hashing this number of octets.
+fn octets_cost(octets: usize) -> u32 {
+    u32::try_from(octets / UNIT_OCTETS).unwrap_or(u32::MAX >> 1)
 }
 
 /// Returns the number of signatures of P-256 that a verification counts as.

@@ -1,6 +1,6 @@
 //! Verifies the signatures over one RRset of a response (RFC 4035 §5.3).
 
-use super::budget::{Budget, Failures, signature_cost};
+use super::budget::{Budget, Failures, failure_cost};
 use super::keys::{TrustedKeys, ZoneKey};
 use super::pending::{Job, JobId, Verdicts};
 use super::proofs::ProofVerdicts;
@@ -105,12 +105,12 @@ fn verify_signature(
         has_key = true;
         let is_valid = match verification {
             Verification::Immediate => {
-                let cost = signature_cost(&key.public, rrset.rdata_octets());
-                budget.take_signature(cost)?;
+                let octets = rrset.rdata_octets();
+                budget.take_signature(octets)?;
                 if message.is_empty() {
                     push_signed_data(&fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
                 }
-                failures.add(Failures { verifications: 1, cost });
+                failures.add(Failures { verifications: 1, cost: failure_cost(&key.public, octets) });
                 key.public.verify(&message, fields.signature).is_ok()
             }
             Verification::Deferred(verdicts) => {
@@ -159,13 +159,13 @@ fn defer<'k>(
     }
     let (_, _, candidate) = id;
     let (octets, mut failures) = (rrset.rdata_octets(), Failures::default());
-    let cost = |key: &ZoneKey| signature_cost(&key.public, octets);
+    let cost = |key: &ZoneKey| failure_cost(&key.public, octets);
     for earlier in candidates.by_ref().take(candidate) {
         failures.add(Failures { verifications: 1, cost: cost(earlier) });
     }
     let Some(key) = candidates.next() else { return Ok(()) };
     failures.add(Failures { verifications: 1, cost: cost(key) });
-    budget.take_signature(cost(key))?;
+    budget.take_signature(octets)?;
     let mut message = Vec::new();
     push_signed_data(fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
     let is_last = candidates.next().is_none();
