@@ -169,7 +169,10 @@ impl World {
         let is_expanded = matches!(&fault.target, Target::Rrset(owner, _) if owner.view().is_wildcard());
         // A query for an alias may get the answer for its target, instead of the forged referral.
         let is_followed = is_target && matches!(fault.target, Target::Tree(_));
-        let is_avoidable = is_followed || (is_opt_out && is_expanded);
+        // The proof that a forged cut has no DS RRset can also deny types at it and names below it (RFC 8198).
+        let is_denied = matches!(found, Found::NameError(_) | Found::NoData(_))
+            && matches!(&fault.target, Target::Tree(cut) if name.view().is_at_or_below(cut.view()));
+        let is_avoidable = is_followed || is_denied || (is_opt_out && is_expanded);
         let own = if is_avoidable { own.min(Hit::Maybe) } else { own };
         let hit = if checks && is_secure { own.max(chain) } else { chain };
         let is_everywhere = fault.server.is_none() && phase == Phase::Faulty;
