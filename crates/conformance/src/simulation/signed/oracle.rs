@@ -167,8 +167,10 @@ impl World {
         }
         // Opt-out permits unsigned data at a name that does not exist, also if a wildcard matches it.
         let is_expanded = matches!(&fault.target, Target::Rrset(owner, _) if owner.view().is_wildcard());
-        // A query for an alias may get the answer for its target, instead of the forged referral.
-        let is_followed = is_target && matches!(fault.target, Target::Tree(_));
+        // A query for an alias may get the answer for its target, instead of the forged referral. The resolver then
+        // has the answer in its cache.
+        let is_followed =
+            matches!(fault.target, Target::Tree(_)) && (is_target || self.is_target_of_alias(name));
         // The proof that a forged cut has no DS RRset can also deny types at it and names below it (RFC 8198).
         let is_denied = matches!(found, Found::NameError(_) | Found::NoData(_))
             && matches!(&fault.target, Target::Tree(cut) if name.view().is_at_or_below(cut.view()));
@@ -180,6 +182,13 @@ impl World {
         // A correct response of another server replaces a bogus one.
         verdict.may_fail |= hit == Hit::Maybe || (hit == Hit::Yes && phase == Phase::Repaired);
         verdict.may_fail |= hit == Hit::Yes && fault.server.is_some();
+    }
+
+    fn is_target_of_alias(&self, name: &Name) -> bool {
+        self.zones.iter().any(|zone| {
+            let aliases = zone.records.keys().filter_map(|owner| zone.set(owner, Rtype::CNAME));
+            aliases.flat_map(|set| &set.rdatas).any(|target| target.as_slice() == name.wire())
+        })
     }
 
     /// Returns the correct proof of a denial.
