@@ -264,7 +264,7 @@ impl Message {
     }
 
     /// Returns code and text of the first extended DNS error (RFC 8914), as
-    /// [`read_extended_error`](edns::read_extended_error) does. `None` if there is none, or if it is malformed.
+    /// [`read_extended_error`](edns::read_extended_error) does. `None` if it does not exist or is malformed.
     #[must_use]
     pub fn extended_error(&self) -> Option<(u16, &[u8])> {
         let (_, data) =
