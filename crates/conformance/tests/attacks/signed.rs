@@ -7,6 +7,7 @@ use nonesuch_crypto::{Algorithm, DigestType, PrivateKey, key_tag};
 use nonesuch_dnssec::keys::{SEP, ZONE_KEY, ds_rdata};
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_dnssec::validate::AlgorithmPolicy;
+use nonesuch_lab::tree::with_key_tag;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
 use nonesuch_resolver::Shared;
@@ -67,16 +68,7 @@ impl Zone {
     pub(crate) fn colliding_keys(&self, count: usize) -> Vec<Vec<u8>> {
         let with_tag = |octet: u8| {
             let public = private_key(octet).public_key().to_vec();
-            // Each number of flags gives another tag, with few exceptions.
-            let tag = u32::from(self.tag());
-            let sum = u32::from(key_tag(&dnskey(0, self.algorithm, &public)));
-            let guess = (tag + 0xffff - sum) % 0xffff;
-            let all = [guess, guess.wrapping_sub(1), guess + 1].into_iter();
-            let flags = all.filter_map(|flags| u16::try_from(flags).ok());
-            flags.map(|flags| dnskey(flags, self.algorithm, &public)).find(|rdata| {
-                let flags = u16::from_be_bytes([rdata[0], rdata[1]]);
-                key_tag(rdata) == self.tag() && flags & ZONE_KEY != 0 && flags & 0x80 == 0
-            })
+            with_key_tag(dnskey(0, self.algorithm, &public), self.tag())
         };
         (2..=u8::MAX).filter_map(with_tag).take(count).collect()
     }
