@@ -1,7 +1,7 @@
 //! A zone that the server can answer from: its image, and the source of its denial records.
 
 use nonesuch_dnssec::Verified;
-use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, OnlineSigner, PreparedZone};
+use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, PreparedZone, ZoneSigner};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_proto::serial;
 use nonesuch_proto::timestamp::Rfc3339;
@@ -186,13 +186,10 @@ impl Published {
         &self.image
     }
 
-    /// Makes `signer` generate the signatures and proofs that the deferred answers from this zone
-    /// need. `now` is the time of signing, in seconds since 1970 modulo 2^32. Does nothing if the
-    /// zone needs no online work.
-    pub fn generate_deferred(&self, signer: &mut OnlineSigner, now: u32) {
-        if self.needs_online_work() {
-            signer.generate_pending(self.online_keys(), self.nsec5_prover(), now);
-        }
+    /// Returns what generates the signatures and proofs for deferred answers from this zone.
+    #[must_use]
+    pub fn signer(&self) -> ZoneSigner<'_> {
+        ZoneSigner { keys: self.online_keys(), prover: self.nsec5_prover() }
     }
 
     /// Returns the number of this image, unique in the process.

@@ -5,7 +5,7 @@
 //! Ed25519 and ECDSA on P-256 have a faster form of verification for signatures of one key
 //! ([`edwards`], [`p256`]), which builds a table for the key once. P-256 also has one for signatures
 //! of different keys ([`p256::verify_by_tables`], [`p256::verify_each`]). The other algorithms use the
-//! loop. P-256 also has a faster form of signing ([`p256::sign`]).
+//! loop. P-256 also has a faster form of signing ([`p256::sign`]), for messages of any P-256 keys.
 
 pub(crate) mod edwards;
 pub(crate) mod p256;
@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use self::p256::LaneKey;
+use crate::ecdsa::sign_together;
 use crate::error::{BadSignature, SignError};
 use crate::key::{PrivateKey, PublicKey};
 use crate::p256::Engine;
@@ -72,6 +73,51 @@ impl<T> LazyTable<T> {
 /// If the library fails. `out` is then unchanged.
 pub fn sign_batch(key: &PrivateKey, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
     key.signer().sign_batch(messages, out)
+}
+
+/// One signature to generate.
+#[derive(Clone, Copy, Debug)]
+pub struct SignItem<'a> {
+    /// The key to sign with.
+    pub key: &'a PrivateKey,
+    /// The data to sign.
+    pub message: &'a [u8],
+}
+
+/// Generates a signature for each item, of any keys and algorithms, in order. It takes the time of
+/// [`sign_batch`] for the items of each key; P-256 keys share one batch.
+pub fn sign_each(items: &[SignItem<'_>]) -> Vec<Result<Vec<u8>, SignError>> {
+    let mut outcome = vec![Err(SignError::Library); items.len()];
+    let is_on_p256 = |index: &usize| items[*index].key.signer().batch_key().is_some();
+    let (on_p256, mut others): (Vec<usize>, Vec<usize>) = (0..items.len()).partition(is_on_p256);
+    let signed = on_p256.iter().map(|index| (items[*index].key.signer(), items[*index].message));
+    let mut signatures = Vec::new();
+    let result = sign_together(&signed.collect::<Vec<_>>(), &mut signatures);
+    distribute(&on_p256, result, &signatures, &mut outcome);
+    others.sort_by_key(|index| std::ptr::from_ref(items[*index].key));
+    for indices in others.chunk_by(|a, b| std::ptr::eq(items[*a].key, items[*b].key)) {
+        let messages: Vec<&[u8]> = indices.iter().map(|index| items[*index].message).collect();
+        signatures.clear();
+        let result = sign_batch(items[indices[0]].key, &messages, &mut signatures);
+        distribute(indices, result, &signatures, &mut outcome);
+    }
+    outcome
+}
+
+/// Writes the signatures of a batch, all of one length, to the places `indices` of `outcome`, or its
+/// error to all of them.
+fn distribute(
+    indices: &[usize],
+    result: Result<(), SignError>,
+    signatures: &[u8],
+    outcome: &mut [Result<Vec<u8>, SignError>],
+) {
+    let octets = (signatures.len() / indices.len().max(1)).max(1);
+    let mut signatures = signatures.chunks_exact(octets);
+    for index in indices {
+        outcome[*index] =
+            result.and_then(|()| signatures.next().map(<[u8]>::to_vec).ok_or(SignError::Library));
+    }
 }
 
 /// One signature to verify.

@@ -10,7 +10,7 @@ use aws_lc_rs::signature::{
 use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, GenerationParameters};
-use crate::batch::p256::sign::{BatchKey, MAX_GROUP};
+use crate::batch::p256::sign::{BatchKey, KeyedMessage, MAX_GROUP, sign};
 use crate::batch::p256::{Coordinates, KeyTable, LaneKey, lane_table};
 use crate::batch::{LazyTable, SignedMessage};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
@@ -73,10 +73,26 @@ impl Private {
         let batch = BatchKey::new(&scalar);
         Self { curve, pair, scalar, batch }
     }
+}
 
-    fn sign_one_by_one(&self, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
-        messages.iter().try_for_each(|message| self.sign(message, out))
+/// Appends the signature of each key over its message, in order. The keys may differ; with keys on
+/// P-256, the signatures share a batch. If it fails, `out` may contain some of the signatures.
+pub(crate) fn sign_together(signed: &[(&dyn Signer, &[u8])], out: &mut Vec<u8>) -> Result<(), SignError> {
+    let mut workspace = SecretWorkspace::default();
+    // Groups of equal size: after full groups, the remainder might be too small for a batch.
+    let groups = signed.len().div_ceil(MAX_GROUP).max(1);
+    for group in signed.chunks(signed.len().div_ceil(groups).max(1)) {
+        let keyed = group.iter().filter_map(|(key, message)| Some((key.batch_key()?, *message)));
+        let keyed: Vec<KeyedMessage<'_>> = keyed.collect();
+        let is_batch_faster = group.len() >= Engine::detect().min_signing_batch();
+        let is_signed = is_batch_faster
+            && keyed.len() == group.len()
+            && wiping_stack::<STACK_BYTES, _>(|| sign(&keyed, &mut workspace, out)).is_some();
+        if !is_signed {
+            group.iter().try_for_each(|(key, message)| key.sign(message, out))?;
+        }
     }
+    Ok(())
 }
 
 /// Generates a key.
@@ -146,20 +162,13 @@ impl Signer for Private {
     fn sign_batch(&self, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
         let before = out.len();
         out.reserve(messages.len() * self.signature_octets());
-        let mut workspace = SecretWorkspace::default();
-        // Groups of equal size: after full groups, the remainder might be too small for a batch.
-        let groups = messages.len().div_ceil(MAX_GROUP).max(1);
-        let signed = messages.chunks(messages.len().div_ceil(groups).max(1)).try_for_each(|group| {
-            let is_batch_faster = group.len() >= Engine::detect().min_signing_batch();
-            let Some(key) = self.batch.as_ref().filter(|_| is_batch_faster) else {
-                return self.sign_one_by_one(group, out);
-            };
-            match wiping_stack::<STACK_BYTES, _>(|| key.sign(group, &mut workspace, out)) {
-                Some(()) => Ok(()),
-                None => self.sign_one_by_one(group, out),
-            }
-        });
-        signed.inspect_err(|_| out.truncate(before))
+        let signed: Vec<(&dyn Signer, &[u8])> =
+            messages.iter().map(|message| (self as &dyn Signer, *message)).collect();
+        sign_together(&signed, out).inspect_err(|_| out.truncate(before))
+    }
+
+    fn batch_key(&self) -> Option<&BatchKey> {
+        self.batch.as_ref()
     }
 
     fn fields(&self) -> Vec<(&'static str, &[u8])> {

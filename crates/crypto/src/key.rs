@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 use crate::algorithm::{Algorithm, AlgorithmEntry, GenerationParameters, SHA1_ALGORITHMS};
 use crate::batch::SignedMessage;
 use crate::batch::p256::LaneKey;
+use crate::batch::p256::sign::BatchKey;
 use crate::bind_format::{self, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 
@@ -30,6 +31,10 @@ pub(crate) trait Signer: Send + Sync {
             self.sign(message, out).inspect_err(|_| out.truncate(before))?;
         }
         Ok(())
+    }
+    /// Returns the form of a P-256 key for batches with other keys.
+    fn batch_key(&self) -> Option<&BatchKey> {
+        None
     }
     /// Uses fresh randomness for every later signature, if the scheme allows it. The default does
     /// nothing.

@@ -63,7 +63,7 @@ pub use algorithm::{
     ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, TABLES_DIGEST_OCTETS, UnknownMnemonic,
     tables_digest,
 };
-pub use batch::{VerifyItem, sign_batch, verify_batch};
+pub use batch::{SignItem, VerifyItem, sign_batch, sign_each, verify_batch};
 pub use digest::{DigestType, HashFunction, Hasher, key_tag};
 pub use error::{BadSignature, KeyError, SignError};
 pub use implementation::{AT_RUN_TIME, Implementation, Operation, implementation};

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-pub use self::batch::{VrfVerifyItem, verify_batch};
+pub use self::batch::{VrfProof, VrfProveItem, VrfVerifyItem, prove_batch, verify_batch};
 use self::edwards::Suite;
 pub use self::error::{BadProof, ProveError, VrfKeyError};
 use crate::Algorithm;
@@ -373,7 +373,10 @@ impl VrfPrivateKey {
         proofs.reserve(alphas.len() * self.entry.proof_octets);
         hashes.reserve(alphas.len());
         let outcome = alphas.chunks(MAX_BATCH_INPUTS).try_for_each(|alphas| match &*self.key {
-            Private::P256(key) => wiping_stack::<STACK_BYTES, _>(|| key.prove_batch(alphas, proofs, hashes)),
+            Private::P256(key) => {
+                let items: Vec<p256::ProveItem<'_>> = alphas.iter().map(|alpha| (key, *alpha)).collect();
+                wiping_stack::<STACK_BYTES, _>(|| p256::prove_batch(&items, proofs, hashes))
+            }
             Private::Edwards(key) => {
                 wiping_stack::<STACK_BYTES, _>(|| key.prove_batch(alphas, proofs, hashes))
             }

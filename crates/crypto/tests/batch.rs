@@ -2,7 +2,8 @@
 //! good and bad items and every algorithm.
 
 use nonesuch_crypto::{
-    ALGORITHMS, Algorithm, BadSignature, PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch,
+    ALGORITHMS, Algorithm, BadSignature, PrivateKey, PublicKey, SignItem, VerifyItem, sign_batch, sign_each,
+    verify_batch,
 };
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -187,6 +188,25 @@ fn different_keys_are_verified_together() {
             assert_eq!(outcome, expected(&are_good), "{algorithm}");
         }
     }
+}
+
+/// Items of two keys of each algorithm, in mixed order: each has a signature of its own key.
+#[test]
+fn items_of_many_keys_are_signed_with_their_keys() {
+    let generate = |algorithm| PrivateKey::generate(algorithm, None).unwrap();
+    let keys: Vec<PrivateKey> =
+        algorithms().flat_map(|algorithm| [generate(algorithm), generate(algorithm)]).collect();
+    let messages: Vec<Vec<u8>> = (0..keys.len() * 5).map(|number| vec![number as u8; number]).collect();
+    let items: Vec<SignItem<'_>> = (0..messages.len())
+        .map(|number| SignItem { key: &keys[number * 3 % keys.len()], message: &messages[number] })
+        .collect();
+    let signatures = sign_each(&items);
+    assert_eq!(signatures.len(), items.len());
+    for (SignItem { key, message }, signature) in items.iter().zip(signatures) {
+        let public = PublicKey::parse(key.algorithm(), key.public_key()).unwrap();
+        assert_eq!(public.verify(message, &signature.unwrap()), Ok(()), "{key:?}");
+    }
+    assert!(sign_each(&[]).is_empty());
 }
 
 #[test]

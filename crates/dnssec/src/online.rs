@@ -24,7 +24,7 @@ pub use prepare::{
     OnlineOptions, PrepareError, PreparedZone, prepare, prepare_keys, prepare_unverified, verify_signed_part,
 };
 pub use prover::{LoadProverError, Nsec5Prover, Nsec5Zone, ProverError};
-pub use signer::{Checkpoint, MAX_PENDING, OnlineSigner, RrsetToSign};
+pub use signer::{Checkpoint, MAX_PENDING, OnlineSigner, RrsetToSign, ZoneSigner};
 
 #[cfg(test)]
 mod tests;

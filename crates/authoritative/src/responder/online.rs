@@ -3,7 +3,7 @@
 
 use super::{Batch, DeferredWork, ThreadState};
 use crate::answer::{Request, error_response};
-use nonesuch_dnssec::online::Checkpoint;
+use nonesuch_dnssec::online::{Checkpoint, ZoneSigner};
 use nonesuch_net::Transport;
 use nonesuch_proto::MAX_NAME;
 use nonesuch_proto::message::Rcode;
@@ -49,9 +49,10 @@ impl ThreadState {
         self.is_second_pass = true;
         let work = self.deferred_work.get_or_insert(DeferredWork { started_at: instant, operations: 0 });
         work.operations += self.online_signer.pending_count();
-        for zone in std::mem::take(&mut self.deferred_zones) {
-            zone.published().generate_deferred(&mut self.online_signer, now);
-        }
+        let zones = std::mem::take(&mut self.deferred_zones);
+        let published: Vec<_> = zones.iter().map(|zone| zone.published()).collect();
+        let signers: Vec<ZoneSigner<'_>> = published.iter().map(|published| published.signer()).collect();
+        self.online_signer.generate_pending(&signers, now);
     }
 
     /// Answers SERVFAIL because a required signature or proof could not be generated. Returns

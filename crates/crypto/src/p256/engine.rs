@@ -177,17 +177,17 @@ impl Engine {
         }
     }
 
-    /// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time: Γ, U
-    /// and V of a proof, with the base point B. No scalar may be 0.
-    pub(crate) fn commit(self, points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Vec<[Affine; 3]> {
+    /// Returns secret·P, nonce·B and nonce·P for each point P, its secret and its nonce, in constant
+    /// time: Γ, U and V of a proof, with the base point B. No scalar may be 0.
+    pub(crate) fn commit(self, points: &[Affine], secrets: &[Scalar], nonces: &[Scalar]) -> Vec<[Affine; 3]> {
         #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
         if let Self::Lanes(ifma) = self
-            && let Some(products) = ifma.commit(points, secret, nonces)
+            && let Some(products) = ifma.commit(points, secrets, nonces)
         {
             return products;
         }
         let mut products = Zeroizing::new(Vec::with_capacity(3 * points.len()));
-        for (comb, nonce) in Comb::prepare_all(points).iter().zip(nonces) {
+        for ((comb, secret), nonce) in Comb::prepare_all(points).iter().zip(secrets).zip(nonces) {
             products.extend([comb.multiply(secret), multiply_base(nonce), comb.multiply(nonce)]);
         }
         Jacobian::normalize_all(&products).as_chunks().0.to_vec()

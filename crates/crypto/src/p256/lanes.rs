@@ -46,16 +46,16 @@ impl Ifma {
         unsafe { power::even_ys(xs) }
     }
 
-    /// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time. No
-    /// scalar may be 0. Returns `None` if the caller must use the portable code.
+    /// Returns secret·P, nonce·B and nonce·P for each point P, its secret and its nonce, in constant
+    /// time. No scalar may be 0. Returns `None` if the caller must use the portable code.
     pub(super) fn commit(
         self,
         points: &[Affine],
-        secret: &Scalar,
+        secrets: &[Scalar],
         nonces: &[Scalar],
     ) -> Option<Vec<[Affine; 3]>> {
         // SAFETY: see `even_ys`.
-        unsafe { commit::commit(points, secret, nonces) }
+        unsafe { commit::commit(points, secrets, nonces) }
     }
 
     /// Returns scalar·B for each of the scalars, in constant time. Returns `None` if the caller

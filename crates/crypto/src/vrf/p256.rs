@@ -52,6 +52,9 @@ pub(super) struct Public {
 /// A key, an input and its proof.
 pub(super) type Item<'a> = (&'a Public, &'a [u8], &'a [u8]);
 
+/// A key and an input to prove.
+pub(super) type ProveItem<'a> = (&'a Private, &'a [u8]);
+
 /// The result of a verification: the hash of the proof, or the error of an invalid proof.
 type VerifyResult = Result<[u8; VRF_HASH_OCTETS], BadProof>;
 
@@ -103,37 +106,40 @@ impl Private {
     pub(super) fn public_key(&self) -> &[u8] {
         &self.public_key
     }
+}
 
-    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1).
-    /// The inputs share their inversions. If it fails, the output may contain some of the results.
-    pub(super) fn prove_batch(
-        &self,
-        alphas: &[&[u8]],
-        proofs: &mut Vec<u8>,
-        hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
-    ) -> Result<(), ProveError> {
-        let engine = Engine::detect();
-        let salted: Vec<SaltedInput<'_>> = alphas.iter().map(|alpha| (&self.compressed, *alpha)).collect();
-        let inputs = hash_all_to_curve(engine, &salted).ok_or(ProveError::NoPoint)?;
-        let mut nonces = Zeroizing::new(Vec::with_capacity(inputs.len()));
-        for (_, octets) in &inputs {
-            nonces.push(*nonce(&self.scalar, octets).ok_or(ProveError::Library)?);
-        }
-        let points: Vec<Affine> = inputs.iter().map(|(point, _)| *point).collect();
-        // Γ = x·H, U = k·B, V = k·H.
-        let products = engine.commit(&points, &self.scalar, &nonces);
-        for (((_, h), nonce), points) in inputs.iter().zip(&*nonces).zip(products) {
-            let [gamma, u, v] = points.map(EncodedPoint::from);
-            let gamma = gamma.as_slice();
-            let challenge = challenge(&self.compressed, h, gamma, &u, &v);
-            let product = Zeroizing::new(Scalar::from_short(challenge).multiply(*self.scalar));
-            proofs.extend_from_slice(gamma);
-            proofs.extend_from_slice(&challenge.to_be_bytes());
-            proofs.extend_from_slice(&nonce.add(*product).to_octets());
-            hashes.push(hash_point(gamma));
-        }
-        Ok(())
+/// Appends a proof for each item to `proofs` and its hash to `hashes` (RFC 9381, section 5.1). The
+/// items share their inversions, whatever their keys are. If it fails, the output may contain some
+/// of the results.
+pub(super) fn prove_batch(
+    items: &[ProveItem<'_>],
+    proofs: &mut Vec<u8>,
+    hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
+) -> Result<(), ProveError> {
+    let engine = Engine::detect();
+    let salted: Vec<SaltedInput<'_>> = items.iter().map(|(key, alpha)| (&key.compressed, *alpha)).collect();
+    let inputs = hash_all_to_curve(engine, &salted).ok_or(ProveError::NoPoint)?;
+    // Reserve the full capacity: copies that a growing vector leaves in freed memory are not wiped.
+    let mut secrets = Zeroizing::new(Vec::with_capacity(items.len()));
+    secrets.extend(items.iter().map(|(key, _)| *key.scalar));
+    let mut nonces = Zeroizing::new(Vec::with_capacity(items.len()));
+    for (secret, (_, octets)) in secrets.iter().zip(&inputs) {
+        nonces.push(*nonce(secret, octets).ok_or(ProveError::Library)?);
     }
+    let points: Vec<Affine> = inputs.iter().map(|(point, _)| *point).collect();
+    // Γ = x·H, U = k·B, V = k·H.
+    let products = engine.commit(&points, &secrets, &nonces);
+    for ((((key, _), (_, h)), nonce), points) in items.iter().zip(&inputs).zip(&*nonces).zip(products) {
+        let [gamma, u, v] = points.map(EncodedPoint::from);
+        let gamma = gamma.as_slice();
+        let challenge = challenge(&key.compressed, h, gamma, &u, &v);
+        let product = Zeroizing::new(Scalar::from_short(challenge).multiply(*key.scalar));
+        proofs.extend_from_slice(gamma);
+        proofs.extend_from_slice(&challenge.to_be_bytes());
+        proofs.extend_from_slice(&nonce.add(*product).to_octets());
+        hashes.push(hash_point(gamma));
+    }
+    Ok(())
 }
 
 /// Returns the code that performs an operation; see [`super::implementation()`].

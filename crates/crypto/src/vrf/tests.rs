@@ -117,6 +117,30 @@ fn proofs_verify_and_flipped_bits_do_not() {
     outcome.unwrap();
 }
 
+/// A batch for keys of all algorithms, most of them on P-256, in mixed order: each item has the proof
+/// of its own key.
+#[test]
+fn batches_of_many_keys_equal_single_proofs() {
+    let p256 = |octet: u8| VrfPrivateKey::from_secret(VrfAlgorithm::P256_SHA256_TAI, &[octet; 32]).unwrap();
+    let mut private: Vec<VrfPrivateKey> = (1..=9).map(p256).collect();
+    private.extend(keys().into_iter().map(|(private, _)| private));
+    let inputs: Vec<[u8; 1]> = (0..70).map(|number| [number / 2]).collect();
+    let is_rsa = |item: &VrfProveItem<'_>| item.key.algorithm() == VrfAlgorithm::RSA_FDH_SHA256;
+    let items = (0..70)
+        .map(|number| VrfProveItem { key: &private[number * 5 % private.len()], input: &inputs[number] });
+    // RSA is slow: one item is enough.
+    let items: Vec<VrfProveItem<'_>> =
+        items.enumerate().filter(|(at, item)| *at < 13 || !is_rsa(item)).map(|(_, item)| item).collect();
+    for count in [0, 1, 2, 9, items.len()] {
+        let expected: Vec<_> = items[..count]
+            .iter()
+            .map(|item| prove(item.key, item.input))
+            .map(|(octets, hash)| Ok(VrfProof { octets, hash }))
+            .collect();
+        assert_eq!(prove_batch(&items[..count]), expected);
+    }
+}
+
 /// Batches with about as many inputs as share their inversions. Some inputs occur twice.
 #[test]
 fn batches_equal_single_proofs() {

@@ -153,11 +153,10 @@ fn push_signed(
     builder.begin_rrset(rtype, rtype, ttl);
     rdatas.iter().for_each(|rdata| builder.push_record(|out| out.extend_from_slice(rdata)));
     let rrset = RrsetToSign { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), generated_for: None };
-    let mut signatures = Vec::new();
-    let job = SigningJob { rrset: &rrset, inception: options.inception, expiration: options.expiration };
-    for key in signers {
-        signatures.extend(sign_rrsets(key, zone.view(), std::slice::from_ref(&job))?);
-    }
+    let KeySetOptions { inception, expiration, .. } = *options;
+    let job = |pair| SigningJob { pair, zone: zone.view(), rrset: &rrset, inception, expiration };
+    let jobs: Vec<SigningJob<'_>> = signers.iter().copied().map(job).collect();
+    let mut signatures: Vec<Vec<u8>> = sign_rrsets(&jobs).into_iter().collect::<Result<_, _>>()?;
     signatures.sort_by(|a, b| rdata::cmp_canonical(Rtype::RRSIG, a, b));
     builder.begin_rrset(Rtype::RRSIG, rtype, ttl);
     signatures.iter().for_each(|rdata| builder.push_record(|out| out.extend_from_slice(rdata)));

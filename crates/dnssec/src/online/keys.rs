@@ -176,12 +176,7 @@ impl OnlineKeys {
         if is_key_set && owner == self.zone.view() { &self.key_set_signers } else { &self.data_signers }
     }
 
-    /// Number of private keys.
-    pub(super) const fn len(&self) -> usize {
-        self.pairs.len()
-    }
-
-    /// The key with this index, which is below [`OnlineKeys::len`].
+    /// The key with this index, which is one of [`OnlineKeys::signers`].
     pub(super) fn pair(&self, index: usize) -> &KeyPair {
         &self.pairs[index]
     }

@@ -4,7 +4,7 @@
 //! The server answers in two passes. The first pass builds responses. If the cache lacks signatures
 //! or proofs for a response, the signer puts all of them on the list, and the response is deferred.
 //! The server sends complete responses. Then the signer generates everything on the list of the
-//! receive batch, with one `sign_batch` for each key and one `prove_batch`, which is faster than
+//! receive batch, with one `sign_each` and one `prove_batch` for all its zones, which is faster than
 //! single operations. The second pass builds the deferred responses again with the same code, so
 //! only one code path builds responses. Signatures and proofs remain in the cache at least until
 //! then.
@@ -22,8 +22,8 @@ use super::prover::Nsec5Prover;
 use crate::denial::Mechanism;
 use crate::keys::KeyPair;
 use crate::rrsig::{Rrsig, push_signed_data};
-use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
-use nonesuch_crypto::{SignError, sign_batch};
+use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfProof, VrfProveItem, prove_batch};
+use nonesuch_crypto::{SignError, SignItem, sign_each};
 use nonesuch_proto::{Name, NameRef, Rtype, serial};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -273,157 +273,139 @@ impl OnlineSigner {
         self.pending_hashes.insert(hash)
     }
 
-    /// Generates the pending signatures of `keys` and the pending proofs of `prover`, and begins
-    /// the second pass. The caller calls it once for each zone of the batch. If the cryptographic
-    /// library fails, the failure is counted, and the second pass does not find the result.
-    pub fn generate_pending(&mut self, keys: Option<&OnlineKeys>, prover: Option<&Nsec5Prover>, now: u32) {
+    /// Generates the pending signatures and proofs of the zones of the batch, and begins the second
+    /// pass. If the cryptographic library fails, the failure is counted, and the second pass does not
+    /// find the result. Operations of other zones are removed from the list.
+    pub fn generate_pending(&mut self, zones: &[ZoneSigner<'_>], now: u32) {
         self.is_second_pass = true;
         if !self.has_pending() {
             return;
         }
         self.counters.batches.fetch_add(1, Relaxed);
-        if let Some(keys) = keys {
-            let operations = take_operations(keys.id(), &mut self.rrsets, &mut self.pending_hashes);
-            self.sign(keys, operations, now);
-        }
-        if let Some(prover) = prover {
-            let operations = take_operations(prover.id(), &mut self.names, &mut self.pending_hashes);
-            self.prove(prover, operations);
-        }
+        self.pending_hashes.clear();
+        self.sign(zones, now);
+        self.prove(zones);
         self.counters.cache_bytes.store(self.cache.bytes() as u64, Relaxed);
     }
 
-    fn sign(&mut self, keys: &OnlineKeys, operations: Vec<PendingOperation<RrsetToSign>>, now: u32) {
-        let mut values: Vec<Option<Vec<u8>>> = operations.iter().map(|_| Some(Vec::new())).collect();
-        let periods: Vec<SignaturePeriod> = operations
+    fn sign(&mut self, zones: &[ZoneSigner<'_>], now: u32) {
+        let keys_of = |id| zones.iter().filter_map(|zone| zone.keys).find(|keys| keys.id() == id);
+        let operations: Vec<(PendingOperation<RrsetToSign>, &OnlineKeys, SignaturePeriod)> =
+            std::mem::take(&mut self.rrsets)
+                .into_iter()
+                .filter_map(|operation| {
+                    let keys = keys_of(operation.signer_id)?;
+                    let period = SignaturePeriod::at(now, operation.input.ttl, keys.validity());
+                    Some((operation, keys, period))
+                })
+                .collect();
+        let jobs: Vec<(usize, SigningJob<'_>)> = operations
             .iter()
-            .map(|operation| SignaturePeriod::at(now, operation.input.ttl, keys.validity()))
-            .collect();
-        for key_index in 0..keys.len() {
-            let pair = keys.pair(key_index);
+            .enumerate()
             // An RRset without records has too many records for a message (`RrsetToSign::rdatas`)
             // and is not signed.
-            let is_signed_by_key = |operation: &PendingOperation<RrsetToSign>| {
-                let signers = keys.signers(operation.input.owner.view(), operation.input.rtype);
-                !operation.input.rdatas.is_empty() && signers.contains(&key_index)
-            };
-            let indexes: Vec<usize> =
-                (0..operations.len()).filter(|index| is_signed_by_key(&operations[*index])).collect();
-            if indexes.is_empty() {
-                continue;
-            }
-            let job = |index: &usize| {
-                let SignaturePeriod { inception, expiration, .. } = periods[*index];
-                SigningJob { rrset: &operations[*index].input, inception, expiration }
-            };
-            let jobs: Vec<SigningJob<'_>> = indexes.iter().map(job).collect();
-            let Ok(rdatas) = sign_rrsets(pair, keys.zone().view(), &jobs) else {
-                self.counters.failed.fetch_add(indexes.len() as u64, Relaxed);
-                indexes.iter().for_each(|index| values[*index] = None);
+            .filter(|(_, (operation, ..))| !operation.input.rdatas.is_empty())
+            .flat_map(|(index, (operation, keys, period))| {
+                let (rrset, zone) = (&operation.input, keys.zone().view());
+                let signers = keys.signers(rrset.owner.view(), rrset.rtype).iter();
+                let SignaturePeriod { inception, expiration, .. } = *period;
+                signers.map(move |key| {
+                    (index, SigningJob { pair: keys.pair(*key), zone, rrset, inception, expiration })
+                })
+            })
+            .collect();
+        let mut values: Vec<Option<Vec<u8>>> = operations.iter().map(|_| Some(Vec::new())).collect();
+        for ((index, job), rdata) in jobs.iter().zip(sign_rrsets(jobs.iter().map(|(_, job)| job))) {
+            let Ok(rdata) = rdata else {
+                self.counters.failed.fetch_add(1, Relaxed);
+                values[*index] = None;
                 continue;
             };
-            for ((index, rdata), job) in indexes.iter().zip(rdatas).zip(&jobs) {
-                let algorithm = pair.algorithm();
-                self.counters.count(Operation::signing(job.rrset.generated_for, algorithm), 1);
-                if let Some(value) = &mut values[*index] {
-                    value.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
-                    value.extend_from_slice(&rdata);
-                }
+            self.counters.count(Operation::signing(job.rrset.generated_for, job.pair.algorithm()), 1);
+            if let Some(value) = &mut values[*index] {
+                value.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
+                value.extend_from_slice(&rdata);
             }
         }
-        for ((operation, value), period) in operations.into_iter().zip(values).zip(periods) {
+        for ((operation, _, period), value) in operations.into_iter().zip(values) {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
-                self.cache.insert(
-                    operation.hash,
-                    operation.cache_key,
-                    value.into(),
-                    period.stale_from,
-                    self.batch,
-                );
+                let PendingOperation { hash, cache_key, .. } = operation;
+                self.cache.insert(hash, cache_key, value.into(), period.stale_from, self.batch);
             }
         }
     }
 
-    fn prove(&mut self, prover: &Nsec5Prover, operations: Vec<PendingOperation<Name>>) {
-        let names: Vec<&[u8]> = operations.iter().map(|operation| operation.input.wire()).collect();
-        if names.is_empty() {
-            return;
-        }
-        let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
-        if prover.key().prove_batch(&names, &mut proofs, &mut hashes).is_err() {
-            self.counters.failed.fetch_add(operations.len() as u64, Relaxed);
-            return;
-        }
-        self.counters.count(Operation::Prove(prover.key().algorithm()), operations.len() as u64);
-        let proof_octets = proofs.len() / operations.len();
-        for ((operation, hash), proof) in
-            operations.into_iter().zip(hashes).zip(proofs.chunks_exact(proof_octets))
-        {
-            let value: Box<[u8]> = [&hash, proof].concat().into();
+    fn prove(&mut self, zones: &[ZoneSigner<'_>]) {
+        let prover_of = |id| zones.iter().filter_map(|zone| zone.prover).find(|prover| prover.id() == id);
+        let operations: Vec<(PendingOperation<Name>, &Nsec5Prover)> = std::mem::take(&mut self.names)
+            .into_iter()
+            .filter_map(|operation| prover_of(operation.signer_id).map(|prover| (operation, prover)))
+            .collect();
+        let items: Vec<VrfProveItem<'_>> = operations
+            .iter()
+            .map(|(operation, prover)| VrfProveItem { key: prover.key(), input: operation.input.wire() })
+            .collect();
+        let proofs = prove_batch(&items);
+        for ((operation, prover), proof) in operations.into_iter().zip(proofs) {
+            let Ok(VrfProof { octets, hash }) = proof else {
+                self.counters.failed.fetch_add(1, Relaxed);
+                continue;
+            };
+            self.counters.count(Operation::Prove(prover.key().algorithm()), 1);
+            let value: Box<[u8]> = [hash.as_slice(), &octets].concat().into();
             self.cache.insert(operation.hash, operation.cache_key, value, 0, self.batch);
         }
     }
 }
 
-/// Removes the operations of one signer or prover from the list and returns them; usually these are
-/// all.
-fn take_operations<T>(
-    signer_id: u64,
-    operations: &mut Vec<PendingOperation<T>>,
-    pending_hashes: &mut Hashes,
-) -> Vec<PendingOperation<T>> {
-    let (taken, remaining) =
-        std::mem::take(operations).into_iter().partition(|operation| operation.signer_id == signer_id);
-    *operations = remaining;
-    let taken: Vec<PendingOperation<T>> = taken;
-    taken.iter().for_each(|operation| _ = pending_hashes.remove(&operation.hash));
-    taken
+/// What generates the signatures and proofs of a zone.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneSigner<'z> {
+    /// The keys of a zone that is signed online.
+    pub keys: Option<&'z OnlineKeys>,
+    /// The prover of a zone with NSEC5.
+    pub prover: Option<&'z Nsec5Prover>,
 }
 
 /// Input of one signature.
 pub(super) struct SigningJob<'r> {
+    pub(super) pair: &'r KeyPair,
+    pub(super) zone: NameRef<'r>,
     pub(super) rrset: &'r RrsetToSign,
     pub(super) inception: u32,
     pub(super) expiration: u32,
 }
 
-/// The RDATA of one RRSIG record by `pair` for each RRset of `zone`.
-///
-/// # Errors
-/// If the cryptographic library fails.
-pub(super) fn sign_rrsets(
-    pair: &KeyPair,
-    zone: NameRef<'_>,
-    jobs: &[SigningJob<'_>],
-) -> Result<Vec<Vec<u8>>, SignError> {
-    let (algorithm, tag, octets) = (pair.algorithm(), pair.tag(), pair.private().signature_octets());
-    let (mut messages, mut ends) = (Vec::new(), Vec::with_capacity(jobs.len()));
-    let mut rdatas = Vec::with_capacity(jobs.len());
-    for &SigningJob { rrset, inception, expiration } in jobs {
+/// Returns the RDATA of one RRSIG record for each job, or an error if the cryptographic library
+/// fails.
+pub(super) fn sign_rrsets<'r>(
+    jobs: impl IntoIterator<Item = &'r SigningJob<'r>>,
+) -> Vec<Result<Vec<u8>, SignError>> {
+    let unsigned = jobs.into_iter().map(|SigningJob { pair, zone, rrset, inception, expiration }| {
         let fields = Rrsig {
             covered: rrset.rtype,
-            algorithm,
+            algorithm: pair.algorithm(),
             labels: rrset.owner.view().rrsig_labels(),
             original_ttl: rrset.ttl,
-            expiration,
-            inception,
-            tag,
-            signer: zone,
+            expiration: *expiration,
+            inception: *inception,
+            tag: pair.tag(),
+            signer: *zone,
             signature: &[],
         };
-        let records = rrset.rdatas.iter().map(Vec::as_slice);
-        push_signed_data(&fields, rrset.owner.view(), records, &mut messages);
-        ends.push(messages.len());
-        let mut rdata = Vec::with_capacity(fields.fields_len() + octets);
+        let mut message = Vec::new();
+        push_signed_data(&fields, rrset.owner.view(), rrset.rdatas.iter().map(Vec::as_slice), &mut message);
+        let mut rdata = Vec::with_capacity(fields.fields_len() + pair.private().signature_octets());
         fields.push_fields(&mut rdata);
-        rdatas.push(rdata);
-    }
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let messages: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &messages[start..*end]).collect();
-    let mut signatures = Vec::new();
-    sign_batch(pair.private(), &messages, &mut signatures)?;
-    for (rdata, signature) in rdatas.iter_mut().zip(signatures.chunks_exact(octets)) {
-        rdata.extend_from_slice(signature);
-    }
-    Ok(rdatas)
+        (pair.private(), message, rdata)
+    });
+    let unsigned: Vec<_> = unsigned.collect();
+    let items: Vec<SignItem<'_>> =
+        unsigned.iter().map(|(key, message, _)| SignItem { key, message }).collect();
+    let signatures = sign_each(&items);
+    let signed = unsigned.into_iter().zip(signatures).map(|((.., mut rdata), signature)| {
+        rdata.extend_from_slice(&signature?);
+        Ok(rdata)
+    });
+    signed.collect()
 }

@@ -287,7 +287,7 @@ fn every_key_for_an_rrset_signs_it() {
         let identity = [owner.as_bytes(), &rtype.0.to_be_bytes()];
         signer.begin_batch();
         assert_eq!(signer.signatures(keys, None, &identity, NOW, || rrset.clone()), None);
-        signer.generate_pending(Some(keys), None, NOW);
+        signer.generate_pending(&[ZoneSigner { keys: Some(keys), prover: None }], NOW);
         let list = signer.signatures(keys, None, &identity, NOW, || unreachable!()).unwrap().to_vec();
         let mut rest = list.as_slice();
         for key in signers {
@@ -331,12 +331,13 @@ fn a_full_batch_rejects_further_operations() {
         });
         found.count()
     };
+    let zones = [ZoneSigner { keys: Some(prepared.keys()), prover: None }];
     signer.begin_batch();
     assert_eq!(count_found(&mut signer), 0);
     assert!(!signer.has_capacity());
-    signer.generate_pending(Some(prepared.keys()), None, NOW);
+    signer.generate_pending(&zones, NOW);
     assert_eq!(count_found(&mut signer), MAX_PENDING);
-    signer.generate_pending(Some(prepared.keys()), None, NOW);
+    signer.generate_pending(&zones, NOW);
     assert_eq!(count_found(&mut signer), MAX_PENDING + 3);
     let counters = counters.read();
     assert_eq!((counters.rejected, counters.batches), (3, 2));

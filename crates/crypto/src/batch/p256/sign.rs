@@ -1,5 +1,5 @@
-//! Signs many messages with one ECDSA key on P-256 (FIPS 186-4, section 6.4). The signatures share
-//! the inversions of their nonces and of the coordinates of their points.
+//! Signs many messages with ECDSA keys on P-256 (FIPS 186-4, section 6.4). The signatures share the
+//! inversions of their nonces and of the coordinates of their points, whatever their keys are.
 //!
 //! # Nonces
 //! Each nonce is that of RFC 6979 with 32 fresh random octets as additional input (section 3.6): a
@@ -38,51 +38,6 @@ impl BatchKey {
         (*scalar != Scalar::ZERO).then_some(Self(scalar))
     }
 
-    /// Appends a signature for each of up to [`MAX_GROUP`] messages, with randomness of the
-    /// operating system. Returns `None` and leaves `out` unchanged if the library fails or the
-    /// caller must use the single signature.
-    pub(crate) fn sign(
-        &self,
-        messages: &[&[u8]],
-        workspace: &mut SecretWorkspace,
-        out: &mut Vec<u8>,
-    ) -> Option<()> {
-        let mut random = Zeroizing::new([0; MAX_GROUP * RANDOM_OCTETS]);
-        let random = random.get_mut(..messages.len() * RANDOM_OCTETS)?;
-        getrandom::fill(random).ok()?;
-        let extra: Vec<&[u8]> = random.chunks_exact(RANDOM_OCTETS).collect();
-        self.sign_with(messages, &extra, workspace, out)
-    }
-
-    /// Like [`BatchKey::sign`], with the given additional input for each nonce.
-    fn sign_with(
-        &self,
-        messages: &[&[u8]],
-        extra: &[&[u8]],
-        workspace: &mut SecretWorkspace,
-        out: &mut Vec<u8>,
-    ) -> Option<()> {
-        let digest = |message: &&[u8]| Scalar::from_octets_reduced(&sha256(message));
-        let digests: Vec<Scalar> = messages.iter().map(digest).collect();
-        let mut nonces = Zeroizing::new(Vec::with_capacity(messages.len()));
-        for (digest, extra) in digests.iter().zip(extra) {
-            nonces.push(*nonce_of_digest(&self.0, *digest, extra)?);
-        }
-        let points = Engine::detect().multiply_base_all(&nonces, workspace)?;
-        let mut inverses: Zeroizing<Vec<MontgomeryScalar>> =
-            Zeroizing::new(nonces.iter().map(|nonce| MontgomeryScalar::new(*nonce)).collect());
-        MontgomeryScalar::invert_all(&mut inverses);
-        let parts: Vec<[Scalar; 2]> = digests
-            .iter()
-            .zip(points)
-            .zip(&*inverses)
-            .map(|((digest, point), inverse)| self.finish(*digest, point, inverse))
-            .collect::<Option<_>>()?;
-        out.reserve(parts.len() * SIGNATURE_OCTETS);
-        out.extend(parts.iter().flatten().flat_map(|part| part.to_octets()));
-        Some(())
-    }
-
     /// Returns r and s of one signature: the x-coordinate of the nonce's point modulo the order,
     /// and (e + r·d)/k. Returns `None` if one of them is 0, which happens for a few nonces in 2²⁵⁶.
     fn finish(&self, digest: Scalar, point: &Affine, inverse: &MontgomeryScalar) -> Option<[Scalar; 2]> {
@@ -91,6 +46,52 @@ impl BatchKey {
         let s = inverse.multiply_plain(*sum);
         (r != Scalar::ZERO && s != Scalar::ZERO).then_some([r, s])
     }
+}
+
+/// A key and the message to sign with it.
+pub(crate) type KeyedMessage<'a> = (&'a BatchKey, &'a [u8]);
+
+/// Appends a signature for each of up to [`MAX_GROUP`] messages, with randomness of the operating
+/// system. Returns `None` and leaves `out` unchanged if the library fails or the caller must use the
+/// single signature.
+pub(crate) fn sign(
+    messages: &[KeyedMessage<'_>],
+    workspace: &mut SecretWorkspace,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let mut random = Zeroizing::new([0; MAX_GROUP * RANDOM_OCTETS]);
+    let random = random.get_mut(..messages.len() * RANDOM_OCTETS)?;
+    getrandom::fill(random).ok()?;
+    let extra: Vec<&[u8]> = random.chunks_exact(RANDOM_OCTETS).collect();
+    sign_with(messages, &extra, workspace, out)
+}
+
+/// Like [`sign`], with the given additional input for each nonce.
+fn sign_with(
+    messages: &[KeyedMessage<'_>],
+    extra: &[&[u8]],
+    workspace: &mut SecretWorkspace,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let digest = |(_, message): &KeyedMessage<'_>| Scalar::from_octets_reduced(&sha256(message));
+    let digests: Vec<Scalar> = messages.iter().map(digest).collect();
+    let mut nonces = Zeroizing::new(Vec::with_capacity(messages.len()));
+    for (((key, _), digest), extra) in messages.iter().zip(&digests).zip(extra) {
+        nonces.push(*nonce_of_digest(&key.0, *digest, extra)?);
+    }
+    let points = Engine::detect().multiply_base_all(&nonces, workspace)?;
+    let mut inverses: Zeroizing<Vec<MontgomeryScalar>> =
+        Zeroizing::new(nonces.iter().map(|nonce| MontgomeryScalar::new(*nonce)).collect());
+    MontgomeryScalar::invert_all(&mut inverses);
+    let parts: Vec<[Scalar; 2]> = messages
+        .iter()
+        .zip(&digests)
+        .zip(points.iter().zip(&*inverses))
+        .map(|(((key, _), digest), (point, inverse))| key.finish(*digest, point, inverse))
+        .collect::<Option<_>>()?;
+    out.reserve(parts.len() * SIGNATURE_OCTETS);
+    out.extend(parts.iter().flatten().flat_map(|part| part.to_octets()));
+    Some(())
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn products(
     points: &[Affine],
-    secret: &Scalar,
+    secrets: &[Scalar],
     nonces: &[Scalar],
 ) -> Zeroizing<Vec<JacobianPoints>> {
     let mut vectors = Vec::with_capacity(points.len().div_ceil(LANES));
@@ -53,17 +53,19 @@ pub(super) fn products(
     // Reserve the maximum capacity: copies that a growing vector leaves in freed memory are not
     // wiped.
     let mut products: Zeroizing<Vec<JacobianPoints>> = Zeroizing::new(Vec::with_capacity(3 * vectors.len()));
-    for (comb, nonces) in combs.tables().iter().zip(nonces.chunks(LANES)) {
-        push_products(comb, secret, nonces, &mut products);
+    for ((comb, secrets), nonces) in
+        combs.tables().iter().zip(secrets.chunks(LANES)).zip(nonces.chunks(LANES))
+    {
+        push_products(comb, secrets, nonces, &mut products);
     }
     products
 }
 
-/// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, or `None` if a product has
-/// Z = 0.
+/// Returns secret·P, nonce·B and nonce·P for each point P, its secret and its nonce, or `None` if a
+/// product has Z = 0.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Option<Vec<[Affine; 3]>> {
-    let mut affine = normalize(&products(points, secret, nonces))?.into_iter();
+pub(super) fn commit(points: &[Affine], secrets: &[Scalar], nonces: &[Scalar]) -> Option<Vec<[Affine; 3]>> {
+    let mut affine = normalize(&products(points, secrets, nonces))?.into_iter();
     let mut all = Vec::with_capacity(points.len());
     for points in points.chunks(LANES) {
         let first = affine.next()?;
@@ -80,12 +82,14 @@ pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> O
     Some(all)
 }
 
-/// Appends the products of one vector. The products by the secret come first.
+/// Appends the products of one vector. The products by the secrets come first.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &mut Vec<JacobianPoints>) {
-    let nonce_lanes = Zeroizing::new(spread(nonces, *secret));
+fn push_products(comb: &Entries, secrets: &[Scalar], nonces: &[Scalar], products: &mut Vec<JacobianPoints>) {
+    let nonce_lanes = Zeroizing::new(spread(nonces, nonces[0]));
+    let secret_lanes = Zeroizing::new(spread(secrets, secrets[0]));
     let mut scalars = nonce_lanes.clone();
-    scalars[..lane_distance(nonces.len())].fill(*secret);
+    let distance = lane_distance(nonces.len());
+    scalars[..distance].copy_from_slice(&secret_lanes[..distance]);
     products.push(multiply(comb, &Zeroizing::new(Digits::new(&scalars))));
     if nonces.len() <= 2 {
         return;

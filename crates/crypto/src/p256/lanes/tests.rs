@@ -293,10 +293,10 @@ fn scalars_for_which_the_lanes_fail() {
     assert_eq!([comb_infinities, base_results], [1 << 2, 1 << 5]);
     let engine = Engine::Lanes(ifma);
     for [secret, nonce] in [[for_comb, good], [good, for_comb], [good, for_base], [for_base, for_comb]] {
-        let expected = Engine::Portable.commit(&[point; 9], &good, &[nonce; 9]);
-        assert_eq!(engine.commit(&[point; 9], &good, &[nonce; 9]), expected);
-        let expected = Engine::Portable.commit(&[point], &secret, &[nonce]);
-        assert_eq!(engine.commit(&[point], &secret, &[nonce]), expected);
+        let expected = Engine::Portable.commit(&[point; 9], &[good; 9], &[nonce; 9]);
+        assert_eq!(engine.commit(&[point; 9], &[good; 9], &[nonce; 9]), expected);
+        let expected = Engine::Portable.commit(&[point], &[secret], &[nonce]);
+        assert_eq!(engine.commit(&[point], &[secret], &[nonce]), expected);
     }
     assert!(ifma.multiply_base_all(&[good, for_base, good]).is_none());
 }
@@ -326,11 +326,15 @@ proptest! {
 fn batches_of_every_size() {
     let Some(ifma) = detect_ifma() else { return };
     let engine = Engine::Lanes(ifma);
-    let secret = scalar(&[0x5a; 32]);
     let nonces: Vec<Scalar> = (0..40_u8).map(|seed| scalar(&crate::hash::sha256(&[seed]))).collect();
-    let points: Vec<Affine> =
-        nonces.iter().map(|nonce| point_with_logarithm(&nonce.multiply(secret))).collect();
-    let expected = Engine::Portable.commit(&points, &secret, &nonces);
+    // Each point has its own secret: the proofs of a batch may be those of many keys.
+    let secrets: Vec<Scalar> = (0..40_u8).map(|seed| scalar(&crate::hash::sha256(&[seed, 1]))).collect();
+    let points: Vec<Affine> = nonces
+        .iter()
+        .zip(&secrets)
+        .map(|(nonce, secret)| point_with_logarithm(&nonce.multiply(*secret)))
+        .collect();
+    let expected = Engine::Portable.commit(&points, &secrets, &nonces);
     let compressed: Vec<_> = points.iter().map(|point| point.to_compressed()).collect();
     let statements: Vec<Statement> = (0..points.len())
         .map(|index| Statement {
@@ -350,7 +354,7 @@ fn batches_of_every_size() {
         .collect();
     let verified_with_keys = Engine::Portable.commitments(&with_keys);
     for size in 0..=points.len() {
-        assert_eq!(engine.commit(&points[..size], &secret, &nonces[..size]), expected[..size]);
+        assert_eq!(engine.commit(&points[..size], &secrets[..size], &nonces[..size]), expected[..size]);
         let base_results: Vec<Affine> =
             expected[..size].iter().map(|[_, base_results, _]| *base_results).collect();
         assert_eq!(ifma.multiply_base_all(&nonces[..size]).unwrap(), base_results);
@@ -424,16 +428,16 @@ fn multiplying_wipes_its_secrets() {
     let points: Vec<Jacobian> = nonces.iter().map(multiply_base_scalar).collect();
     let points = Jacobian::normalize_all(&points);
     for count in [1, 3, nonces.len()] {
-        let (points, nonces) = (&points[..count], &nonces[..count]);
+        let (points, nonces, private) = (&points[..count], &nonces[..count], &vec![secret; count]);
         // SAFETY: `Ifma::detect` confirmed that the processor has the instructions.
-        let products = unsafe { commit::products(points, &secret, nonces) };
+        let products = unsafe { commit::products(points, private, nonces) };
         let mut secrets = vec![("the private scalar".to_owned(), octets_of(&secret))];
         for (name, coordinate) in
             products.iter().flat_map(|points| [("X", points.x), ("Y", points.y), ("Z", points.z)])
         {
             secrets.push((name.to_owned(), octets_of(&coordinate)));
         }
-        assert_wiped(&memory_freed_by(|| ifma.commit(points, &secret, nonces)), &secrets);
+        assert_wiped(&memory_freed_by(|| ifma.commit(points, private, nonces)), &secrets);
     }
 }
 

@@ -104,7 +104,7 @@ fn s_from_the_order_on_is_rejected() {
     let key = Private::from_secret(&[3; 32]).unwrap();
     let public = Public::parse(key.public_key()).unwrap();
     let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
-    key.prove_batch(&[b"name"], &mut proofs, &mut hashes).unwrap();
+    prove_with_key(&key, &[b"name"], &mut proofs, &mut hashes).unwrap();
     assert!(public.verify(b"name", &proofs).is_ok());
     assert_eq!(hash_of_valid_proof(&proofs), Ok(hashes[0]));
     assert_eq!(hash_of_valid_proof(&proofs[1..]), Err(BadProof));
@@ -120,12 +120,23 @@ fn s_from_the_order_on_is_rejected() {
     assert!(Proof::parse(&proofs).is_some());
 }
 
+/// Like [`prove_batch`], for inputs of one key.
+pub(super) fn prove_with_key(
+    key: &Private,
+    alphas: &[&[u8]],
+    proofs: &mut Vec<u8>,
+    hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
+) -> Result<(), ProveError> {
+    let items: Vec<ProveItem<'_>> = alphas.iter().map(|alpha| (key, *alpha)).collect();
+    prove_batch(&items, proofs, hashes)
+}
+
 /// Returns the proofs of all inputs, computed with the fastest arithmetic and with the portable
 /// code.
 fn prove_both_ways(key: &Private, alphas: &[&[u8]]) -> (Vec<u8>, Vec<[u8; VRF_HASH_OCTETS]>) {
     let prove = || {
         let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
-        key.prove_batch(alphas, &mut proofs, &mut hashes).unwrap();
+        prove_with_key(&key, alphas, &mut proofs, &mut hashes).unwrap();
         (proofs, hashes)
     };
     let (found, expected) = (prove(), with_portable_arithmetic(prove));
@@ -169,7 +180,7 @@ fn proofs_of_different_keys_are_verified_together() {
     for index in 0..40_usize {
         let (key, name) = (below(keys.len()), vec![index as u8; below(60)]);
         let (mut proof, mut hashes) = (Vec::new(), Vec::new());
-        keys[key].prove_batch(&[&name], &mut proof, &mut hashes).unwrap();
+        prove_with_key(&keys[key], &[&name], &mut proof, &mut hashes).unwrap();
         let kind = below(6);
         if kind == 0 {
             proof[below(PROOF_OCTETS)] ^= 1 << below(8);
@@ -304,7 +315,7 @@ fn proving_wipes_its_secrets() {
     for count in [1, 3, alphas.len()] {
         let prove = || {
             let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
-            key.prove_batch(&alphas[..count], &mut proofs, &mut hashes).unwrap();
+            prove_with_key(&key, &alphas[..count], &mut proofs, &mut hashes).unwrap();
         };
         assert_wiped(&memory_freed_by(|| with_portable_arithmetic(prove)), &secrets);
         assert_wiped(&memory_freed_by(prove), &secrets);

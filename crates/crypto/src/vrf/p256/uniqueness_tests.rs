@@ -2,6 +2,7 @@
 //! DNSSEC", section 4.3, found in an earlier VRF: its challenge did not cover every point of the
 //! proof. A prover with the key could then choose Γ last.
 
+use super::tests::prove_with_key;
 use super::*;
 use crate::p256::Comb;
 
@@ -65,7 +66,7 @@ fn a_challenge_without_gamma_has_two_hashes_for_one_input() {
     let honest = forge(&key, b"name", [11, 11], flawed);
     let forged = forge(&key, b"name", [11, 12], flawed);
     let (mut proof, mut hashes) = (Vec::new(), Vec::new());
-    key.prove_batch(&[b"name"], &mut proof, &mut hashes).unwrap();
+    prove_with_key(&key, &[b"name"], &mut proof, &mut hashes).unwrap();
     // The flawed VRF accepts both proofs, and the second proves a hash that is not that of the
     // input.
     assert_eq!(flawed_verify(&public, b"name", &honest), Ok(hashes[0]));
@@ -84,7 +85,7 @@ fn the_whole_challenge_binds_gamma() {
     let key = Private::from_secret(&[5; 32]).unwrap();
     let public = Public::parse(key.public_key()).unwrap();
     let (mut proof, mut hashes) = (Vec::new(), Vec::new());
-    key.prove_batch(&[b"name"], &mut proof, &mut hashes).unwrap();
+    prove_with_key(&key, &[b"name"], &mut proof, &mut hashes).unwrap();
     let gamma = &proof[..COMPRESSED_OCTETS];
     let whole = |h: &[u8; COMPRESSED_OCTETS], u: &EncodedPoint, v: &EncodedPoint| {
         challenge(&key.compressed, h, gamma, u, v)

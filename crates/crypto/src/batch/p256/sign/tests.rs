@@ -36,11 +36,11 @@ fn rfc6979_appendix_a_2_5() {
     ];
     let mut out = vec![7];
     let mut workspace = SecretWorkspace::default();
-    key.sign_with(&[b"sample", b"test"], &[&[], &[]], &mut workspace, &mut out).unwrap();
+    sign_with(&[(&key, b"sample"), (&key, b"test")], &[&[], &[]], &mut workspace, &mut out).unwrap();
     assert_eq!(HEXUPPER.encode(&out[1..]), expected.concat());
     // The same signature in another batch.
     out.clear();
-    key.sign_with(&[b"test"], &[&[]], &mut workspace, &mut out).unwrap();
+    sign_with(&[(&key, b"test")], &[&[]], &mut workspace, &mut out).unwrap();
     assert_eq!(HEXUPPER.encode(&out), expected[2..].concat());
 }
 
@@ -70,20 +70,30 @@ fn extra_input_makes_other_nonces() {
 }
 
 /// With the same additional input, batches of every size have the same signatures as the scalar
-/// code, octet for octet.
+/// code and as single signatures, octet for octet, with one key and with many.
 #[test]
 fn batches_sign_alike_with_and_without_lanes() {
     let key = BatchKey::new(&octets(KEY)).unwrap();
+    let others: Vec<BatchKey> = (1..=40_u8).filter_map(|octet| BatchKey::new(&[octet; 32])).collect();
     let messages: Vec<[u8; 2]> = (0..40).map(|index| [index, 1]).collect();
-    let messages: Vec<&[u8]> = messages.iter().map(|message| &message[..]).collect();
+    let messages: Vec<KeyedMessage<'_>> = messages
+        .iter()
+        .zip(&others)
+        .map(|(message, other)| (if message[0] < 20 { &key } else { other }, &message[..]))
+        .collect();
     for size in 1..=messages.len() {
         let sign = || {
             let mut out = Vec::new();
             let (messages, mut workspace) = (&messages[..size], SecretWorkspace::default());
-            key.sign_with(messages, &vec![&[9; 32][..]; size], &mut workspace, &mut out).unwrap();
+            sign_with(messages, &vec![&[9; 32][..]; size], &mut workspace, &mut out).unwrap();
             out
         };
-        assert_eq!(sign(), with_portable_arithmetic(sign));
+        let found = sign();
+        assert_eq!(found, with_portable_arithmetic(sign));
+        let mut last = Vec::new();
+        let workspace = &mut SecretWorkspace::default();
+        sign_with(&messages[size - 1..size], &[&[9; 32]], workspace, &mut last).unwrap();
+        assert_eq!(found[(size - 1) * SIGNATURE_OCTETS..], last);
     }
 }
 
@@ -172,7 +182,8 @@ fn signing_wipes_its_secrets() {
     }
     let sign = || {
         let mut out = Vec::new();
-        key.sign_with(&messages, &extra, &mut SecretWorkspace::default(), &mut out).unwrap();
+        let keyed: Vec<KeyedMessage<'_>> = messages.iter().map(|message| (&key, *message)).collect();
+        sign_with(&keyed, &extra, &mut SecretWorkspace::default(), &mut out).unwrap();
     };
     assert_wiped(&memory_freed_by(|| with_portable_arithmetic(sign)), &secrets);
     assert_wiped(&memory_freed_by(sign), &secrets);
