@@ -10,8 +10,9 @@
 //! [`end_turn`](Machine::end_turn), executes all outputs, and sends the replies of the turn
 //! together. Nothing in a turn waits for a peer.
 //!
-//! - An exchange over UDP has its own socket, with a random port, connected to the server (RFC 5452
-//!   section 9.2). Datagrams from other addresses are discarded.
+//! - An exchange over UDP has a socket with a random port, connected to the server (RFC 5452 section
+//!   9.2), that serves at most eight exchanges, one after another within 100 ms. Datagrams from other
+//!   addresses are discarded.
 //! - An exchange over TCP uses an open connection to the server if there is one (RFC 7766 section
 //!   6.2.1). Responses are matched by message ID. A connection with a message that answers no query
 //!   is closed. A message ID is used once at a time on a connection; if necessary, another

@@ -40,7 +40,7 @@ impl Exchanges {
         let place = match transport {
             // It would reach a host over IPv4, past what the machine decides about IPv4 addresses.
             _ if is_ipv4_mapped(*server) => Err(SendFailure::Unreachable),
-            Transport::Udp => self.sockets.send(*exchange, *server, message, context).map(Place::Socket),
+            Transport::Udp => self.sockets.send(*exchange, *server, message, context, now).map(Place::Socket),
             Transport::Tcp => {
                 self.connections.send(*exchange, *server, message, context, now).map(Place::Connection)
             }
@@ -57,7 +57,7 @@ impl Exchanges {
     /// Ends an exchange.
     pub(super) fn close(&mut self, exchange: ExchangeId, context: &mut Context, now: Instant) {
         match self.places.remove(&exchange) {
-            Some(Place::Socket(key)) => self.sockets.close(key, context),
+            Some(Place::Socket(key)) => self.sockets.close(key, context, now),
             Some(Place::Connection(place)) => self.connections.end_exchange(place, context, now),
             Some(Place::Failed) | None => {}
         }

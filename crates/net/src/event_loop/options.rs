@@ -40,9 +40,9 @@ impl Default for EventLoopOptions {
 /// [`SendFailure::Local`](crate::machine::SendFailure::Local).
 #[derive(Clone, Debug)]
 pub struct UpstreamOptions {
-    /// Maximum number of concurrent exchanges over UDP; each has a socket. Default 1,024.
+    /// Maximum number of sockets for UDP, and so of concurrent exchanges. Default 1,024.
     pub sockets_max: usize,
-    /// Source ports of exchanges over UDP. Each exchange has a random port of this range. RFC 5452
+    /// Source ports of exchanges over UDP. Each socket has a random port of this range. RFC 5452
     /// section 9.2 requires a range as large as possible. Default 1024 to 65535.
     pub ports: RangeInclusive<u16>,
     /// Maximum number of connections. If it is reached, an unused connection is closed for a new

@@ -1,6 +1,10 @@
-//! Exchanges over UDP: each has its own socket, with a random port (RFC 5452 section 9.2), that is
-//! connected to its server. So the kernel drops datagrams from other senders, and reports ICMP
-//! errors.
+//! Exchanges over UDP: each has a socket, with a random port (RFC 5452 section 9.2), that is connected
+//! to its server. So the kernel drops datagrams from other senders, and reports ICMP errors.
+//!
+//! A socket serves a few exchanges with its server, one after another within a short time. Opening a
+//! socket takes five system calls. An attacker who forges responses still has to guess the port and
+//! the message ID of each query: other servers do not see the port, and the time is too short to
+//! search 64,000 ports for it. A socket is not used again after an unexpected or missing response.
 
 use super::context::{Context, classify};
 use super::slots::{Key, Slots};
@@ -8,10 +12,18 @@ use super::source::Source;
 use crate::machine::{Event, ExchangeId, Machine, Now, SendFailure};
 use crate::sys::{self, Interest};
 use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
 
+/// Maximum number of exchanges of a socket.
+const EXCHANGES_PER_SOCKET: u32 = 8;
+/// Maximum age of a socket at the start of an exchange.
+const SOCKET_AGE_MAX: Duration = Duration::from_millis(100);
+/// Maximum number of sockets without an exchange.
+const IDLE_SOCKETS_MAX: usize = 64;
 /// Maximum number of ports to try for one exchange. Ports in use are rare.
 const PORT_ATTEMPTS: usize = 16;
 /// Number of random ports that are requested from the kernel together.
@@ -19,84 +31,158 @@ const PORT_POOL: usize = 256;
 
 /// The exchanges over UDP. Their number is bounded.
 pub(super) struct UpstreamSockets {
-    exchanges: Slots<UdpExchange>,
+    sockets: Slots<UpstreamSocket>,
+    /// The sockets without an exchange. The first has waited longest.
+    idle: VecDeque<IdleSocket>,
     ports: RandomPorts,
 }
 
-struct UdpExchange {
+struct UpstreamSocket {
     socket: UdpSocket,
-    exchange: ExchangeId,
+    server: SocketAddr,
+    opened_at: Instant,
+    /// `None` if the socket is idle.
+    exchange: Option<ExchangeId>,
+    /// Number of exchanges so far.
+    exchanges: u32,
+    /// Number of datagrams received so far.
+    responses: u32,
+}
+
+impl UpstreamSocket {
+    /// Whether the socket may serve another exchange that begins at `now`. If each exchange has had one
+    /// response, no response to an earlier query arrives during a later one.
+    fn is_reusable(&self, now: Instant) -> bool {
+        self.exchanges < EXCHANGES_PER_SOCKET
+            && self.responses == self.exchanges
+            && now.saturating_duration_since(self.opened_at) <= SOCKET_AGE_MAX
+    }
+}
+
+struct IdleSocket {
+    key: Key,
     server: SocketAddr,
 }
 
 impl UpstreamSockets {
     pub(super) fn new(max: usize, ports: RangeInclusive<u16>) -> Self {
-        Self { exchanges: Slots::new(max), ports: RandomPorts::new(ports) }
+        Self { sockets: Slots::new(max), idle: VecDeque::new(), ports: RandomPorts::new(ports) }
     }
 
-    /// Sends a query from a new socket.
+    /// Sends a query, from an idle socket of the server or from a new one.
     pub(super) fn send(
         &mut self,
         exchange: ExchangeId,
         server: SocketAddr,
         message: &[u8],
         context: &mut Context,
+        now: Instant,
     ) -> Result<Key, SendFailure> {
-        if !self.exchanges.has_room() {
-            return Err(SendFailure::Local);
-        }
-        let socket = self.open(server, message)?;
-        let key = self.exchanges.insert(UdpExchange { socket, exchange, server });
-        let key = key.ok_or(SendFailure::Local)?;
-        let Some(UdpExchange { socket, .. }) = self.exchanges.get_mut(key) else {
-            return Err(SendFailure::Local);
+        let key = match self.take_idle(server, now) {
+            Some(key) => key,
+            None => self.open(server, context, now)?,
         };
-        let source = Source::UpstreamSocket(key).to_bits();
-        if context.epoll.add(&*socket, source, Interest::READS).is_err() {
-            self.exchanges.remove(key);
-            return Err(SendFailure::Local);
+        let socket = self.sockets.get_mut(key).ok_or(SendFailure::Local)?;
+        if let Err(error) = socket.socket.send(message) {
+            self.remove(key, context);
+            return Err(classify(&error));
         }
+        socket.exchange = Some(exchange);
+        socket.exchanges += 1;
         context.counters.upstream.datagrams_out += 1;
-        context.counters.upstream.open_sockets = self.exchanges.len() as u64;
         Ok(key)
     }
 
-    fn open(&mut self, server: SocketAddr, message: &[u8]) -> Result<UdpSocket, SendFailure> {
+    /// Returns an idle socket of the server that may serve an exchange, the one that has waited least.
+    fn take_idle(&mut self, server: SocketAddr, now: Instant) -> Option<Key> {
+        let at = self.idle.iter().rposition(|idle| idle.server == server)?;
+        let key = self.idle.remove(at)?.key;
+        if self.sockets.get_mut(key)?.is_reusable(now) {
+            return Some(key);
+        }
+        // The others have waited longer, so they are too old too.
+        self.sockets.remove(key);
+        None
+    }
+
+    /// Opens a socket and watches it. Closes an idle socket if there are too many sockets.
+    fn open(&mut self, server: SocketAddr, context: &mut Context, now: Instant) -> Result<Key, SendFailure> {
+        if !self.sockets.has_room()
+            && let Some(idle) = self.idle.pop_front()
+        {
+            self.sockets.remove(idle.key);
+        }
+        if !self.sockets.has_room() {
+            return Err(SendFailure::Local);
+        }
+        let socket = self.connect(server)?;
+        let (opened_at, exchange) = (now, None);
+        let socket = UpstreamSocket { socket, server, opened_at, exchange, exchanges: 0, responses: 0 };
+        let key = self.sockets.insert(socket).ok_or(SendFailure::Local)?;
+        let socket = &self.sockets.get_mut(key).ok_or(SendFailure::Local)?.socket;
+        if context.epoll.add(socket, Source::UpstreamSocket(key).to_bits(), Interest::READS).is_err() {
+            self.remove(key, context);
+            return Err(SendFailure::Local);
+        }
+        context.counters.upstream.open_sockets = self.sockets.len() as u64;
+        Ok(key)
+    }
+
+    fn connect(&mut self, server: SocketAddr) -> Result<UdpSocket, SendFailure> {
         let kind = Type::DGRAM.nonblocking();
         let socket = Socket::new(Domain::for_address(server), kind, Some(Protocol::UDP));
         let socket = socket.map_err(|error| classify(&error))?;
         self.ports.bind(&socket, server).map_err(|_| SendFailure::Local)?;
         socket.connect(&server.into()).map_err(|error| classify(&error))?;
-        let socket = UdpSocket::from(socket);
-        socket.send(message).map_err(|error| classify(&error))?;
-        Ok(socket)
+        Ok(UdpSocket::from(socket))
     }
 
-    /// Ends an exchange.
-    pub(super) fn close(&mut self, key: Key, context: &mut Context) {
-        self.exchanges.remove(key);
-        context.counters.upstream.open_sockets = self.exchanges.len() as u64;
+    /// Ends an exchange. Its socket becomes idle if it may be used again.
+    pub(super) fn close(&mut self, key: Key, context: &mut Context, now: Instant) {
+        let Some(socket) = self.sockets.get_mut(key) else { return };
+        if !socket.is_reusable(now) {
+            return self.remove(key, context);
+        }
+        socket.exchange = None;
+        self.idle.push_back(IdleSocket { key, server: socket.server });
+        if self.idle.len() > IDLE_SOCKETS_MAX
+            && let Some(oldest) = self.idle.pop_front()
+        {
+            self.remove(oldest.key, context);
+        }
+    }
+
+    fn remove(&mut self, key: Key, context: &mut Context) {
+        self.sockets.remove(key);
+        context.counters.upstream.open_sockets = self.sockets.len() as u64;
+    }
+
+    /// Closes a socket on which a datagram or an error arrived without an exchange.
+    fn remove_idle(&mut self, key: Key, context: &mut Context) {
+        self.idle.retain(|idle| idle.key != key);
+        self.remove(key, context);
     }
 
     /// Receives one datagram and passes it to the machine. If there are more, the next wait reports
     /// the socket again.
     pub(super) fn receive<M: Machine>(&mut self, key: Key, context: &mut Context, machine: &mut M, now: Now) {
-        let Some(UdpExchange { socket, exchange, server }) = self.exchanges.get_mut(key) else { return };
-        let exchange = *exchange;
-        match socket.recv_from(&mut context.buffer) {
+        let Some(socket) = self.sockets.get_mut(key) else { return };
+        let Some(exchange) = socket.exchange else { return self.remove_idle(key, context) };
+        match socket.socket.recv_from(&mut context.buffer) {
             // Between bind and connect, the socket accepted datagrams from every sender.
-            Ok((_, sender)) if !is_same(sender, *server) => {
+            Ok((_, sender)) if !is_same(sender, socket.server) => {
                 context.counters.upstream.foreign_datagrams += 1;
             }
             Ok((octets, _)) => {
                 context.counters.upstream.datagrams_in += 1;
+                socket.responses += 1;
                 if let Some(message) = context.buffer.get(..octets) {
                     machine.handle_event(Event::Response(exchange, message), now);
                 }
             }
             Err(error) if is_temporary(&error) => {}
             Err(error) => {
-                self.close(key, context);
+                self.remove(key, context);
                 context.fail(exchange, classify(&error));
             }
         }
@@ -184,7 +270,124 @@ impl RandomPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Output;
+    use crate::sys::Epoll;
     use std::collections::HashSet;
+    use std::net::SocketAddr;
+
+    /// Counts the responses.
+    #[derive(Default)]
+    struct Responses(usize);
+
+    impl Machine for Responses {
+        fn handle_event(&mut self, _: Event<'_>, _: Now) {
+            self.0 += 1;
+        }
+        fn handle_timeout(&mut self, _: Now) {}
+        fn poll_output(&mut self) -> Option<Output> {
+            None
+        }
+        fn poll_timeout(&mut self) -> Option<Instant> {
+            None
+        }
+    }
+
+    /// The sockets of a worker and a server.
+    struct Pair {
+        sockets: UpstreamSockets,
+        context: Context,
+        server: UdpSocket,
+        now: Now,
+    }
+
+    impl Pair {
+        fn new(max: usize) -> Self {
+            let server = UdpSocket::bind("127.0.0.1:0").expect("bound");
+            let context = Context::new(Epoll::new(8).expect("created"));
+            let now = Now { instant: Instant::now(), unix: 0 };
+            Self { sockets: UpstreamSockets::new(max, 1024..=u16::MAX), context, server, now }
+        }
+
+        /// Begins an exchange. Returns its key and the address of its socket.
+        fn send(&mut self, exchange: u64) -> (Key, SocketAddr) {
+            let server = self.server.local_addr().expect("bound");
+            let Self { sockets, context, now, .. } = self;
+            let key = sockets.send(ExchangeId(exchange), server, b"query", context, now.instant);
+            let (_, sender) = self.server.recv_from(&mut [0; 8]).expect("a query");
+            (key.expect("sent"), sender)
+        }
+
+        /// Sends and receives `count` responses, and ends the exchange.
+        fn respond(&mut self, (key, address): (Key, SocketAddr), count: usize) {
+            let mut machine = Responses::default();
+            for _ in 0..count {
+                self.server.send_to(b"response", address).expect("sent");
+                self.sockets.receive(key, &mut self.context, &mut machine, self.now);
+            }
+            assert_eq!(machine.0, count);
+            self.sockets.close(key, &mut self.context, self.now.instant);
+        }
+    }
+
+    #[test]
+    fn a_socket_serves_a_few_exchanges() {
+        let mut pair = Pair::new(8);
+        let mut ports = Vec::new();
+        for exchange in 0..2 * u64::from(EXCHANGES_PER_SOCKET) {
+            let sent = pair.send(exchange);
+            ports.push(sent.1.port());
+            pair.respond(sent, 1);
+        }
+        let uses = |port: &u16| ports.iter().filter(|other| *other == port).count();
+        assert!(ports.iter().all(|port| uses(port) == EXCHANGES_PER_SOCKET as usize), "{ports:?}");
+    }
+
+    #[test]
+    fn a_socket_without_exactly_one_response_or_too_old_is_not_used_again() {
+        let mut pair = Pair::new(8);
+        for responses in [0, 2] {
+            let sent = pair.send(1);
+            pair.respond(sent, responses);
+            assert!(pair.sockets.sockets.is_empty());
+        }
+        let first = pair.send(2);
+        pair.respond(first, 1);
+        pair.now.instant += SOCKET_AGE_MAX + Duration::from_millis(1);
+        let second = pair.send(3);
+        assert_ne!(first.1, second.1);
+        assert_eq!((pair.sockets.sockets.len(), pair.sockets.idle.len()), (1, 0));
+    }
+
+    /// Whatever arrives then is no response to a query.
+    #[test]
+    fn a_datagram_without_an_exchange_closes_the_socket() {
+        let mut pair = Pair::new(8);
+        let (key, address) = pair.send(1);
+        pair.respond((key, address), 1);
+        pair.server.send_to(b"forged", address).expect("sent");
+        let mut machine = Responses::default();
+        pair.sockets.receive(key, &mut pair.context, &mut machine, pair.now);
+        assert_eq!(machine.0, 0);
+        assert!(pair.sockets.sockets.is_empty() && pair.sockets.idle.is_empty());
+    }
+
+    #[test]
+    fn idle_sockets_are_bounded_and_leave_room_for_exchanges() {
+        let mut pair = Pair::new(2 * IDLE_SOCKETS_MAX);
+        let all: Vec<_> = (0..2 * IDLE_SOCKETS_MAX as u64).map(|exchange| pair.send(exchange)).collect();
+        all.into_iter().for_each(|sent| pair.respond(sent, 1));
+        assert_eq!(
+            (pair.sockets.sockets.len(), pair.sockets.idle.len()),
+            (IDLE_SOCKETS_MAX, IDLE_SOCKETS_MAX)
+        );
+        // Another server: its exchanges cannot use the idle sockets.
+        let mut pair = Pair::new(1);
+        let sent = pair.send(1);
+        pair.respond(sent, 1);
+        pair.server = UdpSocket::bind("127.0.0.1:0").expect("bound");
+        pair.send(2);
+        assert_eq!((pair.sockets.sockets.len(), pair.sockets.idle.len()), (1, 0));
+    }
 
     #[test]
     fn ports_are_in_their_range_and_differ() {
