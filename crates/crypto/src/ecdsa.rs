@@ -18,7 +18,7 @@ use crate::der;
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::implementation::{Implementation, Operation};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
-use crate::p256::{Engine, LaneTable, SecretWorkspace};
+use crate::p256::{Engine, LANE_TABLE_OCTETS, LaneTable, SecretWorkspace};
 use crate::wipe::wiping_stack;
 
 /// A curve and its hash function.
@@ -176,9 +176,8 @@ impl Signer for Private {
     }
 }
 
-/// Octets of the tables of a key.
+/// Octets of the table of a key for batches of its own.
 const KEY_TABLE_OCTETS: usize = 256 << 10;
-const LANE_TABLE_OCTETS: usize = 52 << 10;
 
 struct Public {
     curve: &'static Curve,

@@ -40,6 +40,6 @@ pub(crate) use self::nonce::nonce_of_digest;
 pub(crate) use self::point::{Affine, COMPRESSED_OCTETS, EVEN_Y_PREFIX, EncodedPoint, Jacobian};
 pub(crate) use self::scalar::{MontgomeryScalar, Scalar};
 pub(crate) use self::statement::Statement;
-pub(crate) use self::table::{LaneTable, Table, Workspace, multiply_both};
+pub(crate) use self::table::{LANE_TABLE_OCTETS, LaneTable, Table, Workspace, multiply_both};
 #[cfg(test)]
 pub(crate) use self::tests::ORDER;

@@ -472,6 +472,27 @@ impl VrfPublicKey {
         self.entry.verification_nanoseconds
     }
 
+    /// Returns the octets of memory that the key takes, approximately.
+    #[must_use]
+    pub fn memory_octets(&self) -> usize {
+        match &*self.key {
+            Public::P256(key) => key.memory_octets(),
+            Public::Edwards(_) | Public::Rsa(_) => 4096,
+        }
+    }
+
+    /// Returns the same key without the table that verifications have built; `None` if it has none.
+    #[must_use]
+    pub fn without_table(&self) -> Option<Self> {
+        match &*self.key {
+            Public::P256(key) => {
+                let key = Arc::new(Public::P256(Box::new(key.without_table()?)));
+                Some(Self { entry: self.entry, key })
+            }
+            Public::Edwards(_) | Public::Rsa(_) => None,
+        }
+    }
+
     /// Returns the public key field.
     #[must_use]
     pub fn to_octets(&self) -> Vec<u8> {

@@ -22,6 +22,9 @@ pub(crate) struct Table {
     point: Affine,
 }
 
+/// Octets of a [`LaneTable`].
+pub(crate) const LANE_TABLE_OCTETS: usize = 52 << 10;
+
 /// A table of a key for eight lanes, each with a table of its own: 52 windows of five bits. It has 52 KiB.
 /// A multiplication takes 52 additions. Machines without lanes have none.
 pub(crate) struct LaneTable {

@@ -10,9 +10,6 @@ use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPublicKey, hash_of_valid_proof};
 use nonesuch_crypto::{Algorithm, DigestType, PublicKey, key_tag};
 use nonesuch_proto::{Name, NameRef};
 
-/// Octets of memory of a parsed NSEC5 key, approximately; RSA keys are the largest.
-const NSEC5_KEY_OCTETS: usize = 4096;
-
 /// A parsed DNSKEY that may verify signatures.
 #[derive(Clone, Debug)]
 pub(super) struct ZoneKey {
@@ -169,8 +166,9 @@ impl TrustedKeys {
     /// Octets of memory that the keys take, approximately ([`PublicKey::memory_octets`]).
     #[must_use]
     pub fn memory_octets(&self) -> usize {
-        let nsec5 = self.nsec5_keys().map_or(0, <[_]>::len) * NSEC5_KEY_OCTETS;
-        nsec5 + self.keys.iter().map(|key| key.public.memory_octets() + size_of::<ZoneKey>()).sum::<usize>()
+        let nsec5 = self.nsec5_keys().unwrap_or_default().iter().map(|key| key.public.memory_octets());
+        nsec5.sum::<usize>()
+            + self.keys.iter().map(|key| key.public.memory_octets() + size_of::<ZoneKey>()).sum::<usize>()
     }
 
     /// Returns the same keys without the tables that [`verify_jobs`](super::verify_jobs) has built for some of
@@ -182,6 +180,13 @@ impl TrustedKeys {
         for key in &mut keys.keys {
             if let Some(public) = key.public.without_table() {
                 (key.public, had_table) = (public, true);
+            }
+        }
+        if let Nsec5Keys::Usable(nsec5) = &mut keys.nsec5 {
+            for key in nsec5 {
+                if let Some(public) = key.public.without_table() {
+                    (key.public, had_table) = (public, true);
+                }
             }
         }
         had_table.then_some(keys)

@@ -98,6 +98,30 @@ fn points_off_the_curve_and_coordinates_from_p_on_are_no_keys() {
     assert_eq!(Public::parse(&coordinates).err(), off);
 }
 
+/// From the eighth verification on, a key has a table for lanes. Good and bad proofs have the same
+/// results with it.
+#[test]
+fn verifications_with_and_without_the_table_for_lanes_agree() {
+    let key = Private::from_secret(&[7; SECRET_OCTETS]).unwrap();
+    let public = Public::parse(key.public_key()).unwrap();
+    let has_lanes = LaneTable::new(&public.point).is_some();
+    for number in 0..40_u8 {
+        let (mut proof, mut hashes) = (Vec::new(), Vec::new());
+        prove_with_key(&key, &[&[number]], &mut proof, &mut hashes).unwrap();
+        assert_eq!(public.verify(&[number], &proof), Ok(hashes[0]));
+        assert_eq!(with_portable_arithmetic(|| public.verify(&[number], &proof)), Ok(hashes[0]));
+        let place = usize::from(number) % PROOF_OCTETS;
+        proof[place] ^= 4;
+        assert_eq!(public.verify(&[number], &proof), Err(BadProof), "octet {place}");
+    }
+    assert_eq!(public.lane_table.is_built(), has_lanes);
+    let without = public.without_table();
+    assert_eq!(without.is_some(), has_lanes);
+    if let Some(without) = without {
+        assert!(without.memory_octets() + LANE_TABLE_OCTETS == public.memory_octets());
+    }
+}
+
 /// s + order is the same scalar in other octets, if it fits into 32 octets.
 #[test]
 fn s_from_the_order_on_is_rejected() {
@@ -136,7 +160,7 @@ pub(super) fn prove_with_key(
 fn prove_both_ways(key: &Private, alphas: &[&[u8]]) -> (Vec<u8>, Vec<[u8; VRF_HASH_OCTETS]>) {
     let prove = || {
         let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
-        prove_with_key(&key, alphas, &mut proofs, &mut hashes).unwrap();
+        prove_with_key(key, alphas, &mut proofs, &mut hashes).unwrap();
         (proofs, hashes)
     };
     let (found, expected) = (prove(), with_portable_arithmetic(prove));
