@@ -3,6 +3,7 @@
 //! serve.
 
 mod budget;
+mod failures;
 mod network;
 mod signed;
 mod validation;

@@ -156,6 +156,11 @@ impl Resolver {
                 },
             },
         };
+        if self.uses_only_validated(id)
+            && let Some(error) = self.known_failure(delegation.zone.view(), name.view(), now)
+        {
+            return Step::Finish(Outcome::failure(error, false));
+        }
         let minimises = self.settings.options.qname_minimisation;
         if let Some(task) = self.tasks.get_mut(id) {
             task.enter_delegation(delegation, minimises);

@@ -52,6 +52,14 @@ impl Resolver {
         is_used && has_signatures && self.validates() && !task.question.checking_disabled
     }
 
+    /// Whether all responses to the question of a task must be validated. Signatures are not signed themselves.
+    pub(super) fn uses_only_validated(&self, id: TaskId) -> bool {
+        let question = self.tasks.get(id).map(|task| &task.question);
+        let is_validated =
+            |question: &Question| !question.checking_disabled && question.rtype != Rtype::RRSIG;
+        self.validates() && question.is_some_and(is_validated)
+    }
+
     /// Begins the validation of a response.
     pub(super) fn begin_check(&mut self, id: TaskId, mut received: ServerResponse) {
         if is_referral(&received.reading) && !received.reading.aliases.is_empty() {
