@@ -156,18 +156,18 @@ impl Resolver {
 
     /// Returns the cached failure (RFC 9520) to validate the DNSKEY RRset of the zone `delegated`, or of a zone
     /// below it, if the data of `target` cannot be validated without this RRset, whatever the servers of
-    /// `delegated` respond.
+    /// `delegated` respond; and the seconds that remain of it.
     pub(super) fn known_failure(
         &self,
         delegated: NameRef<'_>,
         target: NameRef<'_>,
         now: Now,
-    ) -> Option<ErrorDetail> {
+    ) -> Option<(ErrorDetail, u32)> {
         let keys = chain_question(delegated.to_name(), Rtype::DNSKEY);
         let failure = self.shared.cache.failure(&keys, now)?;
         // The DS RRset may have changed since the failure, and names below may have keys or be insecure.
         match self.trust_of(target, &[], now) {
-            Trust::NoKeys(error) if failure.cause == FailureCause::Validation => Some(error),
+            Trust::NoKeys(error) if failure.cause == FailureCause::Validation => Some((error, failure.ttl)),
             _ => None,
         }
     }

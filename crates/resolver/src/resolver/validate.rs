@@ -360,6 +360,15 @@ impl Resolver {
         self.shared.cache.insert_failure(&question, FailureCause::Validation, (error.code, &error.text), now);
         Step::Finish(Outcome::failure(error, false))
     }
+
+    /// Ends a task without a query, because the keys of the zone of its name failed, which is cached for `ttl` more
+    /// seconds.
+    pub(super) fn fail_as_zone(&self, id: TaskId, error: ErrorDetail, ttl: u32, now: Now) -> Step {
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
+        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        self.shared.cache.insert_implied_failure(&question, (error.code, &error.text), ttl, now);
+        Step::Finish(Outcome::failure(error, false))
+    }
 }
 
 fn is_referral(reading: &Reading) -> bool {
