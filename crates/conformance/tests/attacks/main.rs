@@ -5,6 +5,7 @@
 mod budget;
 mod failures;
 mod network;
+mod nsec5;
 mod signed;
 mod validation;
 
