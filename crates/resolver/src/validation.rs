@@ -242,3 +242,37 @@ fn expanded_labels(rrset: &Rrset) -> Option<usize> {
     let labels = rrset.signatures.iter().filter_map(|rdata| rdata.get(3)).min()?;
     (*labels < rrset.owner.view().rrsig_labels()).then_some(usize::from(*labels))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{name, rrset};
+    use nonesuch_dnssec::validate::RrsetStatus;
+
+    /// A response of 64 KiB may have thousands of RRsets: the search for each of them must not visit all others.
+    #[test]
+    fn the_results_of_many_rrsets_have_an_index() {
+        for count in [1, RRSETS_WITHOUT_INDEX, RRSETS_WITHOUT_INDEX + 1, 2000] {
+            let outcome = |number: usize| RrsetOutcome {
+                section: Section::Authority,
+                owner: name(&format!("n{number}.example.")),
+                rtype: Rtype::A,
+                status: RrsetStatus::Secure,
+                ttl: number as u32,
+            };
+            let all: Vec<RrsetOutcome> = (0..count).map(outcome).collect();
+            let outcomes = Outcomes::new(&all);
+            assert_eq!(outcomes.index.is_some(), count > RRSETS_WITHOUT_INDEX, "{count}");
+            for known in &all {
+                let found = |rtype: &str, section| {
+                    let owner = known.owner.to_string().to_ascii_uppercase();
+                    let rrset = rrset(&[&format!("{owner} 60 {rtype}")]);
+                    outcomes.find(&rrset, section).map(|outcome| outcome.ttl)
+                };
+                assert_eq!(found("A 192.0.2.1", Section::Authority), Some(known.ttl));
+                assert_eq!(found("A 192.0.2.1", Section::Answer), None);
+                assert_eq!(found("NS a.example.", Section::Authority), None);
+            }
+        }
+    }
+}

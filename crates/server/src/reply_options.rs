@@ -96,7 +96,7 @@ impl ReplySettings {
             return Err(ReplySettingsError::Nsid { found: self.nsid.len() });
         }
         // Reports are queries for names below the agent domain (RFC 9567 §6.1.1). Names below the
-        // root belong to other operators.
+        // root belong to other operators (§4).
         if self.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
             return Err(ReplySettingsError::ReportChannel);
         }

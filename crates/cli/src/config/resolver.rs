@@ -562,13 +562,13 @@ fn read_rules(root: &Section<'_>) -> ZoneRules {
     rules
 }
 
-/// Reads the negative trust anchors. Each must have an end (RFC 7646 §2).
+/// Reads the negative trust anchors. Each must have an end (RFC 7646 §2.1).
 fn read_negative_anchors(root: &Section<'_>, positive: &TrustAnchors) -> Vec<NegativeAnchor> {
     let mut anchors = Vec::new();
     for named in root.named_subtables("negative-anchor") {
         let fields = negative_anchor_table().read_all(&named.section);
         let apex = apex(&named);
-        // RFC 7646 recommends a warning.
+        // RFC 7646 §3: a warning, so that operators are not surprised.
         let of_zone = apex.as_ref().and_then(|apex| positive.closest(apex.view()));
         if of_zone.zip(apex.as_ref()).is_some_and(|(zone, apex)| zone.apex == *apex) {
             named.section.warn("until", "the zone has a trust anchor, which is not used until then");

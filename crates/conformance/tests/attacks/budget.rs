@@ -1,12 +1,10 @@
 //! One budget for all work of a client query, whatever path causes it: chains of aliases, referrals, DS
-//! RRsets, NSEC5 proofs, and denials from the cache. The tests count operations.
+//! RRsets, and denials from the cache. The tests count operations.
 
 use super::network::*;
 use super::signed::*;
 use nonesuch_conformance::simulator::Simulator;
 use nonesuch_crypto::Algorithm;
-use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
-use nonesuch_dnssec::keys::Nsec5Key;
 use nonesuch_dnssec::validate::ValidationLimits;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section};
@@ -18,9 +16,6 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The algorithm number of zones with NSEC5.
-const NSEC5_ALGORITHM: Algorithm = Algorithm(229);
 
 /// The server of a child zone of `evil.`
 const CHILD: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
@@ -194,8 +189,7 @@ fn simulate_nsec3(iterations: u16) -> (Simulator<'static, Servers>, Arc<Shared>)
     })
 }
 
-/// Denials from the cache cost hashes too (RFC 8198): each query pays for them from its budget. So it is
-/// for DS RRsets (CVE-2026-42923).
+/// Denials from the cache cost hashes too (RFC 8198): each query pays for them from its budget.
 #[test]
 fn hashes_for_denials_from_the_cache_are_limited() {
     let (mut simulator, shared) = simulate_nsec3(50);
@@ -213,80 +207,48 @@ fn hashes_for_denials_from_the_cache_are_limited() {
     assert!(shared.model.totals().queries - before <= 20 * 12, "{}", shared.model.totals().queries);
 }
 
-/// NSEC5 keys, records and proofs of a hostile zone.
-struct Nsec5Attack {
-    keys: usize,
-    records: u8,
-    /// The number of proofs for each name at and above the query name.
-    proofs: u8,
+/// Names below each other in the test of DS RRsets.
+const DEEP_NAMES: usize = 40;
+
+/// Returns name `depth` of [`DEEP_NAMES`].
+fn deep_name(depth: usize) -> String {
+    (1..=depth).fold("evil.".to_owned(), |above, number| format!("d{number}.{above}"))
 }
 
-impl Nsec5Attack {
-    fn key(seed: u8) -> Vec<u8> {
-        let key = VrfPrivateKey::from_secret(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, &[seed; 32]);
-        Nsec5Key::of(&key.expect("a key")).rdata().to_vec()
-    }
-
-    fn tag() -> u16 {
-        nonesuch_crypto::key_tag(&Self::key(0))
-    }
-
-    fn denial(&self, zone: &Zone, asked: &Message) -> Message {
-        let tag = Self::tag().to_be_bytes();
-        let nsec5 = |number: u8| {
-            let label = data_encoding::BASE32HEX_NOPAD.encode(&[number; 32]).to_lowercase();
-            let rdata = [&tag[..], &[0, 32], &[number; 32], &[0, 1, 0x40]].concat();
-            within(Section::Authority, record(&format!("{label}.evil."), Rtype::NSEC5, rdata))
-        };
-        let mut response = zone.deny(asked, (0..self.records).map(nsec5).collect());
-        let asked_name = asked.questions[0].name.clone();
-        let names = std::iter::successors(Some(asked_name.view()), |name| name.parent());
-        for name in names.filter(|name| !name.is_root()) {
-            let proof = |number: u8| {
-                let rdata = [&tag[..], &[number; 80]].concat();
-                within(Section::Authority, record(&name.to_name().to_string(), Rtype::NSEC5PROOF, rdata))
-            };
-            response.records.extend((0..self.proofs).map(proof));
-        }
-        response
-    }
-
-    fn simulate(self) -> (Simulator<'static, Servers>, Arc<Shared>) {
-        let zone = Zone::at("evil.", NSEC5_ALGORITHM);
-        let anchors = [zone.ds()];
-        let (mut simulator, shared) = simulate_signed(&anchors, move |asked: &Message, _: Ipv4Addr| {
-            let keys = (0..self.keys).map(|seed| record("evil.", Rtype::NSEC5KEY, Self::key(seed as u8)));
-            let is_apex = asked.questions[0].name == name("evil.");
-            Some(match asked.questions[0].rtype {
-                Rtype::DNSKEY if is_apex => answer(asked, zone.sign(zone.keys())),
-                Rtype::NSEC5KEY if is_apex => answer(asked, zone.sign(keys.collect())),
-                _ => self.denial(&zone, asked),
-            })
-        });
-        attack(&mut simulator, "first.evil.");
-        (simulator, shared)
-    }
-}
-
-/// Proofs that do not verify, with many records: at most four for each response, and three responses.
+/// The lookups of DS RRsets for one response, which are answered from cached NSEC3 records, have one budget of hashes
+/// (CVE-2026-42923).
 #[test]
-fn forged_nsec5_proofs_end_at_the_limits() {
-    for (keys, records, proofs) in [(1, 1, 1), (1, 8, 2), (4, 1, 10), (4, 30, 10), (5, 3, 10), (100, 30, 10)]
-    {
-        let (mut simulator, shared) = Nsec5Attack { keys, records, proofs }.simulate();
-        let mut before = shared.model.totals();
-        for number in 0..5 {
-            let (rcode, error) = attack(&mut simulator, &format!("a.b.c.d.n{number}.evil."));
-            assert_eq!(rcode, Rcode::SERVFAIL);
-            assert!(error.is_some());
-            let after = shared.model.totals();
-            let (verified, proved) = (after.verified() - before.verified(), after.proofs - before.proofs);
-            assert!(verified <= limits().signatures.into(), "{keys} {records}: {verified}");
-            // The default limit of unusable proofs is less than that of proofs.
-            assert!(proved <= limits().proofs.into(), "{keys} {records}: {proved}");
-            before = after;
-        }
-        assert_eq!(shared.model.totals().proofs > 0, keys <= 4, "{keys} {records} {proofs}");
+fn hashes_for_ds_rrsets_that_the_cache_denies_are_limited() {
+    let zone = Zone::new();
+    let anchors = [zone.ds()];
+    let (mut simulator, shared) = simulate_signed(&anchors, move |asked: &Message, _: Ipv4Addr| {
+        let question = &asked.questions[0];
+        let text = question.name.to_string();
+        Some(match question.rtype {
+            Rtype::DNSKEY if text == "evil." => answer(asked, zone.sign(zone.keys())),
+            // An insecure zone may begin at each name above, so the resolver looks for each DS RRset.
+            Rtype::A if text.starts_with('x') => answer(asked, vec![address(&text, EVIL)]),
+            _ => zone.deny_type(asked, vec![narrow_nsec3(&text, 50)]),
+        })
+    });
+    for depth in 1..=DEEP_NAMES {
+        let reply = ask_both(&mut simulator, &deep_name(depth));
+        assert_eq!(reply.rcode(), Rcode::NOERROR, "{depth}: {:?}", reply.extended_error());
+    }
+    for number in 0..10 {
+        let (before, hits) = (shared.model.totals(), shared.denials.statistics().hits);
+        simulator.network_mut().seen.clear();
+        let (rcode, _) = attack(&mut simulator, &format!("x{number}.{}", deep_name(DEEP_NAMES)));
+        assert_eq!(rcode, Rcode::SERVFAIL);
+        let blocks = shared.model.totals().hash_blocks - before.hash_blocks;
+        assert!(blocks <= u64::from(limits().hash_blocks), "{number}: {blocks}");
+        // With one budget for each lookup, all of them would end in the cache.
+        let cached = shared.denials.statistics().hits - hits;
+        let sent = simulator.network().seen.iter().filter(|seen| seen.rtype == Rtype::DS).count();
+        assert!(
+            number > 0 || (cached >= 3 && (cached as usize) < DEEP_NAMES),
+            "{cached} cached, {sent} sent"
+        );
     }
 }
 

@@ -3,7 +3,9 @@
 //! serve.
 
 mod budget;
+mod failures;
 mod network;
+mod nsec5;
 mod signed;
 mod validation;
 

@@ -216,8 +216,18 @@ pub(crate) fn ask_with_flags(
     asked: &str,
     others: u16,
 ) -> ClientToken {
+    ask_for_type(simulator, milliseconds, (asked, Rtype::A), others)
+}
+
+/// As [`ask_with_flags`], for a type.
+pub(crate) fn ask_for_type(
+    simulator: &mut Simulator<'_, Servers>,
+    milliseconds: u64,
+    (asked, rtype): (&str, Rtype),
+    others: u16,
+) -> ClientToken {
     let mut message = Vec::new();
-    push_query(&name(asked), Rtype::A, 7, flags::RD | others, &mut message);
+    push_query(&name(asked), rtype, 7, flags::RD | others, &mut message);
     edns::push_opt(1232, 0, 0, &mut message);
     message[HEADER - 1] = 1;
     send(simulator, milliseconds, 0, message)

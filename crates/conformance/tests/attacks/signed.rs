@@ -126,7 +126,16 @@ impl Zone {
 
     /// Returns an NXDOMAIN response with these records of the zone, each with its signature, and the SOA record.
     pub(crate) fn deny(&self, asked: &Message, records: Vec<Record>) -> Message {
-        let mut response = denial(asked, &self.apex, Rcode::NXDOMAIN);
+        self.deny_with(asked, Rcode::NXDOMAIN, records)
+    }
+
+    /// As [`deny`](Self::deny), for the type of the question.
+    pub(crate) fn deny_type(&self, asked: &Message, records: Vec<Record>) -> Message {
+        self.deny_with(asked, Rcode::NOERROR, records)
+    }
+
+    fn deny_with(&self, asked: &Message, rcode: Rcode, records: Vec<Record>) -> Message {
+        let mut response = denial(asked, &self.apex, rcode);
         let soa = std::mem::take(&mut response.records);
         let all = [soa].into_iter().chain(records.into_iter().map(|record| vec![record]));
         response.records = all.flat_map(|rrset| self.sign(rrset)).collect();
@@ -142,8 +151,22 @@ pub(crate) fn keys(keys: Vec<Vec<u8>>) -> Vec<Record> {
 pub(crate) fn nsec3(owner: Option<&str>, number: u8, iterations: u16, salt: &[u8]) -> Record {
     let hash =
         owner.map_or([number; 20], |owner| nonesuch_crypto::nsec3_hash(name(owner).wire(), salt, iterations));
+    nsec3_span([hash, hash], iterations, salt, &[0, 1, 0x40])
+}
+
+/// Returns an NSEC3 record of the authority section that matches `owner`, which has a type other than A, and covers few other hashes.
+pub(crate) fn narrow_nsec3(owner: &str, iterations: u16) -> Record {
+    let hash = nonesuch_crypto::nsec3_hash(name(owner).wire(), &[], iterations);
+    // A span of a record that was generated for one name is not above 2^97 hashes: those are not cached.
+    let high = u64::from_be_bytes(hash[..8].try_into().expect("8 octets")).wrapping_add(3);
+    let next = [&high.to_be_bytes()[..], &hash[8..]].concat().try_into().expect("20 octets");
+    // TXT.
+    nsec3_span([hash, next], iterations, &[], &[0, 3, 0, 0, 0x80])
+}
+
+fn nsec3_span([hash, next]: [[u8; 20]; 2], iterations: u16, salt: &[u8], types: &[u8]) -> Record {
     let [high, low] = iterations.to_be_bytes();
-    let fields = [&[1, 0, high, low, salt.len() as u8][..], salt, &[20], &hash, &[0, 1, 0x40]].concat();
+    let fields = [&[1, 0, high, low, salt.len() as u8][..], salt, &[20], &next, types].concat();
     let label = data_encoding::BASE32HEX_NOPAD.encode(&hash).to_lowercase();
     within(Section::Authority, record(&format!("{label}.{APEX}"), Rtype::NSEC3, fields))
 }

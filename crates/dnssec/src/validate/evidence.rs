@@ -3,9 +3,10 @@
 
 use super::budget::Budget;
 use super::claim::{Claim, ProvedClaim};
+use super::error::ValidationError;
 use super::keys::TrustedKeys;
 use super::proofs::{ProofVerdicts, ProofVerifier};
-use super::reason::{BogusReason, ValidationError};
+use super::reason::BogusReason;
 use super::rrsets::Rrset;
 use super::signature::AllowedAlgorithms;
 use crate::denial::nsec::validate::{Nsec, NsecRecords};

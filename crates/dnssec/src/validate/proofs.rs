@@ -1,8 +1,9 @@
 //! Verifies the NSEC5 proofs of a response, at once or later in a batch.
 
 use super::budget::Budget;
+use super::error::ValidationError;
 use super::keys::ProofKey;
-use super::reason::{BogusReason, ValidationError};
+use super::reason::BogusReason;
 use crate::denial::nsec5::Hash;
 use nonesuch_crypto::vrf::BadProof;
 use nonesuch_proto::{NameRef, Rtype};

@@ -1,10 +1,11 @@
 //! Verifies the signatures over one RRset of a response (RFC 4035 §5.3).
 
 use super::budget::{Budget, Failures, failure_cost};
+use super::error::ValidationError;
 use super::keys::{TrustedKeys, ZoneKey};
 use super::pending::{Job, JobId, Verdicts};
 use super::proofs::ProofVerdicts;
-use super::reason::{BogusReason, ValidationError};
+use super::reason::BogusReason;
 use super::rrsets::Rrset;
 use crate::rrsig::{Rrsig, Validity, push_signed_data};
 use nonesuch_crypto::Algorithm;

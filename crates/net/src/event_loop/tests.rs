@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 mod clients;
+mod turns;
 mod upstream;
 mod workers;
 

@@ -209,16 +209,31 @@ impl Cache {
         now: Now,
     ) -> u32 {
         let label = Label::failure(cause, question.rtype, question.class);
-        self.insert_failure_at(question.name.view(), label, (code, text), now)
+        self.insert_failure_at(question.name.view(), label, (code, text), None, now)
+    }
+
+    /// Inserts a failure of validation that follows from that of a zone: it ends with this in `ttl` seconds, and is no
+    /// further failure, because no server was asked.
+    pub(crate) fn insert_implied_failure(&self, question: &Question, error: (u16, &str), ttl: u32, now: Now) {
+        let label = Label::failure(FailureCause::Validation, question.rtype, question.class);
+        self.insert_failure_at(question.name.view(), label, error, Some(ttl), now);
     }
 
     /// Remembers that a response with records of a zone had many signatures that do not verify. This lasts
     /// as long as a failure.
     pub(crate) fn mark_costly_zone(&self, apex: NameRef<'_>, now: Now) {
-        self.insert_failure_at(apex, Label::costly_zone(Class::IN), (0, ""), now);
+        self.insert_failure_at(apex, Label::costly_zone(Class::IN), (0, ""), None, now);
     }
 
-    fn insert_failure_at(&self, name: NameRef<'_>, label: Label, (code, text): (u16, &str), now: Now) -> u32 {
+    /// `implied_ttl`: the seconds for which a failure is cached that follows from another one.
+    fn insert_failure_at(
+        &self,
+        name: NameRef<'_>,
+        label: Label,
+        (code, text): (u16, &str),
+        implied_ttl: Option<u32>,
+        now: Now,
+    ) -> u32 {
         let Some(lower) = LowerName::of(name) else { return 0 };
         let now = self.second(now.instant);
         self.ring.edit(&self.ring.key(lower.octets()), now, |entries| {
@@ -226,8 +241,9 @@ impl Cache {
             if let Some(old) = old.filter(|old| old.expiry > now) {
                 return old.expiry - now;
             }
-            let failures = old.and_then(|old| recent_failures(&old, now)).unwrap_or(0).saturating_add(1);
-            let ttl = self.options.failure_ttl(failures);
+            let earlier = old.and_then(|old| recent_failures(&old, now)).unwrap_or(0);
+            let failures = earlier.saturating_add(u8::from(implied_ttl.is_none()));
+            let ttl = implied_ttl.unwrap_or_else(|| self.options.failure_ttl(failures));
             let (owner, expiry) = (name.wire(), now.saturating_add(ttl));
             let value = codec::encode_failure(&FailureValue { code, failures, text: text.to_owned() });
             match entries.insert(owner, label, expiry, &value, ENTRIES_AT_NAME_MAX) {

@@ -29,7 +29,9 @@ pub(super) enum Trust {
     Insecure(InsecureReason, Name),
     /// This question must be resolved first.
     Needs(Question),
-    /// The chain of trust is broken.
+    /// The name is at or below a secure delegation, or a trust anchor, without a valid DNSKEY RRset.
+    NoKeys(ErrorDetail),
+    /// The DS RRset of a name, or its absence, cannot be validated.
     Failed(ErrorDetail),
 }
 
@@ -144,11 +146,29 @@ impl Resolver {
     fn needs_keys(&self, zone: NameRef<'_>, fetched: &[(Question, Outcome)], now: Now) -> Trust {
         let question = chain_question(zone.to_name(), Rtype::DNSKEY);
         if let Some((_, outcome)) = fetched.iter().find(|(known, _)| *known == question) {
-            return Trust::Failed(outcome.error.clone().unwrap_or_else(|| NO_DNSKEY.into()));
+            return Trust::NoKeys(outcome.error.clone().unwrap_or_else(|| NO_DNSKEY.into()));
         }
         match self.shared.cache.failure(&question, now) {
-            Some(failure) if failure.cause == FailureCause::Validation => Trust::Failed(failure.into()),
+            Some(failure) if failure.cause == FailureCause::Validation => Trust::NoKeys(failure.into()),
             _ => Trust::Needs(question),
+        }
+    }
+
+    /// Returns the cached failure (RFC 9520) to validate the DNSKEY RRset of the zone `delegated`, or of a zone
+    /// below it, if the data of `target` cannot be validated without this RRset, whatever the servers of
+    /// `delegated` respond; and the seconds that remain of it.
+    pub(super) fn known_failure(
+        &self,
+        delegated: NameRef<'_>,
+        target: NameRef<'_>,
+        now: Now,
+    ) -> Option<(ErrorDetail, u32)> {
+        let keys = chain_question(delegated.to_name(), Rtype::DNSKEY);
+        let failure = self.shared.cache.failure(&keys, now)?;
+        // The DS RRset may have changed since the failure, and names below may have keys or be insecure.
+        match self.trust_of(target, &[], now) {
+            Trust::NoKeys(error) if failure.cause == FailureCause::Validation => Some((error, failure.ttl)),
+            _ => None,
         }
     }
 

@@ -156,6 +156,11 @@ impl Resolver {
                 },
             },
         };
+        if self.uses_only_validated(id)
+            && let Some((error, ttl)) = self.known_failure(delegation.zone.view(), name.view(), now)
+        {
+            return self.fail_as_zone(id, error, ttl, now);
+        }
         let minimises = self.settings.options.qname_minimisation;
         if let Some(task) = self.tasks.get_mut(id) {
             task.enter_delegation(delegation, minimises);
@@ -274,7 +279,7 @@ impl Resolver {
         let zone = delegation.zone.view();
         let mut candidates = delegation.addresses(|address| settings.options.may_query(zone, address));
         settings.options.families.keep_preferred(&mut candidates);
-        // An agent must be able to trust the address of a report (RFC 9567).
+        // An agent must be able to trust the address of a report (RFC 9567 §6.3).
         let is_whole_report = task.is_report && task.minimisation.labels.is_none();
         let uses_tcp = delegation.uses_tcp || is_whole_report;
         let transport = if uses_tcp { Transport::Tcp } else { Transport::Udp };

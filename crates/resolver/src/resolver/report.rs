@@ -1,7 +1,7 @@
 //! Reports of failures to the agents that authoritative servers name (RFC 9567).
 //!
 //! A report is a query. Its answer is cached as others are, so that the same failure is not reported
-//! again as long as the answer is cached (RFC 9567 §6.1).
+//! again as long as the answer is cached (RFC 9567 §4).
 
 use super::Resolver;
 use super::anchors::unvalidated;
@@ -67,7 +67,7 @@ impl Resolver {
     }
 }
 
-/// Returns the domain of the agent in the option of a response. RFC 9567 §6.1: not the root.
+/// Returns the domain of the agent in the option of a response. RFC 9567 §4: not the root.
 fn agent(message: &Message) -> Option<Name> {
     let opt = message.opt()?;
     let data = Opt::from_parts(opt.class.0, opt.ttl, &opt.rdata)?.option(edns::REPORT_CHANNEL)?;

@@ -52,6 +52,14 @@ impl Resolver {
         is_used && has_signatures && self.validates() && !task.question.checking_disabled
     }
 
+    /// Whether all responses to the question of a task must be validated. Signatures are not signed themselves.
+    pub(super) fn uses_only_validated(&self, id: TaskId) -> bool {
+        let question = self.tasks.get(id).map(|task| &task.question);
+        let is_validated =
+            |question: &Question| !question.checking_disabled && question.rtype != Rtype::RRSIG;
+        self.validates() && question.is_some_and(is_validated)
+    }
+
     /// Begins the validation of a response.
     pub(super) fn begin_check(&mut self, id: TaskId, mut received: ServerResponse) {
         if is_referral(&received.reading) && !received.reading.aliases.is_empty() {
@@ -350,6 +358,15 @@ impl Resolver {
         let Some(task) = self.tasks.get(id) else { return Step::Wait };
         let question = Question { name: task.name.clone(), ..task.question.clone() };
         self.shared.cache.insert_failure(&question, FailureCause::Validation, (error.code, &error.text), now);
+        Step::Finish(Outcome::failure(error, false))
+    }
+
+    /// Ends a task without a query, because the keys of the zone of its name failed, which is cached for `ttl` more
+    /// seconds.
+    pub(super) fn fail_as_zone(&self, id: TaskId, error: ErrorDetail, ttl: u32, now: Now) -> Step {
+        let Some(task) = self.tasks.get(id) else { return Step::Wait };
+        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        self.shared.cache.insert_implied_failure(&question, (error.code, &error.text), ttl, now);
         Step::Finish(Outcome::failure(error, false))
     }
 }
