@@ -6,9 +6,10 @@
 //! servers. The driver decides nothing: it sends what the machine says, to whom the machine says.
 //!
 //! A turn of a loop handles a bounded number of events: at most 64 datagrams of clients, 64 queries
-//! from connections, and 32 sockets and connections. Then it calls
-//! [`end_turn`](Machine::end_turn), executes all outputs, and sends the replies of the turn
-//! together. Nothing in a turn waits for a peer.
+//! from connections, and 32 sockets and connections. Queries of clients are first, and replies that the
+//! machine knows at once are sent. Then the loop handles the responses of servers, calls
+//! [`end_turn`](Machine::end_turn), executes all outputs, and sends the other replies together.
+//! Nothing in a turn waits for a peer.
 //!
 //! - An exchange over UDP has a socket with a random port, connected to the server (RFC 5452 section
 //!   9.2), that serves at most eight exchanges, one after another within 100 ms. Datagrams from other

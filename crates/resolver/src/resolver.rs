@@ -35,7 +35,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
-use verification::{VALID_SIGNATURES, VerificationQueue};
+use verification::{HASH_BLOCK_NANOSECONDS, TURN_NANOSECONDS, VALID_SIGNATURES, VerificationQueue};
 
 /// The resolver of one worker thread.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct Resolver {
     valid_signatures: ValidSignatures,
     /// Validations that continue at the end of the turn.
     verifications: VerificationQueue,
-    /// The time of the last turn, in which validations were left.
+    /// The time of the last turn, in which tasks that can continue, or validations, were left.
     turn: Option<Instant>,
     /// When priming failed (RFC 8109); the hints are used then.
     priming_failed_at: Option<Instant>,
@@ -72,6 +72,9 @@ pub struct Resolver {
     trace: Trace,
 }
 
+/// Time for which a task continues, in ns, without its hashes; and the part of each label of its name.
+const STEP_NANOSECONDS: u64 = 2_000;
+const LABEL_NANOSECONDS: u64 = 1_000;
 /// Number of tasks for each client query that is permitted.
 const TASKS_PER_QUERY: usize = 4;
 /// The worker has too many tasks.
@@ -255,10 +258,19 @@ impl Resolver {
         }
     }
 
-    /// Lets all tasks continue that can.
-    fn run(&mut self, now: Now) {
-        while let Some(id) = self.ready.pop_front() {
+    /// Lets tasks continue that can, until the time `left`, in ns, is spent. The time of a task is an
+    /// estimate: a name with many labels needs many searches in the cache, and hashes for NSEC3.
+    fn run(&mut self, left: &mut u64, now: Now) {
+        while *left > 0
+            && let Some(id) = self.ready.pop_front()
+        {
+            let labels = self.tasks.get(id).map_or(0, |task| task.name.view().label_count());
+            let hash_blocks = self.model.hash_blocks();
             self.step(id, now);
+            let hash_blocks = self.model.hash_blocks() - hash_blocks;
+            *left = left.saturating_sub(
+                STEP_NANOSECONDS + labels as u64 * LABEL_NANOSECONDS + hash_blocks * HASH_BLOCK_NANOSECONDS,
+            );
         }
     }
 
@@ -327,7 +339,6 @@ impl Machine for Resolver {
                 }
             }
         }
-        self.run(now);
     }
 
     fn handle_timeout(&mut self, now: Now) {
@@ -343,12 +354,14 @@ impl Machine for Resolver {
                 Timer::Anchors | Timer::NegativeAnchors => {}
             }
         }
-        self.run(now);
     }
 
     fn end_turn(&mut self, now: Now) {
-        self.verify_queued(now);
-        self.turn = (!self.verifications.is_empty()).then_some(now.instant);
+        let mut left = TURN_NANOSECONDS;
+        self.run(&mut left, now);
+        self.verify_queued(&mut left, now);
+        let has_work = !self.ready.is_empty() || !self.verifications.is_empty();
+        self.turn = has_work.then_some(now.instant);
     }
 
     fn poll_output(&mut self) -> Option<Output> {

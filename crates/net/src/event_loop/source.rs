@@ -16,6 +16,11 @@ pub(super) enum Source {
 }
 
 impl Source {
+    /// Whether it is a socket or a connection to a server.
+    pub(super) const fn is_upstream(self) -> bool {
+        matches!(self, Self::UpstreamSocket(_) | Self::UpstreamConnection(_))
+    }
+
     pub(super) const fn to_bits(self) -> u64 {
         let (kind, value) = match self {
             Self::Mailbox => (0, 0),

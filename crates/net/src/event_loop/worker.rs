@@ -1,5 +1,5 @@
-//! One worker: its loop. Each iteration is a turn: all events and due timeouts go to the machine,
-//! and then all its outputs are executed.
+//! One worker: its loop. Each iteration is a turn: the events of clients go to the machine, and its
+//! outputs are executed; then those of servers and due timeouts, and its outputs again.
 
 use super::client_connections::ClientConnections;
 use super::client_listeners::ClientListeners;
@@ -122,19 +122,17 @@ impl<M: Machine> Worker<M> {
 
     fn turn(&mut self, now: Now) {
         self.context.counters.turns += 1;
-        let mut events = 0;
-        while events < EVENTS_PER_TURN
-            && let Some(readiness) = self.context.epoll.readiness(events)
-        {
-            self.handle_ready(readiness, now);
-            events += 1;
-        }
+        let events = self.handle_events(|source| !source.is_upstream(), now);
         if events == EVENTS_PER_TURN && self.stop_deadline.is_none() {
             self.sockets.mark_all_ready();
         }
         let Self { machine, context, queries, .. } = self;
         self.sockets.receive(queries, context, machine, now);
         self.connections.read(queries, context, machine, now);
+        // Replies that are known already do not wait for the work of the turn.
+        self.execute_outputs(now);
+        self.handle_events(Source::is_upstream, now);
+        let Self { machine, context, .. } = self;
         self.exchanges.report_failures(context, machine, now);
         if machine.poll_timeout().is_some_and(|at| at <= now.instant) {
             machine.handle_timeout(now);
@@ -146,16 +144,29 @@ impl<M: Machine> Worker<M> {
         published.into_iter().for_each(|published| published.publish(self.context.counters));
     }
 
-    fn handle_ready(&mut self, readiness: Readiness, now: Now) {
+    /// Handles the events of the last wait whose source is selected. Returns the number of all events.
+    fn handle_events(&mut self, is_selected: impl Fn(Source) -> bool, now: Now) -> usize {
+        let mut events = 0;
+        while events < EVENTS_PER_TURN
+            && let Some(readiness) = self.context.epoll.readiness(events)
+        {
+            if let Some(source) = Source::from_bits(readiness.source).filter(|source| is_selected(*source)) {
+                self.handle_ready(source, readiness, now);
+            }
+            events += 1;
+        }
+        events
+    }
+
+    fn handle_ready(&mut self, source: Source, readiness: Readiness, now: Now) {
         let Self { machine, context, .. } = self;
-        match Source::from_bits(readiness.source) {
-            None => {}
-            Some(Source::Mailbox) => self.read_mailbox(now),
-            Some(Source::ClientSocket(index)) => self.sockets.mark_ready(index),
-            Some(Source::Listener(index)) => self.accept(index, now.instant),
-            Some(Source::ClientConnection(key)) => self.connections.handle_ready(key, readiness, context),
-            Some(Source::UpstreamSocket(key)) => self.exchanges.sockets.receive(key, context, machine, now),
-            Some(Source::UpstreamConnection(key)) => {
+        match source {
+            Source::Mailbox => self.read_mailbox(now),
+            Source::ClientSocket(index) => self.sockets.mark_ready(index),
+            Source::Listener(index) => self.accept(index, now.instant),
+            Source::ClientConnection(key) => self.connections.handle_ready(key, readiness, context),
+            Source::UpstreamSocket(key) => self.exchanges.sockets.receive(key, context, machine, now),
+            Source::UpstreamConnection(key) => {
                 self.exchanges.connections.handle_ready(key, readiness, context, machine, now);
             }
         }

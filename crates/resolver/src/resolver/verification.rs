@@ -14,14 +14,14 @@ use nonesuch_dnssec::validate::{Budget, JobAlgorithm, Validation, verify_jobs};
 use nonesuch_net::machine::Now;
 use std::collections::{HashMap, VecDeque};
 
-/// Time for cryptography in a turn, in ns.
-const TURN_NANOSECONDS: u64 = 1_000_000;
+/// Time for cryptography in a turn, in ns, and for the other steps of tasks.
+pub(super) const TURN_NANOSECONDS: u64 = 1_000_000;
 /// Number of valid signatures and NSEC5 proofs that a worker remembers: 128 KiB.
 pub(super) const VALID_SIGNATURES: usize = 8192;
 /// Time for one record of a response in each step of its validation, in ns.
 const RECORD_NANOSECONDS: u64 = 200;
 /// Time of a SHA-1 block of an NSEC3 hash, in ns, on a core of 2.6 GHz.
-const HASH_BLOCK_NANOSECONDS: u64 = 60;
+pub(super) const HASH_BLOCK_NANOSECONDS: u64 = 60;
 
 /// The validations that wait for the end of a turn, by client network.
 #[derive(Debug, Default)]
@@ -67,12 +67,13 @@ impl Resolver {
         self.verifications.push(task.network, id);
     }
 
-    /// Continues queued validations until the time of the turn is spent.
-    pub(super) fn verify_queued(&mut self, now: Now) {
+    /// Continues queued validations until the time of the turn is spent. `tasks_left` is the time for the other
+    /// steps of tasks in this turn, in ns.
+    pub(super) fn verify_queued(&mut self, tasks_left: &mut u64, now: Now) {
         let mut left = TURN_NANOSECONDS;
         while left > 0 && !self.verifications.is_empty() {
             left = left.saturating_sub(self.verify_batch(left, now));
-            self.run(now);
+            self.run(tasks_left, now);
         }
     }
 
