@@ -68,7 +68,13 @@ impl RecordedResponses {
 
     fn add_as(&mut self, name: NameRef<'_>, rtype: Rtype, message: &Arc<Message>) {
         let known = self.responses.entry((name.to_canonical(), rtype)).or_default();
-        let is_new = || known.iter().all(|other| other.records != message.records);
+        // Equal records with another response code or question may prove something else.
+        let is_known = |other: &Arc<Message>| {
+            other.header.flags == message.header.flags
+                && other.questions == message.questions
+                && other.records == message.records
+        };
+        let is_new = || !known.iter().any(is_known);
         if known.len() < RESPONSES_PER_QUESTION && is_new() {
             known.push(Arc::clone(message));
             // The chain of trust is built again.

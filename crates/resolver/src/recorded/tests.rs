@@ -263,6 +263,31 @@ fn one_valid_response_of_the_chain_is_enough() {
     }
 }
 
+/// A forged copy with the same records does not hide the response, whatever comes first.
+#[test]
+fn the_order_of_responses_with_equal_records_does_not_matter() {
+    let (root, example, _, chain) = tree();
+    let answer = example.answer("a.example.", Rtype::A);
+    for index in 0..chain.len() {
+        let mut failed = Message::clone(&chain[index]);
+        failed.header.flags |= Rcode::SERVFAIL.0;
+        let mut other = Message::clone(&chain[index]);
+        other.questions[0].name = name("other.example.");
+        for forged in [failed, other].map(Arc::new) {
+            let (asked, rtype) = (chain[index].questions[0].name.clone(), chain[index].questions[0].rtype);
+            let mut recorded = RecordedResponses::new(root.anchors(), NOW);
+            recorded.add(Question { name: asked.view(), rtype }, &forged);
+            for message in &chain {
+                let (name, rtype) = (message.questions[0].name.clone(), message.questions[0].rtype);
+                recorded.add(Question { name: name.view(), rtype }, message);
+            }
+            let asked = name("a.example.");
+            let found = recorded.validate(Question { name: asked.view(), rtype: Rtype::A }, &answer);
+            expect(&found, "secure", "");
+        }
+    }
+}
+
 /// Names without responses take no memory, and the number of responses to one question is limited.
 #[test]
 fn memory_is_bounded() {

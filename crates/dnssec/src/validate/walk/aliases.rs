@@ -1,4 +1,4 @@
-//! The aliases of a response: CNAME RRsets, and those that follow from DNAME RRsets (RFC 6672 §5.3).
+//! The aliases of a response: CNAME RRsets and DNAME RRsets (RFC 6672 §5.3).
 
 use super::{NameOutcome, Walk};
 use crate::validate::error::ValidationError;
