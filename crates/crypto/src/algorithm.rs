@@ -149,7 +149,8 @@ pub struct Scheme {
     /// [`verify_batch`](crate::verify_batch)) than one at a time.
     pub batched: &'static [Operation],
     /// Approximate time of the verification of one signature, in ns, on a core of 2.6 GHz with AVX-512
-    /// (docs/component-benchmarks.md). For RSA: 4096 bits and the exponent 65537.
+    /// (docs/component-benchmarks.md). For RSA: 4096 bits and the exponent 65537. For ML-DSA-44: a key that was
+    /// not used before.
     /// [`PublicKey::verification_nanoseconds`](crate::PublicKey::verification_nanoseconds) is that of a key.
     pub verification_nanoseconds: u32,
     /// Whether a signature takes more than 10 ms, so that signing a large zone takes hours. `compare

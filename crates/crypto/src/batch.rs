@@ -25,7 +25,7 @@ pub(crate) type SignedMessage<'a> = (&'a [u8], &'a [u8]);
 /// The table of a public key for batches, built once when enough signatures of the key have been
 /// seen.
 pub(crate) struct LazyTable<T> {
-    /// Number of signatures verified in batches before the table was built.
+    /// Number of signatures verified before the table was built.
     signatures_seen: AtomicUsize,
     /// Unset until the table is built. `None` inside means that the single check must verify all
     /// signatures of this key.

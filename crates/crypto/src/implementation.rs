@@ -160,7 +160,8 @@ mod tests {
         }
     }
 
-    /// The feature `portable` restricts fn-dsa and libcrux-ml-dsa, but not curve25519-dalek.
+    /// The feature `portable` restricts fn-dsa, libcrux-ml-dsa and the code of this crate, but not
+    /// curve25519-dalek.
     #[test]
     #[cfg(all(target_arch = "x86_64", not(target_feature = "avx512ifma")))]
     fn libraries_use_vectors_as_they_are_built() {
@@ -175,6 +176,7 @@ mod tests {
         for (algorithm, operation, library) in [
             (Algorithm::FALCON512, Operation::Verify, "fn-dsa"),
             (Algorithm::MLDSA44, Operation::Generate, "libcrux-ml-dsa"),
+            (Algorithm::MLDSA44, Operation::Verify, "nonesuch"),
         ] {
             let expected = avx2_or(library, Implementation::portable(library));
             assert_eq!(of(algorithm, operation), expected, "{operation:?}");

@@ -14,7 +14,6 @@ mod avx2;
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 mod avx2_solve;
 mod field;
-#[allow(unsafe_code)]
 mod hash;
 mod kernel;
 #[cfg(test)]

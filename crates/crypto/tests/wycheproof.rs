@@ -123,6 +123,18 @@ fn has_context(case: &Value) -> bool {
     case["ctx"].as_str().is_some_and(|context| !context.is_empty())
 }
 
+/// Verifies a signature twice with a key that was not used before. The code of the first verification with a key
+/// can differ from that of later ones.
+fn verify_with_new_key(
+    algorithm: Algorithm,
+    field: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> [Result<(), BadSignature>; 2] {
+    let key = PublicKey::parse(algorithm, field).unwrap();
+    [key.verify(message, signature), key.verify(message, signature)]
+}
+
 fn run_verify(algorithm: Algorithm, group: &Value, counts: &mut Counts) {
     let field = public_key(algorithm, group);
     let key = PublicKey::parse(algorithm, &field);
@@ -130,7 +142,15 @@ fn run_verify(algorithm: Algorithm, group: &Value, counts: &mut Counts) {
         let (message, signature) = (octets(case, "msg"), octets(case, "sig"));
         let flags = flags(case);
         let found = match &key {
-            Ok(key) => key.verify(&message, &signature),
+            Ok(key) => {
+                let found = key.verify(&message, &signature);
+                assert_eq!(
+                    verify_with_new_key(algorithm, &field, &message, &signature),
+                    [found; 2],
+                    "{case}"
+                );
+                found
+            }
             // An invalid key verifies nothing. The files have such keys only for ML-DSA.
             Err(error) => {
                 let expected = KeyError::PublicKeyLength { algorithm, expected: 1312, found: field.len() };

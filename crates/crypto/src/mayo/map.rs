@@ -2,10 +2,11 @@
 //! `MAYO.ExpandPK` and `MAYO.Verify`).
 
 use super::field::{SETS, Vector, decode};
-use super::hash::{KeyStream, LibraryFailed};
+use super::hash::KeyStream;
 use super::kernel::Scalars;
 use super::whip::whip;
 use super::wiped::WipedArray;
+use crate::hash::LibraryFailed;
 
 /// Number of variables: the parameter n.
 pub(super) const VARIABLES: usize = 81;

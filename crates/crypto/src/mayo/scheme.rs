@@ -4,7 +4,6 @@
 use zeroize::Zeroizing;
 
 use super::field::{FourScalars, SETS, Vector, add, decode, encode, nibble};
-use super::hash::{LibraryFailed, shake256};
 use super::kernel::{Kernel, Scalars, transpose};
 use super::map::{
     OIL_VARIABLES, P3_ENTRIES, PUBLIC_KEY_OCTETS, PUBLIC_SEED_OCTETS, PublicMap, VARIABLES, VINEGAR_VARIABLES,
@@ -12,6 +11,7 @@ use super::map::{
 use super::solve::{RIGHT_SIDE, Solution, System, UNKNOWNS};
 use super::whip::whip_linear;
 use super::wiped::WipedVec;
+use crate::hash::{LibraryFailed, shake256};
 
 /// Length of the compact secret key in octets. It is the seed of the whole key.
 pub(super) const SEED_OCTETS: usize = 24;
