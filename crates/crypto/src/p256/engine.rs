@@ -108,11 +108,7 @@ impl Engine {
 
     /// Returns whether a batch of `proofs` proofs is verified faster than single proofs.
     pub(crate) const fn verifies_faster_in_batches(self, proofs: usize) -> bool {
-        match self {
-            Self::Portable => false,
-            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-            Self::Lanes(_) => proofs >= 2,
-        }
+        !matches!(self, Self::Portable) && proofs >= 2
     }
 
     /// Returns the number of signatures from which on a batch without tables of keys is faster than

@@ -35,6 +35,7 @@ pub(crate) struct LaneTable {
 impl LaneTable {
     /// Builds the table. This takes as long as three verifications of a signature in aws-lc. Returns `None` if
     /// the machine has no lanes.
+    #[cfg_attr(any(not(target_arch = "x86_64"), feature = "no_avx512"), expect(unused_variables))]
     pub(crate) fn new(point: &Affine) -> Option<Self> {
         match Engine::detect() {
             Engine::Portable => None,
