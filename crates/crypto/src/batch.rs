@@ -93,20 +93,21 @@ pub fn sign_each(items: &[SignItem<'_>]) -> Vec<Result<Vec<u8>, SignError>> {
     let signed = on_p256.iter().map(|index| (items[*index].key.signer(), items[*index].message));
     let mut signatures = Vec::new();
     let result = sign_together(&signed.collect::<Vec<_>>(), &mut signatures);
-    distribute(&on_p256, result, &signatures, &mut outcome);
+    distribute(items, &on_p256, result, &signatures, &mut outcome);
     others.sort_by_key(|index| std::ptr::from_ref(items[*index].key));
     for indices in others.chunk_by(|a, b| std::ptr::eq(items[*a].key, items[*b].key)) {
         let messages: Vec<&[u8]> = indices.iter().map(|index| items[*index].message).collect();
         signatures.clear();
         let result = sign_batch(items[indices[0]].key, &messages, &mut signatures);
-        distribute(indices, result, &signatures, &mut outcome);
+        distribute(items, indices, result, &signatures, &mut outcome);
     }
     outcome
 }
 
-/// Writes the signatures of a batch, all of one length, to the places `indices` of `outcome`, or its
-/// error to all of them.
+/// Writes the signatures of a batch, all of one length, to the places `indices` of `outcome`. If the
+/// batch failed, signs each item alone: the fault of one key must not affect the others.
 fn distribute(
+    items: &[SignItem<'_>],
     indices: &[usize],
     result: Result<(), SignError>,
     signatures: &[u8],
@@ -115,8 +116,14 @@ fn distribute(
     let octets = (signatures.len() / indices.len().max(1)).max(1);
     let mut signatures = signatures.chunks_exact(octets);
     for index in indices {
-        outcome[*index] =
-            result.and_then(|()| signatures.next().map(<[u8]>::to_vec).ok_or(SignError::Library));
+        let SignItem { key, message } = items[*index];
+        outcome[*index] = match result {
+            Ok(()) => signatures.next().map(<[u8]>::to_vec).ok_or(SignError::Library),
+            Err(_) => {
+                let mut signature = Vec::new();
+                key.sign(message, &mut signature).map(|()| signature)
+            }
+        };
     }
 }
 

@@ -40,7 +40,8 @@ pub struct ClientQuery<'m> {
 /// A state machine that answers clients, possibly after queries to servers.
 ///
 /// The driver works in turns. In a turn it passes all events that it has, and all timeouts that are
-/// due, then calls [`end_turn`](Self::end_turn) once, and executes all outputs.
+/// due, then calls [`end_turn`](Self::end_turn) once, and executes all outputs. It may execute outputs
+/// between events too.
 pub trait Machine {
     /// Processes an event.
     fn handle_event(&mut self, event: Event<'_>, now: Now);
@@ -95,7 +96,7 @@ pub struct Upstream {
     pub exchange: ExchangeId,
     /// The address of the server.
     pub server: SocketAddr,
-    /// [`Transport::Udp`]: the driver sends the message from a new random port. [`Transport::Tcp`]:
+    /// [`Transport::Udp`]: the driver sends the message from a random port. [`Transport::Tcp`]:
     /// the driver sends it over an open connection to the server, or opens one.
     pub transport: Transport,
     /// The message. Its ID is unpredictable; over TCP, the driver may have several messages with the
@@ -108,8 +109,7 @@ pub struct Upstream {
 pub enum Output {
     /// Send a query to a server.
     Send(Upstream),
-    /// The exchange has ended. The driver closes its UDP socket; messages of the server are not
-    /// passed any more.
+    /// The exchange has ended. Messages of the server are not passed any more.
     Close(ExchangeId),
     /// Send the reply to a client.
     Reply(ClientToken, Vec<u8>),

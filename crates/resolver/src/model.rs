@@ -147,12 +147,12 @@ impl ModelCounters {
         add(&self.verified[usize::from(algorithm)]);
     }
 
-    /// Counts NSEC3 hashes and NSEC5 proofs.
     /// SHA-1 blocks of NSEC3 hashes so far.
     pub(crate) fn hash_blocks(&self) -> u64 {
         self.hash_blocks.load(Ordering::Relaxed)
     }
 
+    /// Counts NSEC3 hashes and NSEC5 proofs.
     pub(crate) fn count_denial_work(&self, hash_blocks: u32, proofs: u32) {
         add_number(&self.hash_blocks, hash_blocks);
         add_number(&self.proofs, proofs);

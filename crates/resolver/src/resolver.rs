@@ -72,9 +72,6 @@ pub struct Resolver {
     trace: Trace,
 }
 
-/// Time for which a task continues, in ns, without its hashes; and the part of each label of its name.
-const STEP_NANOSECONDS: u64 = 2_000;
-const LABEL_NANOSECONDS: u64 = 1_000;
 /// Number of tasks for each client query that is permitted.
 const TASKS_PER_QUERY: usize = 4;
 /// The worker has too many tasks.
@@ -259,18 +256,15 @@ impl Resolver {
     }
 
     /// Lets tasks continue that can, until the time `left`, in ns, is spent. The time of a task is an
-    /// estimate: a name with many labels needs many searches in the cache, and hashes for NSEC3.
+    /// estimate.
     fn run(&mut self, left: &mut u64, now: Now) {
         while *left > 0
             && let Some(id) = self.ready.pop_front()
         {
-            let labels = self.tasks.get(id).map_or(0, |task| task.name.view().label_count());
             let hash_blocks = self.model.hash_blocks();
-            self.step(id, now);
+            let spent = self.step(id, now);
             let hash_blocks = self.model.hash_blocks() - hash_blocks;
-            *left = left.saturating_sub(
-                STEP_NANOSECONDS + labels as u64 * LABEL_NANOSECONDS + hash_blocks * HASH_BLOCK_NANOSECONDS,
-            );
+            *left = left.saturating_sub(spent + hash_blocks * HASH_BLOCK_NANOSECONDS);
         }
     }
 

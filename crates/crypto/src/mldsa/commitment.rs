@@ -86,7 +86,7 @@ fn use_hint(coefficients: &Row, hints: &[u8; LANES]) -> Row {
         let coefficient = coefficients[lane];
         let coefficient = coefficient + if coefficient < 0 { Q } else { 0 };
         // Decompose (algorithm 36): the number of the range of 2·γ2 values, and the offset from its middle. The
-        // last range has the value q − 1 only, and belongs to range 0.
+        // last range is that of the values from q − γ2 on, and belongs to range 0.
         let range = (coefficient + GAMMA2 - 1) as u32 / (2 * GAMMA2) as u32;
         let range = range as i32;
         let offset = coefficient - range * (2 * GAMMA2);

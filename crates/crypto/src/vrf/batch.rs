@@ -32,34 +32,39 @@ pub fn prove_batch(items: &[VrfProveItem<'_>]) -> Vec<Result<VrfProof, ProveErro
     let is_on_p256 = |index: &usize| matches!(&*items[*index].key.key, Private::P256(_));
     let (on_p256, mut others): (Vec<usize>, Vec<usize>) = (0..items.len()).partition(is_on_p256);
     for indices in on_p256.chunks(MAX_BATCH_INPUTS) {
-        let items = indices.iter().filter_map(|index| match &*items[*index].key.key {
+        let on_p256 = indices.iter().filter_map(|index| match &*items[*index].key.key {
             Private::P256(key) => Some((key, items[*index].input)),
             Private::Edwards(_) | Private::Rsa(_) => None,
         });
-        let (items, mut proofs, mut hashes) = (items.collect::<Vec<_>>(), Vec::new(), Vec::new());
-        let result = wiping_stack::<STACK_BYTES, _>(|| p256::prove_batch(&items, &mut proofs, &mut hashes));
-        distribute(indices, result, &proofs, &hashes, &mut outcome);
+        let (on_p256, mut proofs, mut hashes) = (on_p256.collect::<Vec<_>>(), Vec::new(), Vec::new());
+        let result = wiping_stack::<STACK_BYTES, _>(|| p256::prove_batch(&on_p256, &mut proofs, &mut hashes));
+        distribute(items, indices, result, &proofs, &hashes, &mut outcome);
     }
     others.sort_by_key(|index| std::ptr::from_ref(items[*index].key));
     for indices in others.chunk_by(|a, b| std::ptr::eq(items[*a].key, items[*b].key)) {
         let inputs: Vec<&[u8]> = indices.iter().map(|index| items[*index].input).collect();
         let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
         let result = items[indices[0]].key.prove_batch(&inputs, &mut proofs, &mut hashes);
-        distribute(indices, result, &proofs, &hashes, &mut outcome);
+        distribute(items, indices, result, &proofs, &hashes, &mut outcome);
     }
     outcome
 }
 
-/// Writes the proofs of a batch to the places `indices` of `outcome`, or its error to all of them.
+/// Writes the proofs of a batch to the places `indices` of `outcome`. If the batch failed, proves each
+/// item alone: the fault of one key or input must not affect the others.
 fn distribute(
+    items: &[VrfProveItem<'_>],
     indices: &[usize],
     result: Result<(), ProveError>,
     proofs: &[u8],
     hashes: &[[u8; VRF_HASH_OCTETS]],
     outcome: &mut [Result<VrfProof, ProveError>],
 ) {
-    if let Err(error) = result {
-        indices.iter().for_each(|index| outcome[*index] = Err(error));
+    if result.is_err() {
+        for index in indices {
+            let (VrfProveItem { key, input }, mut octets) = (items[*index], Vec::new());
+            outcome[*index] = key.prove(input, &mut octets).map(|hash| VrfProof { octets, hash });
+        }
         return;
     }
     let octets = proofs.len() / indices.len().max(1);

@@ -4,7 +4,8 @@
 //! A socket serves a few exchanges with its server, one after another within a short time. Opening a
 //! socket takes five system calls. An attacker who forges responses still has to guess the port and
 //! the message ID of each query: other servers do not see the port, and the time is too short to
-//! search 64,000 ports for it. A socket is not used again after an unexpected or missing response.
+//! search 64,000 ports for it. A socket is not used again after an exchange with no response, or with
+//! several datagrams.
 
 use super::context::{Context, classify};
 use super::slots::{Key, Slots};
@@ -45,16 +46,16 @@ struct UpstreamSocket {
     exchange: Option<ExchangeId>,
     /// Number of exchanges so far.
     exchanges: u32,
-    /// Number of datagrams received so far.
-    responses: u32,
+    /// Number of datagrams received in the exchange.
+    datagrams: u32,
 }
 
 impl UpstreamSocket {
-    /// Whether the socket may serve another exchange that begins at `now`. If each exchange has had one
-    /// response, no response to an earlier query arrives during a later one.
+    /// Whether the socket, whose last exchange has ended, may serve another one that begins at `now`. If
+    /// each exchange has had one datagram, no response to an earlier query arrives during a later one.
     fn is_reusable(&self, now: Instant) -> bool {
         self.exchanges < EXCHANGES_PER_SOCKET
-            && self.responses == self.exchanges
+            && self.datagrams == 1
             && now.saturating_duration_since(self.opened_at) <= SOCKET_AGE_MAX
     }
 }
@@ -78,30 +79,43 @@ impl UpstreamSockets {
         context: &mut Context,
         now: Instant,
     ) -> Result<Key, SendFailure> {
-        let key = match self.take_idle(server, now) {
-            Some(key) => key,
-            None => self.open(server, context, now)?,
-        };
+        if let Some(key) = self.take_idle(server, context, now)
+            && self.send_from(key, exchange, message, context).is_ok()
+        {
+            return Ok(key);
+        }
+        // An error of an idle socket is that of an earlier query.
+        let key = self.open(server, context, now)?;
+        self.send_from(key, exchange, message, context).map(|()| key)
+    }
+
+    /// Sends a query from a socket without an exchange. If this fails, closes the socket.
+    fn send_from(
+        &mut self,
+        key: Key,
+        exchange: ExchangeId,
+        message: &[u8],
+        context: &mut Context,
+    ) -> Result<(), SendFailure> {
         let socket = self.sockets.get_mut(key).ok_or(SendFailure::Local)?;
         if let Err(error) = socket.socket.send(message) {
             self.remove(key, context);
             return Err(classify(&error));
         }
-        socket.exchange = Some(exchange);
+        (socket.exchange, socket.datagrams) = (Some(exchange), 0);
         socket.exchanges += 1;
         context.counters.upstream.datagrams_out += 1;
-        Ok(key)
+        Ok(())
     }
 
-    /// Returns an idle socket of the server that may serve an exchange, the one that has waited least.
-    fn take_idle(&mut self, server: SocketAddr, now: Instant) -> Option<Key> {
+    /// Returns the idle socket of the server that has waited least, if it may serve an exchange.
+    fn take_idle(&mut self, server: SocketAddr, context: &mut Context, now: Instant) -> Option<Key> {
         let at = self.idle.iter().rposition(|idle| idle.server == server)?;
         let key = self.idle.remove(at)?.key;
         if self.sockets.get_mut(key)?.is_reusable(now) {
             return Some(key);
         }
-        // The others have waited longer, so they are too old too.
-        self.sockets.remove(key);
+        self.remove(key, context);
         None
     }
 
@@ -110,14 +124,14 @@ impl UpstreamSockets {
         if !self.sockets.has_room()
             && let Some(idle) = self.idle.pop_front()
         {
-            self.sockets.remove(idle.key);
+            self.remove(idle.key, context);
         }
         if !self.sockets.has_room() {
             return Err(SendFailure::Local);
         }
         let socket = self.connect(server)?;
         let (opened_at, exchange) = (now, None);
-        let socket = UpstreamSocket { socket, server, opened_at, exchange, exchanges: 0, responses: 0 };
+        let socket = UpstreamSocket { socket, server, opened_at, exchange, exchanges: 0, datagrams: 0 };
         let key = self.sockets.insert(socket).ok_or(SendFailure::Local)?;
         let socket = &self.sockets.get_mut(key).ok_or(SendFailure::Local)?.socket;
         if context.epoll.add(socket, Source::UpstreamSocket(key).to_bits(), Interest::READS).is_err() {
@@ -168,14 +182,15 @@ impl UpstreamSockets {
     pub(super) fn receive<M: Machine>(&mut self, key: Key, context: &mut Context, machine: &mut M, now: Now) {
         let Some(socket) = self.sockets.get_mut(key) else { return };
         let Some(exchange) = socket.exchange else { return self.remove_idle(key, context) };
-        match socket.socket.recv_from(&mut context.buffer) {
+        let received = socket.socket.recv_from(&mut context.buffer);
+        socket.datagrams += u32::from(received.is_ok());
+        match received {
             // Between bind and connect, the socket accepted datagrams from every sender.
             Ok((_, sender)) if !is_same(sender, socket.server) => {
                 context.counters.upstream.foreign_datagrams += 1;
             }
             Ok((octets, _)) => {
                 context.counters.upstream.datagrams_in += 1;
-                socket.responses += 1;
                 if let Some(message) = context.buffer.get(..octets) {
                     machine.handle_event(Event::Response(exchange, message), now);
                 }
@@ -345,7 +360,12 @@ mod tests {
     #[test]
     fn a_socket_without_exactly_one_response_or_too_old_is_not_used_again() {
         let mut pair = Pair::new(8);
-        for responses in [0, 2] {
+        // Also after an exchange with one response.
+        for (responses, is_used_before) in [(0, false), (2, false), (0, true), (2, true)] {
+            if is_used_before {
+                let sent = pair.send(1);
+                pair.respond(sent, 1);
+            }
             let sent = pair.send(1);
             pair.respond(sent, responses);
             assert!(pair.sockets.sockets.is_empty());

@@ -29,8 +29,9 @@ pub(super) enum Trust {
     Insecure(InsecureReason, Name),
     /// This question must be resolved first.
     Needs(Question),
-    /// The name is at or below a secure delegation, or a trust anchor, without a valid DNSKEY RRset.
-    NoKeys(ErrorDetail),
+    /// The name is at or below a secure delegation, or a trust anchor, without a valid DNSKEY RRset; and the seconds
+    /// for which this is cached.
+    NoKeys(ErrorDetail, u32),
     /// The DS RRset of a name, or its absence, cannot be validated.
     Failed(ErrorDetail),
 }
@@ -146,10 +147,13 @@ impl Resolver {
     fn needs_keys(&self, zone: NameRef<'_>, fetched: &[(Question, Outcome)], now: Now) -> Trust {
         let question = chain_question(zone.to_name(), Rtype::DNSKEY);
         if let Some((_, outcome)) = fetched.iter().find(|(known, _)| *known == question) {
-            return Trust::NoKeys(outcome.error.clone().unwrap_or_else(|| NO_DNSKEY.into()));
+            return Trust::NoKeys(outcome.error.clone().unwrap_or_else(|| NO_DNSKEY.into()), 0);
         }
         match self.shared.cache.failure(&question, now) {
-            Some(failure) if failure.cause == FailureCause::Validation => Trust::NoKeys(failure.into()),
+            Some(failure) if failure.cause == FailureCause::Validation => {
+                let ttl = failure.ttl;
+                Trust::NoKeys(failure.into(), ttl)
+            }
             _ => Trust::Needs(question),
         }
     }
@@ -167,7 +171,10 @@ impl Resolver {
         let failure = self.shared.cache.failure(&keys, now)?;
         // The DS RRset may have changed since the failure, and names below may have keys or be insecure.
         match self.trust_of(target, &[], now) {
-            Trust::NoKeys(error) if failure.cause == FailureCause::Validation => Some((error, failure.ttl)),
+            // It may be another zone whose keys failed.
+            Trust::NoKeys(error, ttl) if failure.cause == FailureCause::Validation => {
+                Some((error, ttl.min(failure.ttl)))
+            }
             _ => None,
         }
     }

@@ -26,6 +26,9 @@ use std::time::Duration;
 const ALIAS_LOOP: ExtendedError = ExtendedError { code: 0, text: "the aliases are a loop" };
 /// Time after failed priming in which the hints are used without another attempt.
 const PRIMING_PAUSE: Duration = Duration::from_secs(60);
+/// Time of a step of a task, in ns, without its hashes; and the part of each label of its name.
+const STEP_NANOSECONDS: u64 = 2_000;
+const LABEL_NANOSECONDS: u64 = 1_000;
 
 /// What a task does next.
 pub(super) enum Step {
@@ -39,12 +42,20 @@ pub(super) enum Step {
 
 impl Resolver {
     /// Continues a task until it waits or ends.
-    pub(super) fn step(&mut self, id: TaskId, now: Now) {
+    /// Returns an estimate of the time that this takes without hashes, in ns: a name with many labels needs many
+    /// searches in the cache.
+    pub(super) fn step(&mut self, id: TaskId, now: Now) -> u64 {
+        let mut spent = 0;
         loop {
+            let labels = self.tasks.get(id).map_or(0, |task| task.name.view().label_count());
+            spent += STEP_NANOSECONDS + labels as u64 * LABEL_NANOSECONDS;
             match self.next_step(id, now) {
                 Step::Continue => {}
-                Step::Wait => return,
-                Step::Finish(outcome) => return self.finish(id, &outcome, now),
+                Step::Wait => return spent,
+                Step::Finish(outcome) => {
+                    self.finish(id, &outcome, now);
+                    return spent;
+                }
             }
         }
     }
@@ -252,7 +263,10 @@ impl Resolver {
     pub(super) fn claim_again(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.waits_for_worker = self.shared.cache.claim(&task.question, self.worker) == Claim::Waiting;
-        self.ready.push_back(id);
+        // A worker wakes for each end of a task of another one: those that still wait must not queue.
+        if !task.waits_for_worker {
+            self.ready.push_back(id);
+        }
     }
 
     /// Leaves out queries with a part of the name whose answers are in the cache.

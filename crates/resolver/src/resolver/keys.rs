@@ -73,7 +73,7 @@ impl Resolver {
             Trust::Secure(keys) | Trust::Enclosed(keys) => keys,
             Trust::Insecure(reason, cut) => return Keys::Insecure(reason, cut),
             Trust::Needs(question) => return Keys::Needs(question),
-            Trust::NoKeys(error) | Trust::Failed(error) => return Keys::Failed(error),
+            Trust::NoKeys(error, _) | Trust::Failed(error) => return Keys::Failed(error),
         };
         let question = chain_question(keys.apex().to_name(), Rtype::NSEC5KEY);
         let has_nsec5 = || message.section(Section::Authority).any(|record| record.rtype == Rtype::NSEC5);
@@ -102,7 +102,7 @@ impl Resolver {
             (_, Trust::Insecure(reason, cut)) => return Some(Keys::Insecure(reason, cut)),
             (Some(_), _) => (None, ANCHOR_TTL),
             (None, Trust::Enclosed(_)) => return None,
-            (None, Trust::NoKeys(error) | Trust::Failed(error)) => return Some(Keys::Failed(error)),
+            (None, Trust::NoKeys(error, _) | Trust::Failed(error)) => return Some(Keys::Failed(error)),
             (None, Trust::Needs(question)) if question != own_question => return Some(Keys::Needs(question)),
             (None, Trust::Needs(_) | Trust::Secure(_)) => match self.ds_status(zone.view(), fetched, now) {
                 DsStatus::Secure(ds) => (Some(ds.records), ds.ttl),
