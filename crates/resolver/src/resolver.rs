@@ -384,3 +384,41 @@ impl Machine for Resolver {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hints::Hints;
+    use crate::testing::{name, now};
+    use nonesuch_net::Transport;
+    use nonesuch_net::machine::ClientToken;
+    use nonesuch_proto::message::{flags, push_query};
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    /// Another worker wakes this one for each of its tasks that ends.
+    #[test]
+    fn tasks_that_still_wait_for_another_worker_do_not_queue() {
+        let now = now();
+        let hints = Hints::new([(name("ns.root."), Ipv4Addr::new(192, 0, 2, 1).into())]).expect("hints");
+        let options = ResolverOptions { hints, ..ResolverOptions::default() };
+        let shared = Arc::new(Shared::new(options, [7; 16], &[7; 32], now).expect("local names"));
+        let mut message = Vec::new();
+        push_query(&name("host.example."), Rtype::A, 7, flags::RD, &mut message);
+        let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
+        let workers: Vec<Resolver> = (0..2)
+            .map(|worker| {
+                let mut worker = Resolver::new(Arc::clone(&shared), worker, [7; 32]);
+                let (token, transport) = (ClientToken(1), Transport::Udp);
+                let query = ClientQuery { token, client, transport, message: &message };
+                worker.handle_event(Event::Query(query), now);
+                worker.end_turn(now);
+                (0..3).for_each(|_| worker.handle_event(Event::Wake, now));
+                worker
+            })
+            .collect();
+        let waiting: Vec<usize> =
+            workers.iter().map(|worker| worker.tasks.waiting_for_worker().len()).collect();
+        assert_eq!(waiting, [0, 1]);
+        assert!(workers.iter().all(|worker| worker.ready.is_empty()));
+    }
+}
