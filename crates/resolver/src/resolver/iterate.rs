@@ -263,7 +263,7 @@ impl Resolver {
     pub(super) fn claim_again(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.waits_for_worker = self.shared.cache.claim(&task.question, self.worker) == Claim::Waiting;
-        // A worker wakes for each end of a task of another one: those that still wait must not queue.
+        // A worker wakes for each end of a task of another one: tasks that still wait must not queue.
         if !task.waits_for_worker {
             self.ready.push_back(id);
         }
