@@ -9,12 +9,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::{Request, answer};
-use nonesuch_crypto::{DigestType, PrivateKey};
-use nonesuch_dnssec::keys::ds_rdata;
+use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::validate::{
     Budget, ProvedAnswer, Question, SecurityStatus, ValidationLimits, Work, validate_octets,
 };
-use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
 use nonesuch_net::Transport;
 use nonesuch_proto::message::{Message, Record, Section, push_query};
 use nonesuch_proto::{Class, MAX_NAME, Name, Rtype, edns};
@@ -22,9 +20,12 @@ use nonesuch_resolver::recorded::{RecordedResponses, RecordedResult};
 use nonesuch_resolver::trust_anchors::{AnchorRecord, TrustAnchors};
 use nonesuch_server::query::Query;
 use nonesuch_server::trailer::Trailer;
-use nonesuch_zone::{Contents, Image, read::read_text};
-use std::path::Path;
+use nonesuch_zone::{Contents, Image};
 use std::sync::{Arc, LazyLock};
+use tree::{NOW, ds, ds_line, name, signed};
+
+#[path = "../tree.rs"]
+mod tree;
 
 /// The part of the command `validate` that reads a line.
 #[allow(dead_code)] // the command uses all of it
@@ -36,8 +37,6 @@ mod input {
     pub(super) const MAX_LINE_OCTETS: usize = 1 << 20;
 }
 
-const INCEPTION: u32 = 1_700_000_000;
-const NOW: u32 = INCEPTION + 86_400;
 /// Maximum number of responses.
 const RESPONSES_MAX: usize = 24;
 const TYPES: [Rtype; 6] = [Rtype::A, Rtype::TXT, Rtype::DS, Rtype::DNSKEY, Rtype::CNAME, Rtype::SOA];
@@ -46,16 +45,11 @@ const UNSIGNED: [&str; 3] = ["open.", "sub.one.", "sub.two."];
 
 /// The zones `.`, `one.` and `two.`; `open.` and the zones `sub` are unsigned delegations.
 static ZONES: LazyLock<[Contents; 3]> = LazyLock::new(|| {
-    let ds = |apex: &str| {
-        let [high, low, algorithm, digest_type, digest @ ..] = &*ds(apex) else { panic!("a DS record") };
-        let digest: String = digest.iter().map(|octet| format!("{octet:02x}")).collect();
-        format!("{apex} 300 DS {} {algorithm} {digest_type} {digest}\n", u16::from_be_bytes([*high, *low]))
-    };
     let root = format!(
         ". 300 SOA a.root. h. 1 3600 600 86400 60\n. 300 NS a.root.\na.root. 300 A 192.0.2.1\n\
          one. 300 NS a.root.\ntwo. 300 NS a.root.\nopen. 300 NS a.root.\n{}{}",
-        ds("one."),
-        ds("two.")
+        ds_line("one."),
+        ds_line("two.")
     );
     let zone = |apex: &str, other: &str| {
         format!(
@@ -85,30 +79,6 @@ static RESPONSES: LazyLock<Vec<(Name, Rtype, Vec<u8>)>> = LazyLock::new(|| {
     all.sort_by_key(|(_, rtype, _)| !matches!(*rtype, Rtype::DS | Rtype::DNSKEY));
     all
 });
-
-fn name(text: &str) -> Name {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
-}
-
-/// Returns the key of a zone. All zones have the same: only the names in signatures distinguish them.
-fn pair(apex: &str) -> KeyPair {
-    let text = include_str!("key.private");
-    let private = PrivateKey::from_bind(text).unwrap_or_else(|error| panic!("{error}"));
-    KeyPair::new(name(apex), 257, private)
-}
-
-fn ds(apex: &str) -> Vec<u8> {
-    let digest = ds_rdata(name(apex).view(), &pair(apex).dnskey_rdata(), DigestType::SHA256);
-    digest.unwrap_or_else(|| panic!("SHA-256 is known"))
-}
-
-fn signed(apex: &str, text: &str, mechanism: Mechanism) -> Contents {
-    let reading = read_text(text.as_bytes(), Path::new("zone"), None);
-    let contents = reading.unwrap_or_else(|error| panic!("{error}")).contents;
-    let keys = KeySet::new(&name(apex), vec![pair(apex)]).unwrap_or_else(|error| panic!("{error}"));
-    let options = SignOptions::new(mechanism, INCEPTION, INCEPTION + 100_000_000);
-    sign(&contents, &keys, &options).unwrap_or_else(|error| panic!("{error}")).into_contents()
-}
 
 fn response(image: &Image, name: &Name, rtype: Rtype) -> Vec<u8> {
     let (mut message, mut octets, mut room) = (Vec::new(), Vec::new(), [0; MAX_NAME]);
@@ -231,7 +201,7 @@ fn validate_all<'r>(all: &[Recorded], order: impl Iterator<Item = &'r Recorded>)
                 check(target, *rtype, message, found.proved.as_ref());
             }
             RecordedResult::Insecure(cut, _) => {
-                assert!(UNSIGNED.iter().any(|unsigned| *cut == crate::name(unsigned)), "{cut} is signed");
+                assert!(UNSIGNED.iter().any(|unsigned| *cut == tree::name(unsigned)), "{cut} is signed");
             }
             _ => {}
         }

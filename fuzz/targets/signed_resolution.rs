@@ -9,9 +9,7 @@
 use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::{Request, answer};
 use nonesuch_conformance::simulator::{Network, Options, Reaction, ServerQuery, Simulator};
-use nonesuch_crypto::{DigestType, PrivateKey};
-use nonesuch_dnssec::keys::ds_rdata;
-use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+use nonesuch_dnssec::Mechanism;
 use nonesuch_net::Transport;
 use nonesuch_net::machine::{Machine, Now};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, push_query};
@@ -22,18 +20,19 @@ use nonesuch_resolver::trust_anchors::AnchorRecord;
 use nonesuch_resolver::{Resolver, Shared};
 use nonesuch_server::query::Query;
 use nonesuch_server::trailer::Trailer;
-use nonesuch_zone::{Contents, Image, read::read_text};
+use nonesuch_zone::{Contents, Image};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
+use tree::{NOW, ds, ds_line, name, signed};
+
+#[path = "../tree.rs"]
+mod tree;
 
 const ROOT: Ipv4Addr = Ipv4Addr::new(193, 0, 0, 1);
 const GOOD: Ipv4Addr = Ipv4Addr::new(193, 0, 0, 2);
 const EVIL: Ipv4Addr = Ipv4Addr::new(193, 0, 0, 66);
 const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4000);
-const INCEPTION: u32 = 1_700_000_000;
-const NOW: u64 = INCEPTION as u64 + 86_400;
 /// Names in client queries, and types.
 const NAMES: [&str; 10] = [
     "www.evil.",
@@ -62,16 +61,11 @@ struct Zone {
 }
 
 static ZONES: LazyLock<[Zone; 3]> = LazyLock::new(|| {
-    let ds = |apex: &str| {
-        let [high, low, algorithm, digest_type, digest @ ..] = &*ds(apex) else { panic!("a DS record") };
-        let digest: String = digest.iter().map(|octet| format!("{octet:02x}")).collect();
-        format!("{apex} 300 DS {} {algorithm} {digest_type} {digest}\n", u16::from_be_bytes([*high, *low]))
-    };
     let root = format!(
         ". 300 SOA a.root. h. 1 3600 600 86400 60\n. 300 NS a.root.\na.root. 300 A {ROOT}\n\
          good. 300 NS ns.good.\nns.good. 300 A {GOOD}\nevil. 300 NS ns.evil.\nns.evil. 300 A {EVIL}\n{}{}",
-        ds("good."),
-        ds("evil.")
+        ds_line("good."),
+        ds_line("evil.")
     );
     let zone = |apex: &str, server: Ipv4Addr| {
         format!(
@@ -87,30 +81,10 @@ static ZONES: LazyLock<[Zone; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// Returns the key of a zone. All zones have the same: only the names in signatures distinguish them.
-fn pair(apex: &str) -> KeyPair {
-    let text = include_str!("key.private");
-    let private = PrivateKey::from_bind(text).unwrap_or_else(|error| panic!("{error}"));
-    KeyPair::new(name(apex), 257, private)
-}
-
-fn ds(apex: &str) -> Vec<u8> {
-    let digest = ds_rdata(name(apex).view(), &pair(apex).dnskey_rdata(), DigestType::SHA256);
-    digest.unwrap_or_else(|| panic!("SHA-256 is known"))
-}
-
 fn served(apex: &str, address: Ipv4Addr, text: &str, mechanism: Mechanism) -> Zone {
-    let reading = read_text(text.as_bytes(), Path::new("zone"), None);
-    let contents = reading.unwrap_or_else(|error| panic!("{error}")).contents;
-    let keys = KeySet::new(&name(apex), vec![pair(apex)]).unwrap_or_else(|error| panic!("{error}"));
-    let options = SignOptions::new(mechanism, INCEPTION, INCEPTION + 100_000_000);
-    let signed = sign(&contents, &keys, &options).unwrap_or_else(|error| panic!("{error}"));
-    let image = Image::compile(signed.contents()).unwrap_or_else(|error| panic!("{error}"));
-    Zone { address, contents: signed.into_contents(), image }
-}
-
-fn name(text: &str) -> Name {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    let contents = signed(apex, text, mechanism);
+    let image = Image::compile(&contents).unwrap_or_else(|error| panic!("{error}"));
+    Zone { address, contents, image }
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -119,7 +93,7 @@ fuzz_target!(|data: &[u8]| {
     let has_negative_anchor = head & 0x80 != 0;
     let limit = u64::from(ResolverOptions::default().limits.queries);
     let network = Servers { input: changes.to_vec(), at: 0, seen: Vec::new() };
-    let options = Options { unix: NOW, ..Options::default() };
+    let options = Options { unix: NOW.into(), ..Options::default() };
     let mut simulator = Simulator::new(options, vec![resolver(has_negative_anchor)], network);
     let mut count = 1;
     for choice in choices {
@@ -149,7 +123,7 @@ fn resolver(has_negative_anchor: bool) -> Box<dyn Machine> {
         let negative = NegativeAnchor { name: name("evil."), expires: None, is_rechecked: true };
         options.validation.negative_anchors.push(negative);
     }
-    let now = Now { instant: Instant::now(), unix: NOW };
+    let now = Now { instant: Instant::now(), unix: NOW.into() };
     let shared = Shared::new(options, [7; 16], &[7; 32], now).unwrap_or_else(|error| panic!("{error}"));
     Box::new(Resolver::new(Arc::new(shared), 0, [7; 32]))
 }
@@ -172,7 +146,7 @@ fn check(asked: &Name, rtype: Rtype, reply: &Message, has_negative_anchor: bool)
     if reply.header.flags & flags::AD == 0 {
         return;
     }
-    let is_below = |name: &Name| name.view().is_at_or_below(crate::name("evil.").view());
+    let is_below = |name: &Name| name.view().is_at_or_below(tree::name("evil.").view());
     // The DS RRset of the zone is in the parent.
     let is_insecure = is_below(asked) && !(rtype == Rtype::DS && *asked == name("evil."));
     assert!(!(has_negative_anchor && is_insecure), "{reply:?}");
