@@ -78,8 +78,8 @@ impl Implementation {
         Self::portable(library)
     }
 
-    /// Returns the code of a library that uses AVX2 if the processor has it, otherwise `self`. The
-    /// feature `portable` of this crate omits the AVX2 code of the library.
+    /// Returns the code of a library, or of this crate, that uses AVX2 if the processor has it, otherwise
+    /// `self`. The feature `portable` of this crate omits the AVX2 code.
     pub(crate) fn or_avx2(self) -> Self {
         #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
         if is_x86_feature_detected!("avx2") {

@@ -121,7 +121,8 @@ impl PublicKey {
 
     /// Returns the approximate time of one verification, in ns, as
     /// [`Scheme::verification_nanoseconds`](crate::Scheme::verification_nanoseconds): that of the scheme,
-    /// more for RSA keys with long exponents, and less for ML-DSA keys that have verified signatures. The time to hash the message is not included.
+    /// more for RSA keys with long exponents, and less for ML-DSA keys that have verified signatures. The
+    /// time to hash the message is not included.
     #[must_use]
     pub fn verification_nanoseconds(&self) -> u32 {
         self.verifier.nanoseconds().unwrap_or(self.entry.scheme.verification_nanoseconds)

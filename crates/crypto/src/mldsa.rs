@@ -70,7 +70,7 @@ pub(crate) fn implementation(operation: Operation, _batch: usize) -> Implementat
             Implementation::vectors(library, "NEON")
         }
         Operation::Generate => Implementation::portable(library).or_avx2(),
-        Operation::Verify => Kernel::detect().implementation(),
+        Operation::Verify => Implementation::portable("nonesuch").or_avx2(),
     }
 }
 
@@ -178,9 +178,11 @@ impl Verifier for Public {
     }
 
     fn without_table(&self) -> Option<Box<dyn Verifier>> {
-        let (octets, library) = (self.octets.clone(), self.library.clone());
-        let key = Self { octets, library, expanded: LazyTable::new() };
-        self.expanded.is_built().then(|| Box::new(key) as Box<dyn Verifier>)
+        let copy = || {
+            let (octets, library) = (self.octets.clone(), self.library.clone());
+            Box::new(Self { octets, library, expanded: LazyTable::new() }) as Box<dyn Verifier>
+        };
+        self.expanded.is_built().then(copy)
     }
 
     fn bits(&self) -> u32 {

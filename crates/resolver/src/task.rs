@@ -270,6 +270,11 @@ impl Task {
         self.attempts.clear();
     }
 
+    /// The question of the client about the current name: that of the client, or the target of an alias.
+    pub(crate) fn question_of_name(&self) -> Question {
+        Question { name: self.name.clone(), ..self.question.clone() }
+    }
+
     /// The name and the type to ask the servers now.
     pub(crate) fn current_question(&self) -> (Name, Rtype) {
         match self.minimisation.labels {

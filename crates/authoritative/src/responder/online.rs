@@ -50,8 +50,7 @@ impl ThreadState {
         let work = self.deferred_work.get_or_insert(DeferredWork { started_at: instant, operations: 0 });
         work.operations += self.online_signer.pending_count();
         let zones = std::mem::take(&mut self.deferred_zones);
-        let published: Vec<_> = zones.iter().map(|zone| zone.published()).collect();
-        let signers: Vec<ZoneSigner<'_>> = published.iter().map(|published| published.signer()).collect();
+        let signers: Vec<ZoneSigner<'_>> = zones.iter().map(|zone| zone.published().signer()).collect();
         self.online_signer.generate_pending(&signers, now);
     }
 

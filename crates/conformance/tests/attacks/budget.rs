@@ -5,7 +5,6 @@ use super::network::*;
 use super::signed::*;
 use nonesuch_conformance::simulator::Simulator;
 use nonesuch_crypto::Algorithm;
-use nonesuch_dnssec::validate::ValidationLimits;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section};
 use nonesuch_resolver::Shared;
@@ -19,10 +18,6 @@ use std::time::Duration;
 
 /// The server of a child zone of `evil.`
 const CHILD: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
-
-fn limits() -> ValidationLimits {
-    ValidationLimits::default()
-}
 
 /// How the hostile server signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

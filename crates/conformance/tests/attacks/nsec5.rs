@@ -6,7 +6,6 @@ use nonesuch_conformance::simulator::Simulator;
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::keys::Nsec5Key;
-use nonesuch_dnssec::validate::ValidationLimits;
 use nonesuch_proto::message::{Message, Rcode, Section};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_resolver::Shared;
@@ -15,10 +14,6 @@ use std::sync::Arc;
 
 /// The algorithm number of zones with NSEC5.
 const NSEC5_ALGORITHM: Algorithm = Algorithm(229);
-
-fn limits() -> ValidationLimits {
-    ValidationLimits::default()
-}
 
 /// The proofs of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use nonesuch_conformance::simulator::{Options, Simulator};
 use nonesuch_crypto::{Algorithm, DigestType, PrivateKey, key_tag};
 use nonesuch_dnssec::keys::{SEP, ZONE_KEY, ds_rdata};
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
-use nonesuch_dnssec::validate::AlgorithmPolicy;
+use nonesuch_dnssec::validate::{AlgorithmPolicy, ValidationLimits};
 use nonesuch_lab::tree::with_key_tag;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
@@ -18,6 +18,11 @@ use std::sync::Arc;
 const APEX: &str = "evil.";
 const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
 const DAY: u32 = 86_400;
+
+/// The limits of validation of the resolver in these tests.
+pub(crate) fn limits() -> ValidationLimits {
+    ValidationLimits::default()
+}
 
 /// A zone with one key.
 pub(crate) struct Zone {

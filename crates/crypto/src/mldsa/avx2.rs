@@ -12,7 +12,7 @@ use super::commitment::{self, Commitment, Inputs};
 use super::ntt::{self, Polynomial};
 
 /// Proof that this machine has AVX2.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
 
 impl Avx2 {

@@ -5,10 +5,9 @@ use super::arithmetic::Portable;
 use super::avx2::Avx2;
 use super::commitment::{self, Commitment, Inputs};
 use super::ntt::{self, Polynomial};
-use crate::implementation::Implementation;
 
 /// An instruction set that this machine has.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Kernel {
     /// Code without vector instructions of its own.
     Portable,
@@ -38,15 +37,6 @@ impl Kernel {
         .into_iter()
         .flatten()
         .collect()
-    }
-
-    /// Returns the description of the kernel.
-    pub(super) fn implementation(self) -> Implementation {
-        match self {
-            Self::Portable => Implementation::portable("nonesuch"),
-            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
-            Self::Avx2(_) => Implementation::vectors("nonesuch", "AVX2"),
-        }
     }
 
     /// See [`commitment::reconstruct`].

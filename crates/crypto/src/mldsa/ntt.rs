@@ -189,7 +189,7 @@ mod tests {
             let mut found = example();
             kernel.forward(&mut found);
             for (found, expected) in found.coefficients_mut().iter().zip(expected.coefficients_mut()) {
-                assert_eq!((*found - *expected) % Q, 0, "{:?}", kernel.implementation());
+                assert_eq!((*found - *expected) % Q, 0, "{:?}", kernel);
             }
         }
     }

@@ -102,7 +102,7 @@ fn is_valid(key: &PrivateKey, message: &[u8], signature: &[u8]) -> bool {
     for kernel in Kernel::all() {
         let expanded = ExpandedKey::expand(kernel, octets).unwrap();
         let found = verify(kernel, &expanded, message, signature);
-        assert_eq!(found, Ok(expected), "{:?}", kernel.implementation());
+        assert_eq!(found, Ok(expected), "{:?}", kernel);
     }
     expected
 }

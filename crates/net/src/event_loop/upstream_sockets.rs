@@ -34,7 +34,7 @@ const PORT_POOL: usize = 256;
 pub(super) struct UpstreamSockets {
     sockets: Slots<UpstreamSocket>,
     /// The sockets without an exchange. The first has waited longest.
-    idle: VecDeque<IdleSocket>,
+    idle: VecDeque<Key>,
     ports: RandomPorts,
 }
 
@@ -58,11 +58,6 @@ impl UpstreamSocket {
             && self.datagrams == 1
             && now.saturating_duration_since(self.opened_at) <= SOCKET_AGE_MAX
     }
-}
-
-struct IdleSocket {
-    key: Key,
-    server: SocketAddr,
 }
 
 impl UpstreamSockets {
@@ -110,9 +105,11 @@ impl UpstreamSockets {
 
     /// Returns the idle socket of the server that has waited least, if it may serve an exchange.
     fn take_idle(&mut self, server: SocketAddr, context: &mut Context, now: Instant) -> Option<Key> {
-        let at = self.idle.iter().rposition(|idle| idle.server == server)?;
-        let key = self.idle.remove(at)?.key;
-        if self.sockets.get_mut(key)?.is_reusable(now) {
+        let Self { sockets, idle, .. } = self;
+        let is_of_server = |key: &Key| sockets.get_mut(*key).is_some_and(|socket| socket.server == server);
+        let at = idle.iter().rposition(is_of_server)?;
+        let key = idle.remove(at)?;
+        if sockets.get_mut(key)?.is_reusable(now) {
             return Some(key);
         }
         self.remove(key, context);
@@ -122,16 +119,21 @@ impl UpstreamSockets {
     /// Opens a socket and watches it. Closes an idle socket if there are too many sockets.
     fn open(&mut self, server: SocketAddr, context: &mut Context, now: Instant) -> Result<Key, SendFailure> {
         if !self.sockets.has_room()
-            && let Some(idle) = self.idle.pop_front()
+            && let Some(oldest) = self.idle.pop_front()
         {
-            self.remove(idle.key, context);
+            self.remove(oldest, context);
         }
         if !self.sockets.has_room() {
             return Err(SendFailure::Local);
         }
-        let socket = self.connect(server)?;
-        let (opened_at, exchange) = (now, None);
-        let socket = UpstreamSocket { socket, server, opened_at, exchange, exchanges: 0, datagrams: 0 };
+        let socket = UpstreamSocket {
+            socket: self.connect(server)?,
+            server,
+            opened_at: now,
+            exchange: None,
+            exchanges: 0,
+            datagrams: 0,
+        };
         let key = self.sockets.insert(socket).ok_or(SendFailure::Local)?;
         let socket = &self.sockets.get_mut(key).ok_or(SendFailure::Local)?.socket;
         if context.epoll.add(socket, Source::UpstreamSocket(key).to_bits(), Interest::READS).is_err() {
@@ -158,11 +160,11 @@ impl UpstreamSockets {
             return self.remove(key, context);
         }
         socket.exchange = None;
-        self.idle.push_back(IdleSocket { key, server: socket.server });
+        self.idle.push_back(key);
         if self.idle.len() > IDLE_SOCKETS_MAX
             && let Some(oldest) = self.idle.pop_front()
         {
-            self.remove(oldest.key, context);
+            self.remove(oldest, context);
         }
     }
 
@@ -173,7 +175,7 @@ impl UpstreamSockets {
 
     /// Closes a socket on which a datagram or an error arrived without an exchange.
     fn remove_idle(&mut self, key: Key, context: &mut Context) {
-        self.idle.retain(|idle| idle.key != key);
+        self.idle.retain(|idle| *idle != key);
         self.remove(key, context);
     }
 
@@ -288,7 +290,6 @@ mod tests {
     use crate::machine::Output;
     use crate::sys::Epoll;
     use std::collections::HashSet;
-    use std::net::SocketAddr;
 
     /// Counts the responses.
     #[derive(Default)]

@@ -169,12 +169,13 @@ impl Resolver {
     ) -> Option<(ErrorDetail, u32)> {
         let keys = chain_question(delegated.to_name(), Rtype::DNSKEY);
         let failure = self.shared.cache.failure(&keys, now)?;
+        if failure.cause != FailureCause::Validation {
+            return None;
+        }
         // The DS RRset may have changed since the failure, and names below may have keys or be insecure.
         match self.trust_of(target, &[], now) {
             // It may be another zone whose keys failed.
-            Trust::NoKeys(error, ttl) if failure.cause == FailureCause::Validation => {
-                Some((error, ttl.min(failure.ttl)))
-            }
+            Trust::NoKeys(error, ttl) => Some((error, ttl.min(failure.ttl))),
             _ => None,
         }
     }

@@ -87,7 +87,7 @@ impl Resolver {
     /// Uses what the cache has for the current name of the task.
     fn use_cache(&mut self, id: TaskId, now: Now) -> Option<Step> {
         let task = self.tasks.get(id)?;
-        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        let question = task.question_of_name();
         // The keys of a trust anchor are the current keys of the servers (RFC 5011).
         let needs_keys = task.fetches_keys
             && (question.checking_disabled
@@ -408,7 +408,7 @@ impl Resolver {
         self.report(id, &error, now);
         let Some(task) = self.tasks.get(id) else { return Step::Wait };
         // The next client would wait as long (RFC 9520).
-        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        let question = task.question_of_name();
         self.shared.cache.insert_failure(&question, FailureCause::Resolution, (error.code, &error.text), now);
         Step::Finish(Outcome::failure(error, false))
     }

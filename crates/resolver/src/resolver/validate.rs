@@ -356,7 +356,7 @@ impl Resolver {
     pub(super) fn fail_validation(&mut self, id: TaskId, error: ErrorDetail, now: Now) -> Step {
         self.report(id, &error, now);
         let Some(task) = self.tasks.get(id) else { return Step::Wait };
-        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        let question = task.question_of_name();
         self.shared.cache.insert_failure(&question, FailureCause::Validation, (error.code, &error.text), now);
         Step::Finish(Outcome::failure(error, false))
     }
@@ -365,7 +365,7 @@ impl Resolver {
     /// seconds.
     pub(super) fn fail_as_zone(&self, id: TaskId, error: ErrorDetail, ttl: u32, now: Now) -> Step {
         let Some(task) = self.tasks.get(id) else { return Step::Wait };
-        let question = Question { name: task.name.clone(), ..task.question.clone() };
+        let question = task.question_of_name();
         self.shared.cache.insert_implied_failure(&question, (error.code, &error.text), ttl, now);
         Step::Finish(Outcome::failure(error, false))
     }
