@@ -18,6 +18,7 @@ mod merge;
 mod method;
 mod parameters;
 mod parquet_file;
+mod resolver_load;
 mod results;
 mod run;
 mod server_load;

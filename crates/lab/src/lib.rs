@@ -24,4 +24,5 @@ mod published;
 pub mod record;
 pub mod report;
 mod statistics;
+mod testbed;
 pub mod tree;

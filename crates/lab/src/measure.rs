@@ -13,6 +13,7 @@ pub(crate) mod job;
 pub(crate) mod key_files;
 pub(crate) mod level;
 pub(crate) mod loaded;
+pub(crate) mod metrics;
 pub(crate) mod openssl;
 pub(crate) mod prepare;
 pub(crate) mod probe;

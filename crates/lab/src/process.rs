@@ -94,6 +94,15 @@ pub fn memory(pid: u32) -> Option<Memory> {
     })
 }
 
+/// Returns the number of open sockets of the process `pid`; 0 if the system does not provide it.
+pub(crate) fn open_sockets(pid: u32) -> u64 {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let is_socket = |file: &fs::DirEntry| {
+        fs::read_link(file.path()).is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+    };
+    files.filter(is_socket).count() as u64
+}
+
 /// Whether the process `pid` exists and has not ended. A process that has ended exists until its
 /// parent waits for it (state `Z` of `proc_pid_stat(5)`).
 #[must_use]

@@ -43,11 +43,23 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/nsec3-iterations.toml", include_str!("../../../../experiments/nsec3-iterations.toml")),
     ("experiments/amplification.toml", include_str!("../../../../experiments/amplification.toml")),
     ("experiments/algorithm-rollover.toml", include_str!("../../../../experiments/algorithm-rollover.toml")),
+    ("experiments/nsec5-resolver.toml", include_str!("../../../../experiments/nsec5-resolver.toml")),
+    ("experiments/resolver-load.toml", include_str!("../../../../experiments/resolver-load.toml")),
+    (
+        "experiments/resolver-full-cache.toml",
+        include_str!("../../../../experiments/resolver-full-cache.toml"),
+    ),
+    ("experiments/resolver-matrix.toml", include_str!("../../../../experiments/resolver-matrix.toml")),
+    ("experiments/cold-start.toml", include_str!("../../../../experiments/cold-start.toml")),
+    ("experiments/pqc-resolver.toml", include_str!("../../../../experiments/pqc-resolver.toml")),
+    ("experiments/negative-caching.toml", include_str!("../../../../experiments/negative-caching.toml")),
 ];
 
 /// Presentations that the experiments with a method have in common: name of the method and text.
-const COMMON: &[(&str, &str)] =
-    &[("server-load", include_str!("../../../../experiments/methods/server-load.toml"))];
+const COMMON: &[(&str, &str)] = &[
+    ("server-load", include_str!("../../../../experiments/methods/server-load.toml")),
+    ("resolver-load", include_str!("../../../../experiments/methods/resolver-load.toml")),
+];
 
 /// Maximum size of an experiment file, in octets.
 const FILE_MAX: u64 = 1 << 20;
@@ -213,6 +225,7 @@ impl Definition {
             MethodName::ZoneSigning => Method::ZoneSigning(raw.parameters()?),
             MethodName::EchoFloor => Method::EchoFloor(raw.parameters()?),
             MethodName::ServerLoad => Method::ServerLoad(raw.parameters()?),
+            MethodName::ResolverLoad => Method::ResolverLoad(raw.parameters()?),
             MethodName::ZonePrograms => Method::ZonePrograms(raw.parameters()?),
         };
         let Document { rows, lines, report, .. } = document;

@@ -13,6 +13,7 @@ use crate::measure::prober::ProberError;
 use crate::measure::zone_preparation::ZonePreparationError;
 use crate::presentation::PresentationError;
 use crate::record::RecordError;
+use crate::testbed::TestbedError;
 use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,8 @@ pub enum RunError {
     ZonePreparation(#[from] ZonePreparationError),
     #[error("{name}: {source}")]
     LoadedServer { name: String, source: Box<LoadError> },
+    #[error(transparent)]
+    Testbed(#[from] TestbedError),
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error(transparent)]

@@ -5,7 +5,7 @@
 
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
-use super::{echo, server_load, signing, verification, zone_programs};
+use super::{echo, resolver_load, server_load, signing, verification, zone_programs};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub enum Method {
     EchoFloor(echo::Parameters),
     /// Loads servers with zones of several algorithms and denial mechanisms.
     ServerLoad(server_load::Parameters),
+    /// Loads resolvers in front of a local tree.
+    ResolverLoad(resolver_load::Parameters),
     /// Runs programs that sign and verify zones.
     ZonePrograms(zone_programs::Parameters),
 }
@@ -33,6 +35,7 @@ pub(super) enum MethodName {
     ZoneSigning,
     EchoFloor,
     ServerLoad,
+    ResolverLoad,
     ZonePrograms,
 }
 
@@ -44,6 +47,7 @@ impl Method {
             Self::ZoneSigning(_) => "zone-signing",
             Self::EchoFloor(_) => "echo-floor",
             Self::ServerLoad(_) => "server-load",
+            Self::ResolverLoad(_) => "resolver-load",
             Self::ZonePrograms(_) => "zone-programs",
         }
     }
@@ -55,6 +59,7 @@ impl Method {
             Self::ZoneSigning(parameters) => parameters.duration(),
             Self::EchoFloor(parameters) => parameters.duration(),
             Self::ServerLoad(parameters) => parameters.duration(),
+            Self::ResolverLoad(parameters) => parameters.duration(),
             Self::ZonePrograms(parameters) => parameters.duration(),
         }
     }
@@ -70,6 +75,7 @@ impl Method {
             Self::ZoneSigning(parameters) => signing::run(parameters, options, findings),
             Self::EchoFloor(parameters) => echo::run(parameters, options, findings),
             Self::ServerLoad(parameters) => server_load::run(parameters, options, findings),
+            Self::ResolverLoad(parameters) => resolver_load::run(parameters, options, findings),
             Self::ZonePrograms(parameters) => zone_programs::run(parameters, options, findings),
         }
     }

@@ -23,6 +23,14 @@ pub enum ParameterError {
         "'{0}' is not a kind of query: expected existing, denied, denied:PERCENT, label, referral, no-data, wildcard or a type such as DNSKEY"
     )]
     QueryKind(String),
+    #[error(
+        "'{0}' is not a kind of traffic: expected existing, wildcard, hits:PERCENT, denied, denied-random, mixed:PERCENT, no-data or below"
+    )]
+    Traffic(String),
+    #[error(
+        "'{0}' is not a path: expected direct, or words such as clients, rtt=MS, loss=PERCENT, mtu=OCTETS, no-fragments, no-udp"
+    )]
+    Path(String),
     #[error("'{0}' is not a CPU: expected a number, \"last\" or \"none\"")]
     Cpu(String),
 }

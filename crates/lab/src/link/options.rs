@@ -41,6 +41,8 @@ pub struct PathOptions {
     /// Whether all fragments are dropped, as some firewalls do: those that the sender makes as well
     /// as those that the path makes.
     pub drop_fragments: bool,
+    /// Whether all UDP datagrams are dropped, as by a firewall that permits DNS only over TCP.
+    pub drop_udp: bool,
 }
 
 impl Default for PathOptions {
@@ -57,6 +59,7 @@ impl Default for PathOptions {
             mtu: 1500,
             icmp: true,
             drop_fragments: false,
+            drop_udp: false,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use etherparse::ip_number;
 use rand::Rng as _;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
@@ -32,8 +33,8 @@ pub(super) const ROUTER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 
 /// Numbers of packets of one direction.
 ///
 /// Every packet is in one of these numbers: `sent` + `fragments` + `duplicated` = `fragmented` +
-/// `delivered` + `lost` + `overflowed` + `too_big` + `fragments_dropped` + `ignored` + packets on
-/// the way.
+/// `delivered` + `lost` + `overflowed` + `too_big` + `fragments_dropped` + `udp_dropped` + `ignored` +
+/// packets on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct PathCounters {
     /// Packets that the sender sent.
@@ -54,6 +55,8 @@ pub struct PathCounters {
     pub fragments: u64,
     /// Fragments dropped by `drop_fragments`.
     pub fragments_dropped: u64,
+    /// Datagrams and their fragments dropped by `drop_udp`.
+    pub udp_dropped: u64,
     /// Additional copies of packets.
     pub duplicated: u64,
     /// Packets that were held back.
@@ -130,6 +133,10 @@ impl Path {
             self.counters.ignored += 1;
             return None;
         };
+        if self.options.drop_udp && parsed.payload_ip_number() == ip_number::UDP {
+            self.counters.udp_dropped += 1;
+            return None;
+        }
         if packet.len() <= packet::size_limit(&parsed, self.options.mtu) {
             self.forward(now, packet, parsed.is_fragmenting_payload());
             return None;

@@ -3,12 +3,15 @@
 
 use super::error::PeerError;
 use super::info::{Peer, PeerRole};
-use super::setup::{PeerZone, PrimaryTls, ResolverSetup, Serving, Setup, TlsIdentity, Upstream};
+use super::setup::{PeerZone, PrimaryTls, ResolverSetup, Serving, Setup, TlsIdentity, Upstream, is_local};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// Limits of the UDP payload size that all peers accept, in octets.
 const UDP_SIZE_RANGE: std::ops::RangeInclusive<u16> = 512..=4096;
+
+/// Description of a server's address in errors.
+const SERVER_ADDRESS: &str = "address of a server";
 
 impl Setup {
     /// Checks the setup for this peer.
@@ -19,11 +22,10 @@ impl Setup {
     pub(super) fn check(&self, peer: Peer) -> Result<(), PeerError> {
         let info = peer.info();
         let unsupported = |what| Err(PeerError::Unsupported { peer: info.title, what });
-        if !self.ip.is_loopback() {
-            return invalid("address", &self.ip, "not in 127.0.0.0/8");
-        }
-        if matches!(peer, Peer::Bind | Peer::BindResolver) && self.ip != Ipv4Addr::LOCALHOST {
-            return unsupported("listen on another address than 127.0.0.1");
+        check_local(self.ip.into(), "address")?;
+        let is_bind = matches!(peer, Peer::Bind | Peer::BindResolver);
+        if is_bind && self.ip.is_loopback() && self.ip != Ipv4Addr::LOCALHOST {
+            return unsupported("listen on another loopback address than 127.0.0.1");
         }
         if !UDP_SIZE_RANGE.contains(&self.udp_octets) {
             return invalid("UDP payload size", &self.udp_octets, "not between 512 and 4096 octets");
@@ -87,6 +89,7 @@ impl ResolverSetup {
         if self.cache_mib < 10 {
             return invalid("cache size", &self.cache_mib, "at least 10 MiB are necessary");
         }
+        check_local(self.source.into(), "source address")?;
         for anchor in &self.anchors {
             check_name(&anchor.zone)?;
             let is_field =
@@ -103,11 +106,11 @@ impl ResolverSetup {
                 })
             }
             Upstream::Roots { servers, .. } => servers.iter().try_for_each(|server| {
-                check_loopback(server.address.into()).and_then(|()| check_name(&server.name))
+                check_local(server.address.into(), SERVER_ADDRESS).and_then(|()| check_name(&server.name))
             }),
-            Upstream::Stubs(zones) => zones
-                .iter()
-                .try_for_each(|stub| check_loopback(stub.server.ip()).and_then(|()| check_name(&stub.zone))),
+            Upstream::Stubs(zones) => zones.iter().try_for_each(|stub| {
+                check_local(stub.server.ip(), SERVER_ADDRESS).and_then(|()| check_name(&stub.zone))
+            }),
         }
     }
 }
@@ -120,10 +123,11 @@ fn invalid<T>(
     Err(PeerError::Setup { what, value: value.to_string(), reason })
 }
 
-fn check_loopback(ip: IpAddr) -> Result<(), PeerError> {
+/// Checks that an address is not on the Internet.
+fn check_local(ip: IpAddr, what: &'static str) -> Result<(), PeerError> {
     match ip {
-        IpAddr::V4(ip) if ip.is_loopback() => Ok(()),
-        _ => invalid("address of a server", &ip, "not in 127.0.0.0/8"),
+        IpAddr::V4(ip) if is_local(ip) => Ok(()),
+        _ => invalid(what, &ip, "not in 127.0.0.0/8, 198.18.0.0/15 or 192.0.2.0/24"),
     }
 }
 

@@ -17,8 +17,8 @@ pub struct Setup {
     /// Directory for the peer. All its files are in a subdirectory with the name of the peer
     /// ([`PeerInfo::name`](super::PeerInfo)), which is emptied at the start.
     pub folder: PathBuf,
-    /// Address on which the peer listens, in 127.0.0.0/8. BIND listens only on addresses of an
-    /// interface, so that for BIND it is 127.0.0.1.
+    /// Address on which the peer listens: a loopback address, or one of a network that is not routed
+    /// on the Internet ([`is_local`]). BIND listens only on addresses of an interface.
     pub ip: Ipv4Addr,
     /// Port for UDP and TCP; `None` for a free port.
     pub port: Option<u16>,
@@ -190,12 +190,21 @@ pub struct ResolverSetup {
     /// Whether the resolver answers from cached NSEC and NSEC3 records (aggressive use, RFC 8198).
     /// Knot Resolver ignores the value and always does so.
     pub aggressive: bool,
+    /// Source address of its queries.
+    pub source: Ipv4Addr,
 }
 
 impl Default for ResolverSetup {
-    /// No servers, no trust anchors, a cache of 64 MiB, no aggressive use of NSEC records.
+    /// No servers, no trust anchors, a cache of 64 MiB, no aggressive use of NSEC records, queries
+    /// from 127.0.0.1.
     fn default() -> Self {
-        Self { upstream: Upstream::Stubs(Vec::new()), anchors: Vec::new(), cache_mib: 64, aggressive: false }
+        Self {
+            upstream: Upstream::Stubs(Vec::new()),
+            anchors: Vec::new(),
+            cache_mib: 64,
+            aggressive: false,
+            source: Ipv4Addr::LOCALHOST,
+        }
     }
 }
 
@@ -219,7 +228,7 @@ pub enum Upstream {
 pub struct RootServer {
     /// Its name, as in the NS records of the root zone.
     pub name: String,
-    /// Its address, in 127.0.0.0/8.
+    /// Its address: a loopback address, or one of a network that is not routed on the Internet.
     pub address: Ipv4Addr,
 }
 
@@ -248,6 +257,16 @@ impl TrustAnchor {
     pub fn record(&self) -> String {
         format!("{} 3600 IN DS {}", self.zone, self.ds)
     }
+}
+
+/// Networks of the clients of a resolver: loopback addresses, and a network for documentation (RFC
+/// 5737) that simulated paths use.
+pub(super) const CLIENTS: [&str; 2] = ["127.0.0.0/8", "192.0.2.0/24"];
+
+/// Whether the address is a loopback address, or in a network that is not routed on the Internet:
+/// 198.18.0.0/15 for benchmarks (RFC 2544), 192.0.2.0/24 for documentation (RFC 5737).
+pub(super) fn is_local(ip: Ipv4Addr) -> bool {
+    ip.is_loopback() || matches!(ip.octets(), [198, 18 | 19, ..] | [192, 0, 2, _])
 }
 
 /// Returns an address with this IP address and a port from 10,000 to 31,999 that is free for UDP

@@ -107,6 +107,11 @@ impl Tree {
 }
 
 impl TreeZone {
+    /// The name of its zone file, and of the directory of its keys.
+    pub(crate) fn file_name(&self) -> String {
+        file_name(&self.origin)
+    }
+
     /// Writes the key files, and the VRF key with the proofs.
     fn write_keys(&self, out: &Path) -> Result<(), TreeError> {
         let file = file_name(&self.origin);

@@ -1,19 +1,14 @@
 //! Counters of online signing, from the metrics of a server.
 
+use crate::measure::metrics::{read_metrics, total};
 use crate::measure::server::{ServedZone, ServerError, ServerKeys};
 use crate::peers::Peer;
 use serde::Serialize;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
-
-/// Time limit for the metrics of a server.
-const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of the metrics of a server, in octets.
-const METRICS_MAX: u64 = 4 << 20;
 
 /// What a server has counted since its start. `None`: the server does not count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,19 +74,12 @@ impl Metrics {
 
     /// Reads the counters.
     pub(super) fn read(self) -> io::Result<OnlineCounts> {
-        let mut stream = TcpStream::connect_timeout(&self.address, TIMEOUT)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
-        // Servers do not divide a response to HTTP/1.0 into chunks.
-        stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")?;
-        let mut text = String::new();
-        stream.take(METRICS_MAX).read_to_string(&mut text)?;
-        Ok(self.counts_in(&text))
+        Ok(self.counts_in(&read_metrics(self.address)?))
     }
 
     fn counts_in(self, text: &str) -> OnlineCounts {
         let [online_operations, cache_hits, cache_misses] =
-            self.names.map(|name| (!name.is_empty()).then(|| total(text, name)));
+            self.names.map(|name| (!name.is_empty()).then(|| total(text, name, "")));
         OnlineCounts { online_operations, cache_hits, cache_misses }
     }
 }
@@ -102,16 +90,6 @@ pub(super) fn serving(mut program: Command, directory: &Path, text: &str) -> Res
     fs::write(&path, text).map_err(|source| ServerError::Log { path: path.clone(), source })?;
     program.args(["serve", "--config"]).arg(path);
     Ok(program)
-}
-
-/// Returns the sum of all samples of a counter in the text format of Prometheus. A counter without
-/// an event can have no sample.
-fn total(text: &str, name: &str) -> u64 {
-    let sample = |line: &str| {
-        let rest = line.strip_prefix(name).filter(|rest| rest.starts_with(['{', ' ']))?;
-        rest.rsplit(' ').next()?.trim().parse::<f64>().ok()
-    };
-    text.lines().filter_map(sample).sum::<f64>() as u64
 }
 
 impl OnlineCounts {

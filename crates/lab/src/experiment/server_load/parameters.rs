@@ -289,11 +289,11 @@ impl fmt::Display for ServerChoice {
 /// Algorithms that sign a zone together, as during an algorithm rollover (RFC 6781 §4.1.4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct AlgorithmSet(pub(super) Vec<AlgorithmChoice>);
+pub struct AlgorithmSet(pub(in crate::experiment) Vec<AlgorithmChoice>);
 
 impl AlgorithmSet {
     /// Returns the schemes for the data; `None` without algorithms.
-    pub(super) fn schemes(&self) -> Option<String> {
+    pub(in crate::experiment) fn schemes(&self) -> Option<String> {
         let schemes: Vec<String> = self.0.iter().map(AlgorithmChoice::scheme).collect();
         Some(schemes.join(" + ")).filter(|schemes| !schemes.is_empty())
     }
@@ -319,7 +319,7 @@ impl fmt::Display for AlgorithmSet {
 /// A denial mechanism; `None` for an unsigned zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct DenialChoice(pub(super) Option<Mechanism>);
+pub struct DenialChoice(pub(in crate::experiment) Option<Mechanism>);
 
 impl FromStr for DenialChoice {
     type Err = UnknownMechanism;
@@ -343,8 +343,8 @@ impl fmt::Display for DenialChoice {
 #[serde(try_from = "String", into = "String")]
 pub struct Combination {
     /// Empty for an unsigned zone.
-    pub(super) algorithms: AlgorithmSet,
-    pub(super) denial: DenialChoice,
+    pub(in crate::experiment) algorithms: AlgorithmSet,
+    pub(in crate::experiment) denial: DenialChoice,
 }
 
 /// The text is not a combination.

@@ -3,7 +3,7 @@
 use super::{PeerLocation, hints_file_text, program_command, yes_or_no};
 use crate::peers::error::PeerError;
 use crate::peers::setup::{
-    PeerZone, PrimaryTls, ResolverSetup, RootServer, Serving, Setup, TlsIdentity, Upstream,
+    CLIENTS, PeerZone, PrimaryTls, ResolverSetup, RootServer, Serving, Setup, TlsIdentity, Upstream,
 };
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -101,7 +101,8 @@ fn zone_section(zone: &PeerZone, setup: &Setup) -> String {
 }
 
 fn resolver_configuration(setup: &Setup, location: &PeerLocation, hints: &Path) -> String {
-    let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
+    let ResolverSetup { upstream, anchors, cache_mib, aggressive, source } = &setup.resolver;
+    let clients = CLIENTS.join("; ");
     let validation = yes_or_no(!anchors.is_empty());
     // The option `port` is the port of all servers that an NS record or a hint names.
     let port = match upstream {
@@ -111,8 +112,8 @@ fn resolver_configuration(setup: &Setup, location: &PeerLocation, hints: &Path) 
     let mut text = common_options(setup, location);
     let _ = write!(
         text,
-        "  port {port};\n  query-source address 127.0.0.1;\n  recursion yes;\n  allow-recursion {{ 127.0.0.0/8; }};\n  \
-         allow-query {{ 127.0.0.0/8; }};\n  dnssec-validation {validation};\n  trust-anchor-telemetry no;\n  \
+        "  port {port};\n  query-source address {source};\n  recursion yes;\n  allow-recursion {{ {clients}; }};\n  \
+         allow-query {{ {clients}; }};\n  dnssec-validation {validation};\n  trust-anchor-telemetry no;\n  \
          synth-from-dnssec {};\n  max-cache-size {cache_mib}M;\n{}}};\ncontrols {{ }};\n\
          zone \".\" {{ type hint; file \"{}\"; }};\n",
         yes_or_no(*aggressive),

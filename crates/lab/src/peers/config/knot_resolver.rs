@@ -22,10 +22,10 @@ pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command,
 }
 
 fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
-    let ResolverSetup { upstream, anchors, cache_mib, .. } = &setup.resolver;
+    let ResolverSetup { upstream, anchors, cache_mib, source, .. } = &setup.resolver;
     let (ip, port, octets) = (location.address.ip(), location.address.port(), setup.udp_octets);
     let mut text = format!(
-        "net.ipv6 = false\nnet.listen('{ip}', {port}, {{ kind = 'dns' }})\nnet.outgoing_v4('127.0.0.1')\n\
+        "net.ipv6 = false\nnet.listen('{ip}', {port}, {{ kind = 'dns' }})\nnet.outgoing_v4('{source}')\n\
          net.bufsize({octets})\ncache.size = {cache_mib} * MB\nmodules.unload('ta_signal_query')\n\
          modules.unload('priming')\nmodules.unload('detect_time_skew')\nmodules.unload('detect_time_jump')\n\
          modules.unload('ta_update')\ntrust_anchors.remove('.')\n"

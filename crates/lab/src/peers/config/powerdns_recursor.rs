@@ -3,7 +3,7 @@
 use super::{PeerLocation, hints_file_text, program_command};
 use crate::peers::error::PeerError;
 use crate::peers::info::Peer;
-use crate::peers::setup::{ResolverSetup, RootServer, Setup, StubZone, TrustAnchor, Upstream};
+use crate::peers::setup::{CLIENTS, ResolverSetup, RootServer, Setup, StubZone, TrustAnchor, Upstream};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -36,17 +36,18 @@ fn needs_option_for_old_settings(version: &str) -> bool {
 }
 
 fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
-    let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
+    let ResolverSetup { upstream, anchors, cache_mib, aggressive, source } = &setup.resolver;
     let (dir, ip, port, octets) =
         (location.folder.display(), location.address.ip(), location.address.port(), setup.udp_octets);
     let validation = if anchors.is_empty() { "off" } else { "validate" };
     let aggressive = if *aggressive { 100_000 } else { 0 };
     let mut text = format!(
-        "local-address={ip}\nlocal-port={port}\nallow-from=127.0.0.0/8\nthreads={}\ndaemon=no\ndisable-syslog=yes\n\
+        "local-address={ip}\nlocal-port={port}\nallow-from={}\nthreads={}\ndaemon=no\ndisable-syslog=yes\n\
          write-pid=no\nsocket-dir={dir}\nsetuid=\nsetgid=\nsecurity-poll-suffix=\nhint-file={dir}/root.hints\ndont-query=\n\
-         query-local-address=127.0.0.1\nlua-config-file={dir}/anchors.lua\ndnssec={validation}\n\
+         query-local-address={source}\nlua-config-file={dir}/anchors.lua\ndnssec={validation}\n\
          aggressive-nsec-cache-size={aggressive}\nmax-cache-entries={}\nedns-outgoing-bufsize={octets}\n\
          udp-truncation-threshold={octets}\n",
+        CLIENTS.join(","),
         setup.workers,
         cache_mib.saturating_mul(ENTRIES_PER_MIB),
     );

@@ -2,7 +2,7 @@
 
 use super::{PeerLocation, anchor_records, program_command, yes_or_no};
 use crate::peers::error::PeerError;
-use crate::peers::setup::{ResolverSetup, Setup, StubZone, TlsIdentity, Upstream};
+use crate::peers::setup::{CLIENTS, ResolverSetup, Setup, StubZone, TlsIdentity, Upstream};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -23,14 +23,15 @@ pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command,
 }
 
 fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
-    let ResolverSetup { upstream, anchors, cache_mib, aggressive } = &setup.resolver;
+    let ResolverSetup { upstream, anchors, cache_mib, aggressive, source } = &setup.resolver;
     let (dir, address, octets) = (location.folder.display(), location.address, setup.udp_octets);
     // Unbound recommends an RRset cache of twice the size of the message cache.
     let message_cache = cache_mib / 3;
+    let clients = CLIENTS.map(|network| format!("  access-control: {network} allow\n")).concat();
     let mut text = format!(
         "server:\n  interface: {}@{}\n  num-threads: {}\n  do-daemonize: no\n  use-syslog: no\n  logfile: \"\"\n  \
          username: \"\"\n  chroot: \"\"\n  directory: \"{dir}\"\n  pidfile: \"{dir}/unbound.pid\"\n  do-ip6: no\n  \
-         access-control: 127.0.0.0/8 allow\n  do-not-query-localhost: no\n  outgoing-interface: 127.0.0.1\n  \
+         do-not-query-localhost: no\n{clients}  outgoing-interface: {source}\n  \
          edns-buffer-size: {octets}\n  max-udp-size: {octets}\n  msg-cache-size: {message_cache}m\n  rrset-cache-size: {}m\n  \
          trust-anchor-signaling: no\n  aggressive-nsec: {}\n",
         address.ip(),

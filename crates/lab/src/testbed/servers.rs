@@ -1,0 +1,193 @@
+//! The authoritative servers of a tree: `nonesuch serve`, with counters of what the resolver asked.
+
+use super::{Network, READY_LIMIT, Site, TestbedError, TreeFiles, user_setting};
+use crate::measure::level::command_with_all_cpu_features;
+use crate::measure::metrics::{read_metrics, total};
+use crate::measure::server::Server;
+use crate::peers::{OnlineDenial, Peer, PeerServer, PeerZone, Serving, Setup};
+use crate::process::{CpuTime, trees_cpu_time};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// Port of the metrics of the first server.
+const METRICS_PORT: u16 = 9530;
+
+/// What all authoritative servers of a tree have answered. `None`: a server does not count it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct UpstreamCounts {
+    /// Queries over UDP.
+    pub(crate) upstream_udp: Option<u64>,
+    /// Queries over TCP.
+    pub(crate) upstream_tcp: Option<u64>,
+    /// Truncated responses over UDP.
+    pub(crate) upstream_truncated: Option<u64>,
+    /// Accepted TCP connections.
+    pub(crate) upstream_connections: Option<u64>,
+    /// Octets of queries, without headers of UDP, TCP and IP.
+    pub(crate) upstream_query_octets: Option<u64>,
+    /// Octets of responses, likewise.
+    pub(crate) upstream_response_octets: Option<u64>,
+}
+
+impl UpstreamCounts {
+    fn of_metrics(text: &str) -> Self {
+        let [udp, tcp] = ["transport=\"udp\"", "transport=\"tcp\""];
+        let count = |name: &str, label: &str| Some(total(text, name, label));
+        Self {
+            upstream_udp: count("nonesuch_queries_total", udp),
+            upstream_tcp: count("nonesuch_queries_total", tcp),
+            upstream_truncated: count("nonesuch_truncated_responses_total", udp),
+            upstream_connections: count("nonesuch_connections_total", "outcome=\"accepted\""),
+            upstream_query_octets: count("nonesuch_query_size_bytes_sum", ""),
+            upstream_response_octets: count("nonesuch_response_size_bytes_sum", ""),
+        }
+    }
+
+    /// Combines each pair of known counts.
+    fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
+        let both = |one: Option<u64>, two: Option<u64>| Some(combine(one?, two?));
+        Self {
+            upstream_udp: both(self.upstream_udp, other.upstream_udp),
+            upstream_tcp: both(self.upstream_tcp, other.upstream_tcp),
+            upstream_truncated: both(self.upstream_truncated, other.upstream_truncated),
+            upstream_connections: both(self.upstream_connections, other.upstream_connections),
+            upstream_query_octets: both(self.upstream_query_octets, other.upstream_query_octets),
+            upstream_response_octets: both(self.upstream_response_octets, other.upstream_response_octets),
+        }
+    }
+
+    /// Returns the difference from the earlier counts.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        self.zip(earlier, u64::saturating_sub)
+    }
+}
+
+/// The program that serves the zones below the top-level domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ZoneServer {
+    /// `nonesuch serve`.
+    Nonesuch,
+    /// PowerDNS Authoritative Server, which generates white lies.
+    Powerdns,
+}
+
+/// The running servers of a tree. Dropping them ends their processes.
+#[derive(Debug)]
+pub(crate) struct TreeServers {
+    servers: Vec<Server>,
+    metrics: Vec<SocketAddr>,
+    /// The server of the zones below the top-level domain, if it is not `nonesuch serve`.
+    powerdns: Option<PeerServer>,
+}
+
+/// How the servers of a tree are started.
+#[derive(Clone, Copy)]
+pub(crate) struct ServersOptions<'o> {
+    pub(crate) program: &'o Path,
+    /// CPU of all servers; `None`: any.
+    pub(crate) cpu: Option<usize>,
+    pub(crate) zone_server: ZoneServer,
+    /// Directory for logs.
+    pub(crate) directory: &'o Path,
+}
+
+impl TreeServers {
+    /// Starts a server with one worker for each address of the tree.
+    pub(crate) fn start(
+        tree: &TreeFiles,
+        network: &Network,
+        options: ServersOptions<'_>,
+    ) -> Result<Self, TestbedError> {
+        network.run(Site::Servers, || Self::start_here(tree, options))?
+    }
+
+    fn start_here(tree: &TreeFiles, options: ServersOptions<'_>) -> Result<Self, TestbedError> {
+        let mut all = Self { servers: Vec::new(), metrics: Vec::new(), powerdns: None };
+        for (address, port) in tree.addresses.iter().zip(METRICS_PORT..) {
+            if options.zone_server == ZoneServer::Powerdns && Some(address) == tree.addresses.last() {
+                all.powerdns = Some(start_powerdns(tree, *address, options)?);
+                continue;
+            }
+            let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let path = measured_configuration(tree, *address, metrics)?;
+            let mut command = command_with_all_cpu_features(options.program);
+            command.args(["serve", "--config"]).arg(&path);
+            let log = options.directory.join(format!("{address}.log"));
+            let started = Server::start(command, options.cpu, &log, READY_LIMIT);
+            let fault = |source| TestbedError::Server { what: format!("the server at {address}"), source };
+            all.servers.push(started.map_err(fault)?);
+            all.metrics.push(metrics);
+        }
+        Ok(all)
+    }
+
+    /// What the servers have answered since their start.
+    pub(crate) fn counts(&self, network: &Network) -> Result<UpstreamCounts, TestbedError> {
+        if self.powerdns.is_some() {
+            return Ok(UpstreamCounts::default());
+        }
+        let read =
+            || self.metrics.iter().map(|address| read_metrics(*address)).collect::<Result<Vec<_>, _>>();
+        let texts = network.run(Site::Servers, read)?.map_err(TestbedError::Metrics)?;
+        let counts = texts.iter().map(|text| UpstreamCounts::of_metrics(text));
+        Ok(counts.reduce(|sum, counts| sum.zip(counts, u64::saturating_add)).unwrap_or_default())
+    }
+
+    /// CPU time of all servers.
+    pub(crate) fn cpu_time(&self) -> CpuTime {
+        let roots = self.servers.iter().map(Server::pid).chain(self.powerdns.as_ref().map(PeerServer::pid));
+        trees_cpu_time(&roots.collect::<Vec<u32>>())
+    }
+}
+
+/// Writes the configuration of a server of the tree with metrics and one worker, and returns its
+/// path.
+fn measured_configuration(
+    tree: &TreeFiles,
+    address: Ipv4Addr,
+    metrics: SocketAddr,
+) -> Result<PathBuf, TestbedError> {
+    let configuration = tree.directory.join("servers").join(format!("{address}.toml"));
+    let read = fs::read_to_string(&configuration);
+    let text = read.map_err(|source| TestbedError::Write { path: configuration.clone(), source })?;
+    let settings = format!("version = 1\nworkers = 1\nmetrics-listen = \"{metrics}\"\n{}", user_setting());
+    // In the same directory, because paths are relative to it.
+    let path = configuration.with_extension("measured.toml");
+    fs::write(&path, text.replacen("version = 1\n", &settings, 1))
+        .map_err(|source| TestbedError::Write { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// Starts PowerDNS for the zones at an address of the tree.
+fn start_powerdns(
+    tree: &TreeFiles,
+    address: Ipv4Addr,
+    options: ServersOptions<'_>,
+) -> Result<PeerServer, TestbedError> {
+    let mut zones = Vec::new();
+    for zone in tree.zones.iter().filter(|zone| zone.server == address) {
+        let keys = key_files(&tree.directory.join("keys").join(&zone.file))?;
+        let serving = Serving::Online { denial: OnlineDenial::WhiteLies, keys };
+        zones.push(PeerZone::new(&zone.origin, &tree.directory.join("zones").join(&zone.file), serving));
+    }
+    let setup = Setup {
+        ip: address,
+        port: Some(53),
+        cpus: options.cpu.into_iter().collect(),
+        zones,
+        limit: READY_LIMIT,
+        ..Setup::new(options.directory)
+    };
+    Ok(PeerServer::start(Peer::PowerDns, &setup)?)
+}
+
+/// The keys in a directory, without the suffix of their files.
+fn key_files(directory: &Path) -> Result<Vec<PathBuf>, TestbedError> {
+    let fault = |source| TestbedError::Write { path: directory.to_owned(), source };
+    let files = fs::read_dir(directory).map_err(fault)?.filter_map(|file| Some(file.ok()?.path()));
+    let keys = files.filter(|file| file.extension().is_some_and(|end| end == "key"));
+    Ok(keys.map(|file| file.with_extension("")).collect())
+}
