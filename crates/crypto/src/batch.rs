@@ -37,9 +37,9 @@ impl<T> LazyTable<T> {
         Self { signatures_seen: AtomicUsize::new(0), table: OnceLock::new() }
     }
 
-    /// Whether the table was built.
+    /// Whether the table was built. It is not if `build` returned `None`.
     pub(crate) fn is_built(&self) -> bool {
-        self.table.get().is_some()
+        self.table.get().is_some_and(Option::is_some)
     }
 
     /// Returns the table for a batch of `count` signatures. Builds it when at least `threshold`
