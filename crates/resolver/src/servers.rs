@@ -47,8 +47,9 @@ use std::time::Instant;
 
 /// Number of parts of the table with separate locks.
 const SHARDS: usize = 64;
-/// Maximum number of queries in flight to a server that has not answered.
-const IN_FLIGHT_UNKNOWN: u32 = 64;
+/// Maximum number of queries in flight to a server that has not answered. After a restart under load,
+/// the queries of all clients need the same few servers before the first of them can answer.
+const IN_FLIGHT_UNKNOWN: u32 = 1024;
 /// Maximum number of queries in flight to a server that does not answer any more.
 const IN_FLIGHT_MIN: u32 = 16;
 

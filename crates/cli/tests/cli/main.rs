@@ -14,6 +14,7 @@ mod key_separation;
 mod key_times;
 mod keys;
 mod lab;
+mod lab_resolvers;
 mod lab_signing;
 mod lab_tree;
 mod load;

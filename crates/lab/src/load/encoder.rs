@@ -15,6 +15,8 @@ const HEADER_SIZE: usize = 12;
 const QUESTION_MAX: usize = 255 + 4;
 /// CD in octet 3 of the header (RFC 4035 §3.2.2).
 const CD: u8 = 0x10;
+/// AD in octet 3 of the header.
+const AD: u8 = 0x20;
 /// Octets of a client cookie (RFC 7873 §4).
 const CLIENT_COOKIE_SIZE: usize = 8;
 /// Maximum octets of a server cookie (RFC 7873 §4).
@@ -58,8 +60,9 @@ impl QueryEncoder {
     pub(super) fn new(options: &LoadOptions, thread: usize) -> Self {
         let opt = opt_record(options);
         // RD is set, as dnsperf does; one question; the OPT record as the only additional record.
-        let checking_disabled = if options.checking_disabled { CD } else { 0 };
-        let header = [0x01, checking_disabled, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let second_flags = flag(options.checking_disabled, CD) | flag(options.authentic_data, AD);
+        let header = [0x01, second_flags, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
         let sockets = if options.cookies { options.sockets_per_thread() } else { 0 };
         let cookie = |socket: usize| RandomState::new().hash_one((thread, socket)).to_be_bytes();
         let cookies: Vec<_> = (0..sockets).map(cookie).collect();
@@ -229,11 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn cd_and_nsid_are_written() {
+    fn cd_ad_and_nsid_are_written() {
         let mut encoder =
             QueryEncoder::new(&LoadOptions { checking_disabled: true, nsid: true, ..options() }, 0);
         let query = encoded(&mut encoder, b"\0\0\x01\0\x01");
         assert_eq!(query[2..4], [0x01, 0x10]);
+        let mut with_ad = QueryEncoder::new(&LoadOptions { authentic_data: true, ..options() }, 0);
+        assert_eq!(encoded(&mut with_ad, b"\0\0\x01\0\x01")[2..4], [0x01, 0x20]);
         assert_eq!(query[12 + 5..], *b"\0\0\x29\x04\xd0\0\0\x80\0\0\x04\0\x03\0\0");
     }
 

@@ -63,6 +63,8 @@ pub struct LoadOptions {
     pub compact_ok: bool,
     /// Whether to set the CD flag (Checking Disabled, RFC 4035 §3.2.2).
     pub checking_disabled: bool,
+    /// Whether to set the AD flag: a resolver marks secure responses also without DO (RFC 6840 §5.7).
+    pub authentic_data: bool,
     /// Whether to request the identifier of the name server (RFC 5001), which the report counts.
     pub nsid: bool,
     /// Whether to send a cookie (RFC 7873): the client cookie of the socket or connection, and the
@@ -136,6 +138,7 @@ impl LoadOptions {
             dnssec_ok: true,
             compact_ok: false,
             checking_disabled: false,
+            authentic_data: false,
             nsid: false,
             cookies: false,
             samples: 0,

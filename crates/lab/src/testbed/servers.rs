@@ -154,10 +154,12 @@ fn measured_configuration(
     let read = fs::read_to_string(&configuration);
     let text = read.map_err(|source| TestbedError::Write { path: configuration.clone(), source })?;
     let settings = format!("version = 1\nworkers = 1\nmetrics-listen = \"{metrics}\"\n{}", user_setting());
+    // Signatures and proofs are measured, so that the time for them is not limited.
+    let text = text.replacen("version = 1\n", &settings, 1)
+        + "\n[limits]\nonline-share = 100\nonline-busy-share = 100\n";
     // In the same directory, because paths are relative to it.
     let path = configuration.with_extension("measured.toml");
-    fs::write(&path, text.replacen("version = 1\n", &settings, 1))
-        .map_err(|source| TestbedError::Write { path: path.clone(), source })?;
+    fs::write(&path, text).map_err(|source| TestbedError::Write { path: path.clone(), source })?;
     Ok(path)
 }
 

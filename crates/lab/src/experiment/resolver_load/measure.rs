@@ -3,7 +3,7 @@
 use super::parameters::{ClientTransport, Event, LoadCase, Parameters, ResolverCase, Surroundings};
 use super::row::Row;
 use crate::conditions::Conditions;
-use crate::load::{self, LoadOptions, LoadReport};
+use crate::load::{self, LoadOptions, LoadReport, Progress};
 use crate::machine::CpuPlacement;
 use crate::peers::TlsIdentity;
 use crate::process::{self, CpuTime};
@@ -11,6 +11,7 @@ use crate::testbed::{Network, ResolverOptions, RunningResolver, Site, TestbedErr
 use nonesuch_net::tls::ClientTls;
 use nonesuch_proto::message::{Header, flags};
 use std::path::Path;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -21,7 +22,10 @@ const OUTSTANDING_MAX: usize = 16_000;
 /// Maximum duration of the queries before a load, in seconds.
 const WARMING_SECONDS: f64 = 60.0;
 
-/// Names in the certificate of the resolver.
+/// Time from the start of a load until the event.
+const PROGRESS: Duration = Duration::from_millis(100);
+
+/// Name in the certificate of the resolver.
 pub(super) const TLS_NAME: &str = "resolver.example";
 
 /// A tree with its running servers.
@@ -124,8 +128,18 @@ impl Bench<'_> {
         let (memory_before_kib, port) = (resolver.memory_kib(), resolver.address.port());
         // The CPU time of the new process begins at zero.
         let before = self.reading(None)?;
+        let options = &options;
         let (report, started) = thread::scope(|scope| {
-            let generator = scope.spawn(|| self.network.run(Site::Clients, || load::run(&options)));
+            let (sender, is_running) = mpsc::channel();
+            let generator = scope.spawn(move || {
+                // The load would end at once if no resolver listened at its start. Only the first
+                // message is received.
+                let progress = |_: &Progress| _ = sender.send(());
+                let run = || load::run_with_progress(options, PROGRESS, progress);
+                self.network.run(Site::Clients, run)
+            });
+            // An error ends the load, whose result is read below.
+            let _ = is_running.recv();
             drop(resolver);
             let started = self.start(case, load, Some(port));
             (generator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), started)
@@ -164,6 +178,7 @@ impl Bench<'_> {
             follow_truncated: is_udp,
             rate: load.rate,
             dnssec_ok: case.dnssec_ok(),
+            authentic_data: case.validates() && !case.dnssec_ok(),
             edns_size: case.udp_octets,
             samples: samples.value() as usize,
             timeout: TIMEOUT,

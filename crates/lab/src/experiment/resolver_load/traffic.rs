@@ -152,6 +152,9 @@ impl Traffic {
         let mut text = String::new();
         let mut random = ChaCha8Rng::seed_from_u64(seed ^ first.rotate_left(32));
         let zipf = Zipf::new(if matches!(self, Self::Mixed(_)) { tree.total() } else { 1 });
+        // All names with a type, before the same names with the next type: a resolver knows the first
+        // denial when it gets the second query for a name.
+        let each_type = count.div_ceil(MISSING_TYPES.len() as u64).max(1);
         let mut fresh = HOT_NAMES + self.needed_names(first).saturating_sub(HOT_NAMES);
         for number in first..first + count {
             let (host, zone) = tree.place(number);
@@ -181,8 +184,9 @@ impl Traffic {
                     Ok(())
                 }
                 Self::NoData => {
-                    let (host, zone) = tree.place(number / MISSING_TYPES.len() as u64);
-                    let missing = MISSING_TYPES[(number % MISSING_TYPES.len() as u64) as usize];
+                    let (host, zone) =
+                        tree.place(first / MISSING_TYPES.len() as u64 + (number - first) % each_type);
+                    let missing = MISSING_TYPES[((number - first) / each_type) as usize];
                     writeln!(text, "host{host}.z{zone}.example. {missing}")
                 }
                 Self::Below => {
