@@ -1,9 +1,15 @@
-//! The mailbox of a worker: other threads wake it, or request it to stop.
+//! The mailbox of a worker: other threads wake it, pass connections to it, or request it to stop.
 
 use crate::sys::EventDescriptor;
+use crate::tcp::handshake::EstablishedTls;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use std::sync::{Mutex, PoisonError};
+
+/// Maximum number of connections that wait in a mailbox.
+const CONNECTIONS_MAX: usize = 256;
 
 /// The mailbox of a worker. A [wake](crate::machine::Event::Wake) has no content, so several of them
 /// that wait in the mailbox are one.
@@ -12,12 +18,17 @@ pub(super) struct Mailbox {
     event: EventDescriptor,
     has_wake: AtomicBool,
     has_stop: AtomicBool,
+    connections: Mutex<VecDeque<EstablishedTls>>,
 }
 
 impl Mailbox {
     pub(super) fn new() -> io::Result<Self> {
-        let event = EventDescriptor::new()?;
-        Ok(Self { event, has_wake: AtomicBool::new(false), has_stop: AtomicBool::new(false) })
+        Ok(Self {
+            event: EventDescriptor::new()?,
+            has_wake: AtomicBool::new(false),
+            has_stop: AtomicBool::new(false),
+            connections: Mutex::default(),
+        })
     }
 
     /// Wakes the worker.
@@ -34,7 +45,29 @@ impl Mailbox {
         self.event.signal();
     }
 
-    /// Empties the mailbox. Returns whether there was a wake. The worker calls it when the
+    /// Passes a connection to the worker. Returns whether there was room for it.
+    pub(super) fn deliver(&self, connection: EstablishedTls) -> bool {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = connections.len() < CONNECTIONS_MAX;
+        if has_room {
+            connections.push_back(connection);
+            self.event.signal();
+        }
+        has_room
+    }
+
+    /// Returns at most `limit` connections. If more wait, the descriptor remains readable.
+    pub(super) fn take_connections(&self, limit: usize) -> Vec<EstablishedTls> {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = connections.len().min(limit);
+        let taken = connections.drain(..count).collect();
+        if !connections.is_empty() {
+            self.event.signal();
+        }
+        taken
+    }
+
+    /// Empties the mailbox, except for its connections. Returns whether there was a wake. The worker calls it when the
     /// descriptor is readable.
     pub(super) fn take_wake(&self) -> bool {
         // In this order, a wake that arrives after the second step makes the descriptor readable
