@@ -180,7 +180,7 @@ impl ClientConnection {
         self.output.unwritten() > 0 || self.stream.has_unsent()
     }
 
-    /// Tells the peer that the end of the connection is intended.
+    /// Announces to the peer that the end of the connection is intended.
     pub(super) fn signal_end(&mut self) {
         self.stream.signal_end();
     }

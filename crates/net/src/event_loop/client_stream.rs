@@ -100,7 +100,7 @@ impl ClientStream {
         sys::acknowledged_octets(self.socket())
     }
 
-    /// Tells the peer that the end of the connection is intended, if the transport can. Does not
+    /// Announces to the peer that the end of the connection is intended, if the transport can. Does not
     /// wait.
     pub(super) fn signal_end(&mut self) {
         if let Self::Tls(stream) = self {
