@@ -4,8 +4,10 @@ use super::metrics::{OPEN, listening_address, scrape, value};
 use super::resolve::start_tree;
 use crate::common;
 use common::certificates::{Certificates, HOST};
-use common::configured::{Configured, write_beside};
+use common::configured::{Configured, ask, write_beside};
 use common::{Ended, done, nonesuch, run, snapshot, text};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::Rcode;
 use nonesuch_testing::{record_skip, require_peer};
 use std::fs;
 use std::io::Read as _;
@@ -142,7 +144,7 @@ fn answers_over_tls_are_those_over_other_transports() {
 }
 
 #[test]
-fn a_reload_replaces_the_certificate_and_the_padding() {
+fn a_reload_replaces_the_certificate_the_padding_and_the_clients() {
     let scene = Scene::new();
     let resolver = scene.start("");
     let server = tls_address(&resolver);
@@ -161,8 +163,9 @@ fn a_reload_replaces_the_certificate_and_the_padding() {
     let shown = rejected.stderr.replace(text(other.path()), "NEW").replace(text(scene.folder.path()), "DIR");
     snapshot::check("resolve", "reload with the key of another certificate", &shown);
     assert_eq!((octets(&scene.files.authority), octets(&new.authority)), (Some(468), None));
-    scene.configure(&new.server, &new.key, "padding-block = 0\n");
+    scene.configure(&new.server, &new.key, "padding-block = 0\nallow-query = [\"127.0.0.1 tls\"]\n");
     assert_eq!(resolver.ctl(&["reload"]).status, 0);
+    assert_eq!(ask(resolver.address, "localhost.", Rtype::A).rcode(), Rcode::REFUSED);
     assert_eq!(octets(&scene.files.authority), None);
     assert!(octets(&new.authority).is_some_and(|octets| octets < 468));
     // An expired certificate is used, with a warning.
@@ -262,13 +265,13 @@ fn kdig_asks_a_resolver_over_tls() {
     let resolver = scene.start("");
     let port = tls_address(&resolver).port().to_string();
     let authority = format!("+tls-ca={}", text(&scene.files.authority));
-    let ask = |host: &str| {
+    let by_kdig = |host: &str| {
         let hostname = format!("+tls-hostname={host}");
         let fixed = ["@127.0.0.1", "-p", &port, "+tls", &authority, &hostname, "+retry=0", "+time=10"];
         run(Command::new("kdig").args(fixed).args(["localhost.", "A"])).text()
     };
-    let answer = ask(HOST);
+    let answer = by_kdig(HOST);
     assert!(answer.contains("status: NOERROR") && answer.contains("(TLS1.3)"), "{answer}");
-    assert!(!ask("other.example").contains("status: NOERROR"));
+    assert!(!by_kdig("other.example").contains("status: NOERROR"));
     resolver.stop();
 }

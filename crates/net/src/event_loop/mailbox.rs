@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of connections that wait in a mailbox.
-const CONNECTIONS_MAX: usize = 256;
+/// Maximum number of connections that wait in a mailbox: what arrives in a few turns of the worker.
+const CONNECTIONS_MAX: usize = 64;
 
 /// The mailbox of a worker. A [wake](crate::machine::Event::Wake) has no content, so several of them
 /// that wait in the mailbox are one.
@@ -92,7 +92,12 @@ impl AsFd for Mailbox {
 mod tests {
     use super::*;
     use crate::sys::{Epoll, Interest};
+    use crate::testing::{Certificates, connect};
+    use crate::tls::IdentitySlot;
+    use std::net::TcpListener;
+    use std::sync::Arc;
     use std::time::Duration;
+    use tokio_rustls::rustls::ServerConnection;
 
     #[test]
     fn wakes_are_one_until_they_are_taken() {
@@ -110,5 +115,29 @@ mod tests {
         assert!(is_readable());
         mailbox.stop();
         assert!(mailbox.take_wake() && mailbox.is_stopped());
+    }
+
+    #[test]
+    fn connections_are_bounded_and_announced_until_they_are_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = listener.local_addr().expect("bound");
+        let acceptor = IdentitySlot::new(Certificates::new().identity()).acceptor();
+        let connection = || EstablishedTls {
+            socket: connect(address),
+            session: ServerConnection::new(Arc::clone(acceptor.config())).expect("a session"),
+            peer: address,
+        };
+        let mailbox = Mailbox::new().expect("opened");
+        let mut epoll = Epoll::new(1).expect("opened");
+        epoll.add(&mailbox, 0, Interest::READS).expect("added");
+        assert!((0..CONNECTIONS_MAX).all(|_| mailbox.deliver(connection())));
+        assert!(!mailbox.deliver(connection()));
+        let mut taken = Vec::new();
+        while epoll.wait(Duration::ZERO).expect("waited") == 1 {
+            assert!(!mailbox.take_wake());
+            taken.push(mailbox.take_connections(30).len());
+        }
+        assert_eq!(taken, [30, 30, 4]);
+        assert!(mailbox.deliver(connection()));
     }
 }
