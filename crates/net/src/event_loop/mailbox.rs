@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// Maximum number of connections that wait in a mailbox: what arrives in a few turns of the worker.
 const CONNECTIONS_MAX: usize = 64;
@@ -51,14 +51,23 @@ impl Mailbox {
         let has_room = connections.len() < CONNECTIONS_MAX;
         if has_room {
             connections.push_back(connection);
-            self.event.signal();
         }
+        drop(connections);
+        // Not earlier: the worker must not wake up to a locked list. Also without room, because the
+        // worker may have found the list locked.
+        self.event.signal();
         has_room
     }
 
-    /// Returns at most `limit` connections. If more wait, the descriptor remains readable.
+    /// Returns at most `limit` connections. If more wait, the descriptor remains readable. Does not
+    /// wait for a thread that is passing a connection, which may have a lower priority than the worker:
+    /// that thread signals after it.
     pub(super) fn take_connections(&self, limit: usize) -> Vec<EstablishedTls> {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = match self.connections.try_lock() {
+            Ok(connections) => connections,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Vec::new(),
+        };
         let count = connections.len().min(limit);
         let taken = connections.drain(..count).collect();
         if !connections.is_empty() {
