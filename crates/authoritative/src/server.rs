@@ -6,7 +6,8 @@ use nonesuch_net::Transport;
 use nonesuch_net::tcp::{self, TcpCounters, TcpOptions, TcpServer};
 use nonesuch_net::tls::IdentitySlot;
 use nonesuch_net::udp::{self, UdpCounters, UdpOptions, UdpServer};
-use nonesuch_net::{Listeners, NetError, bind, bind_tcp, has_address};
+use nonesuch_net::{Listeners, NetError, bind, bind_tcp};
+use nonesuch_server::listen::warn_of_missing_addresses;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -60,11 +61,7 @@ impl BoundSockets {
     /// Returns an error that names the address to which no socket can be bound. An address that no
     /// interface has is not an error; it is logged.
     pub fn bind(options: &ServerOptions) -> Result<Self, NetError> {
-        for address in options.listen.iter().chain(&options.listen_tls) {
-            if !has_address(address.ip()) {
-                tracing::warn!(name: "address-missing", %address, "{address}: no interface has this address: the server starts answering once an interface has it");
-            }
-        }
+        warn_of_missing_addresses(options.listen.iter().chain(&options.listen_tls));
         let udp_and_tcp = options.listen.iter().map(|address| bind(*address, options.workers));
         let udp_and_tcp = udp_and_tcp.collect::<Result<Vec<_>, _>>()?;
         let mut tls = Vec::new();

@@ -1,6 +1,7 @@
 //! Expiration of the server's certificate (RFC 5280 section 4.1.2.5). After it, clients that verify
 //! the certificate reject it.
 
+use crate::config::{Problem, Sources, Tls};
 use crate::files::read_public_text;
 use data_encoding::BASE64;
 use jiff::Timestamp;
@@ -8,9 +9,13 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use nonesuch_net::tls::PEM_OCTETS_MAX;
 use std::path::Path;
+use std::time::Duration;
 
 /// Time before the expiration from which the server warns, in seconds: 14 days.
 const WARNING_SECONDS: i64 = 14 * 86_400;
+
+/// Time between two checks of the expiration.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(86_400);
 
 /// DER tags; `VERSION_TAG` is the context-specific tag 0.
 const INTEGER_TAG: u8 = 0x02;
@@ -19,10 +24,26 @@ const UTC_TIME_TAG: u8 = 0x17;
 const GENERALIZED_TIME_TAG: u8 = 0x18;
 const VERSION_TAG: u8 = 0xa0;
 
+/// Warns of a certificate that has expired or expires soon.
+pub(crate) fn warn_of_expiry(tls: &Tls) {
+    if let Some(warning) = expiry_warning_now(tls) {
+        tracing::warn!(name: "certificate-warning", "TLS certificate: {warning}");
+    }
+}
+
+/// The same warning as a problem of the configuration.
+pub(crate) fn problem(tls: &Tls, sources: &Sources) -> Option<Problem> {
+    Some(sources.problem_of("tls-certificate", expiry_warning_now(tls)?))
+}
+
+fn expiry_warning_now(tls: &Tls) -> Option<String> {
+    expiry_warning(tls.files()?.certificate, Timestamp::now())
+}
+
 /// A warning if the first certificate in the file at `path` has expired at `now` or expires soon.
 /// Returns `None` if the file cannot be read, because the code that loads the certificate reports
 /// this.
-pub(crate) fn expiry_warning(path: &Path, now: Timestamp) -> Option<String> {
+fn expiry_warning(path: &Path, now: Timestamp) -> Option<String> {
     let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS_MAX).ok()?)?)?;
     let seconds_left = end.as_second() - now.as_second();
     let shown_path = path.display();

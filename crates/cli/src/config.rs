@@ -16,6 +16,7 @@ mod secrets;
 mod section;
 mod server;
 mod sources;
+mod tls;
 mod value_error;
 mod values;
 mod zone;
@@ -27,6 +28,7 @@ pub(crate) use problem::{ConfigLocation, Problem, Problems};
 pub(crate) use secrets::Cookies;
 pub(crate) use server::Server;
 pub(crate) use sources::{FileRole, NamedFile, Sources};
+pub(crate) use tls::Tls;
 pub(crate) use values::duration_text;
 
 use crate::files::read_wiped;
@@ -290,10 +292,8 @@ fn read_tables(roots: &[Section<'_>], settings: server::Root) -> CombinedConfigu
     // Cannot fail: `TsigList::read` has reported and left out keys with the same name.
     let keys = TsigKeys::new(keys).unwrap_or_default();
     let (server, templates, zones) = (settings.server, read.templates, read.zones);
-    let top_level_keys =
-        root.table.keys().map(|key| (key.get_ref().to_string(), root.location(key.get_ref())));
     let configuration = Configuration { server, log, dnstap, limits, cookies, keys, templates, zones };
-    CombinedConfiguration { configuration, top_level_keys: top_level_keys.collect(), zones: read.locations }
+    CombinedConfiguration { configuration, top_level_keys: root.key_locations(), zones: read.locations }
 }
 
 #[cfg(test)]

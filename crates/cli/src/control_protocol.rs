@@ -15,7 +15,7 @@ mod tests;
 pub(crate) use status::{
     Activity, CacheStatus, CostModelSecond, CostModelStatus, ManagedKeyStatus, NegativeAnchorStatus, Refresh,
     RefreshFailure, RefreshFailures, RefusedConfiguration, ResolverStatus, Secondary, ServerStatus,
-    TransferIn, TransferOut, UpstreamStatus, ValidationStatus, ZoneReport,
+    TransferIn, TransferOut, UpstreamStatus, ValidationStatus, ZoneReport, addresses_text,
 };
 
 use nonesuch_authoritative::service::{ReloadReport, ServingState};

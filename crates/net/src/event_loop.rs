@@ -1,5 +1,5 @@
 //! Driver of a [`Machine`]: plain threads, each with its own machine and one loop, that serve
-//! clients over UDP and TCP and query servers over UDP and TCP.
+//! clients over UDP, TCP and TLS and query servers over UDP and TCP.
 //!
 //! [`udp`](crate::udp) and [`tcp`](crate::tcp) answer a message at once. Here, a query of a client
 //! has a token, and the machine replies by token at any later time, usually after responses of
@@ -27,9 +27,14 @@
 //!   [`SendFailure::Refused`](crate::machine::SendFailure::Refused), even if the server closes an
 //!   idle connection while a query is sent.
 //!
+//! A TLS handshake costs a hundred times the work of a cached answer. So each TLS listener has a
+//! thread that performs its handshakes and passes the connections to the workers in turn. A worker
+//! takes at most 16 of them in a turn, and encrypts and decrypts their messages.
+//!
 //! Numbers of queries, exchanges, sockets and connections, and the buffers of connections, are
 //! bounded ([`EventLoopOptions`]). A reply to a client whose connection has ended is discarded.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, mpsc};
@@ -39,7 +44,8 @@ use crate::bind::Listeners;
 use crate::error::{NetError, Transport};
 use crate::machine::Machine;
 use crate::sys;
-use crate::tcp::prepare_listener;
+use crate::tcp::{TcpOptions, TcpServer, prepare_listener, serve_handshakes};
+use crate::tls::IdentitySlot;
 use counters::PublishedCounters;
 use mailbox::Mailbox;
 use worker::{Worker, WorkerSetup};
@@ -49,6 +55,7 @@ mod client_connection;
 mod client_connections;
 mod client_listeners;
 mod client_sockets;
+mod client_stream;
 mod context;
 mod counters;
 mod exchanges;
@@ -70,6 +77,8 @@ pub use options::{EventLoopOptions, UpstreamOptions};
 pub struct EventLoopServer {
     mailboxes: Arc<[Mailbox]>,
     workers: Vec<RunningWorker>,
+    /// The threads that perform TLS handshakes.
+    handshakes: Vec<TcpServer>,
     statistics: EventLoopStatistics,
 }
 
@@ -93,6 +102,7 @@ impl EventLoopServer {
 
     /// Requests the workers to stop, without waiting.
     pub fn begin_stop(&self) {
+        self.handshakes.iter().for_each(TcpServer::begin_stop);
         self.mailboxes.iter().for_each(Mailbox::stop);
     }
 
@@ -115,7 +125,28 @@ impl EventLoopServer {
                 result = Err(NetError::Panicked { name: worker.name.clone() });
             }
         }
-        result
+        self.handshakes.drain(..).map(TcpServer::stop).fold(result, Result::and)
+    }
+}
+
+/// The sockets of the workers.
+#[derive(Debug)]
+pub struct EventLoopSockets {
+    /// The sockets of addresses for UDP and TCP, which come from [`bind`](crate::bind()).
+    pub plain: Vec<Listeners>,
+    /// Listeners for TLS, which come from [`bind_tcp`](crate::bind_tcp), and the identity of each
+    /// new connection.
+    pub tls: Option<(Vec<TcpListener>, IdentitySlot)>,
+    /// Number of workers. Each address in `plain` has as many UDP sockets.
+    pub workers: usize,
+}
+
+impl EventLoopSockets {
+    /// Sockets without TLS, with one worker for each UDP socket of an address.
+    #[must_use]
+    pub fn without_tls(plain: Vec<Listeners>) -> Self {
+        let workers = plain.iter().map(|listeners| listeners.udp.len()).max().unwrap_or(0);
+        Self { plain, tls: None, workers }
     }
 }
 
@@ -126,18 +157,17 @@ impl Drop for EventLoopServer {
     }
 }
 
-/// Starts one worker for each UDP socket of the listeners, which come from [`bind`](crate::bind()).
-/// Worker `i` has UDP socket `i` of each of the listeners. All workers accept connections from all
-/// TCP listeners.
+/// Starts the workers. Worker `i` has UDP socket `i` of each address. All workers accept connections
+/// from all TCP listeners. The connections of the TLS listeners are passed to the workers in turn.
 ///
 /// Each worker calls `make_machine` with its number, from 0. This returns its machine. The machine
 /// stays in the thread of the worker.
 ///
 /// # Errors
-/// Fails if there is no UDP socket, if an option of a socket cannot be set, or if a thread cannot be
+/// Fails if there is no worker, if an option of a socket cannot be set, or if a thread cannot be
 /// started or pinned. Workers that have already started are stopped.
 pub fn serve<F, M>(
-    listeners: Vec<Listeners>,
+    sockets: EventLoopSockets,
     options: &EventLoopOptions,
     make_machine: F,
 ) -> Result<EventLoopServer, NetError>
@@ -145,26 +175,54 @@ where
     F: Fn(usize) -> M + Send + Sync + 'static,
     M: Machine,
 {
-    let sockets = divide(listeners)?;
+    let EventLoopSockets { plain, tls, workers } = sockets;
+    let sockets = divide(plain, workers)?;
     let start_error = |source| NetError::Start { name: worker_name(0), source };
     let mailboxes = sockets.iter().map(|_| Mailbox::new()).collect::<io::Result<_>>().map_err(start_error)?;
-    let statistics =
-        EventLoopStatistics { workers: sockets.iter().map(|_| PublishedCounters::default()).collect() };
-    let mut server = EventLoopServer { mailboxes, workers: Vec::new(), statistics };
+    let workers = sockets.iter().map(|_| PublishedCounters::default()).collect();
+    let statistics = EventLoopStatistics { workers, handshakes: Vec::new() };
+    let mut server = EventLoopServer { mailboxes, workers: Vec::new(), handshakes: Vec::new(), statistics };
     let make_machine = Arc::new(make_machine);
     for (index, sockets) in sockets.into_iter().enumerate() {
         let worker = start_worker(&server, index, sockets, options, Arc::clone(&make_machine))?;
         server.workers.push(worker);
     }
+    if let Some((listeners, identity)) = tls {
+        for listener in listeners {
+            start_handshakes(&mut server, listener, identity.clone(), options)?;
+        }
+    }
     Ok(server)
+}
+
+/// Starts a thread that performs the handshakes of a TLS listener.
+fn start_handshakes(
+    server: &mut EventLoopServer,
+    listener: TcpListener,
+    identity: IdentitySlot,
+    options: &EventLoopOptions,
+) -> Result<(), NetError> {
+    let limits = TcpOptions {
+        connections_max: options.handshakes_max,
+        heartbeats: options.heartbeats.clone(),
+        ..options.tcp.clone()
+    };
+    let (mailboxes, next) = (Arc::clone(&server.mailboxes), Cell::new(0_usize));
+    let handshakes = serve_handshakes(listener, identity, &limits, move |established| {
+        let worker = next.get() % mailboxes.len().max(1);
+        next.set(worker + 1);
+        mailboxes.get(worker).is_some_and(|mailbox| mailbox.deliver(established))
+    })?;
+    server.statistics.handshakes.push(handshakes.statistics());
+    server.handshakes.push(handshakes);
+    Ok(())
 }
 
 /// The sockets of one worker.
 type WorkerSockets = (Vec<UdpSocket>, Vec<TcpListener>);
 
 /// Prepares the sockets, and divides them among the workers.
-fn divide(listeners: Vec<Listeners>) -> Result<Vec<WorkerSockets>, NetError> {
-    let workers = listeners.iter().map(|listeners| listeners.udp.len()).max().unwrap_or(0);
+fn divide(listeners: Vec<Listeners>, workers: usize) -> Result<Vec<WorkerSockets>, NetError> {
     if workers == 0 {
         return Err(NetError::NoWorkers);
     }

@@ -679,6 +679,15 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lowers the priority of the current thread (nice(2)): it gives way to threads of the default
+/// priority.
+pub(crate) fn lower_thread_priority() {
+    const NICE: c_int = 10;
+    // SAFETY: no memory is passed. On Linux, 0 is the calling thread (setpriority(2), "Bugs"). If a
+    // policy forbids the call, the thread keeps its priority.
+    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+}
+
 /// Resource usage of an ended process, including the children that it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildUsage {

@@ -31,17 +31,23 @@ use tokio::task::LocalSet;
 
 use crate::error::{NetError, Transport};
 use crate::handler::Handler;
+use crate::sys;
 use crate::tls::IdentitySlot;
 use counters::Counters;
+use handshake::EstablishedTls;
 use server_state::ServerState;
+use service::{Answering, Handshaking, Service};
 
 pub(crate) mod accept;
 mod connection;
 mod counters;
 mod counting_socket;
+pub(crate) mod handshake;
 mod options;
 mod server_state;
+mod service;
 pub(crate) mod table;
+mod transport;
 
 pub use counters::{TcpCounters, TcpStatistics};
 pub use options::{ExemptClients, TcpOptions};
@@ -50,6 +56,8 @@ pub use options::{ExemptClients, TcpOptions};
 const TCP_THREAD: &str = "tcp";
 /// Name of the thread of a TLS server.
 const TLS_THREAD: &str = "tls";
+/// Name of the thread of a server that only performs handshakes.
+const HANDSHAKE_THREAD: &str = "handshakes";
 /// Maximum octets of a connection that wait unsent in the system. Without this limit, a peer that
 /// does not read could fill the system's memory instead of the server's.
 const UNSENT_OCTETS_MAX: u32 = 1 << 15;
@@ -122,7 +130,7 @@ where
     M: FnOnce() -> H + Send + 'static,
     H: Handler + 'static,
 {
-    start(listener, None, options, make_handler)
+    start(TCP_THREAD, listener, options, move || Answering::new(make_handler(), None))
 }
 
 /// As [`serve`], over TLS (RFC 7858). Each new connection uses the current identity in `identity`.
@@ -139,20 +147,42 @@ where
     M: FnOnce() -> H + Send + 'static,
     H: Handler + 'static,
 {
-    start(listener, Some(identity.clone()), options, make_handler)
+    let identity = identity.clone();
+    start(TLS_THREAD, listener, options, move || Answering::new(make_handler(), Some(identity)))
 }
 
-fn start<M, H>(
+/// Performs the TLS handshakes of the connections of `listener` in a new thread, and passes each
+/// connection to `deliver`, which returns whether it has taken the connection. Others are closed
+/// and count as refused. The thread gives way to the threads that answer messages. Of the limits, those of handshakes and of connections apply, to the
+/// handshakes in progress.
+///
+/// # Errors
+/// As [`serve`].
+pub(crate) fn serve_handshakes<D>(
     listener: TcpListener,
-    identity: Option<IdentitySlot>,
+    identity: IdentitySlot,
     options: &TcpOptions,
-    make_handler: M,
+    deliver: D,
 ) -> Result<TcpServer, NetError>
 where
-    M: FnOnce() -> H + Send + 'static,
-    H: Handler + 'static,
+    D: Fn(EstablishedTls) -> bool + Send + 'static,
 {
-    let name = if identity.is_some() { TLS_THREAD } else { TCP_THREAD };
+    start(HANDSHAKE_THREAD, listener, options, move || {
+        sys::lower_thread_priority();
+        Handshaking { identity, deliver }
+    })
+}
+
+fn start<M, S>(
+    name: &'static str,
+    listener: TcpListener,
+    options: &TcpOptions,
+    make_service: M,
+) -> Result<TcpServer, NetError>
+where
+    M: FnOnce() -> S + Send + 'static,
+    S: Service + 'static,
+{
     let start_error = |source| NetError::Start { name: name.to_owned(), source };
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
     let address = listener.local_addr().map_err(|source| NetError::open(unknown, Transport::Tcp, source))?;
@@ -165,8 +195,8 @@ where
     let options = options.clone();
     let heartbeat = options.heartbeats.register(name);
     let body = move || {
-        let shared = Rc::new(ServerState::new(options, counters, make_handler()));
-        let accepting = accept::accept_all(listener, identity, shared, &heartbeat, stopping);
+        let state = Rc::new(ServerState::new(options, counters));
+        let accepting = accept::accept_all(listener, state, Rc::new(make_service()), &heartbeat, stopping);
         LocalSet::new().block_on(&runtime, accepting);
     };
     let thread = thread::Builder::new().name(name.to_owned()).spawn(body).map_err(start_error)?;

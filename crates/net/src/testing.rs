@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
+use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
 use crate::heartbeat::Heartbeats;
-use crate::tls::ServerIdentity;
+use crate::tls::{ClientTls, ServerIdentity};
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -52,7 +53,7 @@ pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     [&length, message].concat()
 }
 
-pub(crate) fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+pub(crate) fn receive(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut prefix = [0; 2];
     stream.read_exact(&mut prefix)?;
     let mut message = vec![0; usize::from(u16::from_be_bytes(prefix))];
@@ -60,17 +61,30 @@ pub(crate) fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-pub(crate) fn ask(stream: &mut TcpStream, message: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn ask(stream: &mut (impl Read + Write), message: &[u8]) -> io::Result<Vec<u8>> {
     stream.write_all(&framed(message))?;
     receive(stream)
 }
 
 /// Whether the server has closed the connection: the end of the stream or a reset, not a timeout.
-pub(crate) fn is_closed(stream: &mut TcpStream) -> bool {
+pub(crate) fn is_closed(stream: &mut impl Read) -> bool {
     match stream.read(&mut [0; 1]) {
         Ok(octets) => octets == 0,
         Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
     }
+}
+
+/// A client over TLS.
+pub(crate) type TlsClient = StreamOwned<ClientConnection, TcpStream>;
+
+/// Opens a connection, and completes the handshake.
+pub(crate) fn connect_tls(server: SocketAddr, tls: &ClientTls) -> TlsClient {
+    let mut client = StreamOwned::new(tls.client(server.ip()).expect("a client"), connect(server));
+    let StreamOwned { conn, sock } = &mut client;
+    while conn.is_handshaking() || conn.wants_write() {
+        conn.complete_io(sock).expect("a handshake");
+    }
+    client
 }
 
 /// Files with an authority, and with a server certificate signed by it for `ns.example` and
@@ -103,6 +117,11 @@ impl Certificates {
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         std::fs::write(self.path(name), text).expect("written");
         self.path(name)
+    }
+
+    /// A client that accepts the server.
+    pub(crate) fn client(&self) -> ClientTls {
+        ClientTls::authenticated(&self.path("authority.pem"), Some("ns.example")).expect("a client")
     }
 
     pub(crate) fn identity(&self) -> ServerIdentity {

@@ -55,16 +55,21 @@ pub(crate) struct Clients {
     rrset: Vec<u8>,
     udp: ThreadStatistics,
     tcp: ThreadStatistics,
+    tls: ThreadStatistics,
 }
 
 impl Clients {
     pub(crate) fn new(statistics: &Statistics) -> Self {
-        let [udp, tcp] = [Transport::Udp, Transport::Tcp].map(|transport| statistics.thread(transport));
-        Self { writer: ReplyWriter::new(), rrset: Vec::new(), udp, tcp }
+        let [udp, tcp, tls] = Transport::ALL.map(|transport| statistics.thread(transport));
+        Self { writer: ReplyWriter::new(), rrset: Vec::new(), udp, tcp, tls }
     }
 
     const fn statistics(&mut self, transport: Transport) -> &mut ThreadStatistics {
-        if matches!(transport, Transport::Udp) { &mut self.udp } else { &mut self.tcp }
+        match transport {
+            Transport::Udp => &mut self.udp,
+            Transport::Tcp => &mut self.tcp,
+            Transport::Tls => &mut self.tls,
+        }
     }
 
     /// Decides what happens with a message. `cached` returns the outcome of a question if the cache
@@ -123,7 +128,7 @@ impl Clients {
             }
         };
         self.statistics(transport).count_cookie(options.cookie_status());
-        if !settings.options.access.allows(address, None) {
+        if !settings.options.access.allows_request(address, None, transport == Transport::Tls) {
             self.statistics(transport).count_prohibited();
             return empty(options, Rcode::REFUSED, Some(ExtendedError::PROHIBITED));
         }

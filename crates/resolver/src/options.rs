@@ -17,6 +17,7 @@ use error::check;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_server::acl::{AccessEntry, AccessList, Prefix};
 use nonesuch_server::chaos::Chaos;
+use nonesuch_server::reply_options::ReplySettings;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -64,6 +65,9 @@ pub struct ResolverOptions {
     /// The EDNS payload size in queries, and the maximum size of a response over UDP, in octets
     /// ([`EDNS_PAYLOAD_RANGE`]).
     pub edns_payload: u16,
+    /// Replies over TLS to padded queries are padded to a multiple of this number of octets (RFC
+    /// 8467); 0: no padding.
+    pub padding_block: u16,
     /// Which address families are used for queries.
     pub families: AddressFamilies,
     /// Trust anchors, algorithms and use of denial records.
@@ -93,6 +97,7 @@ impl Default for ResolverOptions {
             nxdomain_cut: true,
             use_0x20: false,
             edns_payload: 1232,
+            padding_block: ReplySettings::default().padding_block,
             families: AddressFamilies::default(),
             validation: ValidationOptions::default(),
             do_not_query: Vec::new(),

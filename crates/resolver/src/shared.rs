@@ -62,12 +62,13 @@ impl Settings {
     fn new(options: ResolverOptions) -> Result<Self, UnknownLocalZone> {
         let local_names =
             LocalNames::new(&options.disabled_local_zones, &options.zones, options.chaos.clone())?;
-        let (max_udp_size, nsid) = (options.edns_payload, options.nsid.clone());
-        Ok(Self {
-            reply: ReplySettings { max_udp_size, nsid, ..ReplySettings::default() },
-            local_names,
-            options,
-        })
+        let reply = ReplySettings {
+            max_udp_size: options.edns_payload,
+            nsid: options.nsid.clone(),
+            padding_block: options.padding_block,
+            ..ReplySettings::default()
+        };
+        Ok(Self { reply, local_names, options })
     }
 }
 

@@ -12,6 +12,7 @@ pub mod cookies;
 pub mod dnstap;
 pub mod extended_errors;
 pub mod limits;
+pub mod listen;
 pub mod query;
 pub mod reply_options;
 pub mod statistics;

@@ -13,7 +13,8 @@ use crate::arguments::{
 use crate::config;
 use crate::control_protocol::{
     Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ServerStatus,
-    TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, parse_response,
+    TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, addresses_text,
+    parse_response,
 };
 use crate::files::{FileError, count_text, print_line, print_summary, print_to_stderr};
 use crate::outcome::CommandOutcome;
@@ -293,7 +294,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     let service = &status.service;
     let mut lines = vec![
         process_line(&status.version, status.pid, status.up_seconds),
-        format!("listening on {}", status.addresses_text()),
+        format!("listening on {}", addresses_text(&status.listen, &status.listen_tls)),
         format!(
             "zones: {} served, {} waiting, {} expired, {} failed",
             service.serving, service.not_ready, service.expired, service.failed

@@ -2,6 +2,7 @@
 
 use super::keys::{Row, Table, default, example, key};
 use super::section::{Item, Section};
+use super::tls::handshake_row;
 use super::value_error::ValueError;
 use super::values::{bytes, choice, duration_text, list, number, parsed, seconds, size_text};
 use nonesuch_authoritative::transfer::outbound;
@@ -15,7 +16,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Range of short time limits, in seconds: up to an hour.
-const UP_TO_HOUR: RangeInclusive<u64> = 1..=3600;
+pub(super) const UP_TO_HOUR: RangeInclusive<u64> = 1..=3600;
 /// Range of long time limits, in seconds: up to a week.
 const UP_TO_WEEK: RangeInclusive<u64> = 1..=604_800;
 /// Values of `online-over`.
@@ -103,7 +104,7 @@ pub(super) fn table() -> Table<Limits> {
 # response if that is less: 1s to 1h. For transfers, transfer-out-idle applies instead."),
         key("tcp-write", seconds(UP_TO_HOUR), default("5s"), |l, v| l.tcp_write = v),
         Row::Text("# Maximum time of a TLS handshake: 1s to 1h."),
-        key("tls-handshake", seconds(UP_TO_HOUR), default("5s"), |l, v| l.tls_handshake = v),
+        handshake_row(|l: &mut Limits, v| l.tls_handshake = v),
         Row::Text("
 # Response rate limiting (RRL) of responses over UDP. A client is a network (IPv4 /24, IPv6 /56).
 # Clients with a valid cookie are not limited. The default is off, because resolvers of a large

@@ -5,11 +5,12 @@ use super::outputs::log_table;
 use super::problem::{Document, Problem, Problems};
 use super::section::{Diagnostics, NamedTable, Section};
 use super::server::{METRICS_PORT, check_control, check_metrics_address, require_version, version};
+use super::tls::{HasTls, Tls, handshake_row, listener_rows, padding_rows};
 use super::values::{
     access, boolean, bytes, choice, duration_text, file, identifier, list, name, number, parse_name, parsed,
     path, seconds, size_text, socket_address, text,
 };
-use super::{FileRole, Log, MAX_CONFIGURATION_BYTES, parse_table, read_file};
+use super::{FileRole, Log, MAX_CONFIGURATION_BYTES, Sources, parse_table, read_file};
 use crate::hints::read_hints;
 use crate::trust_anchors::{TrustAnchorsError, trust_anchors};
 use crate::zones::time_or_now;
@@ -22,6 +23,7 @@ use nonesuch_resolver::options::{
 use nonesuch_resolver::trust_anchors::TrustAnchors;
 use nonesuch_resolver::zones::{ZoneRule, ZoneRules};
 use nonesuch_server::acl::DNS_PORT;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +35,10 @@ const TABLES: [&str; 5] = ["log", "limits", "forward", "stub", "negative-anchor"
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResolverConfiguration {
     pub(crate) listen: Vec<SocketAddr>,
+    /// DNS over TLS.
+    pub(crate) tls: Tls,
+    /// Maximum time of a TLS handshake; `None` for the default.
+    pub(crate) tls_handshake: Option<Duration>,
     /// The user that the resolver becomes.
     pub(crate) user: Option<String>,
     /// Number of workers; `None` for one per core.
@@ -73,9 +79,17 @@ impl ResolverConfiguration {
     }
 }
 
+impl HasTls for ResolverConfiguration {
+    fn tls(&mut self) -> &mut Tls {
+        &mut self.tls
+    }
+}
+
+type Rows = Vec<Row<ResolverConfiguration>>;
+
 fn root_table() -> Table<ResolverConfiguration> {
     let options = ResolverOptions::default();
-    let rows: Vec<Row<ResolverConfiguration>> = vec![
+    let mut rows: Rows = vec![
         Row::Text(
             r#"# Configuration of `nonesuch resolve --config FILE`, in TOML (https://toml.io).
 #
@@ -99,6 +113,9 @@ version = 1"#,
         key("listen", list("addresses", socket_address(DNS_PORT)), default(r#"["127.0.0.1"]"#), |r, v| {
             r.listen = v;
         }),
+    ];
+    rows.extend(listener_rows());
+    rows.extend::<Rows>(vec![
         Row::Text(
             "
 # User that the resolver becomes after it has bound its sockets (restart). Required if root starts a
@@ -255,6 +272,9 @@ version = 1"#,
         key("edns-payload", number(EDNS_PAYLOAD_RANGE), default(options.edns_payload), |r, v| {
             r.options.edns_payload = v;
         }),
+    ]);
+    rows.extend(padding_rows());
+    rows.extend::<Rows>(vec![
         Row::Text(
             "
 # Local zones that are resolved as other names are, for example because a forward zone in your
@@ -273,7 +293,7 @@ version = 1"#,
         key("identity", identifier, example("resolver1.example"), |r, v| r.options.chaos.identity = Some(v)),
         Row::Text("# Answer to `version.server.` and `version.bind.`, class CH. Default: REFUSED."),
         key("server-version", identifier, example("unnamed"), |r, v| r.options.chaos.version = Some(v)),
-    ];
+    ]);
     Table { rows, tables: &TABLES }
 }
 
@@ -308,6 +328,9 @@ fn limits_table() -> Table<ResolverConfiguration> {
         key("exempt", list("prefixes", parsed), default(r#"["127.0.0.0/8", "::1"]"#), |r, v| {
             r.options.clients.exempt = v;
         }),
+        Row::Text("
+# Maximum time of a TLS handshake (restart): 1s to 1h."),
+        handshake_row(|r: &mut ResolverConfiguration, v| r.tls_handshake = Some(Duration::from_secs(v))),
         Row::Text(
             "
 # Limits of the work for one client query. Beyond a limit, the answer is SERVFAIL.
@@ -495,8 +518,13 @@ pub(super) fn reference() -> String {
     .concat()
 }
 
-/// A configuration and its warnings.
-pub(crate) type LoadedResolver = (ResolverConfiguration, Vec<Problem>);
+/// A configuration, its warnings and its sources.
+#[derive(Debug)]
+pub(crate) struct LoadedResolver {
+    pub(crate) configuration: ResolverConfiguration,
+    pub(crate) warnings: Vec<Problem>,
+    pub(crate) sources: Sources,
+}
 
 /// Reads the configuration at `path`, and the hints that it names.
 ///
@@ -505,16 +533,21 @@ pub(crate) type LoadedResolver = (ResolverConfiguration, Vec<Problem>);
 pub(crate) fn load(path: &Path) -> Result<LoadedResolver, Problems> {
     let document = Document::new(0, path, read_file(path, MAX_CONFIGURATION_BYTES)?);
     let diagnostics = Diagnostics::new(path, root_table().names());
-    let read = parse_table(&document, &diagnostics)
-        .map(|table| read(&Section::root(&document, &diagnostics, &table)));
-    let (warnings, _) = diagnostics.finish()?;
-    read.map(|configuration| (configuration, warnings)).ok_or_else(|| Problems(Vec::new()))
+    let read = parse_table(&document, &diagnostics).map(|table| {
+        let root = Section::root(&document, &diagnostics, &table);
+        (read(&root), root.key_locations())
+    });
+    let (warnings, files) = diagnostics.finish()?;
+    let (configuration, top_level_keys) = read.ok_or_else(|| Problems(Vec::new()))?;
+    let sources = Sources { path: path.to_path_buf(), files, top_level_keys, zones: BTreeMap::new() };
+    Ok(LoadedResolver { configuration, warnings, sources })
 }
 
 fn read(root: &Section<'_>) -> ResolverConfiguration {
     let mut configuration = root_table().read_all(root);
     require_version(root);
     configuration.log = Log::read(root);
+    configuration.options.padding_block = configuration.tls.padding_block;
     let limits = root.subtable("limits");
     if let Some(limits) = &limits {
         let table = limits_table();
@@ -596,11 +629,9 @@ fn apex(named: &NamedTable<'_>) -> Option<Name> {
 
 /// Reports contradictions between values.
 fn check(configuration: &ResolverConfiguration, root: &Section<'_>, limits: Option<&Section<'_>>) {
-    let options = &configuration.options;
-    if configuration.listen.is_empty() && !root.has_items("listen") {
-        root.report_fault("listen", "no address to listen on: name one, for example \"127.0.0.1\"");
-    }
-    check_metrics_address(configuration.metrics_listen, configuration.listen.iter(), root);
+    let ResolverConfiguration { options, listen, tls, .. } = configuration;
+    tls.check(listen, root);
+    check_metrics_address(configuration.metrics_listen, listen.iter().chain(&tls.listen), root);
     check_control(configuration.control_socket.as_deref(), configuration.control_group.as_deref(), root);
     if let Some("root") = configuration.user.as_deref() {
         root.warn("user", "an attacker in control of the resolver is root: name another user");

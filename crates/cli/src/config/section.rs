@@ -6,7 +6,7 @@ use super::sources::{FileRole, NamedFile};
 use super::value_error::ValueError;
 use nonesuch_proto::Name;
 use std::cell::{Ref, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -161,6 +161,12 @@ impl<'t> Section<'t> {
     pub(super) fn has_items(&self, key: &str) -> bool {
         let list = self.table.get(key).and_then(|value| value.get_ref().as_array());
         list.is_some_and(|items| !items.is_empty())
+    }
+
+    /// Locations of the values of all keys, by key.
+    pub(super) fn key_locations(&self) -> BTreeMap<String, ConfigLocation> {
+        let keys = self.table.keys().map(|key| (key.get_ref().to_string(), self.location(key.get_ref())));
+        keys.collect()
     }
 
     /// The value of `key`, if it is present.

@@ -4,6 +4,7 @@ use super::include::Include;
 use super::keys::{Row, TABLES, Table, default, example, hidden, key};
 use super::section::{Item, Section};
 use super::sources::FileRole;
+use super::tls::{HasTls, Tls, listener_rows, padding_rows};
 use super::value_error::ValueError;
 use super::values::{
     access, boolean, bytes, file, identifier, list, name, number, path, size_text, socket_address, text,
@@ -13,8 +14,8 @@ use crate::metrics::DEFAULT_MAX_ZONES;
 use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE_OCTETS;
 use nonesuch_net::has_address;
 use nonesuch_proto::Name;
-use nonesuch_server::acl::{AccessList, DNS_PORT, TLS_PORT};
-use nonesuch_server::reply_options::{DEFAULT_UDP_SIZE, ReplySettings, UDP_SIZE_RANGE};
+use nonesuch_server::acl::{AccessList, DNS_PORT};
+use nonesuch_server::reply_options::{DEFAULT_UDP_SIZE, UDP_SIZE_RANGE};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +36,8 @@ pub(crate) struct Server {
     /// File of the zones that `ctl zone add` adds.
     pub(crate) added_zones_file: Option<PathBuf>,
     pub(crate) listen: Vec<SocketAddr>,
-    pub(crate) listen_tls: Vec<SocketAddr>,
-    pub(crate) tls: Option<TlsFiles>,
+    /// DNS over TLS.
+    pub(crate) tls: Tls,
     /// Certificates that verify other servers over TLS.
     pub(crate) tls_authorities: Option<PathBuf>,
     /// Number of UDP workers of each address; `None` for one per core.
@@ -50,8 +51,6 @@ pub(crate) struct Server {
     pub(crate) server_version: Option<Vec<u8>>,
     /// The agent domain that errors are reported to (RFC 9567).
     pub(crate) report_channel: Option<Name>,
-    /// Padding block of responses over TLS, in octets (RFC 8467); 0 for no padding.
-    pub(crate) padding_block: u16,
     /// Maximum size of a response over UDP, in octets.
     pub(crate) max_udp_size: u16,
     pub(crate) control_socket: Option<PathBuf>,
@@ -65,13 +64,6 @@ pub(crate) struct Server {
     pub(crate) load_jobs: Option<usize>,
 }
 
-/// Files of the identity for DNS over TLS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TlsFiles {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
-}
-
 /// The fields that the keys outside tables (of the root table) set.
 #[derive(Default)]
 pub(super) struct Root {
@@ -79,12 +71,18 @@ pub(super) struct Root {
     pub(super) server: Server,
     /// Clients that may query zones without `allow-query`; `None` for all clients.
     pub(super) allow_query: Option<AccessList>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
 }
 
+impl HasTls for Root {
+    fn tls(&mut self) -> &mut Tls {
+        &mut self.server.tls
+    }
+}
+
+type Rows = Vec<Row<Root>>;
+
 pub(super) fn table() -> Table<Root> {
-    let rows: Vec<Row<Root>> = vec![
+    let mut rows: Rows = vec![
         Row::Text(
             r#"# Configuration of `nonesuch serve --config FILE`, in TOML (https://toml.io).
 #
@@ -129,23 +127,15 @@ version = 1"#,
 # "[2001:db8::1]:5300". If an address is not configured on any interface yet, the server answers
 # there once an interface has it. The default omits "::1" on a host without IPv6."#,
         ),
-        key("listen", list("addresses", socket_address(DNS_PORT)), default(r#"["127.0.0.1", "::1"]"#), |r, v| {
-            r.server.listen = v
-        }),
-        Row::Text(
-            "
-# Listen addresses for DNS over TLS (RFC 7858) (restart). Default port: 853. With addresses,
-# tls-certificate and tls-key are required.",
+        key(
+            "listen",
+            list("addresses", socket_address(DNS_PORT)),
+            default(r#"["127.0.0.1", "::1"]"#),
+            |r, v| r.server.listen = v,
         ),
-        key("listen-tls", list("addresses", socket_address(TLS_PORT)), default("[]"), |r, v| {
-            r.server.listen_tls = v
-        }),
-        Row::Text("# Certificate of this server, followed by its intermediate certificates, in PEM."),
-        key("tls-certificate", file(FileRole::Tls), example("/etc/nonesuch/tls/certificate.pem"), |r, v| {
-            r.certificate = Some(v)
-        }),
-        Row::Text("# Private key of the certificate, in PEM. A reload reads certificate and key again."),
-        key("tls-key", file(FileRole::Tls), example("/etc/nonesuch/tls/key.pem"), |r, v| r.key = Some(v)),
+    ];
+    rows.extend(listener_rows());
+    rows.extend::<Rows>(vec![
         Row::Text(
             "# Certificates in PEM that verify the servers with tls:HOSTNAME in primaries and also-notify
 # (restart): those of certification authorities, or of such a server itself. Without it, the server
@@ -240,14 +230,9 @@ version = 1"#,
 # Agent domain to which resolvers report errors (RFC 9567). Default: none.",
         ),
         key("report-channel", name, example("agent.example."), |r, v| r.server.report_channel = Some(v)),
-        Row::Text(
-            "
-# Pad responses over TLS to a multiple of this number of octets (RFC 8467) if the query is padded: 0
-# to 4096; 0 disables padding.",
-        ),
-        key("padding-block", number(0..=4096), default(ReplySettings::default().padding_block), |r, v| {
-            r.server.padding_block = v
-        }),
+    ]);
+    rows.extend(padding_rows());
+    rows.extend::<Rows>(vec![
         Row::Text(
             "
 # Maximum size of a response over UDP, in octets: 512 to 4096. A longer response, or one longer than
@@ -255,7 +240,9 @@ version = 1"#,
 # EDNS size in OPT records of this server. The default avoids fragmentation on every path (RFC
 # 9715).",
         ),
-        key("max-udp-size", number(UDP_SIZE_RANGE), default(DEFAULT_UDP_SIZE), |r, v| r.server.max_udp_size = v),
+        key("max-udp-size", number(UDP_SIZE_RANGE), default(DEFAULT_UDP_SIZE), |r, v| {
+            r.server.max_udp_size = v
+        }),
         Row::Text(
             "
 # Address for metrics over HTTP (Prometheus) (restart). Default port: 9530. Default: no metrics.",
@@ -267,10 +254,12 @@ version = 1"#,
             "# Maximum number of zones for which the server exports metrics of each zone: 0 to 1000000. With
 # more zones, it exports only metrics of all zones together.",
         ),
-        key("metrics-zones", number(0..=1_000_000), default(DEFAULT_MAX_ZONES), |r, v| r.server.metrics_zones = v),
+        key("metrics-zones", number(0..=1_000_000), default(DEFAULT_MAX_ZONES), |r, v| {
+            r.server.metrics_zones = v
+        }),
         Row::Text("# Count the queries for each zone. The cost is one atomic addition for each query."),
         key("metrics-zone-queries", boolean, default(false), |r, v| r.server.metrics_zone_queries = v),
-    ];
+    ]);
     Table { rows, tables: &TABLES }
 }
 
@@ -305,10 +294,9 @@ impl Root {
             // `None` permits all clients like the default list, without a search in a list.
             self.allow_query = None;
         }
-        let files = self.certificate.take().zip(self.key.take());
-        self.server.tls = files.map(|(certificate, key)| TlsFiles { certificate, key });
-        self.check_tls(root);
-        self.check_addresses(root);
+        let Server { listen, tls, metrics_listen, .. } = &self.server;
+        tls.check(listen, root);
+        check_metrics_address(*metrics_listen, listen.iter().chain(&tls.listen), root);
         check_control(self.server.control_socket.as_deref(), self.server.control_group.as_deref(), root);
         if self.server.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
             let message = "the root is not an agent domain: name another, or leave this out (RFC 9567)";
@@ -327,54 +315,6 @@ impl Root {
             }
             _ => {}
         }
-    }
-
-    fn check_tls(&self, root: &Section<'_>) {
-        let is_wanted = !self.server.listen_tls.is_empty();
-        let (has_certificate, has_key) = (root.has("tls-certificate"), root.has("tls-key"));
-        for (missing, other) in [("tls-key", "tls-certificate"), ("tls-certificate", "tls-key")] {
-            if !root.has(missing) && root.has(other) {
-                let message = format!("{missing} is missing: a certificate needs its key; set both");
-                root.report_fault(other, message);
-            }
-        }
-        if is_wanted && !has_certificate && !has_key {
-            let message = "DNS over TLS needs tls-certificate and tls-key: set both, or leave listen-tls out";
-            root.report_fault("listen-tls", message);
-        }
-        if let Some(TlsFiles { key, .. }) = &self.server.tls {
-            warn_if_world_readable(root, "tls-key", key);
-        }
-        if has_certificate && has_key && !root.has_items("listen-tls") {
-            let message = "the server does not listen for TLS: add listen-tls, for example \
-                [\"192.0.2.1:853\"], or leave certificate and key out";
-            root.warn("tls-certificate", message);
-        }
-    }
-
-    fn check_addresses(&self, root: &Section<'_>) {
-        let Server { listen, listen_tls, metrics_listen, .. } = &self.server;
-        // Faults of the given addresses have already been reported.
-        let is_reported = root.has_items("listen") || root.has_items("listen-tls");
-        if listen.is_empty() && listen_tls.is_empty() && !is_reported {
-            root.report_fault("listen", "no address to listen on: name one, for example \"192.0.2.1:53\"");
-        }
-        for (key, addresses) in [("listen", listen), ("listen-tls", listen_tls)] {
-            let mut sorted = addresses.clone();
-            sorted.sort_unstable();
-            if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1] && pair[0].port() != 0) {
-                root.report_fault(key, format!("{} is listed twice: leave one out", twice[0]));
-            }
-        }
-        let has_port = |address: &&SocketAddr| address.port() != 0;
-        if let Some(both) = listen.iter().filter(has_port).find(|address| listen_tls.contains(address)) {
-            let message = format!(
-                "{both} is in listen too: DNS over TLS needs its own port, for \
-                example 853"
-            );
-            root.report_fault("listen-tls", message);
-        }
-        check_metrics_address(*metrics_listen, listen.iter().chain(listen_tls), root);
     }
 }
 

@@ -326,7 +326,7 @@ impl ConfigContext<'_> {
     /// only loopback addresses are recognised, because the other addresses of the host are unknown.
     fn is_own_address(&self, remote: &Remote) -> bool {
         let server = &self.root.server;
-        let listen = if remote.tls.is_some() { &server.listen_tls } else { &server.listen };
+        let listen = if remote.tls.is_some() { &server.tls.listen } else { &server.listen };
         let (ip, port) = (remote.address.ip().to_canonical(), remote.address.port());
         let reaches = |own: &SocketAddr| {
             let is_wildcard = own.ip().is_unspecified() && own.is_ipv4() == ip.is_ipv4() && ip.is_loopback();

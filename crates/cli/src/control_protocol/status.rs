@@ -22,6 +22,9 @@ pub(crate) struct ResolverStatus {
     pub(crate) configuration: Option<PathBuf>,
     pub(crate) control_socket: Option<PathBuf>,
     pub(crate) listen: Vec<SocketAddr>,
+    /// Absent in the response of earlier releases.
+    #[serde(default)]
+    pub(crate) listen_tls: Vec<SocketAddr>,
     pub(crate) datagrams_in: u64,
     pub(crate) datagrams_out: u64,
     /// Settings that take effect at the next start.
@@ -149,16 +152,14 @@ pub(crate) struct ServerStatus {
     pub(crate) service: ServiceStatus,
 }
 
-impl ServerStatus {
-    /// The listen addresses with their transports.
-    pub(crate) fn addresses_text(&self) -> String {
-        let list = |addresses: &[SocketAddr], over: &str| {
-            let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
-            (!list.is_empty()).then(|| format!("{} ({over})", list.join(", ")))
-        };
-        let lists = [list(&self.listen, "udp, tcp"), list(&self.listen_tls, "tls")];
-        lists.into_iter().flatten().collect::<Vec<_>>().join(", ")
-    }
+/// Listen addresses with their transports: those for UDP and TCP, and those for TLS.
+pub(crate) fn addresses_text(plain: &[SocketAddr], tls: &[SocketAddr]) -> String {
+    let list = |addresses: &[SocketAddr], over: &str| {
+        let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+        (!list.is_empty()).then(|| format!("{} ({over})", list.join(", ")))
+    };
+    let lists = [list(plain, "udp, tcp"), list(tls, "tls")];
+    lists.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The configuration that was read last, if it was rejected.

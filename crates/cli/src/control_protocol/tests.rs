@@ -118,6 +118,7 @@ fn resolver_status() -> ResolverStatus {
         configuration: Some("x".into()),
         control_socket: Some("x".into()),
         listen: vec!["192.0.2.1:53".parse().unwrap()],
+        listen_tls: vec!["192.0.2.1:853".parse().unwrap()],
         datagrams_in: 1,
         datagrams_out: 1,
         needs_restart: vec![text()],

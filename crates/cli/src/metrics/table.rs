@@ -76,10 +76,10 @@ pub(super) enum Value {
 }
 
 /// Metrics of both kinds of servers, in the order of the output.
-const COMMON: [&[Metric]; 4] = [queries::METRICS, connections::METRICS, server::METRICS, reloads::METRICS];
+const COMMON: [&[Metric]; 5] =
+    [queries::METRICS, connections::METRICS, handshakes::METRICS, server::METRICS, reloads::METRICS];
 /// Metrics of `nonesuch serve` only.
-const AUTHORITATIVE: [&[Metric]; 4] =
-    [online::METRICS, transfers::METRICS, zones::METRICS, handshakes::METRICS];
+const AUTHORITATIVE: [&[Metric]; 3] = [online::METRICS, transfers::METRICS, zones::METRICS];
 /// Metrics of `nonesuch resolve` only.
 const RESOLVER: [&[Metric]; 1] = [resolver::METRICS];
 

@@ -3,7 +3,7 @@
 
 use crate::access::FileUser;
 use crate::arguments::CheckScope;
-use crate::certificate::expiry_warning;
+use crate::certificate;
 use crate::config::{self, ConfigLocation, Configuration, FileRole, Problem, Sources};
 use crate::files::{count_text, parent_directory, print_line, readable_key_warning};
 use crate::keys::{find_signing_key, read_directory, world_readable_keys};
@@ -199,12 +199,13 @@ pub(crate) fn run(
     report.add_start_faults(preflight::check_start(&configuration, &sources));
     preflight::check_runtime_directories(&sources).iter().for_each(|problem| report.warn(problem));
     report.add_start_faults(
-        preflight::load_identity(&configuration, &sources).err().into_iter().flat_map(|found| found.0),
+        preflight::load_identity(&configuration.server.tls, &sources)
+            .err()
+            .into_iter()
+            .flat_map(|found| found.0),
     );
-    let certificate = configuration.server.tls.as_ref().map(|files| files.certificate.as_path());
-    if let Some(message) = certificate.and_then(|path| expiry_warning(path, jiff::Timestamp::now())) {
-        report.warn(&sources.problem_of("tls-certificate", message));
-    }
+    let warning = certificate::problem(&configuration.server.tls, &sources);
+    warning.iter().for_each(|problem| report.warn(problem));
     if let Err(error) = answer_settings(&configuration, None) {
         report.add_start_faults([sources.problem_of("", error.to_string())]);
     }
@@ -244,7 +245,7 @@ fn become_user(
         );
         report.warn(&sources.problem_of("user", message));
     }
-    let addresses = server.listen.iter().chain(&server.listen_tls).copied();
+    let addresses = server.listen.iter().chain(&server.tls.listen).copied();
     if check_root(user, addresses).is_err() {
         let message = "checked as root, which can read every file: if systemd starts the server as \
             another user, check as that user (`runuser -u USER -- nonesuch serve …`)";

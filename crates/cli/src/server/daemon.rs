@@ -1,6 +1,6 @@
 //! A running server with all its parts; signals and the control socket act on it.
 
-use crate::certificate::expiry_warning;
+use crate::certificate;
 use crate::config::Configuration;
 use crate::files::count_text;
 use crate::server::reload_status::ReloadStatus;
@@ -91,12 +91,8 @@ impl Daemon {
 
     /// Warns of a certificate that has expired or expires soon.
     pub(crate) fn warn_of_certificate(&self) {
-        let files = self.configuration().server.tls.clone();
-        if let Some(warning) =
-            files.and_then(|files| expiry_warning(&files.certificate, jiff::Timestamp::now()))
-        {
-            tracing::warn!(name: "certificate-warning", "TLS certificate: {warning}");
-        }
+        let tls = self.configuration().server.tls.clone();
+        certificate::warn_of_expiry(&tls);
     }
 
     /// The numbers of served, waiting and failed zones in one line, for systemd and the line

@@ -1,5 +1,6 @@
 //! The main loop of a running server: periodic work, signals and stop.
 
+use crate::certificate;
 use crate::logging;
 use crate::outcome::CommandOutcome;
 use crate::server::daemon::Daemon;
@@ -16,8 +17,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 /// Maximum time between two checks of signature expiration. The next expiration alone does not
 /// determine the time, because the clock may be set or the machine may sleep.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(60);
-/// Time between two checks of certificate expiration.
-const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(86_400);
 /// Time between two checks for the end of rate limiting and for key times that are due.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -75,7 +74,7 @@ impl MainLoopState {
         mut signals: Signals,
         announce: impl FnOnce() -> Result<(), ServerError> + Send + 'static,
     ) -> Result<(), ServerError> {
-        let mut certificate_check = interval(CERTIFICATE_CHECK_INTERVAL);
+        let mut certificate_check = interval(certificate::CHECK_INTERVAL);
         let mut watchdog_check = interval(self.watchdog.interval().unwrap_or(EXPIRY_CHECK_INTERVAL));
         // Delayed checks must not follow each other directly: a thread needs the time between two
         // checks to report.

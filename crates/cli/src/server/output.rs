@@ -1,6 +1,7 @@
 //! Output of a server: one line for each zone when the server is ready, and a last line when it
 //! stops.
 
+use crate::control_protocol::addresses_text;
 use crate::files::{count_text, print_line};
 use crate::logging::{self, Stream};
 use crate::server::daemon::Daemon;
@@ -65,7 +66,7 @@ pub(crate) fn print_ready(daemon: &Daemon, summary: StartupSummary, is_json: boo
     }
     print(&format!(
         "ready: listening on {}; {}; {} in {seconds:.2} s",
-        status.addresses_text(),
+        addresses_text(&status.listen, &status.listen_tls),
         daemon.status_line(),
         count_text(workers, "worker"),
     ));

@@ -6,7 +6,7 @@ mod output_paths;
 pub(super) use output_paths::check_runtime_directories;
 
 use crate::access::{AccessError, FileUser, read_remedy};
-use crate::config::{ConfigLocation, Configuration, FileRole, NamedFile, Problem, Problems, Sources};
+use crate::config::{ConfigLocation, Configuration, FileRole, NamedFile, Problem, Problems, Sources, Tls};
 use crate::root::check_root;
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
@@ -66,7 +66,7 @@ pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> V
     if let Err(error) = FileUser::find(server.user.as_deref()) {
         fault("user", error.to_string());
     }
-    for (key, addresses) in [("listen", &server.listen), ("listen-tls", &server.listen_tls)] {
+    for (key, addresses) in [("listen", &server.listen), ("listen-tls", &server.tls.listen)] {
         if let Err(error) = check_root(server.user.as_deref(), addresses.iter().copied()) {
             fault(key, error.to_string());
         }
@@ -100,11 +100,8 @@ fn check_cpus(cpus: &[usize]) -> Option<String> {
 }
 
 /// Loads the certificate and the key for DNS over TLS, if the configuration names them.
-pub(super) fn load_identity(
-    configuration: &Configuration,
-    sources: &Sources,
-) -> Result<Option<ServerIdentity>, Problems> {
-    let Some(files) = &configuration.server.tls else { return Ok(None) };
+pub(super) fn load_identity(tls: &Tls, sources: &Sources) -> Result<Option<ServerIdentity>, Problems> {
+    let Some(files) = tls.files() else { return Ok(None) };
     let mut problems = Vec::new();
     for file in sources.files.iter().filter(|file| file.role == FileRole::Tls) {
         if let Err(error) = fs::metadata(&file.path) {
@@ -115,7 +112,7 @@ pub(super) fn load_identity(
     if !problems.is_empty() {
         return Err(Problems(problems));
     }
-    let identity = ServerIdentity::load(&files.certificate, &files.key);
+    let identity = ServerIdentity::load(files.certificate, files.key);
     identity.map(Some).map_err(|error| {
         let is_of_key = match &error {
             TlsError::NoKey { .. } | TlsError::Key { .. } | TlsError::KeyMismatch { .. } => true,
@@ -146,6 +143,20 @@ pub(super) fn unreadable_at_reload(sources: &Sources, user: &FileUser) -> Vec<Pr
         Some(file.location.problem(error_message(found)?))
     });
     main_file.into_iter().chain(others).collect()
+}
+
+/// Warns of files that root has read at the start and that the server's user cannot read at a
+/// reload or for a transfer.
+pub(super) fn warn_of_files_unreadable_later(sources: &Sources) {
+    let user = FileUser::current();
+    for (problems, effect) in [
+        (unreadable_at_reload(sources, &user), Effect::Reload),
+        (unreadable_for_transfers(sources, &user), Effect::Transfers),
+    ] {
+        problems
+            .iter()
+            .for_each(|problem| tracing::warn!(name: "configuration-warning", "{problem}; {effect}"));
+    }
 }
 
 /// The problem if `user` cannot read or replace the file of added zones (`ctl zone add`).

@@ -57,11 +57,9 @@ impl Daemon {
             tracing::warn!(name: "configuration-warning", "{warning}");
         }
         let new = loaded.configuration;
-        let identity = match (&self.tls_identity, &new.server.tls) {
-            (Some(slot), Some(_)) => {
-                preflight::load_identity(&new, &loaded.sources)?.map(|identity| (slot, identity))
-            }
-            _ => None,
+        let identity = match &self.tls_identity {
+            Some(slot) => preflight::load_identity(&new.server.tls, &loaded.sources)?.map(|new| (slot, new)),
+            None => None,
         };
         let mut current = self.configuration();
         let settings_in_use = self.context.settings.load();

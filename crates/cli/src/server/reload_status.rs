@@ -120,7 +120,7 @@ fn changed_restart_settings(old: &StartSettings, new: &Configuration) -> Vec<&'s
         ("user", old_server.user != new_server.user),
         ("state-dir", old_server.state_dir != new_server.state_dir),
         ("listen", old_server.listen != new_server.listen),
-        ("listen-tls", old_server.listen_tls != new_server.listen_tls),
+        ("listen-tls", old_server.tls.listen != new_server.tls.listen),
         ("tls-authorities", old_server.tls_authorities != new_server.tls_authorities),
         ("workers", old_server.workers != new_server.workers),
         ("cpus", old_server.cpus != new_server.cpus),

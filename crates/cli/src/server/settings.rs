@@ -56,7 +56,7 @@ pub(crate) fn answer_settings(
     let reply = ReplySettings {
         nsid: server.nsid.clone().unwrap_or_default(),
         keepalive: u16::try_from(configuration.limits.tcp_idle * 10).unwrap_or(u16::MAX),
-        padding_block: server.padding_block,
+        padding_block: server.tls.padding_block,
         report_channel: server.report_channel.clone(),
         max_udp_size: server.max_udp_size,
     };
@@ -162,7 +162,7 @@ pub(crate) fn dnstap_options(configuration: &Configuration) -> Option<DnstapOpti
 /// Maximum number of open connections over TCP and TLS at all listen addresses.
 pub(crate) fn max_connections(configuration: &Configuration) -> u64 {
     let server = &configuration.server;
-    let addresses = server.listen.len() + server.listen_tls.len();
+    let addresses = server.listen.len() + server.tls.listen.len();
     configuration.limits.tcp_connections.saturating_mul(addresses) as u64
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn server_options(
     let server = &configuration.server;
     ServerOptions {
         listen: server.listen.clone(),
-        listen_tls: server.listen_tls.clone(),
+        listen_tls: server.tls.listen.clone(),
         tls_identity: identity,
         workers: workers(configuration),
         cpus: server.cpus.clone(),

@@ -15,6 +15,7 @@ mod privileges;
 mod reload;
 mod reporting;
 mod resolve;
+mod resolve_tls;
 mod serve_file;
 mod serve_online;
 mod serve_output;

@@ -16,7 +16,7 @@ use std::process::Stdio;
 
 /// Writes a tree and starts its servers on addresses in 127.53.`network`.0/24. Returns them and the
 /// hints; `None` if port 53 is not permitted.
-fn start_tree(folder: &Path, network: u8) -> Option<(Vec<Configured>, PathBuf)> {
+pub(crate) fn start_tree(folder: &Path, network: u8) -> Option<(Vec<Configured>, PathBuf)> {
     start_tree_with(folder, network, "")
 }
 

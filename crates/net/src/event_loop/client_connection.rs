@@ -2,16 +2,16 @@
 //! (RFC 7766 section 6.2.1.1).
 
 use super::buffer::{Input, Output};
+use super::client_stream::ClientStream;
 use super::queries::{Origin, Queries};
 use super::slots::Key;
 use crate::error::Transport;
 use crate::framing::TooLong;
 use crate::machine::{ClientQuery, Event, Machine, Now};
-use crate::sys::{self, Interest};
+use crate::sys::Interest;
 use crate::tcp::TcpOptions;
 use crate::tcp::table::{ConnectionEntry, EndReason, Phase};
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::task::Waker;
@@ -26,8 +26,7 @@ const PROGRESS_OCTETS: u64 = 1 << 14;
 
 /// A connection of a client.
 pub(super) struct ClientConnection {
-    /// A socket that does not block. TLS will be a layer here.
-    socket: TcpStream,
+    stream: ClientStream,
     peer: SocketAddr,
     /// Identifier in the connection table.
     pub(super) id: u64,
@@ -38,7 +37,7 @@ pub(super) struct ClientConnection {
     output: Output,
     /// Number of queries without a reply.
     in_flight: usize,
-    /// Octets that the system has accepted since the start of the connection.
+    /// Octets of replies that the transport has accepted since the start of the connection.
     accepted_octets: u64,
     /// The value of [`progress`](Self::progress) when the time of the table entry was last
     /// restarted.
@@ -60,14 +59,14 @@ pub(super) struct ClientConnection {
 
 impl ClientConnection {
     pub(super) fn new(
-        socket: TcpStream,
+        stream: ClientStream,
         peer: SocketAddr,
         id: u64,
         entry: Rc<ConnectionEntry>,
         waker: Waker,
     ) -> Self {
         Self {
-            socket,
+            stream,
             peer,
             id,
             entry,
@@ -85,6 +84,10 @@ impl ClientConnection {
             is_queued: false,
             has_replies: false,
         }
+    }
+
+    pub(super) const fn transport(&self) -> Transport {
+        self.stream.transport()
     }
 
     /// Whether another query may be read.
@@ -111,12 +114,8 @@ impl ClientConnection {
         }
         let length = buffer.len().min(READ_SIZE);
         let buffer = buffer.get_mut(..length).unwrap_or_default();
-        match self.socket.read(buffer) {
-            Ok(0) => self.has_peer_closed = true,
-            Ok(octets) => self.input.push(buffer.get(..octets).unwrap_or_default()),
-            Err(error) if is_temporary(&error) => {}
-            Err(_) => return Err(EndReason::Broken),
-        }
+        let has_closed = self.stream.read(buffer, &mut self.input).map_err(|_| EndReason::Broken)?;
+        self.has_peer_closed |= has_closed;
         Ok(())
     }
 
@@ -142,7 +141,7 @@ impl ClientConnection {
             (self.has_message, self.has_new_message) = (true, true);
             self.in_flight += 1;
             passed += 1;
-            let query = ClientQuery { token, client: self.peer, transport: Transport::Tcp, message };
+            let query = ClientQuery { token, client: self.peer, transport: self.stream.transport(), message };
             machine.handle_event(Event::Query(query), now);
         }
         if self.input.announced_length().is_some_and(|length| length > options.message_max) {
@@ -166,19 +165,29 @@ impl ClientConnection {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Writes as many octets as the system accepts. Returns the number of messages written.
+    /// Writes as many octets as the transport accepts. Returns the number of messages written.
     pub(super) fn write(&mut self) -> Result<u64, EndReason> {
         let written = self.output.write(|octets| {
-            let octets = self.socket.write(octets)?;
+            let octets = self.stream.write(octets)?;
             self.accepted_octets += octets as u64;
             Ok(octets)
         });
-        written.map_err(|_| EndReason::Broken)
+        written.and_then(|messages| self.stream.flush().map(|()| messages)).map_err(|_| EndReason::Broken)
+    }
+
+    /// Whether the system must accept octets.
+    fn is_writing(&self) -> bool {
+        self.output.unwritten() > 0 || self.stream.has_unsent()
+    }
+
+    /// Announces to the peer that the end of the connection is intended.
+    pub(super) fn signal_end(&mut self) {
+        self.stream.signal_end();
     }
 
     /// Why the connection ends now, if it does: there is nothing to send, and no reply is expected.
     pub(super) fn end(&self) -> Option<EndReason> {
-        if self.output.unwritten() > 0 || self.in_flight > 0 {
+        if self.is_writing() || self.in_flight > 0 {
             return None;
         }
         if self.pending_end.is_some() {
@@ -193,19 +202,19 @@ impl ClientConnection {
     pub(super) fn wanted_interest(&self, options: &TcpOptions) -> Interest {
         Interest {
             reads: !self.has_peer_closed && self.has_room(options) && !self.input.has_message(),
-            writes: self.output.unwritten() > 0,
+            writes: self.is_writing(),
         }
     }
 
     /// Octets in the buffers.
-    pub(super) const fn buffered(&self) -> usize {
-        self.input.capacity() + self.output.capacity()
+    pub(super) fn buffered(&self) -> usize {
+        self.input.capacity() + self.output.capacity() + self.stream.buffered()
     }
 
     /// Records the phase of the connection and its start time in the table.
     pub(super) fn update_entry(&mut self) {
         let phase = match () {
-            () if self.output.unwritten() > 0 => Phase::Writing,
+            () if self.is_writing() => Phase::Writing,
             () if !self.has_message => Phase::FirstMessage,
             () if self.is_within_message() => Phase::Message,
             () if self.in_flight > 0 || !self.input.is_empty() => Phase::Answering,
@@ -231,18 +240,14 @@ impl ClientConnection {
     }
 
     /// Octets that the peer has acknowledged, or, if the system does not count them, octets that the
-    /// system has accepted.
+    /// transport has accepted.
     fn progress(&self) -> u64 {
-        sys::acknowledged_octets(&self.socket).unwrap_or(self.accepted_octets)
+        self.stream.acknowledged_octets().unwrap_or(self.accepted_octets)
     }
 }
 
 impl AsFd for ClientConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.stream.as_fd()
     }
-}
-
-fn is_temporary(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

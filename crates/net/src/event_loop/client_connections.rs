@@ -2,17 +2,19 @@
 //! which are closed for others or at a time limit.
 
 use super::client_connection::ClientConnection;
+use super::client_stream::ClientStream;
 use super::context::Context;
 use super::queries::Queries;
 use super::slots::{Key, Slots};
 use super::source::Source;
+use crate::error::Transport;
 use crate::machine::{Machine, Now};
 use crate::sys::Readiness;
 use crate::tcp::TcpOptions;
 use crate::tcp::accept::sweep_interval;
 use crate::tcp::table::{ConnectionCommand, ConnectionTable, EndReason, Phase, Refusal};
 use std::collections::VecDeque;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 use std::time::Instant;
@@ -81,42 +83,49 @@ impl ClientConnections {
         self.next_sweep
     }
 
-    /// Adds a non-blocking connection, or closes it if a limit is reached.
-    pub(super) fn add(&mut self, socket: TcpStream, peer: SocketAddr, context: &mut Context, now: Instant) {
-        context.counters.tcp.accepted += 1;
-        let (id, entry, has_evicted) = match self.table.insert(peer, Phase::FirstMessage, &self.options) {
+    /// Adds a connection, or closes it if a limit is reached.
+    pub(super) fn add(
+        &mut self,
+        stream: ClientStream,
+        peer: SocketAddr,
+        context: &mut Context,
+        now: Instant,
+    ) {
+        let transport = stream.transport();
+        let counters = context.counters.connections(transport);
+        let (id, entry, _) = match self.table.insert(peer, Phase::FirstMessage, &self.options) {
             Ok(inserted) => inserted,
-            Err(Refusal::ConnectionLimit) => return context.counters.tcp.refused += 1,
-            Err(Refusal::ClientLimit) => return context.counters.tcp.refused_client += 1,
+            Err(Refusal::ConnectionLimit) => return counters.refused += 1,
+            Err(Refusal::ClientLimit) => return counters.refused_client += 1,
         };
-        context.counters.tcp.evicted += u64::from(has_evicted);
         self.execute_commands(context);
         let commanded = Arc::clone(&self.commanded);
         let key = self.connections.insert_with(|key| {
             let waker = Waker::from(Arc::new(CommandWaker { key, commanded }));
-            ClientConnection::new(socket, peer, id, entry, waker)
+            ClientConnection::new(stream, peer, id, entry, waker)
         });
-        let Some(connection) = key.and_then(|key| self.connections.get_mut(key)) else {
+        let counters = context.counters.connections(transport);
+        let Some((key, connection)) = key.and_then(|key| Some((key, self.connections.get_mut(key)?))) else {
             self.table.remove(id);
-            return context.counters.tcp.refused += 1;
+            return counters.refused += 1;
         };
+        counters.open += 1;
         // Registers the waker. There is no command yet.
         let _ = connection.entry.poll_command(&connection.waker);
-        let source = key.map_or(0, |key| Source::ClientConnection(key).to_bits());
-        if context.epoll.add(&*connection, source, connection.interest).is_err()
-            && let Some(key) = key
-        {
+        let source = Source::ClientConnection(key).to_bits();
+        if context.epoll.add(&*connection, source, connection.interest).is_err() {
             self.close(key, EndReason::Broken, context);
+        } else if transport == Transport::Tls {
+            // The session may have messages that no event of the socket announces.
+            self.enqueue(key);
         }
-        context.counters.tcp.open = self.connections.len() as u64;
         let interval = sweep_interval(&self.options);
         self.next_sweep.get_or_insert(now + interval);
     }
 
     /// Closes a connection to get a free file descriptor.
     pub(super) fn evict(&mut self, context: &mut Context) {
-        let has_evicted = self.table.evict(&self.options);
-        context.counters.tcp.evicted += u64::from(has_evicted);
+        self.table.evict(&self.options);
         self.execute_commands(context);
     }
 
@@ -171,7 +180,8 @@ impl ClientConnections {
             }
             let limit = left.min(QUERIES_PER_VISIT);
             let passed = connection.pass_queries(key, limit, &self.options, queries, machine, now);
-            context.counters.tcp.messages_in += passed as u64;
+            let counters = context.counters.connections(connection.transport());
+            counters.messages_in += passed as u64;
             left = left.saturating_sub(passed.max(1));
             self.settle(key, context);
         }
@@ -204,7 +214,7 @@ impl ClientConnections {
             connection.has_replies = false;
             match connection.write() {
                 Ok(messages) => {
-                    context.counters.tcp.messages_out += messages;
+                    context.counters.connections(connection.transport()).messages_out += messages;
                     self.settle(key, context);
                 }
                 Err(end) => self.close(key, end, context),
@@ -223,8 +233,7 @@ impl ClientConnections {
         connection.update_entry();
         let buffered = connection.buffered();
         if connection.entry.buffered.get() != buffered {
-            let evicted = self.table.set_buffered(connection.id, buffered, &self.options);
-            context.counters.tcp.evicted += evicted as u64;
+            self.table.set_buffered(connection.id, buffered, &self.options);
         }
         let interest = connection.wanted_interest(&self.options);
         let source = Source::ClientConnection(key).to_bits();
@@ -279,15 +288,18 @@ impl ClientConnections {
     }
 
     fn close(&mut self, key: Key, end: EndReason, context: &mut Context) {
-        let Some(connection) = self.connections.remove(key) else { return };
+        let Some(mut connection) = self.connections.remove(key) else { return };
         self.table.remove(connection.id);
-        let counters = &mut context.counters.tcp;
+        let counters = context.counters.connections(connection.transport());
+        counters.open -= 1;
         match end {
-            // The code that evicts a connection counts it.
-            EndReason::Orderly | EndReason::Evicted => {}
+            EndReason::Orderly => {}
+            EndReason::Evicted => counters.evicted += 1,
             EndReason::TimedOut => counters.timed_out += 1,
             EndReason::Broken => counters.broken += 1,
         }
-        counters.open = self.connections.len() as u64;
+        if end != EndReason::Broken {
+            connection.signal_end();
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Instant;
 
 /// Maximum number of connections that a listener accepts in a turn.
-const ACCEPTS_PER_TURN: usize = 16;
+pub(super) const ACCEPTS_PER_TURN: usize = 16;
 
 /// The TCP listeners of a worker.
 pub(super) struct ClientListeners {

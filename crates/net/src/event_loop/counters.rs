@@ -1,6 +1,7 @@
 //! Counters of the workers.
 
-use crate::tcp::TcpCounters;
+use crate::error::Transport;
+use crate::tcp::{TcpCounters, TcpStatistics};
 use crate::udp::UdpCounters;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +13,8 @@ pub struct EventLoopCounters {
     pub udp: UdpCounters,
     /// Connections of clients.
     pub tcp: TcpCounters,
+    /// Connections of clients over TLS, with their handshakes.
+    pub tls: TcpCounters,
     /// Exchanges with servers.
     pub upstream: UpstreamCounters,
     /// Number of turns of the loops.
@@ -80,10 +83,16 @@ impl UpstreamCounters {
 }
 
 impl EventLoopCounters {
+    /// The counters of connections over a transport.
+    pub(super) fn connections(&mut self, transport: Transport) -> &mut TcpCounters {
+        if transport == Transport::Tls { &mut self.tls } else { &mut self.tcp }
+    }
+
     fn add(self, other: Self) -> Self {
         Self {
             udp: [self.udp, other.udp].into_iter().sum(),
             tcp: [self.tcp, other.tcp].into_iter().sum(),
+            tls: [self.tls, other.tls].into_iter().sum(),
             upstream: self.upstream.add(other.upstream),
             turns: self.turns + other.turns,
             wakes: self.wakes + other.wakes,
@@ -121,12 +130,17 @@ impl PublishedCounters {
 #[derive(Clone, Debug)]
 pub struct EventLoopStatistics {
     pub(super) workers: Arc<[PublishedCounters]>,
+    /// The counters of handshakes.
+    pub(super) handshakes: Vec<TcpStatistics>,
 }
 
 impl EventLoopStatistics {
     /// Returns the sums over all workers, as of the last turn of each.
     #[must_use]
     pub fn total(&self) -> EventLoopCounters {
-        self.workers.iter().map(PublishedCounters::read).sum()
+        let mut total: EventLoopCounters = self.workers.iter().map(PublishedCounters::read).sum();
+        let handshakes = self.handshakes.iter().map(TcpStatistics::total);
+        total.tls = handshakes.chain([total.tls]).sum();
+        total
     }
 }

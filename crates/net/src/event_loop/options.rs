@@ -18,8 +18,13 @@ pub struct EventLoopOptions {
     /// Limits of the client connections of each worker: each worker may have `connections_max`
     /// connections, and so on. `in_flight_max` is the maximum number of queries of one connection
     /// without a reply. `finish_timeout` also limits how long the replies over UDP may take when
-    /// the server stops. The limits of streams and handshakes, and `heartbeats`, are not used.
+    /// the server stops. The limits also apply to the handshakes of each TLS listener, instead of
+    /// to a worker, with `handshakes_max` connections. The limits of streams, and `heartbeats`, are
+    /// not used.
     pub tcp: TcpOptions,
+    /// Maximum number of TLS handshakes in progress at one listener. If it is reached, the one that
+    /// has waited longest is closed for a new one. Default 1,024.
+    pub handshakes_max: usize,
     /// Limits of the queries to servers.
     pub upstream: UpstreamOptions,
 }
@@ -31,6 +36,7 @@ impl Default for EventLoopOptions {
             heartbeats: Heartbeats::default(),
             queries_max: 1 << 14,
             tcp: TcpOptions::default(),
+            handshakes_max: 1024,
             upstream: UpstreamOptions::default(),
         }
     }

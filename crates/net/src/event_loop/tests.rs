@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 mod clients;
+mod tls;
 mod turns;
 mod upstream;
 mod workers;
@@ -22,6 +23,7 @@ mod workers;
 /// - `l`: reply after as many milliseconds as the octet in the data says.
 /// - `h`: hold the message until the next wake. `w`: wake the worker in the data, and reply.
 /// - `i`: reply with the number of the worker.
+/// - `n`: reply with the name of the client's transport.
 /// - `x`: reply with 65,536 octets.
 /// - `p`: panic.
 ///
@@ -109,6 +111,7 @@ impl Commander {
                 self.reply(token, message);
             }
             b'i' => self.reply(token, &[self.worker as u8]),
+            b'n' => self.reply(token, query.transport.name().as_bytes()),
             b'x' => self.reply(token, &[0; 1 << 16]),
             b'p' => panic!("the panic that this test wants"),
             command => panic!("unknown command {command}"),
@@ -168,7 +171,9 @@ fn start_at(
 ) -> (EventLoopServer, SocketAddr) {
     let listeners = bind(address.parse().expect("an address"), workers).expect("bound");
     let address = listeners.local_addr;
-    let server = serve(vec![listeners], options, move |worker| Commander::new(worker, server));
+    let server = serve(EventLoopSockets::without_tls(vec![listeners]), options, move |worker| {
+        Commander::new(worker, server)
+    });
     (server.expect("started"), address)
 }
 

@@ -2,8 +2,9 @@
 //! outputs are executed; then those of servers and due timeouts, and its outputs again.
 
 use super::client_connections::ClientConnections;
-use super::client_listeners::ClientListeners;
+use super::client_listeners::{ACCEPTS_PER_TURN, ClientListeners};
 use super::client_sockets::ClientSockets;
+use super::client_stream::ClientStream;
 use super::context::Context;
 use super::counters::EventLoopStatistics;
 use super::exchanges::Exchanges;
@@ -184,12 +185,19 @@ impl<M: Machine> Worker<M> {
             self.listeners.close(&self.context.epoll);
             self.connections.finish(&mut self.context);
         }
+        for established in mailbox.take_connections(ACCEPTS_PER_TURN) {
+            let peer = established.peer;
+            if self.stop_deadline.is_none() {
+                self.connections.add(ClientStream::tls(established), peer, &mut self.context, now.instant);
+            }
+        }
     }
 
     fn accept(&mut self, index: usize, now: Instant) {
         let accepted = self.listeners.accept(index, &self.context.epoll, now);
         for (socket, peer) in accepted.connections {
-            self.connections.add(socket, peer, &mut self.context, now);
+            self.context.counters.tcp.accepted += 1;
+            self.connections.add(ClientStream::Plain(socket), peer, &mut self.context, now);
         }
         if accepted.is_out_of_descriptors {
             self.connections.evict(&mut self.context);

@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::server_state::{ConnectionGuard, ServerState};
+use super::service::HandlerState;
 use super::table::{ConnectionCommand, EndReason, Phase};
 use crate::framing::{self, PREFIX_OCTETS, announced_length, first_message};
 use crate::handler::{Answer, Handler, ResponseStream, TlsSession, trim_response_buffer};
@@ -72,7 +73,8 @@ pub(super) trait ConnectionIo: AsyncRead + AsyncWrite + Unpin {
 pub(super) struct Connection<C, H> {
     io: C,
     peer: SocketAddr,
-    guard: ConnectionGuard<H>,
+    guard: ConnectionGuard,
+    shared: Rc<HandlerState<H>>,
     /// Octets that are received and not answered yet.
     input: Vec<u8>,
     /// Answers with their length prefixes.
@@ -108,11 +110,17 @@ where
     C: ConnectionIo,
     H: Handler,
 {
-    pub(super) const fn new(io: C, peer: SocketAddr, guard: ConnectionGuard<H>) -> Self {
+    pub(super) const fn new(
+        io: C,
+        peer: SocketAddr,
+        guard: ConnectionGuard,
+        shared: Rc<HandlerState<H>>,
+    ) -> Self {
         Self {
             io,
             peer,
             guard,
+            shared,
             input: Vec::new(),
             output: Vec::new(),
             written_octets: 0,
@@ -207,7 +215,7 @@ where
                 Poll::Ready(Err(_)) => return Err(EndReason::Broken),
                 Poll::Ready(Ok(())) => self.unflushed = false,
             }
-            let counters = &self.guard.shared.counters;
+            let counters = &self.guard.state.counters;
             counters.messages_out.fetch_add(std::mem::take(&mut self.unsent_messages), Relaxed);
         }
         self.written_octets = 0;
@@ -222,7 +230,7 @@ where
             return Ok(false);
         }
         self.output.drain(..std::mem::take(&mut self.written_octets));
-        let (_, message) = &mut *self.guard.shared.handler.borrow_mut();
+        let (_, message) = &mut *self.shared.handler.borrow_mut();
         while self.output.len() < STREAM_OUTPUT_MAX
             && let Some((since, mut stream)) = self.streams.pop_front()
         {
@@ -255,10 +263,10 @@ where
         }
         // All connections share this buffer, so a waiting connection needs none. If a handler
         // panics, the buffer is lost, and the next read allocates another one.
-        let mut buffer = std::mem::take(&mut *self.guard.shared.read_buffer.borrow_mut());
+        let mut buffer = std::mem::take(&mut *self.shared.read_buffer.borrow_mut());
         buffer.resize(READ_SIZE, 0);
         let answered = self.read_into(&mut buffer, cx);
-        *self.guard.shared.read_buffer.borrow_mut() = buffer;
+        *self.shared.read_buffer.borrow_mut() = buffer;
         answered
     }
 
@@ -301,7 +309,7 @@ where
     /// Answers the complete messages of `input` in batches while there is room. Returns the number
     /// of octets consumed.
     fn answer(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<usize, EndReason> {
-        let shared = Rc::clone(&self.guard.shared);
+        let (shared, state) = (Rc::clone(&self.shared), Rc::clone(&self.guard.state));
         let (handler, response) = &mut *shared.handler.borrow_mut();
         let mut consumed = 0;
         let mut deferred = Vec::new();
@@ -310,7 +318,7 @@ where
                 handler.set_session(session);
             }
             handler.begin_batch();
-            consumed = self.answer_batch(input, consumed, &shared, handler, response, &mut deferred)?;
+            consumed = self.answer_batch(input, consumed, &state, handler, response, &mut deferred)?;
             handler.end_batch();
             if deferred.is_empty() {
                 continue;
@@ -328,7 +336,7 @@ where
         }
         trim_response_buffer(response);
         // Either the framing of the peer is wrong, or its message is longer than permitted.
-        if announced_length(&input[consumed..]).is_some_and(|length| length > shared.options.message_max) {
+        if announced_length(&input[consumed..]).is_some_and(|length| length > state.options.message_max) {
             self.pending_end = self.pending_end.or(Some(EndReason::Broken));
         }
         Ok(consumed)
@@ -340,23 +348,23 @@ where
         &mut self,
         input: &[u8],
         mut consumed: usize,
-        shared: &ServerState<H>,
+        state: &ServerState,
         handler: &mut H,
         response: &mut Vec<u8>,
         deferred: &mut Vec<Range<usize>>,
     ) -> Result<usize, EndReason> {
         while self.has_room()
-            && deferred.len() < shared.options.in_flight_max
+            && deferred.len() < state.options.in_flight_max
             && let Some(message) = first_message(&input[consumed..])
         {
             // An empty message has not even a header, so the framing of the peer is wrong.
-            if message.is_empty() || message.len() > shared.options.message_max {
+            if message.is_empty() || message.len() > state.options.message_max {
                 self.pending_end = Some(EndReason::Broken);
                 break;
             }
             let range = consumed + PREFIX_OCTETS..consumed + PREFIX_OCTETS + message.len();
             consumed = range.end;
-            shared.counters.messages_in.fetch_add(1, Relaxed);
+            state.counters.messages_in.fetch_add(1, Relaxed);
             (self.has_message, self.has_new_message) = (true, true);
             response.clear();
             match handler.answer(message, self.peer, response) {
@@ -365,7 +373,7 @@ where
                 Answer::Deferred => deferred.push(range),
                 Answer::Stream => {
                     self.streams.push_back((Instant::now(), handler.stream().ok_or(EndReason::Broken)?));
-                    shared.counters.streams.fetch_add(1, Relaxed);
+                    state.counters.streams.fetch_add(1, Relaxed);
                     self.io.permit_more_unsent();
                 }
             }

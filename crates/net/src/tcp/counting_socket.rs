@@ -23,6 +23,10 @@ impl CountingSocket {
         &self.socket
     }
 
+    pub(super) fn into_socket(self) -> TcpStream {
+        self.socket
+    }
+
     /// Octets that were read from the socket and not delivered to the connection.
     pub(super) const fn undelivered(&self) -> usize {
         self.undelivered

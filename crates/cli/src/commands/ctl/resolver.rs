@@ -3,18 +3,18 @@
 use super::{format_time, process_line, refused_configuration_lines, restart_line};
 use crate::arguments::NegativeAnchorCommand;
 use crate::control_protocol::{
-    ManagedKeyStatus, NegativeAnchorStatus, Request, ResolverReload, ResolverStatus, parse_response,
+    ManagedKeyStatus, NegativeAnchorStatus, Request, ResolverReload, ResolverStatus, addresses_text,
+    parse_response,
 };
 use crate::files::{FileError, print_line, print_summary};
 use serde_json::Value;
 
 pub(super) fn print_resolver_status(status: &ResolverStatus) -> Result<(), FileError> {
     let ResolverStatus { cache, upstream, validation, .. } = status;
-    let listen: Vec<String> = status.listen.iter().map(ToString::to_string).collect();
     let mebibytes = |octets: u64| octets as f64 / f64::from(1 << 20);
     let mut lines = vec![
         process_line(&status.version, status.pid, status.up_seconds),
-        format!("listening on {} (udp, tcp), resolver", listen.join(", ")),
+        format!("listening on {}, resolver", addresses_text(&status.listen, &status.listen_tls)),
         format!(
             "cache: entries {}, {:.1} of {:.1} MiB; lookups with data {}, without {}",
             cache.entries,

@@ -13,7 +13,7 @@ use crate::hints::read_hints;
 use crate::server::resolver::{self, ResolveError};
 use crate::trust_anchors::trust_anchors;
 use crate::zones::time_or_now;
-use nonesuch_net::event_loop::{EventLoopOptions, serve};
+use nonesuch_net::event_loop::{EventLoopOptions, EventLoopSockets, serve};
 use nonesuch_net::machine::{Event, ExchangeId, Machine, Now, Output, SendFailure, Upstream};
 use nonesuch_net::{Transport, bind};
 use nonesuch_proto::message::{Message, Question, Rcode, Record, Section, flags};
@@ -95,7 +95,8 @@ pub(super) async fn ask(
         Traced { inner, steps: Arc::clone(&traced), open: HashMap::new() }
     };
     let server =
-        serve(vec![listeners], &EventLoopOptions::default(), make_machine).map_err(ResolveError::from)?;
+        serve(EventLoopSockets::without_tls(vec![listeners]), &EventLoopOptions::default(), make_machine)
+            .map_err(ResolveError::from)?;
     let client = QueryClient { arguments: &transport, target: &target, tls: None, signer: None };
     let template = QueryTemplate::new(&arguments.message, &transport)?;
     let received = client.ask(question, &template).await?;

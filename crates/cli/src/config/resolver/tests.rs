@@ -11,7 +11,7 @@ fn read_text(text: &str) -> Result<(ResolverConfiguration, Vec<String>), Vec<Str
     fs::write(&path, text).unwrap();
     let shorten = |text: String| text.replace(&format!("{}/", folder.path().display()), "");
     match load(&path) {
-        Ok((configuration, warnings)) => {
+        Ok(LoadedResolver { configuration, warnings, .. }) => {
             Ok((configuration, warnings.iter().map(|warning| shorten(warning.to_string())).collect()))
         }
         Err(problems) => Err(problems.0.iter().map(|problem| shorten(problem.to_string())).collect()),
@@ -35,6 +35,7 @@ fn every_key_of_the_reference_is_read() {
         let is_table = line.starts_with("#[");
         let line = if is_key(line) || is_table { &line[1..] } else { line };
         let line = line.replace("trust-anchors = \"root.key\"", "trust-anchors = \"anchors\"");
+        let line = line.replace("listen-tls = []", "listen-tls = [\"127.0.0.1\"]");
         line.replace("hints = \"root.hints\"", "hints = \"hints\"") + "\n"
     };
     let text: String = reference().lines().map(uncomment).collect();
@@ -46,6 +47,9 @@ fn every_key_of_the_reference_is_read() {
     let zones: Vec<String> = read.options.zones.iter().map(|rule| rule.apex.to_string()).collect();
     assert_eq!(zones.len(), 2, "{zones:?}");
     assert_eq!(read.options.nsid, b"resolver1.example");
+    assert_eq!(read.tls.listen, ["127.0.0.1:853".parse().unwrap()]);
+    assert!(read.tls.files().is_some_and(|files| files.key.ends_with("etc/nonesuch/tls/key.pem")));
+    assert_eq!((read.tls_handshake, read.options.padding_block), (Some(Duration::from_secs(5)), 468));
     assert_eq!(read.metrics_listen, Some("127.0.0.1:9530".parse().unwrap()));
     assert_eq!(read.control_group.as_deref(), Some("nonesuch"));
     assert!(read.control_socket.unwrap().ends_with("run/nonesuch/resolver"));
@@ -83,6 +87,20 @@ fn faults_name_the_key_and_the_remedy() {
             "r.toml:3:18: metrics-listen: 127.0.0.1:9530 is in listen",
         ),
         ("version = 1\nlisten = []", "r.toml:2:10: listen: no address to listen on"),
+        ("version = 1\nlisten-tls = [\"127.0.0.1\"]", "r.toml:2:14: listen-tls: DNS over TLS needs tls-cert"),
+        ("version = 1\ntls-key = \"k\"", "r.toml:2:11: tls-key: tls-certificate is missing"),
+        (
+            "version = 1\nlisten-tls = [\"127.0.0.1:53\"]\ntls-key = \"k\"\ntls-certificate = \"c\"",
+            "r.toml:2:14: listen-tls: 127.0.0.1:53 is in listen too",
+        ),
+        (
+            "version = 1\nlisten-tls = [\"::1\", \"::1\"]\ntls-key = \"k\"\ntls-certificate = \"c\"",
+            "r.toml:2:14: listen-tls: [::1]:853 is listed twice",
+        ),
+        (
+            "version = 1\n[limits]\ntls-handshake = \"2h\"",
+            "r.toml:3:17: limits.tls-handshake: \"2h\" is not allowed",
+        ),
         ("version = 1\nhints = \"none\"", "r.toml:2:9: hints: none: cannot be read"),
         ("version = 1\nmemory = \"1MiB\"", "r.toml:2:10: memory: \"1MiB\" is not allowed"),
         (
@@ -121,6 +139,8 @@ fn faults_name_the_key_and_the_remedy() {
     let (_, warnings) =
         read_text("version = 1\n[negative-anchor.\".\"]\nuntil = \"2030-01-01T00:00:00Z\"").unwrap();
     assert!(warnings[0].contains("r.toml:3:9: negative-anchor.\".\".until: the zone has"), "{warnings:?}");
+    let (_, warnings) = read_text("version = 1\ntls-key = \"k\"\ntls-certificate = \"c\"").unwrap();
+    assert!(warnings[0].contains("r.toml:3:19: tls-certificate: the server does not"), "{warnings:?}");
     let (_, warnings) = read_text("version = 1\nuser = \"root\"").unwrap();
     assert!(warnings[0].contains("r.toml:2:8: user: an attacker"), "{warnings:?}");
 }

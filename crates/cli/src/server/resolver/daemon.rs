@@ -2,6 +2,7 @@
 
 use super::anchor_state::AnchorFiles;
 use super::cost_model::CostModelHistory;
+use super::tls::TlsService;
 use crate::config::resolver::ResolverConfiguration;
 use crate::control_protocol::{
     CacheStatus, ManagedKeyStatus, ResolverStatus, UpstreamStatus, VERSION, ValidationStatus,
@@ -36,8 +37,10 @@ pub(crate) struct ResolverDaemon {
     /// The state files of trust anchors; `None` if these are static.
     pub(super) anchor_files: Option<AnchorFiles>,
     pub(super) shared: Arc<Shared>,
-    /// The addresses that it listens on.
+    /// The addresses that it listens on for UDP and TCP.
     pub(super) addresses: Vec<SocketAddr>,
+    /// DNS over TLS; `None` without a certificate.
+    pub(super) tls: Option<TlsService>,
     pub(super) statistics: EventLoopStatistics,
     /// The sockets and workers; `None` after they stopped.
     pub(super) server: Mutex<Option<EventLoopServer>>,
@@ -68,6 +71,16 @@ impl ResolverDaemon {
 
     pub(super) fn counters(&self) -> EventLoopCounters {
         self.statistics.total()
+    }
+
+    /// The addresses that it listens on for TLS.
+    pub(super) fn tls_addresses(&self) -> &[SocketAddr] {
+        self.tls.as_ref().map_or(&[], |tls| &tls.addresses)
+    }
+
+    /// Warns of a certificate that has expired or expires soon.
+    pub(super) fn warn_of_certificate(&self) {
+        self.tls.iter().for_each(TlsService::warn_of_certificate);
     }
 
     /// Adds the work of the last second.
@@ -106,7 +119,8 @@ impl ResolverDaemon {
 
     /// The state in one line, for systemd.
     pub(super) fn status_line(&self) -> String {
-        format!("resolving on {}", count_text(self.addresses.len(), "address"))
+        let addresses = self.addresses.len() + self.tls_addresses().len();
+        format!("resolving on {}", count_text(addresses, "address"))
     }
 
     /// The status of the resolver.
@@ -122,6 +136,7 @@ impl ResolverDaemon {
             configuration: self.path.clone(),
             control_socket: self.at_start.control_socket.clone(),
             listen: self.addresses.clone(),
+            listen_tls: self.tls_addresses().to_vec(),
             datagrams_in: counters.udp.datagrams_in,
             datagrams_out: counters.udp.datagrams_out,
             needs_restart: needs_restart.into_iter().map(str::to_owned).collect(),
@@ -150,6 +165,7 @@ impl ResolverDaemon {
             statistics: self.shared.statistics.sum(),
             udp: counters.udp,
             tcp: counters.tcp,
+            tls: (!self.tls_addresses().is_empty()).then_some(counters.tls),
             reloads: self.reloads.counters(),
             resolver: Some(ResolverCounters {
                 cache: self.shared.cache.statistics(),

@@ -21,6 +21,8 @@ use std::io;
 pub(crate) enum ResolveError {
     #[error("the configuration is rejected:\n{0}")]
     Configuration(#[from] Problems),
+    #[error("a running resolver would reject this configuration at a reload:\n{0}")]
+    NotReloadable(Problems),
     File(#[from] FileError),
     Hints(#[from] HintsFileError),
     TrustAnchors(#[from] TrustAnchorsError),

@@ -3,9 +3,10 @@
 use super::daemon::ResolverDaemon;
 use super::{unix_time, within_memory};
 use crate::config::Problems;
-use crate::config::resolver::{self, ResolverConfiguration};
+use crate::config::resolver::{self, LoadedResolver, ResolverConfiguration};
 use crate::control_protocol::ResolverReload;
 use crate::logging;
+use crate::server::preflight;
 use crate::server::reload_status::warn_of_restart;
 use nonesuch_resolver::ReplaceError;
 use nonesuch_resolver::options::OptionsError;
@@ -53,13 +54,21 @@ impl ResolverDaemon {
 
     /// Returns the names of the settings that need a restart.
     fn apply(&self, path: &Path) -> Result<Vec<&'static str>, ResolverReloadError> {
-        let (mut new, warnings) = resolver::load(path)?;
+        let LoadedResolver { configuration: mut new, warnings, sources } = resolver::load(path)?;
         for warning in &warnings {
             tracing::warn!(name: "configuration-warning", "{warning}");
         }
+        let tls = match &self.tls {
+            Some(tls) => Some((tls, preflight::load_identity(&new.tls, &sources)?)),
+            None => None,
+        };
         let changed = keep_start_settings(&mut new, &self.at_start);
         self.shared.replace_options(within_memory(new.options, self.workers)?, unix_time())?;
         self.wake();
+        if let Some((tls, identity)) = tls {
+            tls.replace(&new.tls, identity);
+            tls.warn_of_certificate();
+        }
         logging::configure(new.log.level, new.log.format);
         Ok(changed)
     }
@@ -74,6 +83,8 @@ fn keep_start_settings(
     let mut changed = Vec::new();
     for (key, is_changed) in [
         ("listen", new.listen != at_start.listen),
+        ("listen-tls", new.tls.listen != at_start.tls.listen),
+        ("tls-handshake", new.tls_handshake != at_start.tls_handshake),
         ("user", new.user != at_start.user),
         ("control-socket", new.control_socket != at_start.control_socket),
         ("control-group", new.control_group != at_start.control_group),

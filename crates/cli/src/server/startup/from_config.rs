@@ -18,7 +18,7 @@ use crate::server::main_loop::stop;
 use crate::server::open_files::raise_open_files;
 use crate::server::output::{log_start, print_ready};
 use crate::server::panics::abort_on_panic;
-use crate::server::preflight::{self, Effect};
+use crate::server::preflight;
 use crate::server::privileges::{Account, drop_privileges};
 use crate::server::settings::{max_connections, server_options, set_log};
 use crate::server::signals::NonFatalSignals;
@@ -62,7 +62,7 @@ fn serve(
     let account = Account::find(server.user.as_deref())?;
     let socket_owner = SocketOwner::new(account.as_ref(), server.control_group.as_deref())?;
     raise_open_files(max_connections(&configuration));
-    let tls_identity = preflight::load_identity(&configuration, sources)?.map(IdentitySlot::new);
+    let tls_identity = preflight::load_identity(&configuration.server.tls, sources)?.map(IdentitySlot::new);
     let bound_sockets = BoundSockets::bind(&server_options(&configuration, tls_identity.clone(), 0))
         .map_err(ServerError::Bind)?;
     let control =
@@ -74,7 +74,7 @@ fn serve(
         return Err(Problems(vec![problem]).into());
     }
     logging::start_queue().map_err(ServerError::Thread)?;
-    warn_of_files_unreadable_later(sources);
+    preflight::warn_of_files_unreadable_later(sources);
 
     let source = ConfigurationSource::File(path.to_path_buf());
     let inputs = AssemblyInputs { configuration, source, tls_identity, clock_shift: 0, started_at };
@@ -97,20 +97,6 @@ fn serve(
     })?;
     drop((metrics, control));
     stop(&daemon, is_json)
-}
-
-/// Warns of files that root has read at the start and that the server's user cannot read at a
-/// reload or for a transfer.
-fn warn_of_files_unreadable_later(sources: &Sources) {
-    let user = FileUser::current();
-    for (problems, effect) in [
-        (preflight::unreadable_at_reload(sources, &user), Effect::Reload),
-        (preflight::unreadable_for_transfers(sources, &user), Effect::Transfers),
-    ] {
-        problems
-            .iter()
-            .for_each(|problem| tracing::warn!(name: "configuration-warning", "{problem}; {effect}"));
-    }
 }
 
 fn start_metrics(daemon: &Arc<Daemon>, listener: TcpListener) -> Result<MetricsServer, ServerError> {

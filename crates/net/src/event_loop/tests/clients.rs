@@ -60,7 +60,9 @@ fn several_addresses_are_served() {
     let listeners = addresses.map(|address| bind(address, 2).expect("bound"));
     let addresses = listeners.each_ref().map(|listeners| listeners.local_addr);
     let options = EventLoopOptions::default();
-    let server = serve(listeners.into(), &options, |worker| Commander::new(worker, nowhere()));
+    let server = serve(EventLoopSockets::without_tls(listeners.into()), &options, |worker| {
+        Commander::new(worker, nowhere())
+    });
     for address in addresses {
         pass_turn(address);
         let query = message(1, b'e', b"");

@@ -66,13 +66,16 @@ fn a_turn_receives_queries_of_clients_before_responses() {
     let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
     let address = listeners.local_addr;
     let shared = Arc::clone(&received);
-    let server = serve(vec![listeners], &EventLoopOptions::default(), move |worker| Recorder {
-        commander: Commander::new(worker, upstream_address),
-        stops_at: RESPONSES,
-        received: Arc::clone(&shared),
-        has_stopped: has_stopped.clone(),
-        continues: Arc::clone(&continues),
-    });
+    let server =
+        serve(EventLoopSockets::without_tls(vec![listeners]), &EventLoopOptions::default(), move |worker| {
+            Recorder {
+                commander: Commander::new(worker, upstream_address),
+                stops_at: RESPONSES,
+                received: Arc::clone(&shared),
+                has_stopped: has_stopped.clone(),
+                continues: Arc::clone(&continues),
+            }
+        });
     let server = server.expect("started");
 
     let (waiting, client) = (udp_client(address), udp_client(address));

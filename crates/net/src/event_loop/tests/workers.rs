@@ -135,10 +135,14 @@ fn a_panic_of_a_machine_is_reported_when_stopping() {
 
 #[test]
 fn a_server_needs_workers_and_existing_cpus() {
-    let none = serve(Vec::new(), &EventLoopOptions::default(), |worker| Commander::new(worker, nowhere()));
+    let none = serve(EventLoopSockets::without_tls(Vec::new()), &EventLoopOptions::default(), |worker| {
+        Commander::new(worker, nowhere())
+    });
     assert!(matches!(none, Err(NetError::NoWorkers)));
     let listeners = bind("127.0.0.1:0".parse().expect("an address"), 2).expect("bound");
     let options = EventLoopOptions { cpus: vec![1023], ..EventLoopOptions::default() };
-    let error = serve(vec![listeners], &options, |worker| Commander::new(worker, nowhere()));
+    let error = serve(EventLoopSockets::without_tls(vec![listeners]), &options, |worker| {
+        Commander::new(worker, nowhere())
+    });
     assert!(matches!(error.expect_err("no such CPU"), NetError::Pin { cpu: 1023, .. }));
 }
