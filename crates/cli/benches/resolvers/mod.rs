@@ -136,6 +136,7 @@ impl Running {
                 anchors,
                 cache_mib: options.cache_mib,
                 aggressive: options.aggressive,
+                ..ResolverSetup::default()
             },
             ..Setup::new(&tree.dir.join("peers"))
         };
