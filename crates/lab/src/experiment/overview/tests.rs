@@ -120,7 +120,7 @@ fn claims_are_compared_with_stored_results() {
     assert_eq!(throughput.verdict, "agrees", "{throughput:?}");
     assert!(throughput.measured.contains("30,000 and 16,000"), "{}", throughput.measured);
     let count = overview.page.documents[0].count;
-    assert_eq!((count.all, count.agree, count.differ, count.not_measured), (8, 3, 0, 5));
+    assert_eq!((count.all, count.agree, count.differ, count.not_measured), (10, 3, 0, 7));
     assert_eq!(overview.page.documents[0].reports.len(), 1, "one link for all claims of an experiment");
 }
 
