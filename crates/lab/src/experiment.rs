@@ -16,6 +16,7 @@ mod echo;
 mod error;
 mod merge;
 mod method;
+pub mod overview;
 mod parameters;
 mod parquet_file;
 mod resolver_load;

@@ -6,11 +6,13 @@
 //! Expressions and templates have the syntax of Jinja (`minijinja`). `docs/laboratory.md` lists the
 //! names and filters for them.
 
+mod claim;
 mod evaluator;
 mod line_charts;
 mod lines;
 mod render;
 
+pub(crate) use claim::{ClaimForm, Verdict};
 pub(crate) use evaluator::{Evaluator, Scope, fold};
 pub(crate) use lines::lines;
 
@@ -324,11 +326,26 @@ impl Presentation {
     /// Generates a report without rows, which detects almost all errors of a presentation before
     /// the measurement.
     pub(crate) fn try_out(&self) -> Result<(), PresentationError> {
+        self.report(self.scope_without_rows()?).map(drop)
+    }
+
+    fn scope_without_rows(&self) -> Result<Scope, PresentationError> {
         let nothing =
             ["about", "parameters", "record"].map(|name| (name.to_owned(), Value::from(Scope::new())));
         let mut scope = Scope::from(nothing);
         lines(self, &DataTable::new(self.columns()), &mut scope)?;
-        self.report(scope).map(drop)
+        Ok(scope)
+    }
+
+    /// Returns the names for expressions, with definitions, of results without rows.
+    #[cfg(test)]
+    pub(crate) fn empty_scope(&self) -> Result<Scope, PresentationError> {
+        self.defined(self.scope_without_rows()?)
+    }
+
+    /// Returns `scope` with the definitions of the report.
+    pub(crate) fn defined(&self, scope: Scope) -> Result<Scope, PresentationError> {
+        render::defined(&self.report, &Evaluator::default(), scope)
     }
 
     /// Generates the report. Its expressions can use all variables in `scope`.

@@ -52,14 +52,14 @@ pub(crate) struct PublishedTable {
 /// A publication.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Publication {
-    id: String,
-    title: String,
-    authors: String,
+pub(crate) struct Publication {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) authors: String,
     /// Journal, conference or web site, with the year.
-    venue: String,
+    pub(crate) venue: String,
     /// Address, a DOI if there is one.
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Publication {
@@ -70,31 +70,34 @@ impl Publication {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
     publication: Vec<Publication>,
     table: Vec<PublishedTable>,
 }
 
-/// The published tables. The list is empty if the built-in text is invalid; a test excludes this
-/// case.
-static TABLES: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
-    let Ok(Document { publication: publications, table: mut tables }) = toml::from_str(TEXT) else {
-        return Vec::new();
-    };
+/// The publications and their tables. The lists are empty if the built-in text is invalid; a test
+/// excludes this case.
+static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
+    let Document { publication: publications, table: mut tables } = toml::from_str(TEXT).unwrap_or_default();
     for table in &mut tables {
         let publication = publications.iter().find(|publication| publication.id == table.publication);
         table.source = publication.map(|publication| publication.source(&table.place)).unwrap_or_default();
         let record = |row: &Vec<Cell>| table.columns.iter().cloned().zip(row.iter().cloned()).collect();
         table.records = table.rows.iter().map(record).collect();
     }
-    tables
+    Document { publication: publications, table: tables }
 });
 
 /// Returns the table with the identifier `id`.
 pub(crate) fn table(id: &str) -> Option<&'static PublishedTable> {
-    TABLES.iter().find(|table| table.id == id)
+    DOCUMENT.table.iter().find(|table| table.id == id)
+}
+
+/// Returns the publication with the identifier `id`.
+pub(crate) fn publication(id: &str) -> Option<&'static Publication> {
+    DOCUMENT.publication.iter().find(|publication| publication.id == id)
 }
 
 /// Formats a cell for reports: appends `*` to the name of a scheme that is experimental in this
@@ -106,7 +109,7 @@ pub(crate) fn marked(cell: &str) -> String {
 
 /// Returns the identifiers of all tables.
 pub(crate) fn identifiers() -> Vec<&'static str> {
-    TABLES.iter().map(|table| table.id.as_str()).collect()
+    DOCUMENT.table.iter().map(|table| table.id.as_str()).collect()
 }
 
 #[cfg(test)]
@@ -116,11 +119,10 @@ mod tests {
 
     #[test]
     fn the_tables_are_sound() {
-        let document: Document = toml::from_str(TEXT).expect("sound");
-        assert_eq!(document.table.len(), TABLES.len());
-        assert!(TABLES.len() > 10);
-        assert_eq!(identifiers().iter().collect::<HashSet<_>>().len(), TABLES.len());
-        for table in TABLES.iter() {
+        let _: Document = toml::from_str(TEXT).expect("sound");
+        assert!(DOCUMENT.table.len() > 10);
+        assert_eq!(identifiers().iter().collect::<HashSet<_>>().len(), DOCUMENT.table.len());
+        for table in DOCUMENT.table.iter() {
             assert!(!table.source.is_empty() && !table.title.is_empty(), "{}", table.id);
             assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
         }
@@ -135,9 +137,9 @@ mod tests {
         for Publication { id, title, authors, venue, url } in &document.publication {
             assert!([title, authors, venue].iter().all(|text| !text.is_empty()), "{id}");
             assert!(url.starts_with("https://") || url.starts_with("http://"), "{id}: {url}");
-            assert!(TABLES.iter().any(|table| table.publication == *id), "{id} is not used");
+            assert!(DOCUMENT.table.iter().any(|table| table.publication == *id), "{id} is not used");
         }
-        for table in TABLES.iter() {
+        for table in DOCUMENT.table.iter() {
             assert!(ids.contains(table.publication.as_str()), "{}", table.id);
             assert!(!table.place.trim().is_empty(), "{}", table.id);
             assert!(table.source.contains("://") && table.source.contains(&table.place), "{}", table.id);

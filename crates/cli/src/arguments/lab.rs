@@ -103,7 +103,8 @@ pub(crate) struct LabListArguments {
 pub(crate) struct LabRunArguments {
     /// Name of a built-in experiment (`lab list`), TOML file with an experiment, or `all`.
     ///
-    /// `all` runs all built-in experiments, each with the directory OUT/NAME.
+    /// `all` runs all built-in experiments, each with the directory OUT/NAME, and writes the overview
+    /// OUT/report/index.html.
     #[arg(required_unless_present = "experiment")]
     pub(crate) name: Option<String>,
     /// Read the experiment from this TOML file, even if a built-in experiment has this name.
@@ -159,7 +160,7 @@ pub(crate) struct LabRunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabReportArguments {
-    /// Output directory of `lab run` or `lab merge`.
+    /// Output directory of `lab run`, also of `lab run all`, or of `lab merge`.
     pub(crate) dir: PathBuf,
     /// Print title, question, answer, command and table of each run as a section in Markdown.
     #[arg(long, conflicts_with = "json")]

@@ -14,6 +14,7 @@ use crate::arguments::{
 use crate::files::{FileError, print_line, print_summary, print_to_stderr};
 use crate::outcome::{COMMIT, CommandOutcome, command_line};
 use crate::{progress, zones};
+use nonesuch_lab::experiment::overview::{self, Failure as RunFailure};
 use nonesuch_lab::experiment::{
     Definition, ParameterOverrides, Report, Results, RunOptions, Runs, built_in, merge,
     run as run_definition, store,
@@ -48,17 +49,31 @@ fn run_experiments(arguments: &LabRunArguments) -> Result<CommandOutcome, Failur
         let default = || Path::new(RESULTS).join(&definition.name);
         return run_experiment(arguments, &definition, &arguments.out.clone().unwrap_or_else(default));
     }
-    let parent = arguments.out.clone().unwrap_or_else(|| RESULTS.into());
-    let mut failed = Vec::new();
+    run_all(arguments, &arguments.out.clone().unwrap_or_else(|| RESULTS.into()))
+}
+
+/// Runs all built-in experiments, each with a directory in `parent`, and writes their overview. A
+/// failed experiment does not end the run.
+fn run_all(arguments: &LabRunArguments, parent: &Path) -> Result<CommandOutcome, Failure> {
+    let mut failures = Vec::new();
     let overrides = ParameterOverrides { full: arguments.full, set: &settings(arguments) };
-    for definition in built_in(overrides)? {
+    let experiments = built_in(overrides)?;
+    for definition in &experiments {
         print_summary(&format!("{}: {}", definition.name, definition.question))?;
         let out = parent.join(&definition.name);
-        if let Err(error) = run_experiment(arguments, &definition, &out) {
+        if let Err(error) = run_experiment(arguments, definition, &out) {
             print_to_stderr(&format!("nonesuch: error: {}: {error}", definition.name));
-            failed.push(definition.name);
+            let now = zones::time_or_now(arguments.now);
+            failures.push(RunFailure::new(&definition.name, now, &error));
         }
     }
+    overview::store_failures(parent, &failures)?;
+    let overview = overview::write(parent, &experiments)?;
+    if !arguments.json {
+        print_summary(&overview.text())?;
+        print_summary(&format!("{} written", overview::page_path(parent).display()))?;
+    }
+    let failed: Vec<String> = failures.into_iter().map(|failure| failure.experiment).collect();
     if failed.is_empty() { Ok(CommandOutcome::Done) } else { Err(Failure::Experiments(failed.join(", "))) }
 }
 
@@ -119,6 +134,10 @@ fn settings(arguments: &LabRunArguments) -> Vec<(String, String)> {
 }
 
 fn report(arguments: &LabReportArguments) -> Result<CommandOutcome, Failure> {
+    let experiments = built_in(ParameterOverrides::default())?;
+    if overview::is_collection(&arguments.dir, &experiments) {
+        return report_all(arguments, &experiments);
+    }
     let runs = store::load(&arguments.dir)?;
     store::write_page(&arguments.dir, &runs)?;
     let page: PathBuf = arguments.dir.join(store::PAGE_FILE);
@@ -128,6 +147,17 @@ fn report(arguments: &LabReportArguments) -> Result<CommandOutcome, Failure> {
         return Ok(CommandOutcome::Done);
     }
     show_runs(&runs, arguments.json, &format!("{} written", page.display()))
+}
+
+/// Writes the overview of the results of several experiments again.
+fn report_all(arguments: &LabReportArguments, experiments: &[Definition]) -> Result<CommandOutcome, Failure> {
+    let overview = overview::write(&arguments.dir, experiments)?;
+    if arguments.markdown {
+        print_line(overview.markdown().trim_end())?;
+        return Ok(CommandOutcome::Done);
+    }
+    let written = format!("{} written", overview::page_path(&arguments.dir).display());
+    show(&overview.text(), arguments.json.then(|| overview.json()), &written)
 }
 
 fn merge_runs(arguments: &LabMergeArguments) -> Result<CommandOutcome, Failure> {

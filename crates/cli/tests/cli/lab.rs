@@ -118,6 +118,60 @@ fn runs_of_two_machines_are_merged_and_the_queries_of_the_manual_work() {
 }
 
 #[test]
+fn the_overview_of_several_results_can_be_made_again() {
+    let folder = folder();
+    run_tiny(&folder.path().join("verification-benchmark"), &[]);
+    let dir = folder.path().to_str().expect("UTF-8");
+    let shown = done(["lab", "report", dir]).stdout;
+    assert!(
+        shown.contains("P-256 against RSA-2048") && shown.contains("! pqc-signing: No results"),
+        "{shown}"
+    );
+    let page = fs::read_to_string(folder.path().join("report/index.html")).expect("a page");
+    assert!(page.contains("../verification-benchmark/report.html"), "{page}");
+    let printed: Value = serde_json::from_str(&done(["lab", "report", dir, "--json"]).stdout).expect("JSON");
+    let experiments = printed["experiments"].as_array().expect("experiments");
+    let benchmark = experiments.iter().find(|one| one["report"]["name"] == "verification-benchmark");
+    let benchmark = benchmark.expect("the experiment");
+    assert!(
+        benchmark["problem"] == "" && benchmark["duration"].as_str().is_some_and(|text| text.ends_with(" s"))
+    );
+    let claims = printed["documents"][0]["claims"].as_array().expect("claims");
+    // The tiny run verifies P-256 and Ed25519, but not P-384.
+    assert_eq!(
+        (claims[0]["verdict"] != "not-measured", &claims[2]["verdict"]),
+        (true, &"not-measured".into())
+    );
+    let markdown = done(["lab", "report", dir, "--markdown"]).stdout;
+    assert!(markdown.starts_with("## ") && markdown.contains("```text"), "{markdown}");
+}
+
+/// Directories with other files let each experiment fail at once.
+#[test]
+fn a_run_of_all_experiments_that_fail_leaves_the_overview_with_the_reasons() {
+    let folder = folder();
+    let listed: Value = serde_json::from_str(&done(["lab", "list", "--json"]).stdout).expect("JSON");
+    let names = listed["experiments"].as_array().expect("experiments").iter();
+    let names: Vec<&str> = names.filter_map(|one| one["name"].as_str()).collect();
+    assert!(names.len() > 10);
+    for name in &names {
+        let dir = folder.path().join("nonesuch-lab").join(name);
+        fs::create_dir_all(&dir).expect("a directory");
+        fs::write(dir.join("results.json"), "{}").expect("written");
+    }
+    let ended = run(nonesuch(["lab", "run", "all", "--quick"]).current_dir(folder.path()));
+    assert_eq!(ended.status, 2, "{}", ended.text());
+    assert!(ended.stdout.contains("nonesuch-lab/report/index.html written"), "{}", ended.stdout);
+    let page = fs::read_to_string(folder.path().join("nonesuch-lab/report/index.html")).expect("a page");
+    assert_eq!(page.matches("The run failed: nonesuch-lab/").count(), page.matches("--overwrite.").count());
+    assert!(page.matches("The run failed: nonesuch-lab/").count() >= names.len());
+    let out = folder.path().join("other");
+    fs::rename(folder.path().join("nonesuch-lab"), &out).expect("renamed");
+    let again = run(nonesuch(["lab", "run", "all", "--out", "other"]).current_dir(folder.path()));
+    assert!(again.stdout.contains("other/report/index.html written"), "{}", again.text());
+}
+
+#[test]
 fn json_has_the_record_and_a_summary() {
     let folder = folder();
     let ended = run_tiny(&folder.path().join("out"), &["--json", "--cpu", "none"]);

@@ -12,6 +12,7 @@ use crate::record::{Invocation, RunRecord};
 use minijinja::value::{Serde, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// Version of the record format. Reading rejects other versions.
 pub(crate) const FORMAT: u32 = 1;
@@ -33,6 +34,9 @@ pub struct Record {
     pub about: BTreeMap<String, serde_json::Value>,
     /// Conditions that affect how far the figures can be trusted.
     pub notes: Vec<String>,
+    /// Duration of the run, in seconds; missing in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
 }
 
 /// Results of an experiment.
@@ -50,6 +54,7 @@ pub struct Results {
 /// Fails if nothing can be measured or a measurement fails. Requested measurements that are omitted
 /// become notes.
 pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results, RunError> {
+    let begun = Instant::now();
     let RunOptions { now, seed, commit, command, .. } = options;
     let run = RunRecord::begin(Invocation { now: *now, command, seed: *seed, commit })?;
     let mut findings = Findings::new(definition.presentation().columns()).of_run(&run);
@@ -62,6 +67,7 @@ pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results,
         run: RunRecord { peers: findings.peers, ..run },
         about: BTreeMap::from([(definition.method.name().to_owned(), about)]),
         notes,
+        seconds: Some(begun.elapsed().as_secs_f64()),
     };
     Ok(Results { record, data: findings.data })
 }
@@ -95,6 +101,11 @@ impl Results {
     pub fn page(&self) -> Result<String, PresentationError> {
         let data = csv::attachment(&self.data, store::CSV_FILE)?;
         self.record.experiment.presentation().page(&self.scope()?, data)
+    }
+
+    /// Returns the variables of the presentation, with the definitions of the report.
+    pub(super) fn defined(&self) -> Result<Scope, PresentationError> {
+        self.record.experiment.presentation().defined(self.scope()?)
     }
 
     /// Returns the variables of the presentation.

@@ -295,7 +295,7 @@ fn check_sum(text: &[u8]) -> String {
     format!("{sum:016x}")
 }
 
-fn write_file(dir: &Path, name: &str, octets: &[u8]) -> Result<(), StoreError> {
+pub(super) fn write_file(dir: &Path, name: &str, octets: &[u8]) -> Result<(), StoreError> {
     let path = dir.join(name);
     let write = || -> io::Result<()> {
         let permissions = fs::Permissions::from_mode(0o644);

@@ -263,3 +263,29 @@ impl Evaluator {
         }
     }
 }
+
+#[cfg(test)]
+impl Evaluator {
+    /// Returns the names that expressions and templates use but do not define, without functions.
+    pub(super) fn names<'t>(
+        &self,
+        expressions: impl Iterator<Item = &'t str>,
+        templates: &[&str],
+    ) -> Result<std::collections::BTreeSet<String>, PresentationError> {
+        let fault = |text: &str| {
+            let text = text.to_owned();
+            move |source| PresentationError::Expression { text, source }
+        };
+        let mut names = std::collections::BTreeSet::new();
+        for text in expressions {
+            let expression = self.environment.compile_expression(text).map_err(fault(text))?;
+            names.extend(expression.undeclared_variables(false));
+        }
+        for text in templates {
+            let template = self.environment.template_from_str(text).map_err(fault(text))?;
+            names.extend(template.undeclared_variables(false));
+        }
+        names.retain(|name| self.environment.globals().all(|(global, _)| global != name));
+        Ok(names)
+    }
+}

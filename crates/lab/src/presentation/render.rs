@@ -11,11 +11,17 @@ use minijinja::value::Value;
 
 pub(super) type RenderResult<T> = Result<T, PresentationError>;
 
-pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope) -> RenderResult<Report> {
+/// Returns `scope` with the definitions of the report.
+pub(super) fn defined(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope) -> RenderResult<Scope> {
     for definition in &form.define {
         let value = evaluator.define(definition, &scope)?;
         scope.insert(definition.name.clone(), value);
     }
+    Ok(scope)
+}
+
+pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, scope: Scope) -> RenderResult<Report> {
+    let scope = defined(form, evaluator, scope)?;
     let mut sections = Vec::new();
     for section in &form.sections {
         sections.extend(evaluator.sections(section, &scope)?);

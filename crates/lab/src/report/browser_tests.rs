@@ -172,6 +172,30 @@ fn the_page_works_in_a_browser_and_loads_nothing() {
     assert_eq!(foreign, [""; 0]);
 }
 
+/// The overview has links and wide tables, and no script.
+#[test]
+fn the_overview_works_in_a_browser_and_loads_nothing() {
+    let Some(browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("index.html");
+    fs::write(&file, tests::overview(&"word ".repeat(20)).to_html().expect("a page")).expect("written");
+    browser.open(&file);
+    assert_eq!(overflow(&browser), 0);
+    assert_fits_a_phone(&browser);
+    let colours =
+        "return [...document.querySelectorAll('section .verdict')].map(mark => getComputedStyle(mark).color)";
+    let colours: std::collections::BTreeSet<String> =
+        serde_json::from_value(browser.run(colours)).expect("texts");
+    assert_eq!(colours.len(), 3, "{colours:?}");
+    let notes =
+        "return [...document.querySelectorAll('details p')].filter(note => note.checkVisibility()).length";
+    assert_eq!(browser.run(notes), 0);
+    browser.click("details summary");
+    assert_eq!(browser.run(notes), 3);
+    assert_eq!(browser.console(), [""; 0]);
+    assert_eq!(browser.requests(), [format!("file://{}", file.display())]);
+}
+
 /// The policy stops a script that is not that of the page, even if it gets into the page.
 #[test]
 fn the_policy_stops_other_scripts_and_requests() {

@@ -1,16 +1,17 @@
 //! Renders a page as one HTML file with the template `page.html`.
 
-use super::{Attachment, Block, Page, Section, Table};
+use super::{Attachment, Block, OverviewPage, Page, Section, Table};
 use aws_lc_rs::digest::{SHA256, digest};
 use data_encoding::BASE64;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Value;
+use minijinja::value::{Serde, Value};
 use minijinja::{Environment, Error, context};
 
 /// Maximum size of an attachment. A larger file is not part of the page.
 const ATTACHMENT_OCTETS_MAX: usize = 512 * 1024;
 
 const PAGE: &str = include_str!("page.html");
+const OVERVIEW: &str = include_str!("overview.html");
 const TABLE: &str = include_str!("table.html");
 const BARS: &str = include_str!("bars.svg");
 const LINES: &str = include_str!("lines.svg");
@@ -29,20 +30,60 @@ pub(super) fn render_page(page: &Page) -> Result<String, Error> {
     let attachment = attachment.as_ref().filter(|file| file.octets.len() <= ATTACHMENT_OCTETS_MAX);
     let attachment = attachment.map(|file| context! { name => &file.name, address => file.address() });
     let variables = context! {
-        policy => Value::from_safe_string(policy()),
+        policy => Value::from_safe_string(policy(&[STYLE], &[SCRIPT])),
         title, lead, facts, run_facts, attachment, sections, style, script
     };
     renderer.environment.render_str(PAGE, variables)
 }
 
-/// Returns the Content Security Policy (W3C, CSP Level 3).
-fn policy() -> String {
-    let [style, script] =
-        [STYLE, SCRIPT].map(|text| BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref()));
-    format!(
-        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{style}'; \
-         script-src 'sha256-{script}'"
-    )
+/// Renders the overview, whose policy permits no script.
+pub(super) fn render_overview(page: &OverviewPage) -> Result<String, Error> {
+    let mut environment = Renderer::new()?.environment;
+    environment.add_function("verdict", verdict);
+    environment.add_function("link", link);
+    let variables = context! {
+        policy => Value::from_safe_string(policy(&[STYLE], &[])),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        page => Serde(page),
+    };
+    environment.render_str(OVERVIEW, variables)
+}
+
+/// Returns a verdict with its sign, so that it does not depend on the colour.
+fn verdict(name: &str) -> Value {
+    let sign = match name {
+        "agrees" => "✓",
+        "differs" => "≠",
+        _ => "–",
+    };
+    let text = name.replace('-', " ");
+    Value::from_safe_string(format!(
+        "<span class=\"verdict {}\">{sign} {}</span>",
+        escape(name),
+        escape(&text)
+    ))
+}
+
+/// Returns a link, or the name alone if there is no report.
+fn link(name: &str, address: &str) -> Value {
+    let (name, address) = (escape(name), escape(address));
+    let link = if address.is_empty() { name } else { format!("<a href=\"{address}\">{name}</a>") };
+    Value::from_safe_string(link)
+}
+
+/// Returns the Content Security Policy (W3C, CSP Level 3) of a page with these styles and scripts.
+fn policy(styles: &[&str], scripts: &[&str]) -> String {
+    let sources = |texts: &[&str]| {
+        let source =
+            |text: &&str| format!("'sha256-{}'", BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref()));
+        if texts.is_empty() {
+            "'none'".to_owned()
+        } else {
+            texts.iter().map(source).collect::<Vec<_>>().join(" ")
+        }
+    };
+    let (style, script) = (sources(styles), sources(scripts));
+    format!("default-src 'none'; base-uri 'none'; form-action 'none'; style-src {style}; script-src {script}")
 }
 
 impl Attachment {

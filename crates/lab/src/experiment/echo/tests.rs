@@ -59,6 +59,7 @@ fn sample() -> Results {
         run: crate::record::tests::sample("a-run", "a-machine"),
         about: BTreeMap::from([("echo-floor".to_owned(), about)]),
         notes: vec!["Something was odd.".to_owned()],
+        seconds: None,
     };
     Results { record, data: findings.data }
 }

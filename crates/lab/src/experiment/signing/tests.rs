@@ -115,6 +115,7 @@ fn sample() -> Results {
         run: crate::record::tests::sample("a-run", "a-machine"),
         about: BTreeMap::from([("zone-signing".to_owned(), about)]),
         notes: Vec::new(),
+        seconds: None,
     };
     Results { record, data: sample_data().data }
 }

@@ -47,6 +47,7 @@ pub(crate) fn sample() -> Results {
         run: crate::record::tests::sample("a-run", "a-machine"),
         about: BTreeMap::from([("verification-benchmark".to_owned(), about)]),
         notes: vec!["Left out: x86-64-v2.".to_owned()],
+        seconds: None,
     };
     Results { record, data: sample_data().data }
 }
