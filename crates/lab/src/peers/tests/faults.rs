@@ -71,9 +71,9 @@ fn a_peer_cannot_do_everything() {
 }
 
 #[test]
-fn nothing_outside_of_loopback_is_configured() {
+fn nothing_on_the_internet_is_configured() {
     let new = || Setup::new(Path::new("/tmp/peer"));
-    let outside = Ipv4Addr::new(192, 0, 2, 1);
+    let outside = Ipv4Addr::new(203, 0, 113, 1);
     let with = |upstream| Setup { resolver: ResolverSetup { upstream, ..ResolverSetup::default() }, ..new() };
     let stub = StubZone { zone: "example.".to_owned(), server: (outside, 53).into() };
     let root = RootServer { name: "a.root.".to_owned(), address: outside };
