@@ -67,7 +67,7 @@ pub struct ZoneDescription {
     /// NSEC3 salt in hexadecimal, two digits for each octet. Default: no salt.
     #[serde(default)]
     pub salt: String,
-    /// VRF of NSEC5: `p256` (default), `ed25519-tai` or `ed25519`.
+    /// VRF of NSEC5: `p256` (default), `ed25519-tai`, `ed25519` or `rsa`.
     #[serde(default = "default_vrf", deserialize_with = "vrf_from_string")]
     pub vrf: VrfAlgorithm,
     /// Whether the parent has DS records for this zone. Default true. A signed zone without them is
@@ -251,12 +251,11 @@ fn option_from_string<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     from_string(from).map(Some)
 }
 
-/// Deserializes a VRF from its name. VRFs whose keys cannot be derived from a seed are an error.
+/// Deserializes a VRF from its name.
 fn vrf_from_string<'de, D: Deserializer<'de>>(from: D) -> Result<VrfAlgorithm, D::Error> {
     let text = String::deserialize(from)?;
-    let found = VrfAlgorithm::from_name(&text).filter(|found| *found != VrfAlgorithm::RSA_FDH_SHA256);
-    found.ok_or_else(|| {
-        de::Error::custom(format!("unknown VRF '{text}': known are p256, ed25519-tai, ed25519"))
+    VrfAlgorithm::from_name(&text).ok_or_else(|| {
+        de::Error::custom(format!("unknown VRF '{text}': known are p256, ed25519-tai, ed25519, rsa"))
     })
 }
 
@@ -297,7 +296,7 @@ faults = [{ fault = \"expired-signature\", at = \"www\", type = \"A\" }]
         let cases = [
             ("algorithm = \"ed25519\"", "algorithm = \"rot13\"", (9, 13)),
             ("expired-signature", "none", (11, 21)),
-            ("denial = \"nsec3\"", "vrf = \"rsa\"", (10, 7)),
+            ("denial = \"nsec3\"", "vrf = \"dsa\"", (10, 7)),
             ("count = 3", "cuont = 3", (8, 1)),
             ("port = 5300", "port = 70000", (1, 8)),
         ];

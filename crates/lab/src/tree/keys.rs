@@ -10,7 +10,7 @@ use fips205::slh_dsa_sha2_128s;
 use fips205::traits::{KeyGen as _, SerDes as _};
 use fn_dsa_kgen::{CryptoRng, FN_DSA_LOGN_512, KeyPairGenerator as _, KeyPairGenerator512, RngError};
 use fn_dsa_kgen::{sign_key_size, vrfy_key_size};
-use nonesuch_crypto::vrf::VrfPrivateKey;
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_crypto::{Algorithm, DigestType, KeyError, PrivateKey};
 use nonesuch_dnssec::denial::NameHash;
 use nonesuch_dnssec::keys::{KeySetError, SEP, ZONE_KEY};
@@ -21,6 +21,9 @@ use rand_chacha::ChaCha20Rng;
 
 /// Maximum number of attempts to find a secret in range, or two keys with different tags.
 const ATTEMPTS: u32 = 64;
+
+/// Length of the modulus of a VRF with RSA, in bits (*Making NSEC5 Practical for DNSSEC*, §7).
+const VRF_RSA_BITS: u16 = 2048;
 
 /// Random octets that depend only on the seed, the zone and the purpose.
 pub(super) fn random_stream(seed: u64, zone: NameRef<'_>, purpose: &str) -> ChaCha20Rng {
@@ -165,6 +168,11 @@ impl CryptoRng for FalconRandom<'_> {}
 pub(super) fn vrf_key(apex: &Name, zone: &ZoneDescription, seed: u64) -> Result<VrfPrivateKey, TreeError> {
     let mut random = random_stream(seed, apex.view(), "vrf");
     let mut attempt = 0;
+    if zone.vrf == VrfAlgorithm::RSA_FDH_SHA256 {
+        let secret = rsa::private_key_der(VRF_RSA_BITS, &mut random).unwrap_or_default();
+        let key = VrfPrivateKey::from_secret(zone.vrf, &secret);
+        return key.map_err(|source| TreeError::Vrf { zone: apex.clone(), source });
+    }
     loop {
         let mut secret = [0; 32];
         random.fill_bytes(&mut secret);
@@ -179,6 +187,7 @@ pub(super) fn vrf_key(apex: &Name, zone: &ZoneDescription, seed: u64) -> Result<
 mod tests {
     use super::*;
     use nonesuch_crypto::ALGORITHMS;
+    use nonesuch_crypto::vrf::VRF_ALGORITHMS;
     use nonesuch_dnssec::Mechanism;
 
     #[test]
@@ -208,5 +217,17 @@ mod tests {
         zone.bits = Some(2048);
         let outcome = key_set(&"example.".parse().unwrap(), &zone, 1);
         assert!(matches!(outcome, Err(TreeError::Key { source: KeyError::FixedBits(_), .. })));
+    }
+
+    #[test]
+    fn each_vrf_has_a_key_that_depends_only_on_seed_and_zone() {
+        let apex: Name = "example.".parse().unwrap();
+        for entry in &VRF_ALGORITHMS {
+            let mut zone = ZoneDescription::new("example.");
+            zone.vrf = entry.algorithm;
+            let public = |seed| vrf_key(&apex, &zone, seed).unwrap().public_key().to_vec();
+            assert_eq!(public(1), public(1), "{}", entry.name);
+            assert_ne!(public(1), public(2), "{}", entry.name);
+        }
     }
 }

@@ -12,6 +12,9 @@ const EXPONENT: u32 = 65_537;
 const MILLER_RABIN_ROUNDS: u32 = 8;
 /// Candidates are first divided by the odd primes below this number.
 const SMALL_PRIME_LIMIT: u32 = 2_000;
+/// Tags of DER elements.
+const INTEGER: u8 = 0x02;
+const SEQUENCE: u8 = 0x30;
 /// Permitted lengths of the modulus, in bits.
 const MODULUS_BITS: std::ops::RangeInclusive<u16> = 1024..=4096;
 
@@ -47,6 +50,29 @@ pub(super) fn private_key_fields(
         ];
         return Some(numbers.map(|(name, number)| (name, number.to_bytes_be())).to_vec());
     }
+}
+
+/// The key as `RSAPrivateKey` in DER (RFC 8017 appendix A.1.2); `None` as [`private_key_fields`].
+pub(super) fn private_key_der(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec<u8>> {
+    let fields = private_key_fields(bits, random)?;
+    let version = der_element(INTEGER, &[0]);
+    let numbers = fields.iter().map(|(_, number)| {
+        // An integer is signed: a zero octet comes before one whose highest bit is set.
+        let sign: &[u8] = if number.first().is_some_and(|octet| octet & 0x80 != 0) { &[0] } else { &[] };
+        der_element(INTEGER, &[sign, number].concat())
+    });
+    Some(der_element(SEQUENCE, &[version].into_iter().chain(numbers).collect::<Vec<_>>().concat()))
+}
+
+/// An element of DER with at most 65,535 octets (X.690 §8.1.3).
+fn der_element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let [high, low] = (content.len() as u16).to_be_bytes();
+    let head = match (high, low) {
+        (0, 0..=0x7f) => vec![tag, low],
+        (0, _) => vec![tag, 0x81, low],
+        _ => vec![tag, 0x82, high, low],
+    };
+    [&head, content].concat()
 }
 
 fn small_primes() -> Vec<u32> {

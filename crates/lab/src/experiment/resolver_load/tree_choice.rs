@@ -85,9 +85,10 @@ impl TreeChoice {
         self.signers == Signers::All || self.signers == level
     }
 
-    /// The VRF of NSEC5: that on the curve of the algorithm.
+    /// The VRF of NSEC5: that of the same kind as the algorithm, as in ePrint 2017/099 §7.
     fn vrf(&self) -> VrfAlgorithm {
         match self.combination.algorithms.0.first().map(|choice| choice.algorithm) {
+            Some(Algorithm::RSASHA256 | Algorithm::RSASHA512) => VrfAlgorithm::RSA_FDH_SHA256,
             Some(Algorithm::ED25519) => VrfAlgorithm::EDWARDS25519_SHA512_TAI,
             _ => VrfAlgorithm::P256_SHA256_TAI,
         }
