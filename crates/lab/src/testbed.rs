@@ -4,6 +4,7 @@
 //! The resolver has one CPU; load generator, authoritative servers and the simulated path have
 //! another.
 
+mod composer;
 mod error;
 mod network;
 mod resolver;

@@ -33,6 +33,7 @@ mod plant;
 mod records;
 mod respond;
 mod rsa;
+mod transition;
 mod write;
 
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use description::{Description, PlantedFault, ZoneDescription};
 pub use error::TreeError;
 pub use expected::Expectation;
 pub use fault::{FAULTS, Fault, FaultEntry, FaultScope, Outcome, UnknownFault};
+pub(crate) use write::SUCCESSOR_SUFFIX;
 
 use data::ZonePlan;
 use data_encoding::HEXLOWER_PERMISSIVE;
@@ -51,7 +53,7 @@ use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::VrfPrivateKey;
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
 use nonesuch_dnssec::denial::{DenialGeneration, NameHash};
-use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions, sign};
+use nonesuch_dnssec::{KeySet, Mechanism, Nsec3Params, SignOptions, sign};
 use nonesuch_proto::{Name, NameRef};
 use nonesuch_zone::Contents;
 use plant::FaultPlanter;
@@ -95,6 +97,9 @@ pub struct TreeZone {
     pub keys: Option<KeySet>,
     /// The VRF key and the stored proofs of a zone with NSEC5.
     pub nsec5: Option<(VrfPrivateKey, Proofs)>,
+    /// The version with NSEC5 of a zone in a conservative transition. Its keys are those of this
+    /// zone.
+    pub successor: Option<Box<Self>>,
     /// RDATA of the DNSKEY records of the secure entry points, as published.
     pub entry_points: Vec<Vec<u8>>,
     /// RDATA of the DS records in the parent.
@@ -191,6 +196,10 @@ fn plan_zones(description: &Description, seed: u64) -> Result<Vec<ZonePlan<'_>>,
         let keys = has_keys.then(|| keys::key_set(&origin, zone, seed)).transpose()?;
         let plan = ZonePlan { origin, zone, parent, address, keys };
         plant::check_faults(&plan)?;
+        let can_change = zone.signed && zone.denial == Mechanism::Nsec3 && zone.faults.is_empty();
+        if zone.also_nsec5 && !can_change {
+            return Err(TreeError::Transition { zone: plan.origin });
+        }
         plans.push(plan);
     }
     plant::check_delegations(&plans)?;
@@ -218,24 +227,48 @@ fn build_zone(plans: &[ZonePlan<'_>], index: usize, seed: u64, now: u32) -> Resu
     let signing_keys = if zone.signed { plan.keys.as_ref() } else { None };
     let colliding = signing_keys.map(|keys| plant::colliding_keys(plan, keys, seed)).transpose()?;
     let mut contents = data::unsigned_contents(plans, index, &colliding.unwrap_or_default())?;
-    let mut nsec5 = None;
+    let (mut nsec5, mut successor) = (None, None);
     let is_offline = zone.denial.generation() == DenialGeneration::Offline;
     if let Some(keys) = signing_keys.filter(|_| is_offline) {
         let children: Vec<&ZonePlan<'_>> = plans.iter().filter(|child| child.parent == Some(index)).collect();
-        (contents, nsec5) = sign_zone(plan, &children, keys, &contents, (seed, now))?;
+        let unsigned = contents;
+        (contents, nsec5) = sign_zone(plan, &children, keys, &unsigned, (seed, now))?;
+        if zone.also_nsec5 {
+            let new = sign_successor(plan, keys, (&unsigned, &contents), (seed, now))?;
+            (contents, successor) = (new.old, Some(new.new));
+        }
     }
-    Ok(TreeZone {
+    let version = |description, (contents, nsec5): SignedZone| TreeZone {
         origin: plan.origin.clone(),
         parent: plan.parent,
-        description: zone.clone(),
+        description,
         nameserver: plan.nameserver(),
         server: plan.address,
         contents,
         keys: None,
         nsec5,
+        successor: None,
         entry_points: plan.entry_points(),
         ds: if plan.parent.is_some() { plan.ds() } else { Vec::new() },
-    })
+    };
+    let successor = successor.map(|signed| Box::new(version(zone.successor(), signed)));
+    Ok(TreeZone { successor, ..version(zone.clone(), (contents, nsec5)) })
+}
+
+/// Signs the version with NSEC5 of a zone in a conservative transition, and returns both versions.
+/// `unsigned` and `old` are the zone without signatures and signed with NSEC3.
+fn sign_successor(
+    plan: &ZonePlan<'_>,
+    keys: &KeySet,
+    (unsigned, old): (&Contents, &Contents),
+    (seed, now): (u64, u32),
+) -> Result<transition::Versions, TreeError> {
+    let zone = plan.zone.successor();
+    // The keys of the zone replace the signatures of these keys.
+    let alias_keys = keys::key_set(&plan.origin, &zone, seed)?;
+    let plan = ZonePlan { origin: plan.origin.clone(), zone: &zone, keys: None, ..*plan };
+    let signed = sign_zone(&plan, &[], &alias_keys, unsigned, (seed, now))?;
+    transition::versions(&plan.origin, keys, old, signed)
 }
 
 /// The signed records; with NSEC5 also the VRF key and the proofs.

@@ -115,13 +115,16 @@ impl<'m> DenialCollector<'m> {
     /// earlier steps of the validation found unusable.
     ///
     /// # Errors
-    /// If the records have different mechanisms or, for NSEC3, different parameters.
+    /// If the records have different mechanisms, other than NSEC3 and NSEC5, or, for NSEC3, different
+    /// parameters.
     pub(super) fn finish(self, apex: NameRef<'m>, unusable_proofs: u32) -> Result<Evidence<'m>, BogusReason> {
         let Self { nsec, nsec3, nsec5, proofs, first_ignored } = self;
         let records = match (nsec.is_empty(), nsec3.is_empty(), nsec5.is_empty()) {
             (true, true, true) => DenialRecords::None,
             (false, true, true) => DenialRecords::Nsec(NsecRecords::new(nsec)),
-            (true, false, true) => DenialRecords::Nsec3(Nsec3Records::new(apex, nsec3)?),
+            // In a conservative transition to NSEC5 (ePrint 2017/099 §9.1), a response has the records
+            // of both. Each proves the denial; NSEC3 needs no VRF proofs.
+            (true, false, _) => DenialRecords::Nsec3(Nsec3Records::new(apex, nsec3)?),
             (true, true, false) => {
                 DenialRecords::Nsec5(Nsec5Records::new(apex, nsec5, proofs, unusable_proofs))
             }

@@ -130,7 +130,7 @@ pub enum BogusReason {
     /// The response has no record that denies existence.
     #[error("the answer has no record that denies existence")]
     NoDenial,
-    /// The response has denial records of two mechanisms.
+    /// The response has denial records of two mechanisms, other than NSEC3 and NSEC5.
     #[error("the answer has denial records of two mechanisms")]
     MixedDenial,
     /// A chain record or NSEC5PROOF record is malformed.

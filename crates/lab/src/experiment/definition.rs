@@ -53,6 +53,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/cold-start.toml", include_str!("../../../../experiments/cold-start.toml")),
     ("experiments/pqc-resolver.toml", include_str!("../../../../experiments/pqc-resolver.toml")),
     ("experiments/negative-caching.toml", include_str!("../../../../experiments/negative-caching.toml")),
+    ("experiments/transition.toml", include_str!("../../../../experiments/transition.toml")),
 ];
 
 /// Presentations that the experiments with a method have in common: name of the method and text.

@@ -198,3 +198,6 @@ fn certificate(directory: &Path) -> Result<TlsIdentity, TestbedError> {
     }
     Ok(identity)
 }
+
+#[cfg(test)]
+mod tests;

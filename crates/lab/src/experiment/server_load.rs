@@ -13,7 +13,7 @@ mod parameters;
 mod queries;
 mod subject;
 
-pub(super) use parameters::{Combination, Parameters};
+pub(super) use parameters::{Combination, CombinationError, Parameters};
 pub(super) use subject::ZoneSourceError;
 
 use super::error::{RunError, temporary_directory};

@@ -5,8 +5,8 @@ use crate::load::{LoadError, QueryListError};
 use crate::measure::ServerError;
 use crate::peers::PeerError;
 use crate::tree::TreeError;
-use nonesuch_net::TlsError;
 use nonesuch_net::namespace::NamespaceError;
+use nonesuch_net::{NetError, TlsError};
 use std::io;
 use std::path::PathBuf;
 
@@ -34,6 +34,8 @@ pub enum TestbedError {
     Write { path: PathBuf, source: io::Error },
     #[error("the metrics of an authoritative server cannot be read: {0}")]
     Metrics(io::Error),
+    #[error("the server of composed responses: {0}")]
+    Composer(#[from] NetError),
     #[error("no certificate for DNS over TLS: {0}")]
     Certificate(String),
     #[error(transparent)]

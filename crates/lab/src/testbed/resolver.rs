@@ -59,6 +59,8 @@ pub(crate) struct ResolverOptions<'o> {
     pub(crate) validates: bool,
     /// Whether it answers from cached denial records (RFC 8198). Knot Resolver always does.
     pub(crate) aggressive: bool,
+    /// Whether this program uses experimental algorithms, among them the alias numbers of NSEC5.
+    pub(crate) experimental: bool,
     /// Size of the cache, in MiB.
     pub(crate) cache_mib: u32,
     /// UDP payload size of its queries, and maximum size of its responses over UDP, in octets.
@@ -154,13 +156,14 @@ impl Place<'_> {
     }
 
     fn configuration(self, address: SocketAddr, tls: Option<SocketAddr>) -> String {
-        let ResolverOptions { validates, aggressive, cache_mib, udp_octets, .. } = *self.options;
+        let ResolverOptions { validates, aggressive, experimental, cache_mib, udp_octets, .. } =
+            *self.options;
         // Half of the memory is for the cache.
         let memory = 2 * cache_mib;
         let mut text = format!(
             "version = 1\nlisten = [\"{address}\"]\nworkers = 1\nallow-query = [\"any\"]\nhints = {}\n\
              memory = \"{memory}MiB\"\nvalidation = {validates}\naggressive-denial = {aggressive}\n\
-             experimental-algorithms = true\nedns-payload = {udp_octets}\n{}",
+             experimental-algorithms = {experimental}\nedns-payload = {udp_octets}\n{}",
             quoted(&self.tree.hints()),
             user_setting(),
         );
@@ -177,7 +180,7 @@ impl Place<'_> {
     }
 
     fn start_peer(self, peer: Peer) -> Result<RunningResolver, TestbedError> {
-        let ResolverOptions { validates, aggressive, cache_mib, udp_octets, tls, cpu } = *self.options;
+        let ResolverOptions { validates, aggressive, cache_mib, udp_octets, tls, cpu, .. } = *self.options;
         if tls.is_some() && !peer.info().tls {
             return Err(TestbedError::NoTls(peer.info().title));
         }

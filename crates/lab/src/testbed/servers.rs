@@ -1,11 +1,14 @@
 //! The authoritative servers of a tree: `nonesuch serve`, with counters of what the resolver asked.
 
+use super::composer::Composer;
 use super::{Network, READY_LIMIT, Site, TestbedError, TreeFiles, user_setting};
 use crate::measure::level::command_with_all_cpu_features;
 use crate::measure::metrics::{read_metrics, total};
 use crate::measure::server::Server;
 use crate::peers::{OnlineDenial, Peer, PeerServer, PeerZone, Serving, Setup};
 use crate::process::{CpuTime, trees_cpu_time};
+use crate::tree::SUCCESSOR_SUFFIX;
+use nonesuch_net::{bind, pin_current_thread};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -78,7 +81,10 @@ pub enum ZoneServer {
 #[derive(Debug)]
 pub(crate) struct TreeServers {
     servers: Vec<Server>,
+    /// Addresses of the metrics of the servers that resolvers query.
     metrics: Vec<SocketAddr>,
+    /// The servers of zones in a conservative transition.
+    composers: Vec<Composer>,
     /// The server of the zones below the top-level domain, if it is not `nonesuch serve`.
     powerdns: Option<PeerServer>,
 }
@@ -105,23 +111,48 @@ impl TreeServers {
     }
 
     fn start_here(tree: &TreeFiles, options: ServersOptions<'_>) -> Result<Self, TestbedError> {
-        let mut all = Self { servers: Vec::new(), metrics: Vec::new(), powerdns: None };
+        let mut all =
+            Self { servers: Vec::new(), metrics: Vec::new(), composers: Vec::new(), powerdns: None };
         for (address, port) in tree.addresses.iter().zip(METRICS_PORT..) {
+            if tree.transitions.contains(address) {
+                all.start_composer(tree, *address, options)?;
+                continue;
+            }
             if options.zone_server == ZoneServer::Powerdns && Some(address) == tree.addresses.last() {
                 all.powerdns = Some(start_powerdns(tree, *address, options)?);
                 continue;
             }
             let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            let path = measured_configuration(tree, *address, metrics)?;
-            let mut command = command_with_all_cpu_features(options.program);
-            command.args(["serve", "--config"]).arg(&path);
-            let log = options.directory.join(format!("{address}.log"));
-            let started = Server::start(command, options.cpu, &log, READY_LIMIT);
-            let fault = |source| TestbedError::Server { what: format!("the server at {address}"), source };
-            all.servers.push(started.map_err(fault)?);
+            let settings = format!("metrics-listen = \"{metrics}\"\n");
+            let text = configuration(tree, &address.to_string())?;
+            let text = text.replacen("version = 1\n", &format!("version = 1\n{settings}"), 1);
+            all.servers.push(start_server(tree, &address.to_string(), &text, options)?);
             all.metrics.push(metrics);
         }
         Ok(all)
+    }
+
+    /// Starts the servers of both versions of the zones at an address on free ports, and the
+    /// composer at the address.
+    fn start_composer(
+        &mut self,
+        tree: &TreeFiles,
+        address: Ipv4Addr,
+        options: ServersOptions<'_>,
+    ) -> Result<(), TestbedError> {
+        let start = |suffix: &str| {
+            let name = format!("{address}{suffix}");
+            let text =
+                configuration(tree, &name)?.replacen(&format!("\"{address}:53\""), "\"127.0.0.1:0\"", 1);
+            start_server(tree, &name, &text, options)
+        };
+        let (old, new) = (start("")?, start(SUCCESSOR_SUFFIX)?);
+        let servers = [old.address, new.address];
+        self.servers.extend([old, new]);
+        // The threads of the composer inherit the CPU. Unpinned, they would still work.
+        let _ = options.cpu.map(pin_current_thread);
+        self.composers.push(Composer::start(bind(SocketAddr::from((address, 53)), 1)?, servers)?);
+        Ok(())
     }
 
     /// What the servers have answered since their start.
@@ -133,34 +164,42 @@ impl TreeServers {
             || self.metrics.iter().map(|address| read_metrics(*address)).collect::<Result<Vec<_>, _>>();
         let texts = network.run(Site::Servers, read)?.map_err(TestbedError::Metrics)?;
         let counts = texts.iter().map(|text| UpstreamCounts::of_metrics(text));
+        let counts = counts.chain(self.composers.iter().map(Composer::counts));
         Ok(counts.reduce(|sum, counts| sum.zip(counts, u64::saturating_add)).unwrap_or_default())
     }
 
-    /// CPU time of all servers.
+    /// CPU time of all servers, without that of composers.
     pub(crate) fn cpu_time(&self) -> CpuTime {
         let roots = self.servers.iter().map(Server::pid).chain(self.powerdns.as_ref().map(PeerServer::pid));
         trees_cpu_time(&roots.collect::<Vec<u32>>())
     }
 }
 
-/// Writes the configuration of a server of the tree with metrics and one worker, and returns its
-/// path.
-fn measured_configuration(
+/// Reads a configuration of the tree.
+fn configuration(tree: &TreeFiles, name: &str) -> Result<String, TestbedError> {
+    let path = tree.directory.join("servers").join(format!("{name}.toml"));
+    fs::read_to_string(&path).map_err(|source| TestbedError::Write { path, source })
+}
+
+/// Starts a server with one worker and the configuration `text`.
+fn start_server(
     tree: &TreeFiles,
-    address: Ipv4Addr,
-    metrics: SocketAddr,
-) -> Result<PathBuf, TestbedError> {
-    let configuration = tree.directory.join("servers").join(format!("{address}.toml"));
-    let read = fs::read_to_string(&configuration);
-    let text = read.map_err(|source| TestbedError::Write { path: configuration.clone(), source })?;
-    let settings = format!("version = 1\nworkers = 1\nmetrics-listen = \"{metrics}\"\n{}", user_setting());
+    name: &str,
+    text: &str,
+    options: ServersOptions<'_>,
+) -> Result<Server, TestbedError> {
+    let settings = format!("version = 1\nworkers = 1\n{}", user_setting());
     // Signatures and proofs are measured, so that the time for them is not limited.
     let text = text.replacen("version = 1\n", &settings, 1)
         + "\n[limits]\nonline-share = 100\nonline-busy-share = 100\n";
-    // In the same directory, because paths are relative to it.
-    let path = configuration.with_extension("measured.toml");
+    // In the directory of the configuration, because paths are relative to it.
+    let path = tree.directory.join("servers").join(format!("{name}.measured.toml"));
     fs::write(&path, text).map_err(|source| TestbedError::Write { path: path.clone(), source })?;
-    Ok(path)
+    let mut command = command_with_all_cpu_features(options.program);
+    command.args(["serve", "--config"]).arg(&path);
+    let log = options.directory.join(format!("{name}.log"));
+    let started = Server::start(command, options.cpu, &log, READY_LIMIT);
+    started.map_err(|source| TestbedError::Server { what: format!("the server {name}"), source })
 }
 
 /// Starts PowerDNS for the zones at an address of the tree.

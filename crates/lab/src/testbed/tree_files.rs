@@ -3,6 +3,7 @@
 use super::TestbedError;
 use crate::peers::{RootServer, TrustAnchor};
 use crate::tree::{AnchorForm, Description, Tree};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ pub(crate) struct TreeFiles {
     pub(crate) directory: PathBuf,
     /// Addresses of the authoritative servers.
     pub(crate) addresses: Vec<Ipv4Addr>,
+    /// Those of zones in a conservative transition.
+    pub(super) transitions: Vec<Ipv4Addr>,
     pub(crate) root: RootServer,
     /// Trust anchors; none if the root zone is not signed.
     pub(crate) anchors: Vec<TrustAnchor>,
@@ -53,11 +56,14 @@ impl TreeFiles {
             file: zone.file_name(),
             server: zone.server,
         });
+        let changing = tree.zones.iter().filter(|zone| zone.successor.is_some());
+        let transitions: BTreeSet<Ipv4Addr> = changing.map(|zone| zone.server).collect();
         let text = tree.anchors(AnchorForm::Ds);
         let ds = text.lines().filter_map(|line| line.split_once(" DS "));
         Self {
             directory: directory.to_owned(),
             addresses: tree.servers().into_keys().collect(),
+            transitions: transitions.into_iter().collect(),
             root,
             anchors: ds.map(|(_, ds)| TrustAnchor { zone: ".".to_owned(), ds: ds.to_owned() }).collect(),
             zones: zones.collect(),

@@ -61,6 +61,11 @@ pub struct ZoneDescription {
     /// Denial mechanism. Default NSEC.
     #[serde(default = "default_mechanism", deserialize_with = "from_string")]
     pub denial: Mechanism,
+    /// Whether the zone is in a conservative transition to NSEC5 (ePrint 2017/099 §9.1): it has keys
+    /// and signatures of the algorithm and of its alias number, and a second version with NSEC5
+    /// instead of NSEC3. Needs NSEC3. Default false.
+    #[serde(default)]
+    pub also_nsec5: bool,
     /// NSEC3 iterations. Default 0.
     #[serde(default)]
     pub iterations: u16,
@@ -137,6 +142,7 @@ impl ZoneDescription {
             bits: None,
             csk: false,
             denial: default_mechanism(),
+            also_nsec5: false,
             iterations: 0,
             salt: String::new(),
             vrf: default_vrf(),
@@ -147,6 +153,12 @@ impl ZoneDescription {
             server: None,
             faults: Vec::new(),
         }
+    }
+
+    /// The description of the version with NSEC5 of a zone with `also_nsec5`.
+    #[must_use]
+    pub(super) fn successor(&self) -> Self {
+        Self { denial: Mechanism::Nsec5, also_nsec5: false, ..self.clone() }
     }
 
     /// Whether a fault of this kind is planted in the zone.

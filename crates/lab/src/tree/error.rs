@@ -56,6 +56,12 @@ pub enum TreeError {
     Sign { zone: Name, source: Box<SignError> },
     #[error("zone {zone}: {source}")]
     Nsec5 { zone: Name, source: Box<Nsec5Error> },
+    #[error(
+        "zone {zone}: a transition to NSEC5 needs a signed zone with NSEC3 and without faults: correct `also-nsec5`"
+    )]
+    Transition { zone: Name },
+    #[error("zone {zone}: the library cannot sign: {source}")]
+    Signature { zone: Name, source: nonesuch_crypto::SignError },
     #[error("zone {zone}: fault {fault}: needs {needed}")]
     Fault { zone: Name, fault: Fault, needed: &'static str },
     #[error("zone {zone}: fault {fault}: the library cannot sign: {source}")]

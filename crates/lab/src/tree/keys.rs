@@ -44,15 +44,20 @@ pub(super) fn key_algorithm(zone: &ZoneDescription) -> Algorithm {
     }
 }
 
-/// Derives the keys of a zone: a KSK and a ZSK, or a CSK.
+/// Derives the keys of a zone: a KSK and a ZSK, or a CSK. With `also_nsec5`, also those of the alias
+/// number.
 pub(super) fn key_set(apex: &Name, zone: &ZoneDescription, seed: u64) -> Result<KeySet, TreeError> {
     let kinds: &[(u16, &str)] =
         if zone.csk { &[(ZONE_KEY | SEP, "csk")] } else { &[(ZONE_KEY | SEP, "ksk"), (ZONE_KEY, "zsk")] };
+    let successor = zone.also_nsec5.then(|| zone.successor());
+    let versions = [(Some(zone), ""), (successor.as_ref(), "alias ")];
     let mut attempt = 0;
     loop {
-        let pairs = kinds.iter().map(|(flags, purpose)| {
-            let mut random = random_stream(seed, apex.view(), &format!("{purpose} {attempt}"));
-            key_pair(apex, *flags, zone, &mut random)
+        let pairs =
+            versions.iter().flat_map(|(zone, prefix)| kinds.iter().map(move |kind| (zone, prefix, kind)));
+        let pairs = pairs.filter_map(|(zone, prefix, (flags, purpose))| {
+            let mut random = random_stream(seed, apex.view(), &format!("{prefix}{purpose} {attempt}"));
+            Some(key_pair(apex, *flags, (*zone)?, &mut random))
         });
         match KeySet::new(apex, pairs.collect::<Result<_, _>>()?) {
             Err(KeySetError::SameTag { .. }) if attempt < ATTEMPTS => attempt += 1,

@@ -6,7 +6,7 @@ mod keys;
 mod signatures;
 
 pub(super) use delegation::check_delegations;
-pub(super) use denial::{bit_above_name, iterations, lying_bitmap_target};
+pub(super) use denial::{add_to_bitmap, bit_above_name, iterations, lying_bitmap_target, type_map};
 pub(super) use keys::colliding_keys;
 
 use super::data::ZonePlan;

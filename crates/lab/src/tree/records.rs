@@ -138,6 +138,28 @@ impl Records {
         Ok(())
     }
 
+    /// Replaces the signatures over an RRset by one of each of `keys`, with the other fields of the
+    /// first signature.
+    pub(super) fn sign_with_each(
+        &mut self,
+        owner: &Name,
+        rtype: Rtype,
+        keys: &[&KeyPair],
+    ) -> Result<(), nonesuch_crypto::SignError> {
+        let Some(sets) = self.names.get_mut(owner) else { return Ok(()) };
+        let Some(covered) = sets.get(&(rtype, false)).cloned() else { return Ok(()) };
+        let Some(signatures) = sets.get_mut(&(rtype, true)) else { return Ok(()) };
+        let Some(template) = signatures.rdatas.first().cloned() else { return Ok(()) };
+        let Some(fields) = Rrsig::parse(&template) else { return Ok(()) };
+        let sign = |key: &&KeyPair| {
+            sign_changed(owner, &covered, fields, key, &|fields| {
+                (fields.algorithm, fields.tag) = (key.algorithm(), key.tag());
+            })
+        };
+        signatures.rdatas = keys.iter().map(sign).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
     /// As [`Records::re_sign_as`], for each of `rrsets` at its owner, with an error that names the
     /// fault.
     pub(super) fn re_sign_all(

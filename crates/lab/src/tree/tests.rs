@@ -197,3 +197,39 @@ fn a_written_tree_has_all_files_and_is_not_overwritten() {
     assert_eq!(read("expected.csv").lines().count(), 1 + tree.expectations().len());
     assert!(matches!(tree.write(&out), Err(TreeError::Exists { .. })));
 }
+
+#[test]
+fn a_zone_in_transition_has_two_versions_with_the_same_data() {
+    let change = |change: fn(&mut ZoneDescription)| {
+        let mut zone = ZoneDescription::new("zone.example.");
+        (zone.denial, zone.also_nsec5) = (Mechanism::Nsec3, true);
+        change(&mut zone);
+        tree_of(zone)
+    };
+    let tree = change(|_| {}).unwrap();
+    judge(&tree, "the version with NSEC3");
+    let successor = tree.zones[2].successor.as_deref().unwrap();
+    let data = |zone: &TreeZone| -> Vec<String> {
+        let chain = ["NSEC3", "TYPE65280", "NSEC3PARAM"];
+        let text = zone.text();
+        let is_data = |line: &&str| !chain.iter().any(|chain| line.contains(chain));
+        let lines = text.lines().filter(is_data).map(str::to_owned).collect::<Vec<_>>();
+        assert!(lines.len() > 20);
+        lines
+    };
+    assert_eq!(data(&tree.zones[2]), data(successor));
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("tree");
+    tree.write(&out).unwrap();
+    let read = |file: &str| std::fs::read_to_string(out.join(file)).unwrap();
+    assert_eq!(read("zones/zone.example.nsec5"), successor.text());
+    assert!(read("servers/127.53.0.3.nsec5.toml").contains("nsec5-keys = \"../nsec5/zone.example.nsec5\""));
+    assert!(!read("servers/127.53.0.3.toml").contains("nsec5"));
+    for wrong in [
+        (|zone| zone.denial = Mechanism::Nsec) as fn(&mut ZoneDescription),
+        |zone| zone.signed = false,
+        |zone| zone.faults = vec![PlantedFault::new(Fault::ExpiredSignature)],
+    ] {
+        assert!(matches!(change(wrong), Err(TreeError::Transition { .. })));
+    }
+}

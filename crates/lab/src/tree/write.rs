@@ -11,6 +11,10 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
+/// End of the names of files that belong to the version with NSEC5 of a zone in a conservative
+/// transition.
+pub(crate) const SUCCESSOR_SUFFIX: &str = ".nsec5";
+
 /// The name of a zone as the name of a file: `@` for the root, other octets than letters, digits,
 /// `-`, `_` and `.` as `%XX`.
 fn file_name(zone: &Name) -> String {
@@ -36,6 +40,7 @@ impl Tree {
     /// | `keys/ZONE/` | the keys of a signed zone, as BIND writes them |
     /// | `nsec5/ZONE/` | the VRF key and the proofs of a zone with NSEC5 |
     /// | `servers/ADDRESS.toml` | the configuration of `nonesuch serve` at this address |
+    /// | `zones/ZONE.nsec5`, `nsec5/ZONE.nsec5/`, `servers/ADDRESS.nsec5.toml` | for a zone with `also-nsec5`, those of its version with NSEC5 |
     /// | `root.hints` | the root hints |
     /// | `anchor.*` | the trust anchor in each form of [`AnchorForm`] |
     /// | `expected.csv` | the questions with the expected results |
@@ -51,12 +56,20 @@ impl Tree {
             create_directory(&out.join(directory))?;
         }
         for zone in &self.zones {
-            write_new_file(&out.join("zones").join(file_name(&zone.origin)), PUBLIC, zone.text().as_bytes())?;
-            zone.write_keys(out)?;
+            zone.write(&zone.file_name(), out)?;
+            if let Some(successor) = &zone.successor {
+                successor.write(&zone.successor_name(), out)?;
+            }
         }
         for (address, zones) in self.servers() {
-            let path = out.join("servers").join(format!("{address}.toml"));
-            write_new_file(&path, PUBLIC, self.configuration(address, &zones).as_bytes())?;
+            let write = |suffix: &str, versions: &[(&TreeZone, String)]| {
+                let path = out.join("servers").join(format!("{address}{suffix}.toml"));
+                write_new_file(&path, PUBLIC, self.configuration(address, versions).as_bytes())
+            };
+            write("", &zones.iter().map(|zone| (*zone, zone.file_name())).collect::<Vec<_>>())?;
+            if zones.iter().any(|zone| zone.successor.is_some()) {
+                write(SUCCESSOR_SUFFIX, &zones.iter().map(|zone| zone.newest_version()).collect::<Vec<_>>())?;
+            }
         }
         write_new_file(&out.join("root.hints"), PUBLIC, self.root_hints().as_bytes())?;
         for (form, file) in AnchorForm::FILES {
@@ -67,10 +80,10 @@ impl Tree {
 
     /// The configuration of `nonesuch serve` for the zones at one address. Zones are not verified,
     /// because faults are intended.
-    fn configuration(&self, address: Ipv4Addr, zones: &[&TreeZone]) -> String {
+    fn configuration(&self, address: Ipv4Addr, versions: &[(&TreeZone, String)]) -> String {
         let mut text = format!("version = 1\nlisten = [\"{address}:{}\"]\n", self.port);
-        for zone in zones {
-            let (origin, file) = (zone.origin.to_string(), file_name(&zone.origin));
+        for (zone, file) in versions {
+            let origin = zone.origin.to_string();
             // Writing to a `String` cannot fail.
             let _ = write!(
                 text,
@@ -112,15 +125,28 @@ impl TreeZone {
         file_name(&self.origin)
     }
 
-    /// Writes the key files, and the VRF key with the proofs.
-    fn write_keys(&self, out: &Path) -> Result<(), TreeError> {
-        let file = file_name(&self.origin);
+    /// The name of the zone file of its version with NSEC5.
+    fn successor_name(&self) -> String {
+        self.file_name() + SUCCESSOR_SUFFIX
+    }
+
+    /// The version with NSEC5, or else the zone, with the name of its zone file.
+    fn newest_version(&self) -> (&Self, String) {
+        match &self.successor {
+            Some(successor) => (successor.as_ref(), self.successor_name()),
+            None => (self, self.file_name()),
+        }
+    }
+
+    /// Writes the zone file, the key files, and the VRF key with the proofs.
+    fn write(&self, file: &str, out: &Path) -> Result<(), TreeError> {
+        write_new_file(&out.join("zones").join(file), PUBLIC, self.text().as_bytes())?;
         if let Some(keys) = &self.keys {
-            let directory = out.join("keys").join(&file);
+            let directory = out.join("keys").join(file);
             write_signing_keys(&directory, keys, &KeyTimes::default())?;
         }
         if let Some((key, proofs)) = &self.nsec5 {
-            let directory = out.join("nsec5").join(&file);
+            let directory = out.join("nsec5").join(file);
             write_nsec5_files(&directory, &self.origin, key, proofs)?;
         }
         Ok(())

@@ -70,11 +70,11 @@ impl Reply {
         self.raw_signed(Section::Authority, &made.owner(), Rtype::NSEC3, &[made.rdata()], |_| {})
     }
 
-    fn matched(self, owner: &str, types: &'static str) -> Self {
+    pub(super) fn matched(self, owner: &str, types: &'static str) -> Self {
         self.nsec3(&Made::matching(owner, types))
     }
 
-    fn covered(self, owner: &str) -> Self {
+    pub(super) fn covered(self, owner: &str) -> Self {
         self.nsec3(&Made::covering(owner))
     }
 

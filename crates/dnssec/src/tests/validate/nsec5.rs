@@ -626,3 +626,11 @@ fn proofs_that_were_used_are_told_from_those_that_were_not() {
     let lone = sound.without(|record| record.rtype == Rtype::NSEC5);
     assert!(of_proofs(&lone).iter().all(|(_, status, _)| *status == RrsetStatus::Unused));
 }
+
+#[test]
+fn records_of_nsec3_and_nsec5_prove_a_denial_in_a_conservative_transition() {
+    let vrf = Vrf::first();
+    let nsec5 = nxdomain(&vrf, "b.example.").proved(&vrf, "example.", APEX).covered_by(&vrf, "b.example.", 0);
+    let both = nsec5.matched("example.", APEX).covered("*.example.").covered("b.example.");
+    both.assert_secure(&ProvedAnswer::NxDomain);
+}

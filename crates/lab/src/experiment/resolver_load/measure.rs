@@ -9,7 +9,8 @@ use crate::peers::TlsIdentity;
 use crate::process::{self, CpuTime};
 use crate::testbed::{Network, ResolverOptions, RunningResolver, Site, TestbedError, TreeFiles, TreeServers};
 use nonesuch_net::tls::ClientTls;
-use nonesuch_proto::message::{Header, flags};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::{Header, Message, Record, flags};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -74,6 +75,7 @@ impl Bench<'_> {
         let options = ResolverOptions {
             validates: case.validates(),
             aggressive: case.aggressive,
+            experimental: case.experimental,
             cache_mib: self.parameters.cache_mib.value(),
             udp_octets: case.udp_octets,
             tls: self.tls.filter(|_| load.transport == ClientTransport::Tls),
@@ -210,7 +212,8 @@ impl Bench<'_> {
             memory_kib: resolver.memory_kib(),
             sockets: resolver.open_sockets(),
             from_cache: round_trip.and_then(|time| share_below(report, time)),
-            authenticated: share_authenticated(&report.samples),
+            authenticated: share_of(&report.samples, is_authenticated),
+            with_nsec3: share_of(&report.samples, has_nsec3),
             conditions: Conditions { others_cpu: report.others_cpu, limited_by: report.limited_by },
             ..Row::new(self.surroundings, case, load, report, used)
         }
@@ -245,16 +248,28 @@ fn share_below(report: &LoadReport, time: Duration) -> Option<f64> {
     (report.received > 0).then(|| fast.sum::<u64>() as f64 / report.received as f64)
 }
 
-/// Share of the sampled responses with the flag AD; `None` without samples.
-fn share_authenticated(samples: &[Vec<u8>]) -> Option<f64> {
-    let has_flag =
-        |sample: &&Vec<u8>| Header::read(sample).is_some_and(|header| header.flags & flags::AD != 0);
-    (!samples.is_empty()).then(|| samples.iter().filter(has_flag).count() as f64 / samples.len() as f64)
+/// Share of the sampled responses for which `applies`; `None` without samples.
+fn share_of(samples: &[Vec<u8>], applies: fn(&[u8]) -> bool) -> Option<f64> {
+    let count = samples.iter().filter(|sample| applies(sample)).count();
+    (!samples.is_empty()).then(|| count as f64 / samples.len() as f64)
+}
+
+/// Whether a response has the flag AD.
+fn is_authenticated(response: &[u8]) -> bool {
+    Header::read(response).is_some_and(|header| header.flags & flags::AD != 0)
+}
+
+/// Whether a response has an NSEC3 record.
+fn has_nsec3(response: &[u8]) -> bool {
+    let is_nsec3 = |record: &Record| record.rtype == Rtype::NSEC3;
+    Message::parse(response).is_ok_and(|message| message.records.iter().any(is_nsec3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nonesuch_proto::message::Section;
+    use nonesuch_proto::{Class, Name};
 
     #[test]
     fn responses_within_the_round_trip_time_are_from_the_cache() {
@@ -265,10 +280,29 @@ mod tests {
     }
 
     #[test]
+    fn a_response_with_nsec3_records_is_found() {
+        let record = |rtype| Record {
+            section: Section::Authority,
+            owner: Name::root(),
+            rtype,
+            class: Class::IN,
+            ttl: 0,
+            rdata: vec![1, 0, 0, 0, 0, 1, 7],
+        };
+        let response = |rtype| {
+            let header = Header { id: 0, flags: flags::QR, counts: [0; 4] };
+            Message { header, questions: Vec::new(), records: vec![record(rtype)] }.to_octets()
+        };
+        assert!(has_nsec3(&response(Rtype::NSEC3)));
+        assert!(!has_nsec3(&response(Rtype(65_400))));
+        assert!(!has_nsec3(&response(Rtype::NSEC3)[..20]));
+    }
+
+    #[test]
     fn the_flag_ad_is_counted() {
         let response = |flags: u16| [&[0, 1][..], &flags.to_be_bytes(), &[0; 8]].concat();
         let samples = [flags::QR | flags::AD, flags::QR, flags::QR, flags::QR | flags::AD].map(response);
-        assert_eq!(share_authenticated(&samples), Some(0.5));
-        assert_eq!(share_authenticated(&[]), None);
+        assert_eq!(share_of(&samples, is_authenticated), Some(0.5));
+        assert_eq!(share_of(&[], is_authenticated), None);
     }
 }

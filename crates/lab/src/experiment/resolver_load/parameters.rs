@@ -2,9 +2,8 @@
 
 use super::path_choice::PathChoice;
 use super::traffic::{QueriedTree, Traffic};
-use super::tree_choice::{Signers, TreeChoice};
+use super::tree_choice::{Publication, Signers, TreeChoice};
 use crate::experiment::parameters::{Count, Octets, Seconds, deduplicate};
-use crate::experiment::server_load::Combination;
 use crate::measure::AlgorithmChoice;
 use crate::testbed::{Resolver, ZoneServer};
 use nonesuch_net::Transport;
@@ -28,8 +27,9 @@ pub struct Parameters {
     pub rounds: Count,
     /// The resolvers.
     pub resolvers: Vec<Resolver>,
-    /// Algorithm and denial mechanism of the zones below the top-level domain, or `unsigned`.
-    pub trees: Vec<Combination>,
+    /// Algorithm and denial mechanism of the zones below the top-level domain, or `unsigned`. With
+    /// `nsec3+nsec5`, the zones are in a conservative transition to NSEC5.
+    pub trees: Vec<Publication>,
     /// The levels of the tree that the algorithm signs.
     pub signers: Vec<Signers>,
     /// The server of the zones below the top-level domain. PowerDNS serves only white lies.
@@ -42,6 +42,9 @@ pub struct Parameters {
     pub dnssec: Vec<DnssecUse>,
     /// Whether the resolvers answer from cached denial records (RFC 8198).
     pub aggressive: Vec<bool>,
+    /// Whether this program uses experimental algorithms, among them those of zones with NSEC5.
+    /// Other resolvers have none.
+    pub experimental_algorithms: Vec<bool>,
     /// Kinds of traffic.
     pub traffic: Vec<Traffic>,
     /// Number of queries of each load of a closed loop, and of each interval. Cache hits are
@@ -89,6 +92,7 @@ impl Default for Parameters {
             names: Count::of(1000),
             dnssec: vec![DnssecUse::On],
             aggressive: vec![false],
+            experimental_algorithms: vec![true],
             traffic: vec![Traffic::Existing],
             queries: Count::of(5000),
             seconds: Seconds::of(60.0),
@@ -179,6 +183,8 @@ pub(super) struct ResolverCase {
     pub(super) resolver: Resolver,
     pub(super) dnssec: DnssecUse,
     pub(super) aggressive: bool,
+    /// Whether it is this program with experimental algorithms.
+    pub(super) experimental: bool,
     pub(super) udp_octets: u16,
 }
 
@@ -214,7 +220,7 @@ impl fmt::Display for Surroundings {
 
 impl fmt::Display for ResolverCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resolver, dnssec, aggressive, udp_octets } = self;
+        let Self { resolver, dnssec, aggressive, experimental, udp_octets } = self;
         let dnssec = match dnssec {
             DnssecUse::Off => "without DNSSEC",
             DnssecUse::Do => "DO",
@@ -222,7 +228,9 @@ impl fmt::Display for ResolverCase {
             DnssecUse::On => "validation and DO",
         };
         let aggressive = if *aggressive { ", aggressive denial" } else { "" };
-        write!(f, "{resolver}, {dnssec}{aggressive}, {udp_octets} octets")
+        let is_old = *resolver == Resolver::Nonesuch && !experimental;
+        let old = if is_old { " without experimental algorithms" } else { "" };
+        write!(f, "{resolver}{old}, {dnssec}{aggressive}, {udp_octets} octets")
     }
 }
 
@@ -235,10 +243,10 @@ impl Parameters {
     /// Each tree with each server of its zones and each path.
     pub(super) fn surroundings(&self) -> Vec<Surroundings> {
         let mut all = Vec::new();
-        for (combination, signers) in
+        for (publication, signers) in
             self.trees.iter().flat_map(|one| self.signers.iter().map(move |two| (one, two)))
         {
-            let tree = TreeChoice { combination: combination.clone(), signers: *signers };
+            let tree = TreeChoice { publication: publication.clone(), signers: *signers };
             for zone_server in self.zone_servers.iter().filter(|server| tree.can_be_served_by(**server)) {
                 all.extend(self.paths.iter().map(|path| Surroundings {
                     tree: tree.clone(),
@@ -256,11 +264,16 @@ impl Parameters {
         for (resolver, dnssec) in
             self.resolvers.iter().flat_map(|one| self.dnssec.iter().map(move |two| (one, two)))
         {
-            for aggressive in &self.aggressive {
+            for (aggressive, experimental) in self
+                .aggressive
+                .iter()
+                .flat_map(|one| self.experimental_algorithms.iter().map(move |two| (one, two)))
+            {
                 cases.extend(self.udp_octets.iter().map(|octets| ResolverCase {
                     resolver: *resolver,
                     dnssec: *dnssec,
                     aggressive: *aggressive,
+                    experimental: *experimental && *resolver == Resolver::Nonesuch,
                     udp_octets: octets.value(),
                 }));
             }
@@ -286,8 +299,12 @@ impl Parameters {
         deduplicate(cases)
     }
 
-    /// Number of queries of a load; with a rate, those of its duration.
+    /// Number of queries of a load; with a rate, those of its duration; one for each zone if the
+    /// queries are for their keys.
     pub(super) fn queries_of(&self, load: &LoadCase) -> u64 {
+        if load.traffic == Traffic::Dnskey {
+            return self.zones.value().into();
+        }
         load.rate
             .map_or_else(|| self.queries.value().into(), |rate| (rate * self.seconds.value()).ceil() as u64)
     }
@@ -320,6 +337,6 @@ impl Parameters {
 impl TreeChoice {
     /// Algorithm and key length for the data; `None` for an unsigned zone.
     pub(super) fn scheme(&self) -> Option<String> {
-        self.combination.algorithms.0.first().map(AlgorithmChoice::scheme)
+        self.publication.combination.algorithms.0.first().map(AlgorithmChoice::scheme)
     }
 }

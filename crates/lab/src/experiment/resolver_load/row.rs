@@ -25,6 +25,7 @@ pub(super) struct Row {
     pub(super) validation: u8,
     pub(super) dnssec_ok: u8,
     pub(super) aggressive: u8,
+    pub(super) experimental: u8,
     pub(super) traffic: String,
     pub(super) outstanding: u32,
     /// Offered rate in queries per second; `None` for a closed loop.
@@ -46,6 +47,8 @@ pub(super) struct Row {
     pub(super) servfail: u64,
     /// Share of the sampled responses with the flag AD.
     pub(super) authenticated: Option<f64>,
+    /// Share of the sampled responses with NSEC3 records.
+    pub(super) with_nsec3: Option<f64>,
     /// Responses over UDP to clients with the flag TC.
     pub(super) truncated: u64,
     pub(super) seconds: f64,
@@ -95,12 +98,13 @@ impl Row {
         Self {
             resolver: case.resolver.to_string(),
             scheme: surroundings.tree.scheme(),
-            denial: surroundings.tree.combination.denial.to_string(),
+            denial: surroundings.tree.publication.denial(),
             signers: surroundings.tree.signers.to_string(),
             zone_server: Some(surroundings.zone_server),
             validation: case.validates().into(),
             dnssec_ok: case.dnssec_ok().into(),
             aggressive: case.aggressive.into(),
+            experimental: case.experimental.into(),
             traffic: load.traffic.to_string(),
             outstanding: load.outstanding,
             rate: load.rate,

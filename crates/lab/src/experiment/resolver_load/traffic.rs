@@ -44,6 +44,8 @@ pub enum Traffic {
     NoData,
     /// `below`: names below names that do not exist (RFC 8020).
     Below,
+    /// `dnskey`: the keys of each zone, of which the resolver knows nothing.
+    Dnskey,
 }
 
 impl FromStr for Traffic {
@@ -66,6 +68,7 @@ impl FromStr for Traffic {
             "denied-random" => Self::DeniedRandom,
             "no-data" => Self::NoData,
             "below" => Self::Below,
+            "dnskey" => Self::Dnskey,
             _ => return Err(unknown()),
         })
     }
@@ -82,6 +85,7 @@ impl fmt::Display for Traffic {
             Self::Mixed(percent) => f.pad(&format!("mixed:{percent}")),
             Self::NoData => f.pad("no-data"),
             Self::Below => f.pad("below"),
+            Self::Dnskey => f.pad("dnskey"),
         }
     }
 }
@@ -124,17 +128,21 @@ impl Traffic {
             Self::Existing | Self::Denied => count,
             Self::Hits(percent) => HOT_NAMES + count * (100 - u64::from(percent)) / 100,
             Self::NoData => count.div_ceil(MISSING_TYPES.len() as u64),
-            Self::Mixed(_) | Self::Wildcard | Self::DeniedRandom | Self::Below => 0,
+            Self::Mixed(_) | Self::Wildcard | Self::DeniedRandom | Self::Below | Self::Dnskey => 0,
         }
     }
 
     /// Queries that fill the cache before the load: each zone, so that the resolver knows its
-    /// servers and keys, and the names that are in the cache.
+    /// servers and keys, and the names that are in the cache. For keys of zones: only their parent.
     pub(super) fn warming(self, tree: QueriedTree) -> Result<Arc<QueryList>, QueryListError> {
         let mut text = String::new();
-        for zone in 0..tree.zones {
-            // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "z{zone}.example. SOA");
+        if self == Self::Dnskey {
+            text.push_str("example. SOA\n");
+        } else {
+            for zone in 0..tree.zones {
+                // Writing to a `String` cannot fail.
+                let _ = writeln!(text, "z{zone}.example. SOA");
+            }
         }
         if matches!(self, Self::Hits(_)) {
             (0..HOT_NAMES).for_each(|number| push_existing(tree, number, &mut text));
@@ -189,6 +197,7 @@ impl Traffic {
                     let missing = MISSING_TYPES[((number - first) / each_type) as usize];
                     writeln!(text, "host{host}.z{zone}.example. {missing}")
                 }
+                Self::Dnskey => writeln!(text, "z{}.example. DNSKEY", number % tree.zones),
                 Self::Below => {
                     let (host, zone) = tree.place(number % DENIED_PARENTS);
                     writeln!(text, "n{number}.host{host}-no.z{zone}.example. A")
@@ -246,9 +255,17 @@ mod tests {
 
     #[test]
     fn names_in_all_forms() {
-        for text in
-            ["existing", "wildcard", "hits:80", "denied", "denied-random", "mixed:50", "no-data", "below"]
-        {
+        for text in [
+            "existing",
+            "wildcard",
+            "hits:80",
+            "denied",
+            "denied-random",
+            "mixed:50",
+            "no-data",
+            "below",
+            "dnskey",
+        ] {
             assert_eq!(text.parse::<Traffic>().map(|traffic| traffic.to_string()), Ok(text.to_owned()));
         }
         for wrong in ["", "hits", "hits:101", "hits:x", "mixed:", "denied:5"] {

@@ -238,17 +238,26 @@ fn replace_next_name(octets: &mut Vec<u8>, name: &[u8]) {
     octets.splice(..end, name.iter().copied());
 }
 
+/// The type bit maps of a record of the denial chain.
+pub(in crate::tree) fn type_map(rtype: Rtype, octets: &[u8]) -> &[u8] {
+    &octets[type_map_start(rtype, octets)..]
+}
+
+fn type_map_start(rtype: Rtype, octets: &[u8]) -> usize {
+    match rtype {
+        Rtype::NSEC => NameRef::split_from(octets).map_or(0, |(next, _)| next.len()),
+        _ => next_hash(rtype, octets).map_or(octets.len(), |place| place.end),
+    }
+}
+
 /// Adds a type to the bit map of a record of the denial chain.
-pub(super) fn add_to_bitmap(rtype: Rtype, octets: &mut Vec<u8>, added: Rtype) {
+pub(in crate::tree) fn add_to_bitmap(rtype: Rtype, octets: &mut Vec<u8>, added: Rtype) {
     change_bitmap(rtype, octets, |types| types.push(added));
 }
 
 /// Changes the types in the bit map of a record of the denial chain.
 pub(super) fn change_bitmap(rtype: Rtype, octets: &mut Vec<u8>, change: impl Fn(&mut Vec<Rtype>)) {
-    let start = match rtype {
-        Rtype::NSEC => NameRef::split_from(octets).map_or(0, |(next, _)| next.len()),
-        _ => next_hash(rtype, octets).map_or(octets.len(), |place| place.end),
-    };
+    let start = type_map_start(rtype, octets);
     let mut types: Vec<Rtype> = bitmap::types(&octets[start..]).collect();
     change(&mut types);
     types.sort_unstable();
