@@ -24,6 +24,7 @@ mod run;
 mod server_load;
 mod signing;
 pub mod store;
+mod validation_attacks;
 mod verification;
 mod zone_programs;
 

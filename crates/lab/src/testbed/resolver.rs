@@ -158,7 +158,7 @@ impl Place<'_> {
         // Half of the memory is for the cache.
         let memory = 2 * cache_mib;
         let mut text = format!(
-            "version = 1\nlisten = [\"{address}\"]\nworkers = 1\nallow-query = \"any\"\nhints = {}\n\
+            "version = 1\nlisten = [\"{address}\"]\nworkers = 1\nallow-query = [\"any\"]\nhints = {}\n\
              memory = \"{memory}MiB\"\nvalidation = {validates}\naggressive-denial = {aggressive}\n\
              experimental-algorithms = true\nedns-payload = {udp_octets}\n{}",
             quoted(&self.tree.hints()),
