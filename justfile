@@ -42,10 +42,6 @@ bench-resolve *ARGUMENTS:
 bench-validate *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench validate -- {{ARGUMENTS}}
 
-# Measure hostile zones against the resolver and Unbound, as root: CPU time, and latency of other clients
-bench-attack *ARGUMENTS:
-    cargo bench -p nonesuch-cli --bench attack -- {{ARGUMENTS}}
-
 # Compare the load generator with dnsperf
 bench-load *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench load -- {{ARGUMENTS}}

@@ -25,6 +25,7 @@ mod run;
 mod server_load;
 mod signing;
 pub mod store;
+mod validation_attacks;
 mod verification;
 mod zone_programs;
 

@@ -37,12 +37,6 @@ pub(crate) struct Resolver {
     peer: Option<Peer>,
 }
 
-impl Resolver {
-    pub(crate) const fn is_peer(&self) -> bool {
-        self.peer.is_some()
-    }
-}
-
 /// What all resolvers of a measurement have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct ResolverOptions {
@@ -172,17 +166,10 @@ impl Running {
         Self::Ours(start_and_read(&mut command).expect("a server"))
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    fn address(&self) -> SocketAddr {
         match self {
             Self::Ours(server) => server.address,
             Self::Peer(server) => server.address,
-        }
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        match self {
-            Self::Ours(server) => server.pid(),
-            Self::Peer(server) => server.pid(),
         }
     }
 

@@ -4,7 +4,8 @@
 use crate::common;
 use common::{done, folder, nonesuch, run, snapshot};
 use nonesuch_lab::peers::Peer;
-use nonesuch_testing::require_peer;
+use nonesuch_net::namespace::NetworkNamespace;
+use nonesuch_testing::{record_skip, require_peer};
 use serde_json::Value;
 use std::fs;
 use std::io::Write as _;
@@ -489,4 +490,34 @@ fn programs_that_sign_and_verify_are_compared() {
     let markdown = done(["lab", "report", out, "--markdown"]).stdout;
     assert!(markdown.starts_with("## Programs that sign and verify zones\n"), "{markdown}");
     assert!(markdown.contains("lab run zone-programs") && markdown.contains("```text\n"), "{markdown}");
+}
+
+#[test]
+fn hostile_queries_cost_cpu_time_and_forged_answers_are_not_secure() {
+    if NetworkNamespace::new().is_err() {
+        return record_skip("network namespaces or TUN devices cannot be used");
+    }
+    let folder = folder();
+    let settings = [
+        "resolvers=nonesuch",
+        "attacks=signatures-p256",
+        "zones=2",
+        "seconds=0.1",
+        "rate=20",
+        "outstanding=2",
+        "others-rate=100",
+    ];
+    let lines = lines_of("validation-attacks", &folder.path().join("out"), &settings);
+    let names: Vec<&str> = lines.iter().filter_map(|line| line["measurement"].as_str()).collect();
+    assert_eq!(names, ["hit", "new-zone", "new-name", "repeated", "alone", "rate", "saturated"]);
+    assert!(lines[..4].iter().all(|line| line["cpu_us"]["count"] == 1), "{lines:?}");
+    let csv = fs::read_to_string(folder.path().join("out/results.csv")).expect("a table");
+    let mut rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let titles = rows.next().expect("a line of titles");
+    let place = |title: &str| titles.iter().position(|found| *found == title).expect(title);
+    let [measurement, servfail, authenticated] = ["measurement", "servfail", "authenticated"].map(place);
+    for row in rows.filter(|row| row[measurement] != "hit" && row[measurement] != "alone") {
+        assert_ne!(row[servfail], "0", "{csv}");
+        assert_eq!(row[authenticated], "0", "{csv}");
+    }
 }

@@ -54,6 +54,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/pqc-resolver.toml", include_str!("../../../../experiments/pqc-resolver.toml")),
     ("experiments/negative-caching.toml", include_str!("../../../../experiments/negative-caching.toml")),
     ("experiments/transition.toml", include_str!("../../../../experiments/transition.toml")),
+    ("experiments/validation-attacks.toml", include_str!("../../../../experiments/validation-attacks.toml")),
 ];
 
 /// Presentations that the experiments with a method have in common: name of the method and text.
@@ -227,6 +228,7 @@ impl Definition {
             MethodName::EchoFloor => Method::EchoFloor(raw.parameters()?),
             MethodName::ServerLoad => Method::ServerLoad(raw.parameters()?),
             MethodName::ResolverLoad => Method::ResolverLoad(raw.parameters()?),
+            MethodName::ValidationAttacks => Method::ValidationAttacks(raw.parameters()?),
             MethodName::ZonePrograms => Method::ZonePrograms(raw.parameters()?),
         };
         let Document { rows, lines, report, .. } = document;

@@ -5,7 +5,7 @@
 
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
-use super::{echo, resolver_load, server_load, signing, verification, zone_programs};
+use super::{echo, resolver_load, server_load, signing, validation_attacks, verification, zone_programs};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub enum Method {
     ServerLoad(server_load::Parameters),
     /// Loads resolvers in front of a local tree.
     ResolverLoad(resolver_load::Parameters),
+    /// Sends queries for hostile zones to resolvers.
+    ValidationAttacks(validation_attacks::Parameters),
     /// Runs programs that sign and verify zones.
     ZonePrograms(zone_programs::Parameters),
 }
@@ -36,6 +38,7 @@ pub(super) enum MethodName {
     EchoFloor,
     ServerLoad,
     ResolverLoad,
+    ValidationAttacks,
     ZonePrograms,
 }
 
@@ -48,6 +51,7 @@ impl Method {
             Self::EchoFloor(_) => "echo-floor",
             Self::ServerLoad(_) => "server-load",
             Self::ResolverLoad(_) => "resolver-load",
+            Self::ValidationAttacks(_) => "validation-attacks",
             Self::ZonePrograms(_) => "zone-programs",
         }
     }
@@ -60,6 +64,7 @@ impl Method {
             Self::EchoFloor(parameters) => parameters.duration(),
             Self::ServerLoad(parameters) => parameters.duration(),
             Self::ResolverLoad(parameters) => parameters.duration(),
+            Self::ValidationAttacks(parameters) => parameters.duration(),
             Self::ZonePrograms(parameters) => parameters.duration(),
         }
     }
@@ -76,6 +81,7 @@ impl Method {
             Self::EchoFloor(parameters) => echo::run(parameters, options, findings),
             Self::ServerLoad(parameters) => server_load::run(parameters, options, findings),
             Self::ResolverLoad(parameters) => resolver_load::run(parameters, options, findings),
+            Self::ValidationAttacks(parameters) => validation_attacks::run(parameters, options, findings),
             Self::ZonePrograms(parameters) => zone_programs::run(parameters, options, findings),
         }
     }

@@ -31,6 +31,8 @@ pub enum ParameterError {
         "'{0}' is not a path: expected direct, or words such as clients, rtt=MS, loss=PERCENT, mtu=OCTETS, no-fragments, no-udp"
     )]
     Path(String),
+    #[error("'{found}' is not an attack: known are {known}")]
+    Attack { found: String, known: String },
     #[error("'{0}' is not a CPU: expected a number, \"last\" or \"none\"")]
     Cpu(String),
 }

@@ -32,6 +32,8 @@ pub enum TestbedError {
     Queries(QueryListError),
     #[error("{}: cannot be written: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
+    #[error("a client of the resolver: {0}")]
+    Client(io::Error),
     #[error("the metrics of an authoritative server cannot be read: {0}")]
     Metrics(io::Error),
     #[error("the server of composed responses: {0}")]
