@@ -40,7 +40,7 @@ mod write;
 mod tests;
 
 pub use anchors::AnchorForm;
-pub(crate) use data::with_key_tag;
+pub use data::with_key_tag;
 pub use description::{Description, PlantedFault, ZoneDescription};
 pub use error::TreeError;
 pub use expected::Expectation;

@@ -41,7 +41,7 @@ use service::{Answering, Handshaking, Service};
 pub(crate) mod accept;
 mod connection;
 mod counters;
-mod counting_socket;
+pub(crate) mod counting_socket;
 pub(crate) mod handshake;
 mod options;
 mod server_state;

@@ -57,10 +57,9 @@ impl Daemon {
             tracing::warn!(name: "configuration-warning", "{warning}");
         }
         let new = loaded.configuration;
-        let identity = match &self.tls_identity {
-            Some(slot) => preflight::load_identity(&new.server.tls, &loaded.sources)?.map(|new| (slot, new)),
-            None => None,
-        };
+        // Also without TLS in use, so that a restart does not fail.
+        let identity = preflight::load_identity(&new.server.tls, &loaded.sources)?;
+        let identity = self.tls_identity.as_ref().zip(identity);
         let mut current = self.configuration();
         let settings_in_use = self.context.settings.load();
         let in_use = ConfigurationInUse { configuration: &current, settings: &settings_in_use };

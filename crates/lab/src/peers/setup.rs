@@ -18,7 +18,7 @@ pub struct Setup {
     /// ([`PeerInfo::name`](super::PeerInfo)), which is emptied at the start.
     pub folder: PathBuf,
     /// Address on which the peer listens: a loopback address, or one of a network that is not routed
-    /// on the Internet ([`is_local`]). BIND listens only on addresses of an interface.
+    /// on the Internet. BIND listens only on addresses of an interface.
     pub ip: Ipv4Addr,
     /// Port for UDP and TCP; `None` for a free port.
     pub port: Option<u16>,

@@ -133,7 +133,7 @@ fn push_faulty_data(zone: &ZoneDescription, text: &mut String) {
 /// flags (RFC 4034 §2.1.1), so flags are free except Zone Key (set), REVOKE and SEP (clear).
 /// `None` if no such flags exist.
 #[must_use]
-pub(crate) fn with_key_tag(mut dnskey: Vec<u8>, tag: u16) -> Option<Vec<u8>> {
+pub fn with_key_tag(mut dnskey: Vec<u8>, tag: u16) -> Option<Vec<u8>> {
     dnskey.get_mut(..2)?.fill(0);
     let wanted = tag.wrapping_sub(key_tag(&dnskey));
     // The key tag is a sum of 16-bit words with end-around carry (RFC 4034 appendix B). Because of

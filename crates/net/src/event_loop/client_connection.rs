@@ -119,6 +119,11 @@ impl ClientConnection {
         Ok(())
     }
 
+    /// Returns the cost of the last read, in queries.
+    pub(super) fn take_read_cost(&mut self) -> usize {
+        self.stream.take_read_cost()
+    }
+
     /// Passes at most `limit` queries to the machine. Returns their number.
     pub(super) fn pass_queries<M: Machine>(
         &mut self,

@@ -174,7 +174,10 @@ impl ClientConnections {
             let Some(key) = self.queue.pop_front() else { break };
             let Some(connection) = self.connections.get_mut(key) else { continue };
             connection.is_queued = false;
-            if let Err(end) = connection.read(&self.options, &mut context.buffer) {
+            let read = connection.read(&self.options, &mut context.buffer);
+            let cost = connection.take_read_cost();
+            if let Err(end) = read {
+                left = left.saturating_sub(cost);
                 self.close(key, end, context);
                 continue;
             }
@@ -182,7 +185,7 @@ impl ClientConnections {
             let passed = connection.pass_queries(key, limit, &self.options, queries, machine, now);
             let counters = context.counters.connections(connection.transport());
             counters.messages_in += passed as u64;
-            left = left.saturating_sub(passed.max(1));
+            left = left.saturating_sub(passed.max(cost));
             self.settle(key, context);
         }
         self.execute_commands(context);

@@ -3,6 +3,7 @@
 use super::buffer::Input;
 use crate::error::Transport;
 use crate::sys;
+use crate::tcp::counting_socket::UNDELIVERED_MAX;
 use crate::tcp::handshake::EstablishedTls;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,6 +17,12 @@ const RECORD_OCTETS: usize = 1 << 14;
 /// Maximum octets of a TLS record without its plaintext (RFC 5246 section 6.2.3, with its header).
 const RECORD_OVERHEAD_OCTETS: usize = 2048 + 5;
 
+/// Maximum octets that are read from the socket of a TLS session at a time. A record can be short and
+/// expensive (RFC 8446 §4.6.3, key update).
+const TLS_READ_OCTETS: u64 = 4096;
+/// Octets of TLS that cost as much as a query, at most.
+const TLS_OCTETS_PER_QUERY: usize = 256;
+
 /// The transport of a connection of a client.
 pub(super) enum ClientStream {
     /// A socket that does not block.
@@ -27,7 +34,7 @@ pub(super) enum ClientStream {
 impl ClientStream {
     pub(super) fn tls(established: EstablishedTls) -> Self {
         let EstablishedTls { socket, session, .. } = established;
-        Self::Tls(Box::new(TlsStream { socket, session, undelivered: 0 }))
+        Self::Tls(Box::new(TlsStream { socket, session, undelivered: 0, received: 0 }))
     }
 
     pub(super) const fn transport(&self) -> Transport {
@@ -57,6 +64,14 @@ impl ClientStream {
         match read {
             Err(error) if is_temporary(&error) => Ok(false),
             read => read,
+        }
+    }
+
+    /// Returns the cost of the last read, in queries, and forgets it.
+    pub(super) fn take_read_cost(&mut self) -> usize {
+        match self {
+            Self::Plain(_) => 1,
+            Self::Tls(stream) => tls_read_cost(std::mem::take(&mut stream.received)),
         }
     }
 
@@ -124,14 +139,17 @@ pub(super) struct TlsStream {
     /// Octets that were read from the socket since the session last returned plaintext: those of an
     /// incomplete record.
     undelivered: usize,
+    /// Octets of the last read.
+    received: usize,
 }
 
 impl TlsStream {
     /// Reads from the socket once, and returns the plaintext of all complete records, also of those
     /// that the session had before.
     fn read(&mut self, buffer: &mut [u8], input: &mut Input) -> io::Result<bool> {
-        let received = self.session.read_tls(&mut self.socket);
-        self.undelivered += received.as_ref().map_or(0, |octets| *octets);
+        let received = self.session.read_tls(&mut (&self.socket).take(TLS_READ_OCTETS));
+        self.received = received.as_ref().map_or(0, |octets| *octets);
+        self.undelivered = (self.undelivered + self.received).min(UNDELIVERED_MAX);
         if let Err(error) = self.session.process_new_packets() {
             // Sends the alert that names the fault.
             let _ = self.send();
@@ -182,10 +200,26 @@ impl TlsStream {
     }
 }
 
+/// Returns the cost of received octets of TLS, in queries: at least one.
+fn tls_read_cost(received: usize) -> usize {
+    received.div_ceil(TLS_OCTETS_PER_QUERY).max(1)
+}
+
 fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 fn ignore_temporary(error: io::Error) -> io::Result<()> {
     if is_temporary(&error) { Ok(()) } else { Err(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_of_tls_costs_by_its_octets() {
+        let costs = [0, 1, 256, 257, TLS_READ_OCTETS as usize].map(tls_read_cost);
+        assert_eq!(costs, [1, 1, 1, 2, 16]);
+    }
 }

@@ -8,6 +8,10 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+/// Maximum octets that the TLS library stores before it decrypts them: four records. It frees records
+/// without plaintext, which a client can send without end.
+pub(crate) const UNDELIVERED_MAX: usize = 1 << 16;
+
 /// A socket with the number of octets read since the last [`mark_delivered`](Self::mark_delivered).
 pub(super) struct CountingSocket {
     socket: TcpStream,
@@ -27,7 +31,7 @@ impl CountingSocket {
         self.socket
     }
 
-    /// Octets that were read from the socket and not delivered to the connection.
+    /// Octets that were read from the socket and not delivered to the connection, at most 64 KiB.
     pub(super) const fn undelivered(&self) -> usize {
         self.undelivered
     }
@@ -46,7 +50,7 @@ impl AsyncRead for CountingSocket {
     ) -> Poll<io::Result<()>> {
         let before = read_buf.filled().len();
         let outcome = Pin::new(&mut self.socket).poll_read(cx, read_buf);
-        self.undelivered += read_buf.filled().len() - before;
+        self.undelivered = (self.undelivered + read_buf.filled().len() - before).min(UNDELIVERED_MAX);
         outcome
     }
 }

@@ -58,14 +58,12 @@ impl ResolverDaemon {
         for warning in &warnings {
             tracing::warn!(name: "configuration-warning", "{warning}");
         }
-        let tls = match &self.tls {
-            Some(tls) => Some((tls, preflight::load_identity(&new.tls, &sources)?)),
-            None => None,
-        };
+        // Also without TLS in use, so that a restart does not fail.
+        let identity = preflight::load_identity(&new.tls, &sources)?;
         let changed = keep_start_settings(&mut new, &self.at_start);
         self.shared.replace_options(within_memory(new.options, self.workers)?, unix_time())?;
         self.wake();
-        if let Some((tls, identity)) = tls {
+        if let Some(tls) = &self.tls {
             tls.replace(&new.tls, identity);
             tls.warn_of_certificate();
         }
