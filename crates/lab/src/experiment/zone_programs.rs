@@ -47,7 +47,7 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self {
-            rounds: Count::of(3),
+            rounds: Count::of(2),
             names: Count::of(4000),
             algorithms: vec![AlgorithmChoice { algorithm: Algorithm::ECDSAP256SHA256, bits: None }],
             denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut]

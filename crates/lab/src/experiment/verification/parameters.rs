@@ -35,7 +35,7 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self {
-            iterations: Count::of(5),
+            iterations: Count::of(4),
             seconds: Seconds::of(0.2),
             operations: Operation::ALL.to_vec(),
             algorithms: Vec::new(),
