@@ -353,7 +353,7 @@ fn parameters_have_their_defaults_in_the_file() {
 fn durations_count_all_that_is_done() {
     let choose = |names: &[&str]| names.iter().map(|name| name.parse().expect("a choice")).collect();
     let parameters = Parameters {
-        iterations: Count::of(4),
+        iterations: Count::of(5),
         seconds: Seconds::of(2.0),
         algorithms: choose(&["ED25519", "RSASHA256/2048", "MAYO2", "vrf-p256", "vrf-rsa"]),
         levels: vec![Level::Native, Level::X86_64V2],
