@@ -9,6 +9,7 @@
 
 pub mod capture;
 mod conditions;
+pub mod cost_model;
 mod data;
 pub mod experiment;
 mod files;
