@@ -142,21 +142,15 @@ mod tests {
 
     #[test]
     fn proofs_on_p256_use_lanes_if_the_processor_has_them() {
-        let of = |batch| {
+        let of_both = || {
             OPERATIONS.map(|operation| {
-                vrf::implementation(VrfAlgorithm::P256_SHA256_TAI, operation, batch).expect("known")
+                vrf::implementation(VrfAlgorithm::P256_SHA256_TAI, operation).expect("known")
             })
         };
-        let portable = Implementation::portable("nonesuch");
-        with_portable_arithmetic(|| {
-            for batch in [1, 2, 32] {
-                assert_eq!(of(batch), [portable; 2], "{batch}");
-            }
-        });
+        assert_eq!(with_portable_arithmetic(of_both), [Implementation::portable("nonesuch"); 2]);
         #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
         if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma") {
-            // A single proof is generated with lanes, but verified without.
-            assert_eq!((of(1), of(2)), ([LANES, portable], [LANES; 2]));
+            assert_eq!(of_both(), [LANES; 2]);
         }
     }
 
@@ -181,7 +175,7 @@ mod tests {
             let expected = avx2_or(library, Implementation::portable(library));
             assert_eq!(of(algorithm, operation), expected, "{operation:?}");
         }
-        let dalek = vrf::implementation(VrfAlgorithm::EDWARDS25519_SHA512_TAI, Operation::Verify, 1);
+        let dalek = vrf::implementation(VrfAlgorithm::EDWARDS25519_SHA512_TAI, Operation::Verify);
         let expected = match has_avx2
             && cfg!(not(any(curve25519_dalek_backend = "serial", curve25519_dalek_backend = "fiat")))
         {

@@ -231,13 +231,11 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
     },
 ];
 
-/// Returns the code that performs an operation of a VRF, or `None` if the VRF is unknown. `batch`
-/// is the number of inputs in a call of [`VrfPrivateKey::prove_batch`] or
-/// [`VrfPublicKey::verify_batch`], and 1 for single proofs.
+/// Returns the code that performs an operation of a VRF, or `None` if the VRF is unknown.
 #[must_use]
-pub fn implementation(algorithm: VrfAlgorithm, operation: Operation, batch: usize) -> Option<Implementation> {
+pub fn implementation(algorithm: VrfAlgorithm, operation: Operation) -> Option<Implementation> {
     Some(match algorithm.entry()?.construction {
-        Construction::P256 => p256::implementation(operation, batch),
+        Construction::P256 => p256::implementation(),
         Construction::EdwardsTryAndIncrement | Construction::EdwardsElligator => {
             edwards::implementation(operation)
         }
@@ -476,20 +474,8 @@ impl VrfPublicKey {
     #[must_use]
     pub fn memory_octets(&self) -> usize {
         match &*self.key {
-            Public::P256(key) => key.memory_octets(),
+            Public::P256(key) => size_of_val(&**key),
             Public::Edwards(_) | Public::Rsa(_) => 4096,
-        }
-    }
-
-    /// Returns the same key without the table that verifications have built; `None` if it has none.
-    #[must_use]
-    pub fn without_table(&self) -> Option<Self> {
-        match &*self.key {
-            Public::P256(key) => {
-                let key = Arc::new(Public::P256(Box::new(key.without_table()?)));
-                Some(Self { entry: self.entry, key })
-            }
-            Public::Edwards(_) | Public::Rsa(_) => None,
         }
     }
 

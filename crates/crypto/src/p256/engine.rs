@@ -106,9 +106,9 @@ impl Engine {
         8
     }
 
-    /// Returns whether a batch of `proofs` proofs is verified faster than single proofs.
-    pub(crate) const fn verifies_faster_in_batches(self, proofs: usize) -> bool {
-        !matches!(self, Self::Portable) && proofs >= 2
+    /// Returns whether the processor has the lanes.
+    pub(crate) const fn has_lanes(self) -> bool {
+        !matches!(self, Self::Portable)
     }
 
     /// Returns the number of signatures from which on a batch without tables of keys is faster than

@@ -12,6 +12,7 @@
 //! [`Ifma::detect`] checks this once; all calls that need its result are safe. Of the modules
 //! below, only `field` accesses memory through pointers.
 
+mod chain;
 mod comb;
 mod commit;
 mod field;

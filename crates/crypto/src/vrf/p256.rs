@@ -14,13 +14,11 @@ use zeroize::Zeroizing;
 
 use super::error::{BadProof, ProveError, VrfKeyError};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
-use crate::batch::LazyTable;
 use crate::hash::sha256;
-use crate::implementation::{Implementation, Operation};
+use crate::implementation::Implementation;
 use crate::p256::{
-    Affine, COMPRESSED_OCTETS, EVEN_Y_PREFIX, EncodedPoint, Engine, Jacobian, LANE_TABLE_OCTETS, LaneTable,
-    Scalar, ShortTable, Statement, double_multiply_public, multiply_base, multiply_base_public,
-    nonce_of_digest,
+    Affine, COMPRESSED_OCTETS, EVEN_Y_PREFIX, EncodedPoint, Engine, Jacobian, Scalar, ShortTable, Statement,
+    double_multiply_public, multiply_base, multiply_base_public, nonce_of_digest,
 };
 
 const SUITE: u8 = 0x01;
@@ -49,8 +47,6 @@ pub(super) struct Public {
     point: Affine,
     compressed: [u8; COMPRESSED_OCTETS],
     table: ShortTable,
-    /// The table of −Y for single verifications with lanes.
-    lane_table: LazyTable<LaneTable>,
 }
 
 /// A key, an input and its proof.
@@ -122,7 +118,7 @@ pub(super) fn prove_batch(
 ) -> Result<(), ProveError> {
     let engine = Engine::detect();
     let salted: Vec<SaltedInput<'_>> = items.iter().map(|(key, alpha)| (&key.compressed, *alpha)).collect();
-    let inputs = hash_all_to_curve(engine, &salted).ok_or(ProveError::NoPoint)?;
+    let (inputs, _) = hash_all_to_curve(engine, &salted, &[]).ok_or(ProveError::NoPoint)?;
     // Reserve the full capacity: copies that a growing vector leaves in freed memory are not wiped.
     let mut secrets = Zeroizing::new(Vec::with_capacity(items.len()));
     secrets.extend(items.iter().map(|(key, _)| *key.scalar));
@@ -146,15 +142,9 @@ pub(super) fn prove_batch(
     Ok(())
 }
 
-/// Returns the code that performs an operation; see [`super::implementation()`].
-pub(super) fn implementation(operation: Operation, batch: usize) -> Implementation {
-    let engine = Engine::detect();
-    match operation {
-        Operation::Verify if !engine.verifies_faster_in_batches(batch) => {
-            Implementation::portable("nonesuch")
-        }
-        _ => engine.implementation(),
-    }
+/// Returns the code that performs all operations.
+pub(super) fn implementation() -> Implementation {
+    Engine::detect().implementation()
 }
 
 impl Public {
@@ -174,17 +164,7 @@ impl Public {
 
     fn new(point: Affine) -> Self {
         let (compressed, table) = (point.to_compressed(), ShortTable::prepare(&point));
-        Self { point, compressed, table, lane_table: LazyTable::new() }
-    }
-
-    /// Returns the same key without the table for lanes; `None` if it has none.
-    pub(super) fn without_table(&self) -> Option<Self> {
-        self.lane_table.is_built().then(|| Self::new(self.point))
-    }
-
-    /// Returns the octets of memory that the key takes, approximately.
-    pub(super) fn memory_octets(&self) -> usize {
-        size_of::<Self>() + if self.lane_table.is_built() { LANE_TABLE_OCTETS } else { 0 }
+        Self { point, compressed, table }
     }
 
     pub(super) fn coordinates(&self) -> [u8; PUBLIC_KEY_OCTETS] {
@@ -192,7 +172,14 @@ impl Public {
     }
 
     /// Verifies a proof and returns its hash (RFC 9381, section 5.3).
-    pub(super) fn verify(&self, alpha: &[u8], octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
+    pub(super) fn verify(&self, alpha: &[u8], octets: &[u8]) -> VerifyResult {
+        let engine = Engine::detect();
+        let results = engine.has_lanes().then(|| batch_results(engine, &[(self, alpha, octets)])).flatten();
+        results.and_then(|mut results| results.pop()?).unwrap_or_else(|| self.verify_portably(alpha, octets))
+    }
+
+    /// Like [`Public::verify`], with portable code.
+    fn verify_portably(&self, alpha: &[u8], octets: &[u8]) -> VerifyResult {
         let proof = Proof::parse(octets).ok_or(BadProof)?;
         let (h, h_octets) = hash_to_curve(&self.compressed, alpha).ok_or(BadProof)?;
         let [u, v] = self.commitments(&h, &proof);
@@ -205,33 +192,20 @@ impl Public {
 
     /// Returns U = s·B − c·Y and V = s·H − c·Γ.
     fn commitments(&self, h: &Affine, proof: &Proof) -> [EncodedPoint; 2] {
-        let u = self
-            .commitment_to_key(proof)
-            .unwrap_or_else(|| multiply_base_public(self.table.multiply(proof.challenge).negate(), &proof.s));
+        let u = multiply_base_public(self.table.multiply(proof.challenge).negate(), &proof.s);
         let challenge = Scalar::from_short(proof.challenge);
         let v = double_multiply_public(&proof.s, h, &challenge, &proof.gamma.negate());
         let encoded = Jacobian::encode_all(&[u, v]);
         [encoded[0], encoded[1]]
-    }
-
-    /// Returns U with the table for lanes, in a quarter of the time; `None` if the key is used seldom, or if
-    /// the caller must use another method.
-    fn commitment_to_key(&self, proof: &Proof) -> Option<Jacobian> {
-        let engine = Engine::detect();
-        let minimum = engine.min_signatures_for_lane_table();
-        let table = self.lane_table.table(1, minimum, || LaneTable::new(&self.point.negate()))?;
-        let pair = (proof.s, Scalar::from_short(proof.challenge));
-        engine.multiply_by_tables(&[table], &[pair]).pop()?
     }
 }
 
 /// Appends the result of [`Public::verify`] for each item to `outcome`, in order.
 pub(super) fn verify_batch(items: &[Item<'_>], outcome: &mut Vec<VerifyResult>) {
     let engine = Engine::detect();
-    let single = |(key, alpha, proof): &Item<'_>| key.verify(alpha, proof);
+    let single = |(key, alpha, proof): &Item<'_>| key.verify_portably(alpha, proof);
     for items in items.chunks(super::MAX_BATCH_INPUTS) {
-        let is_batch_faster = engine.verifies_faster_in_batches(items.len());
-        let results = if is_batch_faster { batch_results(engine, items) } else { None };
+        let results = if engine.has_lanes() { batch_results(engine, items) } else { None };
         let results = results.unwrap_or_else(|| vec![None; items.len()]);
         let pairs = results.into_iter().zip(items);
         outcome.extend(pairs.map(|(result, item)| result.unwrap_or_else(|| single(item))));
@@ -241,25 +215,32 @@ pub(super) fn verify_batch(items: &[Item<'_>], outcome: &mut Vec<VerifyResult>) 
 /// Returns the result for each item. A result is `None` if the single verification must decide;
 /// the function returns `None` if it must decide for all items.
 fn batch_results(engine: Engine, items: &[Item<'_>]) -> Option<Vec<Option<VerifyResult>>> {
-    let proofs = Proof::parse_all(engine, items);
-    let well_formed = || items.iter().zip(&proofs).filter_map(|(item, proof)| Some((item, proof.as_ref()?)));
-    let inputs: Vec<SaltedInput<'_>> =
-        well_formed().map(|((key, alpha, _), _)| (&key.compressed, *alpha)).collect();
-    let inputs = hash_all_to_curve(engine, &inputs)?;
-    let statement = |(((key, ..), proof), (h, _)): ((&Item<'_>, &Proof), &(Affine, _))| {
-        let Proof { gamma, challenge, s } = *proof;
-        Statement { key: key.point, h: *h, gamma, challenge, s }
+    let parts: Vec<_> = items.iter().map(|(_, _, proof)| Proof::split(proof)).collect();
+    let gammas: Vec<_> = parts.iter().flatten().map(|(gamma, ..)| **gamma).collect();
+    let inputs: Vec<SaltedInput<'_>> = items
+        .iter()
+        .zip(&parts)
+        .filter(|(_, parts)| parts.is_some())
+        .map(|((key, alpha, _), _)| (&key.compressed, *alpha))
+        .collect();
+    let (inputs, gammas) = hash_all_to_curve(engine, &inputs, &gammas)?;
+    let mut points = inputs.into_iter().zip(gammas);
+    // The statement and the octets of H of each item; `None` if its proof is malformed.
+    let mut statement = |((key, ..), parts): (&Item<'_>, Option<(_, u128, Scalar)>)| {
+        let (_, challenge, s) = parts?;
+        let ((h, h_octets), gamma) = points.next()?;
+        Some((Statement { key: key.point, h, gamma: gamma?, challenge, s }, h_octets))
     };
-    let statements: Vec<Statement> = well_formed().zip(&inputs).map(statement).collect();
-    let mut verified = well_formed().zip(&inputs).zip(engine.commitments(&statements)).map(
-        |((((key, _, octets), proof), (_, h)), points)| {
-            let ([u, v], gamma) = (points?.map(EncodedPoint::from), &octets[..COMPRESSED_OCTETS]);
-            let is_valid = challenge(&key.compressed, h, gamma, &u, &v) == proof.challenge;
-            Some(if is_valid { Ok(hash_point(gamma)) } else { Err(BadProof) })
-        },
-    );
-    let result = |proof: &Option<Proof>| proof.as_ref().map_or(Some(Err(BadProof)), |_| verified.next()?);
-    Some(proofs.iter().map(result).collect())
+    let statements: Vec<_> = items.iter().zip(parts).map(&mut statement).collect();
+    let well_formed: Vec<Statement> = statements.iter().flatten().map(|(statement, _)| *statement).collect();
+    let mut commitments = engine.commitments(&well_formed).into_iter();
+    let mut result = |((key, _, octets), statement): (&Item<'_>, &Option<(Statement, _)>)| {
+        let Some((statement, h)) = statement else { return Some(Err(BadProof)) };
+        let ([u, v], gamma) = (commitments.next()??.map(EncodedPoint::from), &octets[..COMPRESSED_OCTETS]);
+        let is_valid = challenge(&key.compressed, h, gamma, &u, &v) == statement.challenge;
+        Some(if is_valid { Ok(hash_point(gamma)) } else { Err(BadProof) })
+    };
+    Some(items.iter().zip(&statements).map(&mut result).collect())
 }
 
 impl Proof {
@@ -268,15 +249,6 @@ impl Proof {
     fn parse(octets: &[u8]) -> Option<Self> {
         let (gamma, challenge, s) = Self::split(octets)?;
         Some(Self { gamma: Affine::from_compressed(gamma)?, challenge, s })
-    }
-
-    /// Like [`Proof::parse`], for the proof of each item.
-    fn parse_all(engine: Engine, items: &[Item<'_>]) -> Vec<Option<Self>> {
-        let parts: Vec<_> = items.iter().map(|(_, _, proof)| Self::split(proof)).collect();
-        let gammas: Vec<_> = parts.iter().flatten().map(|(gamma, ..)| **gamma).collect();
-        let mut gammas = engine.decompress(&gammas).into_iter();
-        let mut proof = |(_, challenge, s)| Some(Self { gamma: gammas.next()??, challenge, s });
-        parts.into_iter().map(|parts| parts.and_then(&mut proof)).collect()
     }
 
     /// Returns the octets of the point, the challenge and s, or `None` if s is not below the order.
@@ -346,33 +318,43 @@ fn hash_to_curve(salt: &[u8; COMPRESSED_OCTETS], alpha: &[u8]) -> Option<(Affine
 type SaltedInput<'a> = (&'a [u8; COMPRESSED_OCTETS], &'a [u8]);
 
 /// Like [`hash_to_curve`], for several inputs. If a vector has unused lanes, an input is tried with
-/// several counters at once. The first candidate that is a point is used.
+/// several counters at once. The first candidate that is a point is used. Also decompresses `others`, which
+/// share a vector with the candidates of few inputs.
+#[expect(clippy::type_complexity)]
 fn hash_all_to_curve(
     engine: Engine,
     salted: &[SaltedInput<'_>],
-) -> Option<Vec<(Affine, [u8; COMPRESSED_OCTETS])>> {
+    others: &[[u8; COMPRESSED_OCTETS]],
+) -> Option<(Vec<(Affine, [u8; COMPRESSED_OCTETS])>, Vec<Option<Affine>>)> {
     let mut candidate_points: Vec<CandidatePoints> =
         salted.iter().map(|(salt, alpha)| CandidatePoints::new(salt, alpha)).collect();
     let mut found = vec![None; salted.len()];
     let mut pending: Vec<usize> = (0..salted.len()).collect();
-    let (mut inputs, mut candidates) = (Vec::new(), Vec::new());
+    let (mut inputs, mut octets) = (Vec::new(), others.to_vec());
+    let mut other_points = Vec::with_capacity(others.len());
     while !pending.is_empty() {
         inputs.clear();
-        candidates.clear();
-        let candidates_per_input = engine.candidates(pending.len()) / pending.len();
+        let (first, wanted) = (octets.len(), octets.len() + pending.len());
+        let candidates = match wanted {
+            0..=4 => engine.candidates(wanted) - first,
+            _ => engine.candidates(pending.len()),
+        };
         for input in &pending {
-            candidates.extend(candidate_points[*input].by_ref().take(candidates_per_input));
-            inputs.resize(candidates.len(), *input);
+            octets.extend(candidate_points[*input].by_ref().take(candidates / pending.len()));
+            inputs.resize(octets.len() - first, *input);
         }
-        if candidates.is_empty() {
+        if inputs.is_empty() {
             return None;
         }
-        for ((input, octets), point) in inputs.iter().zip(&candidates).zip(engine.decompress(&candidates)) {
+        let mut points = engine.decompress(&octets).into_iter();
+        other_points.extend(points.by_ref().take(first));
+        for ((input, octets), point) in inputs.iter().zip(&octets[first..]).zip(points) {
             found[*input] = found[*input].or_else(|| Some((point?, *octets)));
         }
         pending.retain(|input| found[*input].is_none());
+        octets.clear();
     }
-    found.into_iter().collect()
+    Some((found.into_iter().collect::<Option<_>>()?, other_points))
 }
 
 /// Returns the challenge (RFC 9381, section 5.4.3). It covers the key and every point of the proof:

@@ -182,13 +182,6 @@ impl TrustedKeys {
                 (key.public, had_table) = (public, true);
             }
         }
-        if let Nsec5Keys::Usable(nsec5) = &mut keys.nsec5 {
-            for key in nsec5 {
-                if let Some(public) = key.public.without_table() {
-                    (key.public, had_table) = (public, true);
-                }
-            }
-        }
         had_table.then_some(keys)
     }
 

@@ -254,7 +254,7 @@ impl Subject {
             Selection::Signatures(choice) => {
                 nonesuch_crypto::implementation(choice.algorithm, operation, batch)
             }
-            Selection::Vrf(algorithm) => vrf::implementation(algorithm, operation, batch),
+            Selection::Vrf(algorithm) => vrf::implementation(algorithm, operation),
         }
     }
 }

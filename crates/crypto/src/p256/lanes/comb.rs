@@ -19,6 +19,7 @@ use std::sync::OnceLock;
 
 use zeroize::{Zeroize, Zeroizing};
 
+use super::chain::Chain;
 use super::field::{Fields, LANES, LIMB_BITS, LIMBS, load, split};
 use super::point::{AffinePoints, CachedPoints, JacobianPoints, normalize_all};
 use crate::p256::multiply::{COLUMNS, COMB_ENTRIES, TEETH, base_table};
@@ -124,6 +125,15 @@ pub(super) fn split_sign(digits: __m512i) -> (__m512i, __m512i) {
 /// The tables of eight points, one in each lane. Each table has multiples of its point.
 pub(super) type Entries = [AffinePoints; COMB_ENTRIES];
 
+/// Which lanes of a vector have the same point.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeated {
+    /// Each lane can have another point.
+    Never,
+    /// Lanes 0 to 3 have one point, and lanes 4 to 7 one point.
+    InHalves,
+}
+
 /// The tables of several vectors of points: [`Entries`] for each vector, one after the other.
 ///
 /// Normalisation ignores the masks of infinity, because no entry is infinity: each addition that
@@ -133,12 +143,13 @@ pub(super) struct Tables(Vec<AffinePoints>);
 
 impl Tables {
     /// Builds a comb of each point, for several multiplications by secret scalars.
-    /// [`super::super::multiply::Comb`] describes the entries.
+    /// [`super::super::multiply::Comb`] describes the entries. The number of distinct points of each vector
+    /// is stated, because [`Repeated::InHalves`] takes less time.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn combs(points: &[AffinePoints]) -> Self {
-        let mut sums = Vec::with_capacity(points.len() * COMB_ENTRIES);
-        for points in points {
-            push_sums_of_teeth(points.to_points(), &mut sums);
+    pub(super) fn combs(vectors: &[(AffinePoints, Repeated)]) -> Self {
+        let mut sums = Vec::with_capacity(vectors.len() * COMB_ENTRIES);
+        for (points, repeated) in vectors {
+            push_sums_of_teeth(points.to_points(), *repeated, &mut sums);
         }
         Self(normalize_all(&sums, &mut Vec::new()).0)
     }
@@ -208,14 +219,17 @@ pub(super) fn push_odd_multiples(points: &AffinePoints, count: usize, sums: &mut
 /// them. Entry 0 has the sign − for each 2⁵²ʲ·P with j below 4. The addition of 2·2⁵²ʲ·P changes
 /// this sign to +.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn push_sums_of_teeth(points: JacobianPoints, sums: &mut Vec<JacobianPoints>) {
+fn push_sums_of_teeth(points: JacobianPoints, repeated: Repeated, sums: &mut Vec<JacobianPoints>) {
     let mut tooth = points;
     let mut lowest = tooth.negate();
     let mut doubled: Vec<CachedPoints> = Vec::with_capacity(TEETH - 1);
     for j in 0..TEETH - 1 {
         let double = tooth.double();
         doubled.push(double.cache());
-        tooth = double.double_times(COLUMNS - 1);
+        tooth = match repeated {
+            Repeated::Never => double.double_times(COLUMNS - 1),
+            Repeated::InHalves => Chain::new(&double).double_times(COLUMNS - 1).to_points(),
+        };
         let next = if j + 1 < TEETH - 1 { tooth.negate() } else { tooth };
         lowest = lowest.add_cached(&next.cache());
     }

@@ -5,7 +5,7 @@
 
 use zeroize::Zeroizing;
 
-use super::comb::{Digits, Entries, Tables, multiply, multiply_base};
+use super::comb::{Digits, Entries, Repeated, Tables, multiply, multiply_base};
 use super::field::LANES;
 use super::point::{AffinePoints, JacobianPoints, normalize_all};
 use crate::p256::point::Affine;
@@ -47,7 +47,8 @@ pub(super) fn products(
         if lane_distance(points.len()) == 2 {
             lanes[4..].fill(Affine::BASE);
         }
-        vectors.push(AffinePoints::from_affine(&lanes));
+        let repeated = if points.len() == 1 { Repeated::InHalves } else { Repeated::Never };
+        vectors.push((AffinePoints::from_affine(&lanes), repeated));
     }
     let combs = Tables::combs(&vectors);
     // Reserve the maximum capacity: copies that a growing vector leaves in freed memory are not

@@ -10,7 +10,7 @@ use std::arch::x86_64::{__m512i, __mmask8};
 
 use zeroize::Zeroize;
 
-use super::field::{Fields, LANES};
+use super::field::{Fields, LANES, Words};
 use super::power::invert;
 use crate::p256::field::Field;
 use crate::p256::point::{Affine, COEFFICIENT_B, Jacobian};
@@ -64,6 +64,12 @@ impl AffinePoints {
             *point = Affine { x: x[lane], y: y[lane] };
         }
         points
+    }
+
+    /// As [`Fields::permute`].
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn permute(&self, order: &Words) -> Self {
+        Self { x: self.x.permute(order), y: self.y.permute(order) }
     }
 
     /// Returns −P in the lanes whose mask has all 64 bits set, and P in the lanes whose mask is 0.
@@ -155,7 +161,8 @@ impl JacobianPoints {
     /// Swaps each lane with the lane at this distance, a power of two.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn swap_lanes(&self, distance: usize) -> Self {
-        let swap = |fields: &Fields| fields.swap_lanes(distance);
+        let order: Words = std::array::from_fn(|lane| (lane ^ distance) as u64);
+        let swap = |fields: &Fields| fields.permute(&order);
         Self { x: swap(&self.x), y: swap(&self.y), z: swap(&self.z) }
     }
 

@@ -6,7 +6,8 @@ use std::sync::Once;
 use proptest::prelude::*;
 use zeroize::Zeroize as _;
 
-use super::comb::{Digits, Tables, multiply, multiply_base};
+use super::chain::Chain;
+use super::comb::{Digits, Repeated, Tables, multiply, multiply_base};
 use super::field::{Fields, LANES, LIMBS, Words};
 use super::point::{AffinePoints, JacobianPoints, normalize_all};
 use super::*;
@@ -225,6 +226,71 @@ fn sums(p: &[Affine; LANES], q: &[Affine; LANES]) -> Vec<([Affine; LANES], u8)> 
     found
 }
 
+/// Returns 2ⁿ·P, 2ⁿ·P + Q, 2ⁿ·P + 2·Q, and the double of the last, each for two pairs of points.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn chains(pairs: &[[Affine; 2]; 2], times: usize) -> Vec<([Affine; LANES], u8)> {
+    let lanes = |index: usize| {
+        let mut lanes = [pairs[0][index]; LANES];
+        lanes[LANES / 2..].fill(pairs[1][index]);
+        AffinePoints::from_affine(&lanes)
+    };
+    let [p, q] = [lanes(0), lanes(1)];
+    // 2·P − P is P with a Z other than 1.
+    let start = p.to_points().double().add_different(&p.negate_lanes(0xff));
+    let doubled = Chain::new(&start).double_times(times);
+    let sum = doubled.add_different(&q);
+    let second = sum.add_different(&q);
+    let all = [doubled.to_points(), sum.to_points(), second.to_points(), second.double_times(1).to_points()];
+    let (points, infinities) = normalize_all(&all, &mut Vec::new());
+    let mut found = Vec::new();
+    for (points, infinite) in points.iter().zip(infinities) {
+        found.push((points.to_affine(), infinite));
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..seeded_config(44) })]
+
+    #[test]
+    fn chains_are_those_of_the_scalar_code(
+        pairs in proptest::array::uniform2(proptest::array::uniform2(scalars())), times in 0_usize..60,
+    ) {
+        let Some(_) = detect_ifma() else { return Ok(()) };
+        let pairs = pairs.each_ref().map(|pair| pair.each_ref().map(point_with_logarithm));
+        // SAFETY: the processor has the instructions.
+        let found = unsafe { chains(&pairs, times) };
+        for lane in 0..LANES {
+            let [p, q] = &pairs[lane / 4];
+            let doubled = Jacobian::from(*p).double_times(times);
+            let (sum, second) = (doubled.add_affine(q), doubled.add_affine(q).add_affine(q));
+            for ((points, infinite), expected) in found.iter().zip([doubled, sum, second, second.double()]) {
+                // Small scalars can lead to equal points, which the lanes do not support.
+                if infinite >> lane & 1 == 0 {
+                    prop_assert_eq!(points[lane], Jacobian::normalize_all(&[expected])[0]);
+                }
+            }
+            prop_assert_eq!(found[0].1, 0);
+        }
+    }
+}
+
+/// Equal and opposite points lead to Z = 0, which stays, and other lanes are not affected.
+#[test]
+fn chains_report_special_cases() {
+    let Some(_) = detect_ifma() else { return };
+    let point = |factor: u128| point_with_logarithm(&Scalar::from_short(factor));
+    for other in [point(8), point(8).negate()] {
+        // 2³·P for P = B is the other point in the first half.
+        let pairs = [[point(1), other], [point(3), point(5)]];
+        // SAFETY: the processor has the instructions.
+        let found = unsafe { chains(&pairs, 3) };
+        assert_eq!(found.iter().map(|(_, infinite)| *infinite).collect::<Vec<_>>(), [0, 0x0f, 0x0f, 0x0f]);
+        assert_eq!(found[1].0[7], point(29));
+        assert_eq!(found[3].0[4], point(68));
+    }
+}
+
 /// Some lanes meet equal points, opposite points or infinity. These lanes are
 /// reported, and do not affect other lanes.
 #[test]
@@ -260,7 +326,7 @@ fn lanes_with_special_cases_are_reported() {
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn products(points: &[Affine; LANES], scalars: &[Scalar; LANES]) -> [([Affine; LANES], u8); 2] {
     let digits = Digits::new(scalars);
-    let combs = Tables::combs(&[AffinePoints::from_affine(points)]);
+    let combs = Tables::combs(&[(AffinePoints::from_affine(points), Repeated::Never)]);
     let products = [multiply(&combs.tables()[0], &digits), multiply_base(None, &digits)];
     let (pairs, infinities) = normalize_all(&products, &mut Vec::new());
     [(pairs[0].to_affine(), infinities[0]), (pairs[1].to_affine(), infinities[1])]

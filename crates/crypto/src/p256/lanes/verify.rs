@@ -4,8 +4,9 @@
 
 #![deny(unsafe_code)]
 
+use super::chain::Chain;
 use super::comb::{Digits, Entries, Tables, multiply_base, select_entries};
-use super::field::{Fields, LANES};
+use super::field::{Fields, LANES, Words};
 use super::point::{AffinePoints, JacobianPoints, normalize_all, to_affine_all};
 use crate::p256::point::{Affine, Jacobian};
 use crate::p256::scalar::Scalar;
@@ -39,6 +40,9 @@ struct StatementVector {
 /// intermediate sums are equal or opposite.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn commitments(statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
+    if let [statement] = statements {
+        return vec![commitments_of_one(statement)];
+    }
     if statements.len() <= FEW {
         return few_commitments(statements);
     }
@@ -69,6 +73,22 @@ pub(super) fn commitments(statements: &[Statement]) -> Vec<Option<[Affine; 2]>> 
         );
     }
     commitments
+}
+
+/// Like [`commitments`], for one statement: each half of the lanes computes one of its sums.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn commitments_of_one(statement: &Statement) -> Option<[Affine; 2]> {
+    let to_base = Statement { h: Affine::BASE, gamma: statement.key, ..*statement };
+    let vector = StatementVector::new(&[[to_base; LANES / 2], [*statement; LANES / 2]].concat());
+    // The tables of all four points are built in one vector.
+    let mut points = [Affine::BASE; LANES];
+    points[..4].copy_from_slice(&[to_base.h, statement.h, to_base.gamma.negate(), statement.gamma.negate()]);
+    let tables = Tables::odd_multiples(&[AffinePoints::from_affine(&points)]);
+    let table = |order: Words| tables.tables()[0].map(|entry| entry.permute(&order));
+    let [h_table, gamma_table] = [table([0, 0, 0, 0, 1, 1, 1, 1]), table([2, 2, 2, 2, 3, 3, 3, 3])];
+    let sum = vector.commitment_in_halves(&h_table, &gamma_table);
+    let sums = to_affine_all(&[sum], LANES);
+    Some([sums[0]?, sums[LANES / 2]?])
 }
 
 /// Like [`commitments`], for at most [`FEW`] statements. Two lanes compute the sums of a statement:
@@ -167,6 +187,21 @@ impl StatementVector {
             }
         }
         self.subtract_in_even_lanes(&sum, &self.minus_gamma)
+    }
+
+    /// As [`StatementVector::commitment_to_input`], if the lanes of each half are equal.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn commitment_in_halves(&self, h_table: &Entries, gamma_table: &Entries) -> JacobianPoints {
+        let mut sum = Chain::new(&select_entries(h_table, self.s.window_digits(WINDOWS - 1)).to_points());
+        for window in (0..WINDOWS - 1).rev() {
+            sum = sum
+                .double_times(WINDOW_BITS)
+                .add_different(&select_entries(h_table, self.s.window_digits(window)));
+            if window < SHORT_WINDOWS {
+                sum = sum.add_different(&select_entries(gamma_table, self.challenge.window_digits(window)));
+            }
+        }
+        self.subtract_in_even_lanes(&sum.to_points(), &self.minus_gamma)
     }
 
     /// Subtracts the point in the lanes with an even challenge.
