@@ -209,9 +209,15 @@ fn start_handshakes(
     };
     let (mailboxes, next) = (Arc::clone(&server.mailboxes), Cell::new(0_usize));
     let handshakes = serve_handshakes(listener, identity, &limits, move |established| {
-        let worker = next.get() % mailboxes.len().max(1);
-        next.set(worker + 1);
-        mailboxes.get(worker).is_some_and(|mailbox| mailbox.deliver(established))
+        let first = next.get() % mailboxes.len().max(1);
+        next.set(first + 1);
+        // If the mailbox of a worker is full, the next worker gets the connection.
+        let (before, after) = mailboxes.split_at(first);
+        let mut rejected = Some(established);
+        for mailbox in after.iter().chain(before) {
+            rejected = rejected.and_then(|established| mailbox.deliver(established));
+        }
+        rejected.is_none()
     })?;
     server.statistics.handshakes.push(handshakes.statistics());
     server.handshakes.push(handshakes);

@@ -138,7 +138,7 @@ fn resolve(
     tracing::info!(name: "started", version = env!("CARGO_PKG_VERSION"), "nonesuch: started");
     let watchdog = Watchdog::from_environment();
     let loop_options = loop_options(&configuration, &options, workers, watchdog.heartbeats());
-    raise_open_files(files_of(&loop_options, workers, configuration.tls.listen.len()));
+    raise_open_files(loop_options.open_files(workers, configuration.tls.listen.len()));
     warn_of_missing_addresses(configuration.listen.iter().chain(&configuration.tls.listen));
     let bound: Result<Vec<Listeners>, NetError> =
         configuration.listen.iter().map(|address| bind(*address, workers)).collect();
@@ -243,13 +243,6 @@ fn loop_options(
     tcp.memory_max = tcp.memory_max.min(buffers / (workers + configuration.tls.listen.len()));
     tcp.handshake_timeout = configuration.tls_handshake.unwrap_or(tcp.handshake_timeout);
     loop_options
-}
-
-/// Number of files that the workers and the threads for TLS handshakes may open.
-fn files_of(options: &EventLoopOptions, workers: usize, tls_listeners: usize) -> u64 {
-    let upstream = &options.upstream;
-    let each = options.tcp.connections_max + upstream.sockets_max + upstream.connections_max;
-    (each * workers + options.handshakes_max * tls_listeners) as u64
 }
 
 /// Starts the workers.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Orderin
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// Maximum number of connections that wait in a mailbox: what arrives in a few turns of the worker.
-const CONNECTIONS_MAX: usize = 64;
+pub(super) const CONNECTIONS_MAX: usize = 64;
 
 /// The mailbox of a worker. A [wake](crate::machine::Event::Wake) has no content, so several of them
 /// that wait in the mailbox are one.
@@ -45,18 +45,18 @@ impl Mailbox {
         self.event.signal();
     }
 
-    /// Passes a connection to the worker. Returns whether there was room for it.
-    pub(super) fn deliver(&self, connection: EstablishedTls) -> bool {
+    /// Passes a connection to the worker. Returns the connection if there is no room for it.
+    pub(super) fn deliver(&self, connection: EstablishedTls) -> Option<EstablishedTls> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = connections.len() < CONNECTIONS_MAX;
-        if has_room {
-            connections.push_back(connection);
+        let mut rejected = Some(connection);
+        if connections.len() < CONNECTIONS_MAX {
+            connections.extend(rejected.take());
         }
         drop(connections);
         // Not earlier: the worker must not wake up to a locked list. Also without room, because the
         // worker may have found the list locked.
         self.event.signal();
-        has_room
+        rejected
     }
 
     /// Returns at most `limit` connections. If more wait, the descriptor remains readable. Does not
@@ -139,14 +139,14 @@ mod tests {
         let mailbox = Mailbox::new().expect("opened");
         let mut epoll = Epoll::new(1).expect("opened");
         epoll.add(&mailbox, 0, Interest::READS).expect("added");
-        assert!((0..CONNECTIONS_MAX).all(|_| mailbox.deliver(connection())));
-        assert!(!mailbox.deliver(connection()));
+        assert!((0..CONNECTIONS_MAX).all(|_| mailbox.deliver(connection()).is_none()));
+        assert!(mailbox.deliver(connection()).is_some());
         let mut taken = Vec::new();
         while epoll.wait(Duration::ZERO).expect("waited") == 1 {
             assert!(!mailbox.take_wake());
             taken.push(mailbox.take_connections(30).len());
         }
         assert_eq!(taken, [30, 30, 4]);
-        assert!(mailbox.deliver(connection()));
+        assert!(mailbox.deliver(connection()).is_none());
     }
 }

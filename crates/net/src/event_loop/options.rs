@@ -1,5 +1,6 @@
 //! Options of [`serve`](super::serve).
 
+use super::mailbox::CONNECTIONS_MAX;
 use crate::heartbeat::Heartbeats;
 use crate::tcp::TcpOptions;
 use std::ops::RangeInclusive;
@@ -39,6 +40,18 @@ impl Default for EventLoopOptions {
             handshakes_max: 1024,
             upstream: UpstreamOptions::default(),
         }
+    }
+}
+
+impl EventLoopOptions {
+    /// Maximum number of open files of `workers` workers and of the threads that perform the handshakes of
+    /// `tls_listeners` addresses.
+    #[must_use]
+    pub const fn open_files(&self, workers: usize, tls_listeners: usize) -> u64 {
+        let waiting = if tls_listeners > 0 { CONNECTIONS_MAX } else { 0 };
+        let Self { tcp, upstream, .. } = self;
+        let each = tcp.connections_max + waiting + upstream.sockets_max + upstream.connections_max;
+        (each * workers + self.handshakes_max * tls_listeners) as u64
     }
 }
 
