@@ -22,7 +22,7 @@ ci:
 compare *ARGUMENTS:
     cargo run --release -- compare {{ARGUMENTS}}
 
-# Measure all figures of docs/benchmarks.md and of the table in README.md; an hour on an idle machine
+# Measure all figures of docs/benchmarks.md, docs/resolver-benchmarks.md and of the table in README.md; an hour on an idle machine
 figures *ARGUMENTS:
     tools/figures {{ARGUMENTS}}
 

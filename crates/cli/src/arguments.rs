@@ -14,8 +14,8 @@ mod values;
 mod zone;
 
 pub(crate) use ctl::{
-    ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION, DEFAULT_SOCKET,
-    NegativeAnchorCommand,
+    CacheCommand, ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION,
+    DEFAULT_SOCKET, NegativeAnchorCommand,
 };
 pub(crate) use key::{
     KeyCommand, KeyDsArguments, KeyGenerateArguments, KeyImportArguments, KeyListArguments, KeyTsigArguments,

@@ -74,6 +74,10 @@ pub(crate) enum Request {
         zone: String,
     },
     NegativeAnchorList {},
+    CacheFlush {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
     Purge {},
     Stop {},
 }
@@ -133,6 +137,15 @@ pub(crate) struct ReloadResult {
 pub(crate) struct ResolverReload {
     /// Settings that take effect at the next start.
     pub(crate) needs_restart: Vec<String>,
+}
+
+/// The result of `cache-flush`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CacheFlushed {
+    /// The name at and below which the data were removed.
+    pub(crate) name: String,
+    /// Number of removed entries.
+    pub(crate) entries: u64,
 }
 
 /// The result of `reload` for one zone.

@@ -14,12 +14,14 @@
 mod check;
 mod config;
 mod error;
+mod flush;
 mod info;
 mod server;
 mod setup;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use config::run_to_end;
 pub use error::PeerError;
 pub(crate) use info::version_of;
 pub use info::{OnlineDenial, Peer, PeerInfo, PeerRole, find_program};

@@ -180,7 +180,9 @@ impl Shared {
             return;
         }
         self.change_validation(|validation| validation.negative_anchors = state.active());
-        changed.iter().for_each(|name| self.flush_below(name.view()));
+        for name in changed {
+            self.flush_below(name.view());
+        }
     }
 }
 

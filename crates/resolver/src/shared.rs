@@ -123,11 +123,13 @@ impl Shared {
         });
     }
 
-    /// Removes all data of the names at and below a name.
-    pub(crate) fn flush_below(&self, name: NameRef<'_>) {
-        self.cache.flush_below(name);
+    /// Removes the cached data of the names at and below a name: RRsets, negative answers, failures,
+    /// denial records, keys of zones. What is known about servers stays. Data that a query in progress
+    /// got earlier may still be inserted. Returns the number of removed entries, without keys.
+    pub fn flush_below(&self, name: NameRef<'_>) -> usize {
+        let entries = self.cache.flush_below(name);
         self.trust.clear_below(name);
-        self.denials.flush_below(name);
+        entries + self.denials.flush_below(name)
     }
 
     /// Whether responses are validated. If all trust anchors are revoked (RFC 5011 §5), all zones are
@@ -177,7 +179,9 @@ impl Shared {
         let is_other_chain = old.options.validation != new.options.validation;
         let root = (old.options.hints != new.options.hints || is_other_chain).then(Name::root);
         let changed = old.options.zones.differences(&new.options.zones);
-        root.iter().chain(changed).for_each(|apex| self.flush_below(apex.view()));
+        for apex in root.iter().chain(changed) {
+            self.flush_below(apex.view());
+        }
         Ok(())
     }
 }

@@ -65,6 +65,9 @@ pub(crate) enum ControlCommand {
     /// List, add or remove the negative trust anchors of a resolver.
     #[command(subcommand)]
     NegativeAnchor(NegativeAnchorCommand),
+    /// Remove cached data of a resolver.
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Remove the stored files of all zones that are not configured.
     Purge,
     /// Stop the server.
@@ -131,6 +134,18 @@ pub(crate) enum ControlZoneCommand {
     Purge {
         /// Name of the zone.
         zone: Name,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Remove the data of all names at and below a name, so that they are queried again.
+    ///
+    /// Removes RRsets, negative answers, failures, denial records and keys of zones. Keeps what the
+    /// resolver knows about servers.
+    Flush {
+        /// Remove only the data of names at and below this one. Default: all data.
+        name: Option<Name>,
     },
 }
 

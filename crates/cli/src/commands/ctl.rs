@@ -8,7 +8,7 @@ mod zones;
 pub(crate) use error::Failure;
 
 use crate::arguments::{
-    ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION, DEFAULT_SOCKET,
+    CacheCommand, ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION, DEFAULT_SOCKET,
 };
 use crate::config;
 use crate::control_protocol::{
@@ -21,7 +21,8 @@ use crate::outcome::CommandOutcome;
 use nonesuch_authoritative::service::ReloadReport;
 use nonesuch_proto::Name;
 use resolver::{
-    negative_anchor_request, print_negative_anchors, print_resolver_reload, print_resolver_status,
+    negative_anchor_request, print_cache_flushed, print_negative_anchors, print_resolver_reload,
+    print_resolver_status,
 };
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -101,6 +102,7 @@ fn print_as_text(command: &ControlCommand, zones: &[Value], result: &Value) -> O
         // The module `export` handles this response.
         ControlCommand::Zone(ControlZoneCommand::Export { .. }) => Ok(()),
         ControlCommand::NegativeAnchor(command) => print_negative_anchors(command, result)?,
+        ControlCommand::Cache(CacheCommand::Flush { .. }) => print_cache_flushed(&parse_response(result)?),
         ControlCommand::Purge => print_purge(&parse_response(result)?),
         ControlCommand::Stop => print_summary("the server is stopping"),
     })
@@ -169,6 +171,9 @@ fn to_request(command: &ControlCommand) -> Request {
         ControlCommand::Zone(OfZone::Purge { zone }) => Request::ZonePurge { zone: name(zone) },
         ControlCommand::Zone(OfZone::Export { zone, .. }) => Request::ZoneExport { zone: name(zone) },
         ControlCommand::NegativeAnchor(command) => negative_anchor_request(command),
+        ControlCommand::Cache(CacheCommand::Flush { name: below }) => {
+            Request::CacheFlush { name: below.as_ref().map(name) }
+        }
         ControlCommand::Purge => Request::Purge {},
         ControlCommand::Stop => Request::Stop {},
     }

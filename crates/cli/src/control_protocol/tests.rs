@@ -223,6 +223,7 @@ fn samples() -> Vec<(&'static str, Value)> {
     vec![
         ("Managed keys", resolver["validation"]["keys"][0].clone()),
         ("Negative trust anchor", to_value(&negative_anchor())),
+        ("Cache flush", to_value(&CacheFlushed { name: text(), entries: 1 })),
         ("Refused configuration", status["refused_configuration"].clone()),
         ("Refresh failures", status["refresh_failures"].clone()),
         ("Refresh failure", status["refresh_failures"]["zones"][0].clone()),
@@ -290,6 +291,7 @@ fn the_document_has_all_commands() {
         Request::NegativeAnchorAdd { zone: zone(), lifetime: 1, recheck: true },
         Request::NegativeAnchorRemove { zone: zone() },
         Request::NegativeAnchorList {},
+        Request::CacheFlush { name: Some(zone()) },
         Request::Purge {},
         Request::Stop {},
     ];

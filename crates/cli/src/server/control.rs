@@ -235,6 +235,9 @@ fn execute_in_resolver(request: &Request, daemon: &ResolverDaemon) -> Result<Vec
             respond_for_zone(zone, |zone| daemon.remove_negative_anchor(zone))
         }
         Request::NegativeAnchorList {} => Ok(vec![Line::done(&daemon.negative_anchors())]),
+        Request::CacheFlush { name } => {
+            respond_for_zone(name.as_deref().unwrap_or("."), |name| Ok(daemon.flush_cache(name)))
+        }
         Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
         _ => Err(ControlError::NotForResolver),
     }
@@ -262,7 +265,8 @@ fn execute(request: Request, daemon: &Daemon) -> Result<Vec<Line>, ControlError>
         Request::ZoneExport { .. } => Ok(Vec::new()),
         Request::NegativeAnchorAdd { .. }
         | Request::NegativeAnchorRemove { .. }
-        | Request::NegativeAnchorList {} => Err(ControlError::OnlyForResolver),
+        | Request::NegativeAnchorList {}
+        | Request::CacheFlush { .. } => Err(ControlError::OnlyForResolver),
         Request::Purge {} => daemon.purge_all().map(|done| vec![Line::done(&done)]),
         Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
     }

@@ -110,16 +110,19 @@ fn paths_delay_and_block() {
 }
 
 #[test]
-fn a_restart_empties_the_cache() {
+fn a_restart_and_a_flush_empty_the_cache() {
     if !can_simulate() {
         return;
     }
     let settings =
         ["intervals=4", "event-at=2", "seconds=0.5", "rates=200", "paths=rtt=10", "traffic=mixed:0"];
     let (rows, _) = rows_of("cold-start", &settings);
-    let hits: Vec<f64> = rows.iter().map(|row| number(row, "from_cache")).collect();
-    assert_eq!(hits.len(), 4);
-    assert!(hits[1] > hits[0] && hits[2] < hits[1] && hits[3] > hits[2], "{hits:?}");
+    for event in ["restart", "cache-flush"] {
+        let of_event = rows.iter().filter(|row| row["event"] == event);
+        let hits: Vec<f64> = of_event.map(|row| number(row, "from_cache")).collect();
+        assert_eq!(hits.len(), 4);
+        assert!(hits[1] > hits[0] && hits[2] < hits[1] && hits[3] > hits[2], "{event}: {hits:?}");
+    }
     assert!(rows.iter().all(|row| number(row, "servfail") == 0.0), "{rows:?}");
 }
 

@@ -539,6 +539,54 @@ fn changes_of_trust_anchors_are_logged_and_shown() {
     resolver.stop();
 }
 
+#[test]
+fn cached_data_are_removed_below_a_name() {
+    let folder = common::folder();
+    let Some((_servers, hints)) = start_tree(folder.path(), 53) else { return };
+    let file = folder.path().join("resolver.toml");
+    let configuration = format!(
+        "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 2\nhints = {hints:?}\ntrust-anchors = {:?}\n\
+        control-socket = \"control\"\n[log]\nlevel = \"info\"\n",
+        hints.with_file_name("anchor.ds")
+    );
+    write_beside(&file, &configuration);
+    let arguments = ["--config", text(&file)];
+    let resolver =
+        Configured::start_command("resolve", &arguments, &folder.path().join("resolver"), Stdio::null());
+    let ctl = |words: &[&str]| run(&mut nonesuch([&["ctl", "--config", text(&file)], words].concat()));
+    let queries = || {
+        let status: serde_json::Value =
+            serde_json::from_str(&ctl(&["--json", "status"]).stdout).expect("JSON");
+        status["upstream"]["queries"].as_u64().expect("a number")
+    };
+    // Queries to servers for the names of both zones.
+    let cost = || {
+        ["host1.z0.example.", "host1.z1.example."].map(|name| {
+            let before = queries();
+            assert_eq!(ask(resolver.address, name, Rtype::A).rcode(), Rcode::NOERROR);
+            queries() - before
+        })
+    };
+    assert!(cost().iter().all(|count| *count > 0));
+    assert_eq!(cost(), [0, 0]);
+    let flushed = ctl(&["cache", "flush", "z0.example"]);
+    assert!(
+        flushed.stdout.starts_with("cache: removed entries at and below z0.example.: "),
+        "{}",
+        flushed.text()
+    );
+    let [first, second] = cost();
+    assert!(first > 0 && second == 0, "{first} {second}");
+    resolver.wait_for_event("cache-flushed", &["name=z0.example."]);
+    assert_eq!(
+        ctl(&["cache", "flush", "none.example"]).stdout,
+        "cache: removed entries at and below none.example.: 0\n"
+    );
+    assert_eq!(ctl(&["cache", "flush"]).status, 0);
+    assert!(cost().iter().all(|count| *count > 0));
+    resolver.stop();
+}
+
 /// RFC 7646.
 #[test]
 fn negative_trust_anchors_are_added_and_removed() {

@@ -16,13 +16,13 @@ use crate::measure::child::KillOnDrop;
 use crate::measure::server::log_end;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Time limit for a program that prepares the data of a peer.
-const PREPARATION_LIMIT: Duration = Duration::from_secs(60);
+/// Time limit for a program that prepares the data of a peer or controls it.
+const RUN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Directory and addresses of a peer.
 pub(super) struct PeerLocation {
@@ -40,12 +40,22 @@ impl PeerLocation {
         let ip = setup.ip;
         let free_port = || free_address(ip).map_err(|source| PeerError::Port { ip, source });
         let address = setup.port.map_or_else(free_port, |port| Ok((ip, port).into()))?;
-        let mut tls = None;
-        // The first address is not bound yet, so the second could be the same.
-        while setup.tls.is_some() && (tls.is_none() || tls == Some(address)) {
-            tls = Some(free_port()?);
+        let mut location = Self { folder: folder.to_owned(), address, tls: None };
+        if setup.tls.is_some() {
+            location.tls = Some(location.another_address(ip)?);
         }
-        Ok(Self { folder: folder.to_owned(), address, tls })
+        Ok(location)
+    }
+
+    /// Returns this IP address, that of the setup, with another free port.
+    fn another_address(&self, ip: Ipv4Addr) -> Result<SocketAddr, PeerError> {
+        loop {
+            let found = free_address(ip).map_err(|source| PeerError::Port { ip, source })?;
+            // The addresses are not bound yet, so that they are still free.
+            if found != self.address && Some(found) != self.tls {
+                return Ok(found);
+            }
+        }
     }
 
     /// Writes a file in the directory of the peer.
@@ -62,16 +72,21 @@ impl PeerLocation {
 
     /// Runs a program that prepares data of the peer, to its end.
     fn run_preparation(&self, command: &mut Command) -> Result<(), PeerError> {
-        let path = self.folder.join("preparation.log");
-        let output = File::create(&path).and_then(|log| Ok((log.try_clone()?, log)));
-        let (log, same_log) = output.map_err(|source| PeerError::Write { path: path.clone(), source })?;
-        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(log).stderr(same_log);
-        let status = spawn(command)?.end_within(PREPARATION_LIMIT);
-        if status.is_some_and(|status| status.success()) {
-            return Ok(());
-        }
-        Err(PeerError::Step { command: format!("{command:?}"), log: log_end(&path) })
+        run_to_end(command, &self.folder, "preparation.log")
     }
+}
+
+/// Runs a program to its end in the directory `folder`, with both outputs in the file `log` there.
+pub(crate) fn run_to_end(command: &mut Command, folder: &Path, log: &str) -> Result<(), PeerError> {
+    let path = folder.join(log);
+    let output = File::create(&path).and_then(|log| Ok((log.try_clone()?, log)));
+    let (log, same_log) = output.map_err(|source| PeerError::Write { path: path.clone(), source })?;
+    command.current_dir(folder).stdin(Stdio::null()).stdout(log).stderr(same_log);
+    let status = spawn(command)?.end_within(RUN_LIMIT);
+    if status.is_some_and(|status| status.success()) {
+        return Ok(());
+    }
+    Err(PeerError::Step { command: format!("{command:?}"), log: log_end(&path) })
 }
 
 /// Writes the configuration of a peer, prepares its data, and returns the command that starts it in

@@ -24,6 +24,8 @@ pub enum PeerError {
     Write { path: PathBuf, source: io::Error },
     #[error("{}: not a public key file: {source}", path.display())]
     Key { path: PathBuf, source: nonesuch_dnssec::keys::KeyFileError },
+    #[error("the system has no random numbers")]
+    Random,
     #[error("no free port on {ip}: {source}")]
     Port { ip: std::net::Ipv4Addr, source: io::Error },
     #[error("cannot start {}: {source}", program.display())]

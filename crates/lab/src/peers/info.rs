@@ -170,7 +170,7 @@ static PEERS: [PeerInfo; 9] = [
         peer: Peer::Unbound,
         name: "unbound",
         title: "Unbound",
-        programs: &["unbound"],
+        programs: &["unbound", "unbound-control"],
         package: "unbound",
         tls: true,
         ..RESOLVER
@@ -179,7 +179,7 @@ static PEERS: [PeerInfo; 9] = [
         peer: Peer::BindResolver,
         name: "bind-resolver",
         title: "BIND (resolver)",
-        programs: &["named"],
+        programs: &["named", "rndc"],
         package: "bind9",
         tls: true,
         iterates_on_any_port: true,
@@ -198,7 +198,7 @@ static PEERS: [PeerInfo; 9] = [
         peer: Peer::PowerDnsRecursor,
         name: "powerdns-recursor",
         title: "PowerDNS Recursor",
-        programs: &["pdns_recursor"],
+        programs: &["pdns_recursor", "rec_control"],
         package: "pdns-recursor",
         version_option: "--version",
         ..RESOLVER

@@ -3,13 +3,16 @@
 use super::{Network, READY_LIMIT, Site, TestbedError, TreeFiles, quoted, user_setting};
 use crate::measure::level::command_with_all_cpu_features;
 use crate::measure::server::Server;
-use crate::peers::{Peer, PeerRole, PeerServer, ResolverSetup, Setup, TlsIdentity, Upstream, free_address};
+use crate::peers::{
+    Peer, PeerRole, PeerServer, ResolverSetup, Setup, TlsIdentity, Upstream, free_address, run_to_end,
+};
 use crate::process;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::str::FromStr;
 
 /// Name of this program in parameters and data.
@@ -83,7 +86,7 @@ pub(crate) struct RunningResolver {
 
 #[derive(Debug)]
 enum Process {
-    Nonesuch(Server),
+    Nonesuch { server: Server, program: PathBuf, configuration: PathBuf },
     Peer(PeerServer),
 }
 
@@ -110,9 +113,23 @@ impl RunningResolver {
     /// Process ID of the resolver. It may have child processes.
     pub(crate) fn pid(&self) -> u32 {
         match &self.process {
-            Process::Nonesuch(server) => server.pid(),
+            Process::Nonesuch { server, .. } => server.pid(),
             Process::Peer(server) => server.pid(),
         }
+    }
+
+    /// Removes all cached data. The caller is in the network of the resolver.
+    pub(crate) fn flush_cache(&self) -> Result<(), TestbedError> {
+        match &self.process {
+            Process::Nonesuch { program, configuration, .. } => {
+                let mut command = Command::new(program);
+                command.args(["ctl", "--config"]).arg(configuration).args(["cache", "flush"]);
+                let directory = configuration.parent().unwrap_or_else(|| Path::new("."));
+                run_to_end(&mut command, directory, "flush.log")?;
+            }
+            Process::Peer(server) => server.flush_cache()?,
+        }
+        Ok(())
     }
 
     /// Memory of all its processes, in KiB.
@@ -152,7 +169,9 @@ impl Place<'_> {
         let started = Server::start(command, self.options.cpu, &log, READY_LIMIT);
         let server =
             started.map_err(|source| TestbedError::Server { what: "nonesuch resolve".to_owned(), source })?;
-        Ok(RunningResolver { address: server.address, tls_address, process: Process::Nonesuch(server) })
+        let address = server.address;
+        let process = Process::Nonesuch { server, program: self.program.to_owned(), configuration: path };
+        Ok(RunningResolver { address, tls_address, process })
     }
 
     fn configuration(self, address: SocketAddr, tls: Option<SocketAddr>) -> String {
@@ -163,7 +182,7 @@ impl Place<'_> {
         let mut text = format!(
             "version = 1\nlisten = [\"{address}\"]\nworkers = 1\nallow-query = [\"any\"]\nhints = {}\n\
              memory = \"{memory}MiB\"\nvalidation = {validates}\naggressive-denial = {aggressive}\n\
-             experimental-algorithms = {experimental}\nedns-payload = {udp_octets}\n{}",
+             experimental-algorithms = {experimental}\nedns-payload = {udp_octets}\ncontrol-socket = \"control\"\n{}",
             quoted(&self.tree.hints()),
             user_setting(),
         );

@@ -3,8 +3,8 @@
 use super::{format_time, process_line, refused_configuration_lines, restart_line};
 use crate::arguments::NegativeAnchorCommand;
 use crate::control_protocol::{
-    ManagedKeyStatus, NegativeAnchorStatus, Request, ResolverReload, ResolverStatus, addresses_text,
-    parse_response,
+    CacheFlushed, ManagedKeyStatus, NegativeAnchorStatus, Request, ResolverReload, ResolverStatus,
+    addresses_text, parse_response,
 };
 use crate::files::{FileError, print_line, print_summary};
 use serde_json::Value;
@@ -59,6 +59,10 @@ pub(super) fn print_resolver_reload(
 ) -> Result<(), FileError> {
     print_summary("reload: done")?;
     restart_line(needs_restart).map_or(Ok(()), |line| print_line(&line))
+}
+
+pub(super) fn print_cache_flushed(CacheFlushed { name, entries }: &CacheFlushed) -> Result<(), FileError> {
+    print_summary(&format!("cache: removed entries at and below {name}: {entries}"))
 }
 
 pub(super) fn negative_anchor_request(command: &NegativeAnchorCommand) -> Request {

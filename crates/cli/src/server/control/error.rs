@@ -51,9 +51,9 @@ pub(crate) enum ControlError {
     },
     #[error("the server has no configuration to add zones to: start it with `nonesuch serve --config FILE`")]
     NoConfiguration,
-    #[error("a resolver has no zones: it executes only status, reload, negative-anchor and stop")]
+    #[error("a resolver has no zones: it executes only status, reload, negative-anchor, cache and stop")]
     NotForResolver,
-    #[error("only a resolver has negative trust anchors")]
+    #[error("only a resolver has a cache and negative trust anchors")]
     OnlyForResolver,
     #[error("lifetime is not allowed: write a number of seconds from 1 to {max}")]
     NegativeAnchorLifetime {

@@ -5,7 +5,7 @@ use super::cost_model::CostModelHistory;
 use super::tls::TlsService;
 use crate::config::resolver::ResolverConfiguration;
 use crate::control_protocol::{
-    CacheStatus, ManagedKeyStatus, ResolverStatus, UpstreamStatus, VERSION, ValidationStatus,
+    CacheFlushed, CacheStatus, ManagedKeyStatus, ResolverStatus, UpstreamStatus, VERSION, ValidationStatus,
 };
 use crate::files::count_text;
 use crate::logging;
@@ -15,6 +15,7 @@ use crate::server::systemd::Notifier;
 use crate::zones::time_or_now;
 use nonesuch_net::NetError;
 use nonesuch_net::event_loop::{EventLoopCounters, EventLoopServer, EventLoopStatistics};
+use nonesuch_proto::Name;
 use nonesuch_resolver::Shared;
 use nonesuch_resolver::trust_anchors::managed::{ManagedAnchor, ManagedKey};
 use std::net::SocketAddr;
@@ -81,6 +82,14 @@ impl ResolverDaemon {
     /// Warns of a certificate that has expired or expires soon.
     pub(super) fn warn_of_certificate(&self) {
         self.tls.iter().for_each(TlsService::warn_of_certificate);
+    }
+
+    /// Removes the cached data at and below a name.
+    pub(crate) fn flush_cache(&self, name: &Name) -> CacheFlushed {
+        let entries = self.shared.flush_below(name.view()) as u64;
+        let name = name.to_string();
+        tracing::info!(name: "cache-flushed", name, entries, "cache: entries at and below {name} removed");
+        CacheFlushed { name, entries }
     }
 
     /// Adds the work of the last second.

@@ -52,14 +52,16 @@ impl Bench<'_> {
         let intervals = self.parameters.intervals.value();
         let mut rows = Vec::with_capacity(intervals as usize);
         for interval in 0..intervals {
-            let happens = self.parameters.event != Event::None && interval == self.parameters.event_at;
+            let event = if interval == self.parameters.event_at { load.event } else { Event::None };
             let range = (u64::from(interval) * count, count);
-            let row = if happens {
-                let (restarted, row) = self.load_during_restart(resolver, case, load, range)?;
-                resolver = restarted;
-                row
-            } else {
-                self.load(&resolver, case, load, range)?
+            let row = match event {
+                Event::None => self.load(&resolver, case, load, range)?,
+                Event::CacheFlush => self.load_during_flush(&resolver, case, load, range)?,
+                Event::Restart => {
+                    let (restarted, row) = self.load_during_restart(resolver, case, load, range)?;
+                    resolver = restarted;
+                    row
+                }
             };
             rows.push(Row { interval, ..row });
         }
@@ -118,6 +120,26 @@ impl Bench<'_> {
         Ok(Row { memory_before_kib, ..self.row(case, load, resolver, &report, &used) })
     }
 
+    /// Loads the resolver, and meanwhile removes its cached data.
+    fn load_during_flush(
+        &self,
+        resolver: &RunningResolver,
+        case: &ResolverCase,
+        load: &LoadCase,
+        range: (u64, u64),
+    ) -> Result<Row, TestbedError> {
+        let options = self.options(resolver, case, load, range)?;
+        let options = LoadOptions { server_pid: Some(resolver.pid()), ..options };
+        let memory_before_kib = resolver.memory_kib();
+        let before = self.reading(Some(resolver))?;
+        let flush = || self.network.run(Site::Resolver, || resolver.flush_cache())?;
+        let (report, flushed) = self.load_with_event(&options, flush);
+        let report = report?;
+        flushed?;
+        let used = self.reading(Some(resolver))?.since(&before);
+        Ok(Row { memory_before_kib, ..self.row(case, load, resolver, &report, &used) })
+    }
+
     /// Loads the resolver, and meanwhile stops it and starts it again on the same port.
     fn load_during_restart(
         &self,
@@ -130,26 +152,37 @@ impl Bench<'_> {
         let (memory_before_kib, port) = (resolver.memory_kib(), resolver.address.port());
         // The CPU time of the new process begins at zero.
         let before = self.reading(None)?;
-        let options = &options;
-        let (report, started) = thread::scope(|scope| {
+        let restart = || {
+            drop(resolver);
+            self.start(case, load, Some(port))
+        };
+        let (report, started) = self.load_with_event(&options, restart);
+        let (resolver, report) = (started?, report?);
+        let used = self.reading(Some(&resolver))?.since(&before);
+        let row = Row { memory_before_kib, ..self.row(case, load, &resolver, &report, &used) };
+        Ok((resolver, row))
+    }
+
+    /// Loads a resolver in another thread, and calls `event` when the load runs.
+    fn load_with_event<T>(
+        &self,
+        options: &LoadOptions,
+        event: impl FnOnce() -> T,
+    ) -> (Result<LoadReport, TestbedError>, T) {
+        thread::scope(|scope| {
             let (sender, is_running) = mpsc::channel();
             let generator = scope.spawn(move || {
                 // The load would end at once if no resolver listened at its start. Only the first
                 // message is received.
                 let progress = |_: &Progress| _ = sender.send(());
                 let run = || load::run_with_progress(options, PROGRESS, progress);
-                self.network.run(Site::Clients, run)
+                Ok(self.network.run(Site::Clients, run)??)
             });
-            // An error ends the load, whose result is read below.
+            // An error ends the load, whose result the caller gets.
             let _ = is_running.recv();
-            drop(resolver);
-            let started = self.start(case, load, Some(port));
-            (generator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), started)
-        });
-        let (resolver, report) = (started?, report??);
-        let used = self.reading(Some(&resolver))?.since(&before);
-        let row = Row { memory_before_kib, ..self.row(case, load, &resolver, &report, &used) };
-        Ok((resolver, row))
+            let result = event();
+            (generator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), result)
+        })
     }
 
     fn options(

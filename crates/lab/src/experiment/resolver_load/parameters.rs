@@ -73,7 +73,7 @@ pub struct Parameters {
     /// only for a few milliseconds between them.
     pub intervals: Count,
     /// What happens at the start of an interval.
-    pub event: Event,
+    pub events: Vec<Event>,
     /// The interval with the event, starting at 0.
     pub event_at: u32,
     /// Number of responses of each load whose flags are read.
@@ -105,7 +105,7 @@ impl Default for Parameters {
             udp_octets: vec![Octets::of(1232)],
             cache_mib: Count::of(64),
             intervals: Count::of(1),
-            event: Event::None,
+            events: vec![Event::None],
             event_at: 0,
             samples: Count::of(1000),
         }
@@ -167,6 +167,19 @@ pub enum Event {
     None,
     /// It is stopped, and started again with an empty cache.
     Restart,
+    /// All cached data are removed with the command of its operators. What it knows about servers
+    /// stays, except in BIND.
+    CacheFlush,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::None => "none",
+            Self::Restart => "restart",
+            Self::CacheFlush => "cache-flush",
+        })
+    }
 }
 
 /// The tree, its servers, and the path to them.
@@ -208,6 +221,7 @@ pub(super) struct LoadCase {
     pub(super) outstanding: u32,
     /// `None`: a closed loop.
     pub(super) rate: Option<f64>,
+    pub(super) event: Event,
 }
 
 impl fmt::Display for Surroundings {
@@ -287,12 +301,15 @@ impl Parameters {
         for (traffic, transport) in
             self.traffic.iter().flat_map(|one| self.transports.iter().map(move |two| (one, two)))
         {
-            for outstanding in &self.outstanding {
+            for (outstanding, event) in
+                self.outstanding.iter().flat_map(|one| self.events.iter().map(move |two| (one, two)))
+            {
                 cases.extend(self.rates.iter().map(|rate| LoadCase {
                     traffic: *traffic,
                     transport: *transport,
                     outstanding: outstanding.value(),
                     rate: Some(f64::from(*rate)).filter(|rate| *rate > 0.0),
+                    event: *event,
                 }));
             }
         }

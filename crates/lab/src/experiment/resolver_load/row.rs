@@ -13,8 +13,10 @@ use serde::Serialize;
 pub(super) struct Row {
     /// Number of the round, starting at 0.
     pub(super) round: u32,
-    /// Number of the load of the same resolver process, starting at 0.
+    /// Number of the load of the same resolver, starting at 0.
     pub(super) interval: u32,
+    /// What happens to the resolver in one of its loads.
+    pub(super) event: String,
     pub(super) resolver: String,
     /// `None` for an unsigned zone.
     pub(super) scheme: Option<String>,
@@ -96,6 +98,7 @@ impl Row {
         let total = |time: CpuTime| time.user_us + time.system_us;
         let latency = report.latency_us;
         Self {
+            event: load.event.to_string(),
             resolver: case.resolver.to_string(),
             scheme: surroundings.tree.scheme(),
             denial: surroundings.tree.publication.denial(),

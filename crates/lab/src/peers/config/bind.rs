@@ -6,13 +6,15 @@ use crate::peers::setup::{
     CLIENTS, PeerZone, PrimaryTls, ResolverSetup, RootServer, Serving, Setup, TlsIdentity, Upstream,
 };
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 
 /// Port to which the resolver sends queries for names outside the stub zones. Nothing listens
 /// there.
 const CLOSED_PORT: u16 = 1;
+/// File with the key of the control channel.
+const CONTROL_KEY: &str = "control.key";
 
 pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command, PeerError> {
     start_command(setup, location, &authoritative_configuration(setup, location))
@@ -25,7 +27,9 @@ pub(super) fn prepare_resolver(setup: &Setup, location: &PeerLocation) -> Result
         Upstream::Stubs(_) => &unreachable_root[..],
     };
     let hints = location.write("root.hints", &hints_file_text(servers))?;
-    start_command(setup, location, &resolver_configuration(setup, location, &hints))
+    let control = location.another_address(setup.ip)?;
+    write_control_key(location, control)?;
+    start_command(setup, location, &resolver_configuration(setup, location, &hints, control))
 }
 
 /// Writes the configuration and returns the command that starts BIND with it.
@@ -34,6 +38,19 @@ fn start_command(setup: &Setup, location: &PeerLocation, text: &str) -> Result<C
     let mut command = program_command("named", setup);
     command.args(["-g", "-n", &setup.workers.to_string(), "-c"]).arg(config);
     Ok(command)
+}
+
+/// Writes the key of the control channel, and the configuration of `rndc` with it.
+fn write_control_key(location: &PeerLocation, control: SocketAddr) -> Result<(), PeerError> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(|_| PeerError::Random)?;
+    let secret = data_encoding::BASE64.encode(&secret);
+    let key = format!("key \"control\" {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n");
+    location.write(CONTROL_KEY, &key)?;
+    let (ip, port) = (control.ip(), control.port());
+    let options =
+        format!("options {{ default-key \"control\"; default-server {ip}; default-port {port}; }};\n");
+    location.write("rndc.conf", &(key + &options)).map(drop)
 }
 
 fn authoritative_configuration(setup: &Setup, location: &PeerLocation) -> String {
@@ -100,7 +117,12 @@ fn zone_section(zone: &PeerZone, setup: &Setup) -> String {
     format!("{before}zone \"{origin}\" {{\n  {kind}\n  file \"{file}\";\n{notify}{lines}}};\n")
 }
 
-fn resolver_configuration(setup: &Setup, location: &PeerLocation, hints: &Path) -> String {
+fn resolver_configuration(
+    setup: &Setup,
+    location: &PeerLocation,
+    hints: &Path,
+    control: SocketAddr,
+) -> String {
     let ResolverSetup { upstream, anchors, cache_mib, aggressive, source } = &setup.resolver;
     let clients = CLIENTS.join("; ");
     let validation = yes_or_no(!anchors.is_empty());
@@ -114,10 +136,14 @@ fn resolver_configuration(setup: &Setup, location: &PeerLocation, hints: &Path) 
         text,
         "  port {port};\n  query-source address {source};\n  recursion yes;\n  allow-recursion {{ {clients}; }};\n  \
          allow-query {{ {clients}; }};\n  dnssec-validation {validation};\n  trust-anchor-telemetry no;\n  \
-         synth-from-dnssec {};\n  max-cache-size {cache_mib}M;\n{}}};\ncontrols {{ }};\n\
+         synth-from-dnssec {};\n  max-cache-size {cache_mib}M;\n{}}};\ninclude \"{CONTROL_KEY}\";\n\
+         controls {{ inet {} port {} allow {{ {}; }} keys {{ \"control\"; }}; }};\n\
          zone \".\" {{ type hint; file \"{}\"; }};\n",
         yes_or_no(*aggressive),
         setup.complete_lines(),
+        control.ip(),
+        control.port(),
+        control.ip(),
         hints.display()
     );
     if let Upstream::Stubs(zones) = upstream {

@@ -5,8 +5,13 @@ use crate::peers::error::PeerError;
 use crate::peers::setup::{CLIENTS, ResolverSetup, Setup, StubZone, TlsIdentity, Upstream};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::Command;
 
+/// The control socket, in the directory of the peer.
+const CONTROL_SOCKET: &str = "control";
+/// Maximum length of the path of a socket (unix(7)), without the final octet 0.
+const SOCKET_PATH_MAX: usize = 107;
 /// Server for all names without a stub zone. Nothing listens there.
 const CLOSED_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
@@ -57,8 +62,16 @@ fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
         text += "  root-hints: \"root.hints\"\n";
     }
     text += &setup.complete_lines();
-    text += "remote-control:\n  control-enable: no\n";
+    text += &control_section(&location.folder.join(CONTROL_SOCKET));
     text + &stub_sections(upstream)
+}
+
+/// The section of the control socket. Only users who may enter the directory of the peer can connect.
+fn control_section(socket: &Path) -> String {
+    if socket.as_os_str().len() > SOCKET_PATH_MAX {
+        return "remote-control:\n  control-enable: no\n".to_owned();
+    }
+    format!("remote-control:\n  control-enable: yes\n  control-interface: \"{}\"\n", socket.display())
 }
 
 /// The sections of the stub zones.
@@ -78,7 +91,6 @@ fn stub_sections(upstream: &Upstream) -> String {
 mod tests {
     use super::super::PeerLocation;
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn additional_lines_do_not_need_a_final_line_feed() {

@@ -74,6 +74,34 @@ fn every_resolver_validates_a_stub_zone_and_stops() {
     }
 }
 
+/// The server of a zone gets another version, which a resolver sees only without its cached data.
+#[test]
+fn every_resolver_removes_its_cached_data() {
+    const ADDRESS: [u8; 4] = [192, 0, 2, 1];
+    const LATER_ADDRESS: [u8; 4] = [192, 0, 2, 2];
+    let folder = tempfile::tempdir().expect("a directory");
+    let zone = SignedZone::make(folder.path(), "example.", EXAMPLE);
+    let text = EXAMPLE.replace("192.0.2.1", "192.0.2.2");
+    let later = SignedZone::make(&folder.path().join("later"), "example.", &text);
+    let address_of = |resolver: &PeerServer| {
+        let answer = ask(resolver.address, "www.example.", Rtype::A);
+        let found = answer.records.iter().find(|record| record.rtype == Rtype::A);
+        found.map(|record| record.rdata.clone()).unwrap_or_default()
+    };
+    for peer in installed() {
+        let Some(server) = serve(folder.path(), ANY_PORT, &[("example.", &zone.signed)]) else { return };
+        let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, server.address.port());
+        let stub = StubZone { zone: "example.".to_owned(), server: server.address };
+        let resolver = resolve(peer, folder.path(), &Upstream::Stubs(vec![stub]), &[]);
+        assert_eq!(address_of(&resolver), ADDRESS, "{peer:?}: {}", resolver.log());
+        assert_stops(server);
+        let _later = serve(folder.path(), at, &[("example.", &later.signed)]).expect("an installed server");
+        assert_eq!(address_of(&resolver), ADDRESS, "{peer:?} has cached data");
+        resolver.flush_cache().unwrap_or_else(|error| panic!("{error}: {}", resolver.log()));
+        assert_eq!(address_of(&resolver), LATER_ADDRESS, "{peer:?}: {}", resolver.log());
+    }
+}
+
 /// A root zone that delegates `example.`, which is served at `ip`.
 fn root_zone(folder: &Path, ip: Ipv4Addr, child: &TrustAnchor) -> SignedZone {
     let text = format!(
