@@ -127,6 +127,41 @@ fn a_restart_and_a_flush_empty_the_cache() {
 }
 
 #[test]
+fn recorded_queries_are_replayed() {
+    if !can_simulate() {
+        return;
+    }
+    let folder = folder();
+    let list = folder.path().join("queries");
+    // 40 queries for 10 names; the second type of each does not exist.
+    let lines: String =
+        (0..40).map(|number| format!("n{}.test {}\n", number % 10, ["A", "AAAA"][number / 10 % 2])).collect();
+    fs::write(&list, lines).expect("written");
+    let file = format!("query-file={}", list.display());
+    let settings =
+        ["trees=MLDSA44 nsec", "paths=direct", "transports=udp", "traffic=replayed", "queries=40", &file];
+    let (rows, _) = rows_of("pqc-resolver", &settings);
+    assert!(!rows.is_empty());
+    for row in &rows {
+        assert_eq!(
+            [number(row, "sent"), number(row, "noerror"), number(row, "nxdomain")],
+            [40.0, 40.0, 0.0],
+            "{row}"
+        );
+        // Ten names and their missing types are each asked once, and again over TCP.
+        assert!(
+            (20.0..=60.0).contains(&(number(row, "upstream_udp") + number(row, "upstream_tcp"))),
+            "{row}"
+        );
+    }
+    let settings =
+        ["traffic=replayed,existing", "trees=ECDSAP256SHA256 nsec", "paths=direct", "transports=udp"];
+    let (rows, notes) = rows_of("pqc-resolver", &settings);
+    assert!(rows.iter().all(|row| row["traffic"] == "existing"));
+    assert!(notes.contains("set query-file"), "{notes}");
+}
+
+#[test]
 fn each_algorithm_and_level_is_validated() {
     if !can_simulate() {
         return;

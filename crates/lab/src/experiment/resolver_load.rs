@@ -9,6 +9,7 @@
 mod measure;
 mod parameters;
 mod path_choice;
+mod replayed;
 mod row;
 mod traffic;
 mod tree_choice;
@@ -22,10 +23,12 @@ use crate::peers::{Peer, TlsIdentity};
 use crate::testbed::{Network, Resolver, ServersOptions, TestbedError, TreeFiles, TreeServers, ZoneServer};
 use measure::{Bench, TLS_NAME};
 use parameters::{ClientTransport, LoadCase, ResolverCase, Surroundings};
+use replayed::Recorded;
 use row::Row;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
+use traffic::Traffic;
 use tree_choice::TreeChoice;
 
 /// A load gets a note if more than this share of its queries has no response.
@@ -38,7 +41,10 @@ pub(super) fn run(
     findings: &mut Findings,
 ) -> Result<serde_json::Value, RunError> {
     let (all, cases) = (parameters.surroundings(), parameters.resolver_cases());
-    let loads = possible_loads(parameters, findings);
+    let file = Some(parameters.query_file.as_path()).filter(|file| !file.as_os_str().is_empty());
+    let recorded = file.map(Recorded::read).transpose();
+    let recorded = recorded.map_err(TestbedError::Queries)?;
+    let loads = possible_loads(parameters, recorded.as_ref(), findings);
     if all.is_empty() || cases.is_empty() || loads.is_empty() {
         return Err(findings.nothing_to_measure("set trees, paths, resolvers and traffic that fit together"));
     }
@@ -87,6 +93,7 @@ pub(super) fn run(
                 tree,
                 network: &network,
                 servers: &servers,
+                recorded: recorded.as_ref(),
                 tls: identity.as_ref(),
                 cpus,
                 program: options.program,
@@ -116,12 +123,24 @@ pub(super) fn run(
 }
 
 /// The loads for which the trees have enough names. Others become notes.
-fn possible_loads(parameters: &Parameters, findings: &mut Findings) -> Vec<LoadCase> {
+fn possible_loads(
+    parameters: &Parameters,
+    recorded: Option<&Recorded>,
+    findings: &mut Findings,
+) -> Vec<LoadCase> {
     let names = parameters.queried_tree().total();
     let mut loads = parameters.load_cases();
     loads.retain(|load| {
         let queries = parameters.queries_of(load) * u64::from(parameters.intervals.value());
-        let needed = if load.traffic.repeats() { 0 } else { load.traffic.needed_names(queries) };
+        let needed = match (load.traffic, recorded) {
+            (Traffic::Replayed, None) => {
+                findings.note("Left out: replayed traffic: set query-file.".to_owned());
+                return false;
+            }
+            (Traffic::Replayed, Some(recorded)) => recorded.names(),
+            (traffic, _) if traffic.repeats() => 0,
+            (traffic, _) => traffic.needed_names(queries),
+        };
         if needed > names {
             findings.note(format!(
                 "Left out: {} traffic: its {queries} queries need {needed} names, but the trees have {names}; \

@@ -1,7 +1,9 @@
 //! Loads of one resolver.
 
 use super::parameters::{ClientTransport, Event, LoadCase, Parameters, ResolverCase, Surroundings};
+use super::replayed::Recorded;
 use super::row::Row;
+use super::traffic::Traffic;
 use crate::conditions::Conditions;
 use crate::load::{self, LoadOptions, LoadReport, Progress};
 use crate::machine::CpuPlacement;
@@ -36,6 +38,7 @@ pub(super) struct Bench<'b> {
     pub(super) tree: &'b TreeFiles,
     pub(super) network: &'b Network,
     pub(super) servers: &'b TreeServers,
+    pub(super) recorded: Option<&'b Recorded>,
     pub(super) tls: Option<&'b TlsIdentity>,
     pub(super) cpus: Option<CpuPlacement>,
     pub(super) program: &'b Path,
@@ -193,7 +196,11 @@ impl Bench<'_> {
         range: (u64, u64),
     ) -> Result<LoadOptions, TestbedError> {
         let Parameters { seconds, sockets, queries_per_connection, samples, .. } = self.parameters;
-        let list = load.traffic.queries(self.parameters.queried_tree(), range, self.seed);
+        let tree = self.parameters.queried_tree();
+        let list = match (load.traffic, self.recorded) {
+            (Traffic::Replayed, Some(recorded)) => recorded.queries(tree, range),
+            (traffic, _) => traffic.queries(tree, range, self.seed),
+        };
         let list = list.map_err(TestbedError::Queries)?;
         let repeats = load.traffic.repeats() && load.rate.is_none();
         let outstanding = if load.rate.is_some() { OUTSTANDING_MAX } else { load.outstanding as usize };

@@ -9,6 +9,7 @@ use crate::testbed::{Resolver, ZoneServer};
 use nonesuch_net::Transport;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Expected time to start the servers of a tree and a resolver, and to stop them, in seconds.
@@ -47,6 +48,8 @@ pub struct Parameters {
     pub experimental_algorithms: Vec<bool>,
     /// Kinds of traffic.
     pub traffic: Vec<Traffic>,
+    /// File with the queries of `replayed` traffic: a name and a type on each line. Empty: none.
+    pub query_file: PathBuf,
     /// Number of queries of each load of a closed loop, and of each interval. Cache hits are
     /// limited by `seconds` instead.
     pub queries: Count,
@@ -94,6 +97,7 @@ impl Default for Parameters {
             aggressive: vec![false],
             experimental_algorithms: vec![true],
             traffic: vec![Traffic::Existing],
+            query_file: PathBuf::new(),
             queries: Count::of(5000),
             seconds: Seconds::of(60.0),
             rates: vec![0],

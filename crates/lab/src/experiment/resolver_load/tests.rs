@@ -122,6 +122,6 @@ fn an_old_resolver_is_only_this_program_without_experimental_algorithms() {
     let cases = parameters.resolver_cases();
     let old = cases.iter().filter(|case| case.resolver == Resolver::Nonesuch && !case.experimental);
     assert_eq!((cases.len(), old.count()), (parameters.resolvers.len() + 1, 1));
-    let keys = parameters.load_cases().into_iter().find(|load| load.traffic == traffic::Traffic::Dnskey);
+    let keys = parameters.load_cases().into_iter().find(|load| load.traffic == Traffic::Dnskey);
     assert_eq!(keys.map(|load| parameters.queries_of(&load)), Some(parameters.zones.value().into()));
 }

@@ -46,6 +46,8 @@ pub enum Traffic {
     Below,
     /// `dnskey`: the keys of each zone, of which the resolver knows nothing.
     Dnskey,
+    /// `replayed`: the queries of a recording, for names that exist ([`Recorded`](super::replayed::Recorded)).
+    Replayed,
 }
 
 impl FromStr for Traffic {
@@ -69,6 +71,7 @@ impl FromStr for Traffic {
             "no-data" => Self::NoData,
             "below" => Self::Below,
             "dnskey" => Self::Dnskey,
+            "replayed" => Self::Replayed,
             _ => return Err(unknown()),
         })
     }
@@ -86,6 +89,7 @@ impl fmt::Display for Traffic {
             Self::NoData => f.pad("no-data"),
             Self::Below => f.pad("below"),
             Self::Dnskey => f.pad("dnskey"),
+            Self::Replayed => f.pad("replayed"),
         }
     }
 }
@@ -109,7 +113,7 @@ impl QueriedTree {
 
     /// The name `number` that exists, without its first label: `host` and a number. Consecutive
     /// numbers are in different zones.
-    fn place(self, number: u64) -> (u64, u64) {
+    pub(super) fn place(self, number: u64) -> (u64, u64) {
         let number = number % self.total().max(1);
         (number / self.zones, number % self.zones)
     }
@@ -128,7 +132,12 @@ impl Traffic {
             Self::Existing | Self::Denied => count,
             Self::Hits(percent) => HOT_NAMES + count * (100 - u64::from(percent)) / 100,
             Self::NoData => count.div_ceil(MISSING_TYPES.len() as u64),
-            Self::Mixed(_) | Self::Wildcard | Self::DeniedRandom | Self::Below | Self::Dnskey => 0,
+            Self::Mixed(_)
+            | Self::Wildcard
+            | Self::DeniedRandom
+            | Self::Below
+            | Self::Dnskey
+            | Self::Replayed => 0,
         }
     }
 
@@ -150,7 +159,8 @@ impl Traffic {
         Ok(Arc::new(QueryList::parse(Path::new("generated queries"), text.as_bytes())?))
     }
 
-    /// The queries `first` to `first + count` of this traffic. They depend only on the arguments.
+    /// The queries `first` to `first + count` of this traffic, which is not [`Traffic::Replayed`]. They depend only
+    /// on the arguments.
     pub(super) fn queries(
         self,
         tree: QueriedTree,
@@ -168,7 +178,7 @@ impl Traffic {
             let (host, zone) = tree.place(number);
             // Writing to a `String` cannot fail.
             let _ = match self {
-                Self::Existing => writeln!(text, "host{host}.z{zone}.example. A"),
+                Self::Existing | Self::Replayed => writeln!(text, "host{host}.z{zone}.example. A"),
                 Self::Wildcard => writeln!(text, "n{number}.wild.z{zone}.example. A"),
                 Self::Denied => writeln!(text, "host{host}-no.z{zone}.example. A"),
                 Self::Hits(percent) => {
@@ -265,6 +275,7 @@ mod tests {
             "no-data",
             "below",
             "dnskey",
+            "replayed",
         ] {
             assert_eq!(text.parse::<Traffic>().map(|traffic| traffic.to_string()), Ok(text.to_owned()));
         }
