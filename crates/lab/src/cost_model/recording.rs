@@ -56,6 +56,7 @@ impl Window {
 /// The queries for one domain: the closest enclosing zone that a server of the recording answered for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainCounts {
+    /// The apex of the zone.
     pub domain: Name,
     /// Queries to its servers.
     pub queries: u64,
@@ -90,6 +91,7 @@ impl fmt::Display for VerificationSource {
 pub struct Recording {
     /// Name for reports: the resolver, the traffic, the time.
     pub name: String,
+    /// What counted the verified signatures.
     pub verified_by: VerificationSource,
     /// Windows without gaps, in the order of time. Times between windows are times without a
     /// complete recording.
