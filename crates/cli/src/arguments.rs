@@ -4,6 +4,7 @@ mod ctl;
 mod key;
 mod lab;
 mod load;
+mod plan;
 mod query;
 mod replay;
 mod resolve;
@@ -26,6 +27,7 @@ pub(crate) use lab::{
     LabMergeArguments, LabReportArguments, LabRunArguments, LabTreeArguments, LabZoneArguments,
 };
 pub(crate) use load::{LabEchoArguments, LoadArguments};
+pub(crate) use plan::{PlanCommand, PlanRecordArguments};
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
 pub(crate) use resolve::ResolveArguments;
 pub(crate) use serve::{CheckScope, ServeArguments, VerifyMode};
@@ -97,6 +99,9 @@ pub(crate) enum Command {
     /// Run the experiments of the laboratory.
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Record the work of a resolver, and predict the cost of validation.
+    #[command(subcommand)]
+    Plan(PlanCommand),
     /// Show status; reload or stop a running server.
     Ctl(ControlArguments),
     /// Write the manual pages and shell completions.
