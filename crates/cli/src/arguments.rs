@@ -4,6 +4,7 @@ mod ctl;
 mod key;
 mod lab;
 mod load;
+mod plan;
 mod query;
 mod replay;
 mod resolve;
@@ -26,6 +27,10 @@ pub(crate) use lab::{
     LabMergeArguments, LabReportArguments, LabRunArguments, LabTreeArguments, LabZoneArguments,
 };
 pub(crate) use load::{LabEchoArguments, LoadArguments};
+pub(crate) use plan::{
+    PlanCommand, PlanFitArguments, PlanOutputArguments, PlanPredictArguments, RatesArgument,
+    RecordingArgument,
+};
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
 pub(crate) use resolve::ResolveArguments;
 pub(crate) use serve::{CheckScope, ServeArguments, VerifyMode};
@@ -97,6 +102,9 @@ pub(crate) enum Command {
     /// Run the experiments of the laboratory.
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Record a resolver, and predict what other signature algorithms would cost it.
+    #[command(subcommand)]
+    Plan(PlanCommand),
     /// Show status; reload or stop a running server.
     Ctl(ControlArguments),
     /// Write the manual pages and shell completions.

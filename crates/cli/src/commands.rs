@@ -9,6 +9,7 @@ pub(crate) mod key;
 pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod manual;
+pub(crate) mod plan;
 pub(crate) mod print;
 pub(crate) mod query;
 pub(crate) mod resolve;

@@ -1,6 +1,8 @@
 //! Errors of commands, and the exit status.
 
-use crate::commands::{compare, compile, ctl, diff, generate, key, lab, load, query, sign, validate, verify};
+use crate::commands::{
+    compare, compile, ctl, diff, generate, key, lab, load, plan, query, sign, validate, verify,
+};
 use crate::files::{FileError, OutputError};
 use crate::server;
 use crate::zones::ZoneError;
@@ -20,6 +22,7 @@ pub(crate) enum CommandError {
     Key(#[from] key::Failure),
     Lab(#[from] lab::Failure),
     Load(#[from] load::Failure),
+    Plan(#[from] plan::Failure),
     Query(#[from] query::QueryError),
     Resolve(#[from] server::resolver::ResolveError),
     Server(#[from] server::ServerError),

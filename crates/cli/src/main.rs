@@ -78,6 +78,7 @@ fn run(command: Command) -> Result<CommandOutcome, CommandError> {
         Command::Validate(arguments) => Ok(commands::validate::run(&arguments)?),
         Command::Load(arguments) => Ok(commands::load::run(&arguments)?),
         Command::Lab(command) => Ok(commands::lab::run(&command)?),
+        Command::Plan(command) => Ok(commands::plan::run(&command)?),
         Command::Ctl(arguments) => Ok(commands::ctl::run(&arguments)?),
         Command::Manual(arguments) => Ok(commands::manual::run(&arguments)?),
     }

@@ -21,6 +21,7 @@ mod load;
 mod nsec5;
 mod package;
 mod pages;
+mod plan;
 mod query;
 mod resign;
 mod resign_bad;
