@@ -9,6 +9,7 @@ check:
     cargo fmt --check
     cargo clippy --workspace --all-targets -- -D warnings
     CARGO_TARGET_DIR=target cargo clippy --locked --manifest-path fuzz/Cargo.toml --bins -- -D warnings
+    cargo clippy --release --locked --manifest-path tools/count-verifications/Cargo.toml -- -D warnings
 
 # Run all tests; tests of public data need NONESUCH_DATA
 test:
@@ -51,13 +52,14 @@ bench-abuse *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench abuse -- {{ARGUMENTS}}
 
 # The slow tests are the ignored ones, with those of `just validators`. The comparison has 100,000 questions in each
-# mode, 10,000 answers with NSEC5, and transfers of 100,000 delegations in both directions.
+# mode, 10,000 answers with NSEC5, 10,000 recorded queries of Unbound and BIND, and transfers of 100,000 delegations in both directions.
 # A build for x86-64-v2 runs every algorithm in qemu.
 # Run slow tests that rarely fail, and the full comparison with other servers and validators
 judge: check
     cargo test --workspace -- --ignored
     NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test peers -- differential peers_online
     NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test peers -- nsec5_checker
+    NONESUCH_RECORDED_QUERIES=10000 cargo test -p nonesuch-cli --test peers -- plan_record --nocapture
     NONESUCH_DELEGATIONS=100000 cargo test -p nonesuch-cli --test slow -- large_zone --nocapture --test-threads 1
     tools/prove-level x86-64-v2
 
@@ -90,6 +92,10 @@ coredns:
 # Fuzz all targets, SECONDS in total
 fuzz SECONDS="600":
     fuzz/run all {{SECONDS}}
+
+# Build the library that counts the signatures which Unbound or BIND verify, for `plan record --verified`
+count-verifications:
+    cargo build --release --locked --manifest-path tools/count-verifications/Cargo.toml
 
 # Write manual pages and shell completions to DIR
 man DIR="manual":

@@ -28,8 +28,8 @@ pub(crate) use lab::{
 };
 pub(crate) use load::{LabEchoArguments, LoadArguments};
 pub(crate) use plan::{
-    PlanCommand, PlanFitArguments, PlanOutputArguments, PlanPredictArguments, RatesArgument,
-    RecordingArgument,
+    PlanCommand, PlanFitArguments, PlanOutputArguments, PlanPredictArguments, PlanRecordArguments,
+    RatesArgument, RecordingArgument,
 };
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
 pub(crate) use resolve::ResolveArguments;

@@ -47,6 +47,7 @@ impl CommandError {
             Self::Server(failure) if failure.is_caused_by_system() => 3,
             Self::Resolve(failure) if failure.is_caused_by_system() => 3,
             Self::Control(failure) if failure.is_caused_by_system() => 3,
+            Self::Plan(failure) if failure.is_caused_by_system() => 3,
             _ => 2,
         }
     }

@@ -12,6 +12,7 @@
 mod anonymize;
 mod convert;
 mod cryptopan;
+mod dnstap_socket;
 mod error;
 mod frames;
 mod input;
@@ -31,6 +32,7 @@ mod writer;
 pub use anonymize::{AnonymizeOptions, Anonymizer};
 pub use convert::{CaptureOutput, CopyCounts, CopyError, copy_messages};
 pub use cryptopan::CryptoPan;
+pub use dnstap_socket::DnstapConnection;
 pub use error::{CaptureError, KeyError};
 pub use key::AnonymisationKey;
 pub use nonesuch_proto::dnstap::MessageKind;

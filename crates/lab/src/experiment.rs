@@ -10,7 +10,7 @@
 //! of `Method`.
 
 pub mod compare;
-mod csv;
+pub(crate) mod csv;
 mod definition;
 mod echo;
 mod error;
@@ -18,7 +18,7 @@ mod merge;
 mod method;
 pub mod overview;
 mod parameters;
-mod parquet_file;
+pub(crate) mod parquet_file;
 mod resolver_load;
 mod results;
 mod run;

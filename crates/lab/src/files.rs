@@ -1,6 +1,8 @@
-//! Reads files that another user or program may have written.
+//! Reads files that another user or program may have written, and replaces files.
 
-use std::io::{self, Read as _};
+use std::fs::{File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Reads a regular file of at most `limit` octets. Does not wait for the writer of a pipe. The type
@@ -21,6 +23,25 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} octets")));
     }
     Ok(octets)
+}
+
+/// Writes the file `name` in `dir` under a temporary name, synchronises and renames it, so that a
+/// reader finds either the old or the new contents.
+///
+/// # Errors
+/// Fails if the file cannot be written. The error does not have the temporary name, which the user
+/// does not know.
+pub(crate) fn replace_file(dir: &Path, name: &str, octets: &[u8]) -> io::Result<()> {
+    let write = || -> io::Result<()> {
+        let permissions = Permissions::from_mode(0o644);
+        let mut beside =
+            tempfile::Builder::new().prefix(".nonesuch-").permissions(permissions).tempfile_in(dir)?;
+        beside.write_all(octets)?;
+        beside.as_file().sync_all()?;
+        beside.persist(dir.join(name)).map_err(|error| error.error)?;
+        File::open(dir)?.sync_all()
+    };
+    write().map_err(|error| error.raw_os_error().map_or(error, io::Error::from_raw_os_error))
 }
 
 #[cfg(test)]

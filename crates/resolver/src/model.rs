@@ -19,6 +19,7 @@ pub(crate) struct ModelCounters {
     tcp_queries: AtomicU64,
     responses: AtomicU64,
     truncated: AtomicU64,
+    response_octets: AtomicU64,
     signed_responses: AtomicU64,
     /// Signatures in responses, by algorithm.
     signatures: [AtomicU64; ALGORITHMS],
@@ -43,6 +44,8 @@ pub struct ModelTotals {
     pub responses: u64,
     /// Truncated responses.
     pub truncated: u64,
+    /// Octets of all responses.
+    pub response_octets: u64,
     /// Responses with a signature (R_s).
     pub signed_responses: u64,
     /// Number of each algorithm, signatures in responses (S), and verified signatures, failed ones
@@ -93,6 +96,7 @@ impl Model {
             tcp_queries: sum(&|counters| &counters.tcp_queries),
             responses: sum(&|counters| &counters.responses),
             truncated: sum(&|counters| &counters.truncated),
+            response_octets: sum(&|counters| &counters.response_octets),
             signed_responses: sum(&|counters| &counters.signed_responses),
             algorithms: algorithms.collect(),
             hash_blocks: sum(&|counters| &counters.hash_blocks),
@@ -108,6 +112,7 @@ impl ModelCounters {
             tcp_queries: AtomicU64::new(0),
             responses: AtomicU64::new(0),
             truncated: AtomicU64::new(0),
+            response_octets: AtomicU64::new(0),
             signed_responses: AtomicU64::new(0),
             signatures: [const { AtomicU64::new(0) }; ALGORITHMS],
             verified: [const { AtomicU64::new(0) }; ALGORITHMS],
@@ -124,13 +129,16 @@ impl ModelCounters {
     }
 
     /// Counts a truncated response that cannot be read.
-    pub(crate) fn count_truncated(&self) {
+    pub(crate) fn count_truncated(&self, octets: usize) {
         add(&self.responses);
         add(&self.truncated);
+        add_number(&self.response_octets, octets as u64);
     }
 
-    pub(crate) fn count_response(&self, response: &Message) {
+    /// Counts a response, which had this number of octets.
+    pub(crate) fn count_response(&self, response: &Message, octets: usize) {
         add(&self.responses);
+        add_number(&self.response_octets, octets as u64);
         if response.header.flags & flags::TC != 0 {
             add(&self.truncated);
         }
@@ -154,8 +162,8 @@ impl ModelCounters {
 
     /// Counts NSEC3 hashes and NSEC5 proofs.
     pub(crate) fn count_denial_work(&self, hash_blocks: u32, proofs: u32) {
-        add_number(&self.hash_blocks, hash_blocks);
-        add_number(&self.proofs, proofs);
+        add_number(&self.hash_blocks, hash_blocks.into());
+        add_number(&self.proofs, proofs.into());
     }
 }
 
@@ -164,8 +172,8 @@ fn add(counter: &AtomicU64) {
     add_number(counter, 1);
 }
 
-fn add_number(counter: &AtomicU64, number: u32) {
-    counter.store(counter.load(Ordering::Relaxed) + u64::from(number), Ordering::Relaxed);
+fn add_number(counter: &AtomicU64, number: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + number, Ordering::Relaxed);
 }
 
 #[cfg(test)]
@@ -182,15 +190,15 @@ mod tests {
         second.count_query(Transport::Tcp);
         let mut response =
             response(("www.example.", Rtype::A), Rcode::NOERROR, &["www.example. 60 A 192.0.2.1"]);
-        second.count_response(&response);
+        second.count_response(&response, 60);
         let mut signature = response.records[0].clone();
         signature.rtype = Rtype::RRSIG;
         for algorithm in [13, 8, 13] {
             signature.rdata = vec![0, 1, algorithm];
             response.records.push(signature.clone());
         }
-        first.count_response(&response);
-        first.count_truncated();
+        first.count_response(&response, 400);
+        first.count_truncated(512);
         (0..2).for_each(|_| second.count_verification(13));
         first.count_denial_work(3, 0);
         second.count_denial_work(4, 1);
@@ -200,6 +208,7 @@ mod tests {
             tcp_queries: 1,
             responses: 3,
             truncated: 1,
+            response_octets: 60 + 400 + 512,
             signed_responses: 1,
             algorithms: vec![(8, 1, 0), (13, 2, 2)],
             hash_blocks: 7,

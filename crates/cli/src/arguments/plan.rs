@@ -2,14 +2,22 @@
 
 mod fit;
 mod predict;
+mod record;
 
 pub(crate) use fit::{PlanFitArguments, PlanOutputArguments, RecordingArgument};
 pub(crate) use predict::{PlanPredictArguments, RatesArgument};
+pub(crate) use record::PlanRecordArguments;
 
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
+    /// Record the work of a resolver in windows of time.
+    ///
+    /// Counts queries to servers, responses, signatures in them, and verified signatures, until the
+    /// source ends, the duration is over, or SIGINT or SIGTERM arrives. A recording in the directory
+    /// is continued.
+    Record(Box<PlanRecordArguments>),
     /// Fit the cost model to recordings of resolvers, and test whether it holds.
     ///
     /// Fits f1: R = r·Q + β1, f2: R_s = α_s·R + β2, f3: S = s·R_s + β3, f4: S_v = α_v·S + β4 and their

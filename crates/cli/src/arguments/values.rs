@@ -116,6 +116,11 @@ pub(super) fn parse_duration_in(text: &str, range: RangeInclusive<u32>) -> Resul
     if range.contains(&seconds) { Ok(seconds) } else { Err(ArgumentError::DurationOutOfRange(range)) }
 }
 
+/// Reads the length of a window, in seconds.
+pub(super) fn parse_window(text: &str) -> Result<u32, ArgumentError> {
+    parse_duration_in(text, 1..=3600)
+}
+
 /// Reads a duration as [`parse_duration`], or as a number of seconds with a fraction.
 pub(super) fn parse_seconds(text: &str) -> Result<f64, ArgumentError> {
     match text.parse() {

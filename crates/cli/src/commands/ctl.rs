@@ -12,8 +12,8 @@ use crate::arguments::{
 };
 use crate::config;
 use crate::control_protocol::{
-    Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ServerStatus,
-    TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, addresses_text,
+    Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ResolverStatus,
+    ServerStatus, TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, addresses_text,
     parse_response,
 };
 use crate::files::{FileError, count_text, print_line, print_summary, print_to_stderr};
@@ -195,6 +195,19 @@ fn request_all(socket: &Path, request: &Request, timeout: Duration) -> Result<Re
         Ok(())
     })?;
     Ok(response)
+}
+
+/// Returns the status of a resolver.
+///
+/// # Errors
+/// Fails if the resolver does not respond, or if the response is not that of a resolver.
+pub(crate) fn resolver_status(socket: &Path, timeout: Duration) -> Result<ResolverStatus, Failure> {
+    let unexpected = || Failure::UnexpectedResponse { path: socket.to_path_buf() };
+    match request_all(socket, &Request::Status {}, timeout)?.last_line {
+        Some(Line::Done(status)) => parse_response(&status).ok_or_else(unexpected),
+        Some(Line::Error(_)) => Err(unexpected()),
+        _ => Err(Failure::ConnectionClosed { path: socket.to_path_buf() }),
+    }
 }
 
 /// Limits of a response.

@@ -3,6 +3,7 @@
 mod error;
 mod fit;
 mod predict;
+mod record;
 mod report;
 
 pub(crate) use error::Failure;
@@ -12,6 +13,7 @@ use crate::outcome::CommandOutcome;
 
 pub(crate) fn run(command: &PlanCommand) -> Result<CommandOutcome, Failure> {
     match command {
+        PlanCommand::Record(arguments) => Ok(record::run(arguments)?),
         PlanCommand::Fit(arguments) => fit::run(arguments),
         PlanCommand::Predict(arguments) => predict::run(arguments),
     }

@@ -120,6 +120,9 @@ pub(crate) struct CostModelSecond {
     pub(crate) responses: u64,
     pub(crate) truncated: u64,
     pub(crate) signed_responses: u64,
+    /// Octets of all responses. Absent in the response of earlier releases.
+    #[serde(default)]
+    pub(crate) response_octets: Option<u64>,
     /// Signatures in responses, by algorithm number.
     pub(crate) signatures: BTreeMap<u8, u64>,
     /// Verified signatures, by algorithm number.

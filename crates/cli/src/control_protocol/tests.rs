@@ -150,6 +150,7 @@ fn cost_model_second() -> CostModelSecond {
         responses: 1,
         truncated: 1,
         signed_responses: 1,
+        response_octets: Some(1),
         signatures: [(13, 1)].into(),
         verified: [(13, 1)].into(),
     }

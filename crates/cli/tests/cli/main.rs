@@ -22,6 +22,7 @@ mod nsec5;
 mod package;
 mod pages;
 mod plan;
+mod plan_record;
 mod query;
 mod resign;
 mod resign_bad;

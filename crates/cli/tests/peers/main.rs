@@ -11,6 +11,7 @@ mod judges_online;
 mod nsec5_checker;
 mod paper;
 mod peers_online;
+mod plan_record;
 mod query_peers;
 mod resolvers;
 mod root_zones;

@@ -24,6 +24,8 @@ pub(super) struct DnstapSource {
     /// Whether a frame for a query was read. Then the copies of queries in the frames of responses
     /// are ignored.
     has_queries: bool,
+    /// Whether the STOP frame was read.
+    has_stopped: bool,
 }
 
 /// The next frame. The values are the lengths of the contents, which are in the buffer of the
@@ -55,6 +57,11 @@ impl DnstapSource {
         Ok(Some(Self::default()))
     }
 
+    /// Whether the writer has ended the frames. A writer that is killed does not.
+    pub(super) const fn has_stopped(&self) -> bool {
+        self.has_stopped
+    }
+
     /// Reads the next frame and appends its messages to `ready`. Returns false at the end.
     pub(super) fn read_frame(
         &mut self,
@@ -74,7 +81,8 @@ impl DnstapSource {
                 let frame = ControlFrame::read(&input.available()[..length]);
                 let control = frame.ok_or_else(|| input.malformed("control frame"))?.control;
                 input.consume(length);
-                Ok(control != Control::Stop)
+                self.has_stopped = control == Control::Stop;
+                Ok(!self.has_stopped)
             }
             // A server that is killed writes no STOP frame.
             NextFrame::End => Ok(false),

@@ -82,6 +82,12 @@ impl CaptureReader {
         &self.skipped
     }
 
+    /// Whether dnstap has ended with a STOP frame, so that no frame is missing. Packets have no such
+    /// mark.
+    pub(super) const fn has_stopped(&self) -> bool {
+        matches!(&self.source, Source::Dnstap(source) if source.has_stopped())
+    }
+
     /// Reads the next packet or frame. Returns false at the end of the file.
     fn read_next(&mut self) -> Result<bool, CaptureError> {
         let Self { input, source, ready, skipped, .. } = self;

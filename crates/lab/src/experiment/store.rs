@@ -15,14 +15,12 @@ use super::merge::Runs;
 use super::parquet_file;
 use super::results::{FORMAT, Record, Results};
 use crate::data::{DataColumn, DataTable};
-use crate::files::read_bounded;
+use crate::files::{read_bounded, replace_file};
 use crate::presentation::PresentationError;
 use crate::record::{self, RunRecord};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::Path;
 
 /// File name of the record.
@@ -296,21 +294,7 @@ fn check_sum(text: &[u8]) -> String {
 }
 
 pub(super) fn write_file(dir: &Path, name: &str, octets: &[u8]) -> Result<(), StoreError> {
-    let path = dir.join(name);
-    let write = || -> io::Result<()> {
-        let permissions = fs::Permissions::from_mode(0o644);
-        let mut beside =
-            tempfile::Builder::new().prefix(".nonesuch-").permissions(permissions).tempfile_in(dir)?;
-        beside.write_all(octets)?;
-        beside.as_file().sync_all()?;
-        beside.persist(&path).map_err(|error| error.error)?;
-        File::open(dir)?.sync_all()
-    };
-    // The user does not know the name of the temporary file.
-    write().map_err(|error| {
-        let source = error.raw_os_error().map_or(error, io::Error::from_raw_os_error);
-        StoreError::Write { path: dir.join(name), source }
-    })
+    replace_file(dir, name, octets).map_err(|source| StoreError::Write { path: dir.join(name), source })
 }
 
 #[cfg(test)]

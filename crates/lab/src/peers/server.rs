@@ -76,6 +76,8 @@ impl PeerServer {
         let output = File::create(&path).and_then(|log| Ok((log.try_clone()?, log)));
         let (log, same_log) = output.map_err(|source| PeerError::Write { path, source })?;
         command.current_dir(&folder).stdin(Stdio::null()).stdout(log).stderr(same_log);
+        command.args(&setup.arguments);
+        command.envs(setup.environment.iter().map(|(name, value)| (name, value)));
         let started = Instant::now();
         let child = config::spawn(&mut command)?;
         let PeerLocation { address, tls: tls_address, .. } = location;

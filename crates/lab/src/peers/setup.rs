@@ -1,6 +1,7 @@
 //! What a peer serves or resolves, independent of the program.
 
 use super::info::OnlineDenial;
+use std::ffi::OsString;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -43,6 +44,10 @@ pub struct Setup {
     /// `server` of Knot DNS, NSD and Unbound, the top of the file of other peers. The line feed
     /// after the last line may be missing.
     pub lines: String,
+    /// More arguments of the program, after the others.
+    pub arguments: Vec<String>,
+    /// Variables of the environment of the program, for example `LD_PRELOAD`.
+    pub environment: Vec<(String, OsString)>,
     /// More sections of the configuration file, in the syntax of the peer, before those of the
     /// zones. BIND, Knot DNS and NSD have them.
     pub sections: String,
@@ -66,6 +71,8 @@ impl Setup {
             resolver: ResolverSetup::default(),
             tls: None,
             lines: String::new(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
             sections: String::new(),
         }
     }

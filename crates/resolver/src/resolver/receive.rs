@@ -59,19 +59,21 @@ impl Resolver {
                 self.ready.push_back(id);
             }
             Received::Truncated(rcode) => {
-                self.model.count_truncated();
+                self.model.count_truncated(octets.len());
                 let facts = ResponseFacts { rcode, has_opt: false, cookie: None };
                 let next = self.shared.servers.answered(exchange.attempt, &facts, now);
                 let repeat = if let Next::Repeat(repeat) = next { Some(repeat) } else { None };
                 self.send_again(id, server, Transport::Tcp, repeat, now);
             }
-            Received::Response(message) => self.handle_message(id, exchange, message, now),
+            Received::Response(message) => {
+                self.model.count_response(&message, octets.len());
+                self.handle_message(id, exchange, message, now);
+            }
         }
     }
 
     /// Processes the response of an exchange that has ended.
     fn handle_message(&mut self, id: TaskId, exchange: Exchange, message: Message, now: Now) {
-        self.model.count_response(&message);
         let changes_case = exchange.changes_case(&message);
         self.note_agent(id, &message);
         let Exchange { attempt, name, rtype, .. } = exchange;

@@ -1,8 +1,9 @@
 //! Errors of `nonesuch plan`.
 
+use super::record::RecordError;
 use crate::files::FileError;
 use nonesuch_lab::cost_model::{FitError, PageError, PredictError, RankingError, RatesError, RecordingError};
-use nonesuch_lab::record::RecordError;
+use nonesuch_lab::record;
 
 /// Why a command of the cost model fails.
 #[derive(Debug, thiserror::Error)]
@@ -16,5 +17,13 @@ pub(crate) enum Failure {
     Ranking(#[from] RankingError),
     Predict(#[from] PredictError),
     Page(#[from] PageError),
+    RunRecord(#[from] record::RecordError),
     Record(#[from] RecordError),
+}
+
+impl Failure {
+    /// Whether the system is the cause.
+    pub(crate) const fn is_caused_by_system(&self) -> bool {
+        matches!(self, Self::Record(failure) if failure.is_caused_by_system())
+    }
 }

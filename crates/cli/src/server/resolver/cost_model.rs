@@ -66,6 +66,7 @@ fn second(unix: u64, totals: &ModelTotals, before: Option<&ModelTotals>) -> Cost
         responses: totals.responses - before.responses,
         truncated: totals.truncated - before.truncated,
         signed_responses: totals.signed_responses - before.signed_responses,
+        response_octets: Some(totals.response_octets - before.response_octets),
         signatures,
         verified,
     }
@@ -78,6 +79,7 @@ mod tests {
     fn totals(factor: u64) -> ModelTotals {
         let mut totals = ModelTotals::default();
         (totals.queries, totals.responses, totals.signed_responses) = (5 * factor, 4 * factor, 3 * factor);
+        totals.response_octets = 600 * factor;
         totals.algorithms = vec![(8, 2 * factor, 0), (13, 7 * factor, factor)];
         totals
     }
@@ -91,6 +93,7 @@ mod tests {
         assert_eq!((status.seconds.len(), status.seconds[0].unix), (SECONDS, 1100 - SECONDS as u64 + 1));
         for second in &status.seconds {
             assert_eq!((second.queries, second.responses, second.signed_responses), (5, 4, 3));
+            assert_eq!(second.response_octets, Some(600));
             assert_eq!(second.signatures, BTreeMap::from([(8, 2), (13, 7)]));
             assert_eq!(second.verified, BTreeMap::from([(13, 1)]));
         }
