@@ -27,7 +27,10 @@ pub(crate) use lab::{
     LabMergeArguments, LabReportArguments, LabRunArguments, LabTreeArguments, LabZoneArguments,
 };
 pub(crate) use load::{LabEchoArguments, LoadArguments};
-pub(crate) use plan::{PlanCommand, PlanRecordArguments};
+pub(crate) use plan::{
+    PlanCommand, PlanFitArguments, PlanOutputArguments, PlanPredictArguments, PlanRecordArguments,
+    RatesArgument, RecordingArgument,
+};
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
 pub(crate) use resolve::ResolveArguments;
 pub(crate) use serve::{CheckScope, ServeArguments, VerifyMode};
@@ -99,7 +102,7 @@ pub(crate) enum Command {
     /// Run the experiments of the laboratory.
     #[command(subcommand)]
     Lab(LabCommand),
-    /// Record the work of a resolver, and predict the cost of validation.
+    /// Record a resolver, and predict what other signature algorithms would cost it.
     #[command(subcommand)]
     Plan(PlanCommand),
     /// Show status; reload or stop a running server.

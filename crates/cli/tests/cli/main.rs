@@ -21,6 +21,7 @@ mod load;
 mod nsec5;
 mod package;
 mod pages;
+mod plan;
 mod plan_record;
 mod query;
 mod resign;

@@ -62,6 +62,7 @@ impl Evaluator {
             x_axis: axis(form.x_logarithmic),
             axis: axis(form.logarithmic),
             series,
+            is_scatter: false,
             reference: self.reference(form.reference.as_ref(), scope)?,
             diagonal: self.trimmed(&form.diagonal, scope)?,
             ranges: Ranges::default(),

@@ -1,4 +1,4 @@
-//! Charts with points that lines join, over a numeric horizontal axis.
+//! Charts with points, which lines can join, over a numeric horizontal axis.
 
 use super::chart_table::{Figure, chart_table};
 use super::plot::{CHART_WIDTH, COLOUR_COUNT, LABEL_GAP, LETTER_WIDTH, Plot, Reference, TOP_MARGIN};
@@ -19,6 +19,8 @@ pub(crate) struct LineChart {
     pub(crate) x_axis: Axis,
     pub(crate) axis: Axis,
     pub(crate) series: Vec<LineSeries>,
+    /// Whether the chart shows points without lines between them.
+    pub(crate) is_scatter: bool,
     /// A value of the horizontal axis, shown as a vertical line.
     pub(crate) reference: Option<Reference>,
     /// Name of the diagonal, the line of the values that are equal to their position on the
@@ -117,8 +119,10 @@ impl LineChart {
         let keys =
             series.clone().map(|(place, series)| context! { name => &series.name, marker => marker(place) });
         let lines = series.map(|(place, series)| self.line(&area, place, series));
-        let y_ticks =
-            area.y_scale.ticks().map(|tick| context! { y => area.y(tick), label => tick_label(tick) });
+        let y_ticks = area
+            .y_scale
+            .ticks()
+            .map(|tick| context! { y => area.y(tick), label => tick_label(tick), is_zero => tick == 0.0 });
         context! {
             title => &self.title,
             unit => &self.unit,
@@ -151,15 +155,16 @@ impl LineChart {
     /// Returns a series: its path, and its points with their texts. A logarithmic axis has no place
     /// for zero and negative numbers: such points are only in the data table.
     fn line(&self, area: &Area, place: usize, series: &LineSeries) -> Value {
-        let fits = |axis: Axis, value: f64| value.is_finite() && (axis == Axis::Linear || value > 0.0);
+        let fits = |axis: Axis, value: f64| value.is_finite() && (axis != Axis::Logarithmic || value > 0.0);
         let points = series.points.iter();
         let points: Vec<&Point> =
             points.filter(|point| fits(self.x_axis, point.x) && fits(self.axis, point.value)).collect();
+        let joined = points.iter().filter(|_| !self.is_scatter);
         context! {
             name => &series.name,
             place,
             marker => marker(place),
-            path => path(points.iter().map(|point| (area.plot.x(point.x), area.y(point.value)))),
+            path => path(joined.map(|point| (area.plot.x(point.x), area.y(point.value)))),
             points => points.iter().map(|point| area.point(point)).collect::<Vec<_>>(),
         }
     }

@@ -1,4 +1,5 @@
-//! Axes with round ticks: linear from zero, or logarithmic from a power of ten.
+//! Axes with round ticks: linear from zero or from a negative value, or logarithmic from a power of
+//! ten.
 
 use super::figure;
 
@@ -13,6 +14,8 @@ pub(crate) enum Axis {
     Linear,
     /// Logarithmic, for values of several orders of magnitude.
     Logarithmic,
+    /// Proportional, from the smallest negative value.
+    Signed,
 }
 
 /// An axis that ends at a round number, which is at least the maximum shown.
@@ -24,8 +27,8 @@ pub(crate) struct Scale {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// Starts at zero. `step` is the distance between ticks.
-    Linear { step: f64 },
+    /// `step` is the distance between ticks. Starts at `first` steps, which is 0 or negative.
+    Linear { first: i32, step: f64 },
     /// Starts at ten to the power of `first`. Each tick is ten times the previous one.
     Logarithmic { first: i32 },
 }
@@ -34,20 +37,27 @@ impl Scale {
     /// Returns a linear axis from 0 for values up to `maximum`. If `maximum` is not a positive
     /// finite number, the axis ends at one.
     pub(crate) fn linear(maximum: f64) -> Self {
-        // The limits keep steps and positions finite and normal.
-        let is_valid = maximum.is_finite() && maximum > 0.0;
-        let maximum = if is_valid { maximum.clamp(1e-200, 1e200) } else { 1.0 };
-        let min_step = maximum / INTERVALS_MAX;
-        let power = 10f64.powf(min_step.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0]
-            .into_iter()
-            .map(|factor| factor * power)
-            .find(|step| *step >= min_step)
-            .unwrap_or(20.0 * power);
-        let intervals = ((maximum / step).ceil() as u32).max(1);
-        // Because of rounding, the end can be slightly below the largest value.
-        let intervals = if step * f64::from(intervals) < maximum { intervals + 1 } else { intervals };
-        Self { kind: Kind::Linear { step }, intervals }
+        let maximum = valid_length(maximum);
+        let step = round_step(maximum);
+        Self { kind: Kind::Linear { first: 0, step }, intervals: steps(maximum, step).max(1) }
+    }
+
+    /// Returns a linear axis for values that can be negative. It contains zero.
+    fn signed(values: impl Iterator<Item = f64>) -> Self {
+        let finite = values.filter(|value| value.is_finite());
+        let (minimum, maximum) = finite.fold((0.0, 0.0), |(minimum, maximum): (f64, f64), value| {
+            (minimum.min(value), maximum.max(value))
+        });
+        if minimum >= 0.0 {
+            return Self::linear(maximum);
+        }
+        let (minimum, maximum) = (minimum.max(-LENGTH_MAX / 2.0), maximum.min(LENGTH_MAX / 2.0));
+        let step = round_step(valid_length(maximum - minimum));
+        let below = steps(-minimum, step);
+        Self {
+            kind: Kind::Linear { first: -(below as i32), step },
+            intervals: below + steps(maximum, step).max(1),
+        }
     }
 
     /// Returns an axis for points with these values.
@@ -55,6 +65,7 @@ impl Scale {
         match axis {
             Axis::Linear => Self::linear(values.filter(|value| value.is_finite()).fold(0.0, f64::max)),
             Axis::Logarithmic => Self::decades(values, 0.0),
+            Axis::Signed => Self::signed(values),
         }
     }
 
@@ -102,7 +113,7 @@ impl Scale {
 
     fn tick(&self, index: u32) -> f64 {
         match self.kind {
-            Kind::Linear { step } => step * f64::from(index),
+            Kind::Linear { first, step } => step * f64::from(first.saturating_add_unsigned(index)),
             Kind::Logarithmic { first } => 10f64.powi(first.saturating_add_unsigned(index)),
         }
     }
@@ -111,11 +122,34 @@ impl Scale {
     /// value outside the axis is that of the nearest end. The position of NaN is 0.
     pub(crate) fn position(&self, value: f64) -> f64 {
         let position = match self.kind {
-            Kind::Linear { .. } => value / self.end(),
+            Kind::Linear { .. } => (value - self.start()) / (self.end() - self.start()),
             Kind::Logarithmic { first } => (value.log10() - f64::from(first)) / f64::from(self.intervals),
         };
         if position.is_nan() { 0.0 } else { position.clamp(0.0, 1.0) }
     }
+}
+
+/// Maximum length of a linear axis. It keeps steps and positions finite.
+const LENGTH_MAX: f64 = 1e200;
+
+/// Returns a positive finite length that steps can divide; 1 in place of other numbers.
+fn valid_length(length: f64) -> f64 {
+    if length.is_finite() && length > 0.0 { length.clamp(1.0 / LENGTH_MAX, LENGTH_MAX) } else { 1.0 }
+}
+
+/// Returns the distance between the ticks of a linear axis: 1, 2 or 5 times a power of ten.
+fn round_step(length: f64) -> f64 {
+    let min_step = length / INTERVALS_MAX;
+    let power = 10f64.powf(min_step.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power);
+    steps.into_iter().find(|step| *step >= min_step).unwrap_or(20.0 * power)
+}
+
+/// Returns the number of steps from zero that contain `length`.
+fn steps(length: f64, step: f64) -> u32 {
+    let count = (length / step).ceil() as u32;
+    // Because of rounding, the end can be slightly below the largest value.
+    if step * f64::from(count) < length { count + 1 } else { count }
 }
 
 /// Formats a tick or a position on an axis: with six significant digits, without trailing zeros and
@@ -191,6 +225,20 @@ mod tests {
         assert_eq!(ticks(&[0.001, 0.002]), [0.001, 0.01]);
         assert_eq!(ticks(&[10.0]), [10.0, 100.0]);
         assert_eq!(Scale::of_points(Axis::Linear, [3.0, f64::NAN, -1.0].into_iter()), Scale::linear(3.0));
+    }
+
+    #[test]
+    fn a_signed_axis_contains_zero_and_both_ends() {
+        let ticks = |values: &[f64]| {
+            Scale::of_points(Axis::Signed, values.iter().copied()).ticks().collect::<Vec<_>>()
+        };
+        assert_eq!(ticks(&[-30.0, 50.0]), [-40.0, -20.0, 0.0, 20.0, 40.0, 60.0]);
+        assert_eq!(ticks(&[-3.0, -1.0]), [-3.0, -2.0, -1.0, 0.0, 1.0]);
+        assert_eq!(ticks(&[10.0, f64::NAN]), ticks(&[0.0, 10.0]));
+        let scale = Scale::of_points(Axis::Signed, [-30.0, 50.0].into_iter());
+        assert_eq!([-40.0, 10.0, 60.0].map(|value| scale.position(value)), [0.0, 0.5, 1.0]);
+        let wide = Scale::of_points(Axis::Signed, [f64::MIN, f64::MAX].into_iter());
+        assert!(wide.end().is_finite() && (0.0..=1.0).contains(&wide.position(f64::MIN)));
     }
 
     #[test]

@@ -76,6 +76,22 @@ fn points_without_a_place_on_a_logarithmic_axis_are_only_in_the_table() {
 }
 
 #[test]
+fn a_scatter_chart_has_points_without_lines_and_shows_negative_values() {
+    let series = LineSeries {
+        name: "a".to_owned(),
+        points: [(1.0, -4.0), (2.0, 0.0), (3.0, 4.0)]
+            .map(|(x, value)| Point { x, value, spread: None })
+            .to_vec(),
+    };
+    let chart =
+        LineChart { series: vec![series], is_scatter: true, axis: Axis::Signed, ..LineChart::default() };
+    let html = drawn(chart);
+    let [low, middle, high] = markers(&html)[..] else { panic!("{html}") };
+    assert!((low.1 - 2.0 * middle.1 + high.1).abs() < 0.21 && low.1 > high.1 + 50.0);
+    assert!(!html.contains("class=\"line\""));
+}
+
+#[test]
 fn the_reference_and_the_diagonal_are_lines_of_the_chart() {
     let reference = Some(Reference { name: "A-root".to_owned(), value: 6113.0 });
     let chart = LineChart {
