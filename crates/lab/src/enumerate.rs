@@ -357,6 +357,10 @@ impl<'r> Run<'r> {
         let mut names: BTreeMap<Name, Vec<Rtype>> = BTreeMap::new();
         for (owner, record) in self.state.nsec.records() {
             names.insert(owner.clone(), record.types.clone());
+            // The types of the last name of an incomplete chain are unknown.
+            if record.next.view().is_at_or_below(self.options.zone.view()) {
+                names.entry(record.next.clone()).or_default();
+            }
         }
         for (hash, name) in &self.state.names {
             let types = self.state.nsec3.chain.record(hash).map(|record| record.types.clone());

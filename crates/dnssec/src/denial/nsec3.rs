@@ -5,8 +5,8 @@ pub(crate) mod check;
 pub(in crate::denial) mod prove;
 pub(crate) mod validate;
 
-use nonesuch_proto::NameRef;
 pub use chain::{decode_owner, label};
+use nonesuch_proto::NameRef;
 pub use nonesuch_zone::MAX_NSEC3_ITERATIONS as MAX_ITERATIONS;
 pub use validate::hash_block_count;
 

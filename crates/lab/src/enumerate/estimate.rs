@@ -36,7 +36,7 @@ impl Estimate {
 
 /// Estimates the number of names, at least `known`. `None` without a sample.
 #[must_use]
-pub fn estimate(samples: &[Sample], known: u64) -> Option<Estimate> {
+pub(super) fn estimate(samples: &[Sample], known: u64) -> Option<Estimate> {
     let usable = samples.iter().filter(|sample| sample.uncovered > 0.0 && sample.span > 0.0);
     let usable: Vec<Sample> = usable.copied().collect();
     let last_known = usable.iter().map(|sample| sample.known).max()?;
@@ -63,7 +63,7 @@ pub fn estimate(samples: &[Sample], known: u64) -> Option<Estimate> {
 /// name is not known before the query: the sum of the spans, times the number of names, has the gamma
 /// distribution with shape 2 for each span. `None` without a span.
 #[must_use]
-pub fn estimate_with_replacement(spans: &[f64]) -> Option<Estimate> {
+pub(super) fn estimate_with_replacement(spans: &[f64]) -> Option<Estimate> {
     let sum: f64 = spans.iter().sum();
     let shape = 2.0 * spans.len() as f64;
     // With one name, each span is the whole.
