@@ -207,7 +207,7 @@ fn a_state_resumes_and_hashes_are_exported() {
     let exported = fs::read_to_string(&export).expect("an export");
     assert_eq!(exported.lines().count(), 8);
     assert!(
-        exported.lines().all(|line| line.len() == 32 + 16 && line.ends_with(":.keys.example::0")),
+        exported.lines().all(|line| line.len() == 32 + 17 && line.ends_with(":.keys.example::0")),
         "{exported}"
     );
     // The finished words are not tested again.
@@ -243,7 +243,7 @@ fn what_cannot_start_is_refused_with_the_reason() {
     };
     let unused = common::free_address().to_string();
     let at = format!("@{unused}");
-    refused(&[ORIGIN], "--state");
+    refused(&[ORIGIN], "@SERVER");
     refused(&[ORIGIN, &unused], "write @ADDRESS");
     refused(&[ORIGIN, &at, "--rate", "0"], "queries per second");
     refused(&[ORIGIN, &at, "--mask", "?x"], "'?' must be followed by");

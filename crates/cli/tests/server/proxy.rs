@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -241,11 +242,13 @@ fn tsig_passes_and_its_removal_is_visible() {
     let (config, key) = (folder.path().join("config"), folder.path().join("key"));
     let zone_file = folder.path().join("zone");
     fs::write(&zone_file, zone()).expect("written");
-    fs::write(&key, "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0").expect("written");
+    fs::write(&key, "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=").expect("written");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("set");
     let listen = common::free_address();
     let configuration = format!(
-        "[server]\nlisten = [\"{listen}\"]\n[[key]]\nname = \"k.example.\"\nsecret-file = \"{}\"\n\
-            [[zone]]\nname = \"{ORIGIN}\"\nfile = \"{}\"\nallow-transfer = [\"key k.example.\"]\n",
+        "version = 1\nlisten = [\"{listen}\"]\nstate-dir = \"{}\"\n[key.\"k.example.\"]\nsecret-file = \"{}\"\n\
+         [zone.\"{ORIGIN}\"]\nfile = \"{}\"\n",
+        text(&common::made(folder.path(), "state")),
         text(&key),
         text(&zone_file)
     );
