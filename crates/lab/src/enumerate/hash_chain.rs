@@ -192,7 +192,7 @@ impl<const N: usize> HashChain<N> {
             return;
         }
         self.index = GapIndex::all_closed(self.len());
-        for (_, record) in &self.records {
+        for record in self.records.values() {
             if self.records.contains_key(&record.next) {
                 continue;
             }

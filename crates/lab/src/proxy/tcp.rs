@@ -98,7 +98,7 @@ impl<'s> Connection<'s> {
     fn serve(&self, client: TcpStream) -> io::Result<()> {
         self.prepare(&client)?;
         if self.shared.faults.has(Fault::TcpToUdp) {
-            return self.serve_over_udp(client);
+            return self.serve_over_udp(&client);
         }
         // The server is contacted when the client has sent a query.
         let mut query = Vec::new();
@@ -120,7 +120,8 @@ impl<'s> Connection<'s> {
             } else {
                 let _ = server.shutdown(Shutdown::Write);
             }
-            relayed.and(responses.join().unwrap_or(Ok(())))
+            let responded = responses.join().unwrap_or(Ok(()));
+            relayed.and(responded)
         })
     }
 
@@ -153,11 +154,11 @@ impl<'s> Connection<'s> {
     }
 
     /// Forwards each query over UDP, as [`Fault::TcpToUdp`] requires.
-    fn serve_over_udp(&self, client: TcpStream) -> io::Result<()> {
+    fn serve_over_udp(&self, client: &TcpStream) -> io::Result<()> {
         let mut query = Vec::new();
-        while self.read_message(&client, &mut query)? {
+        while self.read_message(client, &mut query)? {
             if change_query(&mut query, self.shared.faults) {
-                write_message(&client, &self.exchange_udp(&query)?)?;
+                write_message(client, &self.exchange_udp(&query)?)?;
             }
         }
         Ok(())
