@@ -1,10 +1,12 @@
 //! The command line. Help, manual pages and completions are generated from this definition.
 
 mod ctl;
+mod enumerate;
 mod key;
 mod lab;
 mod load;
 mod plan;
+mod proxy;
 mod query;
 mod replay;
 mod resolve;
@@ -18,6 +20,7 @@ pub(crate) use ctl::{
     CacheCommand, ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION,
     DEFAULT_SOCKET, NegativeAnchorCommand,
 };
+pub(crate) use enumerate::{EnumerateArguments, ExportFormat};
 pub(crate) use key::{
     KeyCommand, KeyDsArguments, KeyGenerateArguments, KeyImportArguments, KeyListArguments, KeyTsigArguments,
     TsigKeyFormat, TsigOutput,
@@ -31,6 +34,7 @@ pub(crate) use plan::{
     PlanCommand, PlanFitArguments, PlanOutputArguments, PlanPredictArguments, PlanRecordArguments,
     RatesArgument, RecordingArgument,
 };
+pub(crate) use proxy::ProxyArguments;
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
 pub(crate) use resolve::ResolveArguments;
 pub(crate) use serve::{CheckScope, ServeArguments, VerifyMode};
@@ -99,6 +103,18 @@ pub(crate) enum Command {
     Validate(ValidateArguments),
     /// Send queries to a name server and measure the responses.
     Load(Box<LoadArguments>),
+    /// List what an attacker can learn about a zone from the denials of its server.
+    ///
+    /// Recognises the denial mechanism. Walks the chain of NSEC; collects the hashes of NSEC3 and searches
+    /// for their names; guesses names online if the mechanism prevents enumeration. For zones and
+    /// servers of your own. Exit status: 0 if the enumeration is complete; 1 if a limit or the server
+    /// ended it early; 2 if it cannot start.
+    Enumerate(Box<EnumerateArguments>),
+    /// Forward queries to a server: a transparent DNS proxy (RFC 5625), without a cache.
+    ///
+    /// Forwards all messages unchanged except for their ID: UDP to UDP with a random ID and port, TCP to
+    /// TCP. With --fault, the proxy has a known fault of such devices, for tests.
+    Proxy(ProxyArguments),
     /// Run the experiments of the laboratory.
     #[command(subcommand)]
     Lab(LabCommand),

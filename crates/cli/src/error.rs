@@ -1,7 +1,8 @@
 //! Errors of commands, and the exit status.
 
 use crate::commands::{
-    compare, compile, ctl, diff, generate, key, lab, load, plan, query, sign, validate, verify,
+    compare, compile, ctl, diff, enumerate, generate, key, lab, load, plan, proxy, query, sign, validate,
+    verify,
 };
 use crate::files::{FileError, OutputError};
 use crate::server;
@@ -17,12 +18,14 @@ pub(crate) enum CommandError {
     Compile(#[from] compile::Failure),
     Control(#[from] ctl::Failure),
     Diff(#[from] diff::Failure),
+    Enumerate(#[from] enumerate::Failure),
     File(#[from] FileError),
     Generate(#[from] generate::Failure),
     Key(#[from] key::Failure),
     Lab(#[from] lab::Failure),
     Load(#[from] load::Failure),
     Plan(#[from] plan::Failure),
+    Proxy(#[from] proxy::Failure),
     Query(#[from] query::QueryError),
     Resolve(#[from] server::resolver::ResolveError),
     Server(#[from] server::ServerError),

@@ -12,7 +12,7 @@
 //! - [`hmac`] generates and verifies message authentication codes.
 //! - [`vrf`] contains the verifiable random functions of NSEC5, with their own table and key types.
 //! - [`DigestType`] computes DS digests, [`key_tag`] key tags, and [`nsec3_hash`] the hashed owner
-//!   names of NSEC3.
+//!   names of NSEC3. [`Nsec3Hasher`] hashes many names at a time.
 //!
 //! The crate implements RFC 3110 and 5702 (RSA), 6605 (ECDSA), 8080 (Ed25519, Ed448), 4034 (key
 //! tags), 4509 and 6605 (DS digests), 5155 (NSEC3), 9381 (VRFs), FIPS 204 (ML-DSA), FIPS 205
@@ -68,6 +68,6 @@ pub use digest::{DigestType, HashFunction, Hasher, key_tag};
 pub use error::{BadSignature, KeyError, SignError};
 pub use implementation::{AT_RUN_TIME, Implementation, Operation, implementation};
 pub use key::{PrivateKey, PublicKey};
-pub use nsec3::nsec3_hash;
+pub use nsec3::{NSEC3_LANES, Nsec3Blocks, Nsec3Hasher, Nsec3Hashes, nsec3_hash};
 #[doc(hidden)]
 pub use p256::with_portable_arithmetic;

@@ -1,5 +1,11 @@
 //! The NSEC3 hash (RFC 5155, section 5) with hash algorithm 1: salted and iterated SHA-1.
 
+// Vector instructions.
+#[allow(unsafe_code)]
+mod lanes;
+
+pub use lanes::{NSEC3_LANES, Nsec3Blocks, Nsec3Hasher, Nsec3Hashes};
+
 use sha1::block_api::compress;
 
 const BLOCK_OCTETS: usize = 64;

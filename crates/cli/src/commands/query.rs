@@ -18,6 +18,7 @@ use crate::arguments::QueryArguments;
 use crate::files::{print_line, print_to_stderr};
 use crate::outcome::CommandOutcome;
 pub(crate) use error::QueryError;
+pub(crate) use target::first_address;
 
 use client::QueryClient;
 use message::{QueryTemplate, Question};

@@ -5,14 +5,15 @@ pub(crate) mod check;
 pub(in crate::denial) mod prove;
 pub(crate) mod validate;
 
+pub use chain::{decode_owner, label};
 use nonesuch_proto::NameRef;
 pub use nonesuch_zone::MAX_NSEC3_ITERATIONS as MAX_ITERATIONS;
 pub use validate::hash_block_count;
 
 /// SHA-1, the only hash algorithm that is defined (RFC 5155 §11).
-pub(crate) const SHA1: u8 = 1;
+pub const SHA1: u8 = 1;
 /// The opt-out flag (RFC 5155 §3.1.2.1).
-pub(crate) const OPT_OUT_FLAG: u8 = 1;
+pub const OPT_OUT_FLAG: u8 = 1;
 /// Length of the first label of a hashed owner name: 20 octets in base32hex.
 pub(crate) const HASH_LABEL_OCTETS: usize = 32;
 
@@ -54,17 +55,25 @@ impl Nsec3Params {
 /// The fields of NSEC3 RDATA (RFC 5155 §3.2). Those before `next` are also the fields of
 /// NSEC3PARAM.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Nsec3<'a> {
-    pub(crate) algorithm: u8,
-    pub(crate) flags: u8,
-    pub(crate) iterations: u16,
-    pub(crate) salt: &'a [u8],
-    pub(crate) next: &'a [u8],
-    pub(crate) bitmap: &'a [u8],
+pub struct Nsec3<'a> {
+    /// The hash algorithm.
+    pub algorithm: u8,
+    /// The flags.
+    pub flags: u8,
+    /// Additional iterations.
+    pub iterations: u16,
+    /// The salt.
+    pub salt: &'a [u8],
+    /// The next hashed owner name, unencoded.
+    pub next: &'a [u8],
+    /// The type bit map.
+    pub bitmap: &'a [u8],
 }
 
 impl<'a> Nsec3<'a> {
-    pub(crate) fn parse(rdata: &'a [u8]) -> Option<Self> {
+    /// Parses NSEC3 RDATA; `None` if they are truncated.
+    #[must_use]
+    pub fn parse(rdata: &'a [u8]) -> Option<Self> {
         let (fields, rest) = Self::parse_param(rdata)?;
         let (length, rest) = rest.split_first()?;
         let (next, bitmap) = rest.split_at_checked(usize::from(*length))?;

@@ -31,7 +31,7 @@ use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPrivateKey};
 use nonesuch_proto::{MAX_NAME, NameRef};
 
 /// The opt-out flag: set on every record of an opt-out chain.
-pub(crate) const OPT_OUT_FLAG: u8 = 1;
+pub const OPT_OUT_FLAG: u8 = 1;
 /// The Wildcard flag: a wildcard exists directly below the name of the record.
 pub(crate) const WILDCARD_FLAG: u8 = 2;
 /// Length of the first label of a hashed owner name: 32 octets in base32hex.
@@ -53,15 +53,21 @@ pub struct Nsec5Evidence<'a> {
 
 /// The fields of NSEC5 RDATA.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Nsec5<'a> {
-    pub(crate) tag: u16,
-    pub(crate) flags: u8,
-    pub(crate) next: &'a [u8],
-    pub(crate) bitmap: &'a [u8],
+pub struct Nsec5<'a> {
+    /// Key tag of the NSEC5KEY record.
+    pub tag: u16,
+    /// The flags.
+    pub flags: u8,
+    /// The next hash.
+    pub next: &'a [u8],
+    /// The type bit map.
+    pub bitmap: &'a [u8],
 }
 
 impl<'a> Nsec5<'a> {
-    pub(crate) fn parse(rdata: &'a [u8]) -> Option<Self> {
+    /// Parses NSEC5 RDATA; `None` if they are truncated.
+    #[must_use]
+    pub fn parse(rdata: &'a [u8]) -> Option<Self> {
         let [high, low, flags, length, rest @ ..] = rdata else { return None };
         let (next, bitmap) = rest.split_at_checked(usize::from(*length))?;
         Some(Self { tag: u16::from_be_bytes([*high, *low]), flags: *flags, next, bitmap })
@@ -75,7 +81,8 @@ pub(crate) fn is_chain_owner(owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
 
 /// The hash that the first label of `owner` encodes; `None` if `owner` is not the name of an NSEC5
 /// record of the zone at `apex`.
-pub(crate) fn decode_owner(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
+#[must_use]
+pub fn decode_owner(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
     let label = owner.labels().next().filter(|label| label.len() == HASH_LABEL_OCTETS)?;
     if owner.parent()? != apex {
         return None;

@@ -68,6 +68,11 @@ pub(super) fn find_server(server: Option<&str>, transport: &QueryTransport) -> R
     }
 }
 
+/// Parses a server without its `@`, resolves it, and returns its first address.
+pub(crate) fn first_address(server: &str) -> Result<SocketAddr, QueryError> {
+    read_server(server, DNS_PORT).map(|target| target.first)
+}
+
 fn read_name(text: &str) -> Result<Name, QueryError> {
     text.parse().map_err(|source| QueryError::Name { text: text.to_owned(), source })
 }

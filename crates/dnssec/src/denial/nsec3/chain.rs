@@ -32,7 +32,8 @@ pub(crate) fn hash_names(contents: &Contents, names: &[ChainName], params: &Nsec
 }
 
 /// The hash as a label: base32hex without padding, in lower case (RFC 5155 §3.3).
-pub(crate) fn label(hash: &Hash) -> [u8; HASH_LABEL_OCTETS] {
+#[must_use]
+pub fn label(hash: &Hash) -> [u8; HASH_LABEL_OCTETS] {
     let mut label = [0; HASH_LABEL_OCTETS];
     BASE32HEX_NOPAD.encode_mut(hash, &mut label);
     label.make_ascii_lowercase();
@@ -41,7 +42,8 @@ pub(crate) fn label(hash: &Hash) -> [u8; HASH_LABEL_OCTETS] {
 
 /// The hash that the first label of `owner` encodes; `None` if `owner` is not the name of an NSEC3
 /// record of the zone at `apex`.
-pub(crate) fn decode_owner(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
+#[must_use]
+pub fn decode_owner(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
     let label = owner.labels().next().filter(|label| label.len() == HASH_LABEL_OCTETS)?;
     if owner.parent()? != apex {
         return None;

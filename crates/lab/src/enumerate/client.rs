@@ -1,0 +1,286 @@
+//! A client that sends one query at a time, at a bounded rate, and ends in bounded time whatever the
+//! server does.
+//!
+//! Each query over UDP has a random ID and its own socket, whose port the system chooses at random
+//! (RFC 5452 §9.2). The kernel drops datagrams from other addresses; datagrams that do not answer the
+//! query are ignored.
+
+use super::StopReason;
+use nonesuch_proto::message::{Header, Message, MessageError, flags, push_query};
+use nonesuch_proto::{Class, Name, NameRef, Rtype, edns};
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// EDNS payload size of the queries, in octets (RFC 9715 §3.1).
+const PAYLOAD: u16 = 1232;
+/// Octets of the longest message.
+const MESSAGE_MAX: usize = 65_535;
+
+/// How queries are sent.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The server.
+    pub server: SocketAddr,
+    /// Maximum number of queries per second, above 0.
+    pub rate: f64,
+    /// Time limit for the response to one attempt.
+    pub timeout: Duration,
+    /// Number of attempts of a query, at least 1.
+    pub attempts: u32,
+    /// Maximum number of queries, attempts included.
+    pub max_queries: u64,
+    /// Maximum total time.
+    pub time_limit: Duration,
+    /// Whether all queries use TCP. Otherwise, truncated responses are requested again over TCP.
+    pub tcp: bool,
+}
+
+/// Why an attempt has no response.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryFault {
+    /// The server did not respond in time.
+    #[error("no response within {} s", .0.as_secs_f64())]
+    TimedOut(Duration),
+    /// The system reports an error, for example that no process listens.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The response cannot be parsed.
+    #[error("malformed response: {0}")]
+    Malformed(#[from] MessageError),
+    /// A message over TCP does not answer the query.
+    #[error("the response over TCP has another ID or question")]
+    OtherQuestion,
+    /// The system has no random octets.
+    #[error("no random octets: {0}")]
+    Random(getrandom::Error),
+}
+
+/// The client, and its counters.
+#[derive(Debug)]
+pub(super) struct Client {
+    options: ClientOptions,
+    started_at: Instant,
+    /// The earliest time of the next query.
+    next_at: Instant,
+    queries: u64,
+}
+
+impl Client {
+    /// Starts the clock of the time limit.
+    pub(super) fn new(options: &ClientOptions) -> Self {
+        let now = Instant::now();
+        Self { options: options.clone(), started_at: now, next_at: now, queries: 0 }
+    }
+
+    /// Number of queries sent so far, attempts included.
+    pub(super) const fn queries(&self) -> u64 {
+        self.queries
+    }
+
+    /// Time since the start.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started_at.elapsed()
+    }
+
+    /// The time at which the time limit ends.
+    pub(super) fn end(&self) -> Instant {
+        // A limit beyond the clock is no limit in practice: a century.
+        let century = Duration::from_secs(100 * 365 * 86_400);
+        self.started_at + self.options.time_limit.min(century)
+    }
+
+    /// Sends a query with DO set and waits for its response.
+    ///
+    /// # Errors
+    /// [`StopReason::Queries`] or [`StopReason::Time`] if a limit is reached;
+    /// [`StopReason::NoResponse`] if all attempts fail.
+    pub(super) fn query(&mut self, name: NameRef<'_>, rtype: Rtype) -> Result<Message, StopReason> {
+        let mut attempts = 0;
+        loop {
+            self.wait_for_turn()?;
+            attempts += 1;
+            match self.attempt(name, rtype) {
+                Ok(message) => return Ok(message),
+                Err(_) if attempts < self.options.attempts => {}
+                Err(fault) => {
+                    let server = self.options.server;
+                    return Err(StopReason::NoResponse {
+                        server,
+                        name: name.to_name(),
+                        rtype,
+                        attempts,
+                        fault,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Waits until the rate permits the next query.
+    fn wait_for_turn(&mut self) -> Result<(), StopReason> {
+        if self.queries >= self.options.max_queries {
+            return Err(StopReason::Queries(self.options.max_queries));
+        }
+        let now = Instant::now();
+        let sent_at = now.max(self.next_at);
+        if sent_at >= self.end() {
+            return Err(StopReason::Time(self.options.time_limit));
+        }
+        thread::sleep(sent_at - now);
+        let interval = Duration::try_from_secs_f64(1.0 / self.options.rate).unwrap_or(Duration::MAX);
+        self.next_at = sent_at.checked_add(interval).unwrap_or_else(|| self.end());
+        self.queries += 1;
+        Ok(())
+    }
+
+    fn attempt(&mut self, name: NameRef<'_>, rtype: Rtype) -> Result<Message, QueryFault> {
+        let query = encode(name, rtype)?;
+        let deadline = Instant::now() + self.options.timeout;
+        let octets = if self.options.tcp {
+            self.over_tcp(&query, deadline)?
+        } else {
+            let octets = self.over_udp(&query, deadline)?;
+            let is_truncated = Header::read(&octets).is_some_and(|header| header.flags & flags::TC != 0);
+            // RFC 7766 §5.
+            if is_truncated { self.over_tcp(&query, Instant::now() + self.options.timeout)? } else { octets }
+        };
+        Ok(Message::parse(&octets)?)
+    }
+
+    fn over_udp(&self, query: &[u8], deadline: Instant) -> Result<Vec<u8>, QueryFault> {
+        let any: SocketAddr = match self.options.server {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(self.options.server)?;
+        socket.send(query)?;
+        let mut buffer = vec![0; MESSAGE_MAX];
+        loop {
+            socket.set_read_timeout(Some(self.until(deadline)?))?;
+            match socket.recv(&mut buffer) {
+                Ok(length) if is_response(query, &buffer[..length]) => {
+                    buffer.truncate(length);
+                    return Ok(buffer);
+                }
+                Ok(_) => {}
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn over_tcp(&self, query: &[u8], deadline: Instant) -> Result<Vec<u8>, QueryFault> {
+        let mut stream = TcpStream::connect_timeout(&self.options.server, self.until(deadline)?)?;
+        // Queries have at most 300 octets.
+        let mut prefixed = (query.len() as u16).to_be_bytes().to_vec();
+        prefixed.extend_from_slice(query);
+        stream.set_write_timeout(Some(self.until(deadline)?))?;
+        stream.write_all(&prefixed)?;
+        let mut length = [0; 2];
+        self.read_exact(&mut stream, &mut length, deadline)?;
+        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+        self.read_exact(&mut stream, &mut message, deadline)?;
+        if is_response(query, &message) { Ok(message) } else { Err(QueryFault::OtherQuestion) }
+    }
+
+    /// Fills `buffer`. A server that sends single octets does not extend the deadline.
+    fn read_exact(
+        &self,
+        stream: &mut TcpStream,
+        buffer: &mut [u8],
+        deadline: Instant,
+    ) -> Result<(), QueryFault> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            stream.set_read_timeout(Some(self.until(deadline)?))?;
+            match stream.read(&mut buffer[filled..]) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(count) => filled += count,
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The time until the deadline, above zero.
+    fn until(&self, deadline: Instant) -> Result<Duration, QueryFault> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(QueryFault::TimedOut(self.options.timeout)) } else { Ok(left) }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// The wire form of a query with a random ID and DO set.
+fn encode(name: NameRef<'_>, rtype: Rtype) -> Result<Vec<u8>, QueryFault> {
+    let mut id = [0; 2];
+    getrandom::fill(&mut id).map_err(QueryFault::Random)?;
+    let mut query = Vec::with_capacity(300);
+    push_query(&name.to_name(), rtype, u16::from_be_bytes(id), 0, &mut query);
+    edns::push_opt(PAYLOAD, 0, edns::DO, &mut query);
+    // ARCOUNT: the OPT record.
+    query[11] = 1;
+    Ok(query)
+}
+
+/// Whether `message` answers `query`: it is a response with the same ID, opcode and question. A
+/// response with an error may omit the question.
+fn is_response(query: &[u8], message: &[u8]) -> bool {
+    let (Some(sent), Some(received)) = (Header::read(query), Header::read(message)) else { return false };
+    if received.id != sent.id || received.flags & flags::QR == 0 || received.opcode() != sent.opcode() {
+        return false;
+    }
+    match received.counts[0] {
+        0 => received.rcode().0 != 0,
+        1 => question(query).is_some_and(|sent| question(message).is_some_and(|received| received == sent)),
+        _ => false,
+    }
+}
+
+fn question(message: &[u8]) -> Option<(Name, [u8; 4])> {
+    let (name, end) = Name::from_message(message, nonesuch_proto::message::HEADER).ok()?;
+    Some((name, message.get(end..end + 4)?.try_into().ok()?))
+}
+
+/// The records of the zone at `apex` in a response that have this type, in any section.
+pub(super) fn records_of<'m>(
+    message: &'m Message,
+    apex: NameRef<'m>,
+    rtype: Rtype,
+) -> impl Iterator<Item = (NameRef<'m>, &'m [u8])> {
+    let is_wanted = move |record: &&nonesuch_proto::message::Record| {
+        record.rtype == rtype && record.class == Class::IN && record.owner.view().is_at_or_below(apex)
+    };
+    message.records.iter().filter(is_wanted).map(|record| (record.owner.view(), record.rdata.as_slice()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_has_the_id_and_the_question_of_its_query() {
+        let name: Name = "a.example".parse().expect("a name");
+        let query = encode(name.view(), Rtype::A).expect("written");
+        let answer = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut octets = query.clone();
+            octets[2] |= 0x80;
+            change(&mut octets);
+            is_response(&query, &octets)
+        };
+        assert!(answer(&|_| {}));
+        assert!(answer(&|octets| octets[13] = b'A'));
+        assert!(!answer(&|octets| octets[0] ^= 1));
+        assert!(!answer(&|octets| octets[13] = b'b'));
+        assert!(!answer(&|octets| octets[2] &= 0x7f));
+        assert!(!answer(&|octets| octets[5] = 0));
+        assert!(!answer(&|octets| octets.truncate(11)));
+    }
+}
