@@ -101,14 +101,14 @@ impl Tree {
     }
 }
 
-/// Asks for another name in each query, and expects that the answer is validated.
+/// Asks for another name in each query. Answers are validated, or truncated.
 fn ask_all(resolver: SocketAddr, queries: usize) {
     for query in 0..queries {
         let name = format!("host{}.z{}.example.", query / ZONES, query % ZONES);
         let header = (0..3)
             .find_map(|_| ask(resolver, &name, Rtype::A.0, LIMIT))
             .unwrap_or_else(|| panic!("{name}: no response"));
-        assert!(header.authenticated && header.rcode == 0, "{name}: {header:?}");
+        assert!((header.authenticated || header.answers == 0) && header.rcode == 0, "{name}: {header:?}");
     }
 }
 
@@ -250,6 +250,9 @@ struct RecordedPeer {
     is_verification: fn(&str) -> bool,
     /// Maximum verifications that are recorded and not in the log.
     unlogged: u64,
+    /// Maximum verifications at the start, in the second in which the resolver connects to the recorder. Totals
+    /// are interpolated in this second.
+    at_start: u64,
 }
 
 /// Records a peer from dnstap and the counting library while it answers queries, and compares the
@@ -283,7 +286,10 @@ fn record_peer(recorded: RecordedPeer) {
     let verified = sums["verified"].as_u64().expect("a number");
     println!("{:?}: {queries} queries, {logged} verifications logged, {verified} recorded", recorded.peer);
     assert!(logged > queries as u64, "{logged}");
-    assert!((logged..=logged + recorded.unlogged).contains(&verified), "{logged}: {sums}");
+    assert!(
+        (logged - recorded.at_start..=logged + recorded.unlogged).contains(&verified),
+        "{logged}: {sums}"
+    );
     let recording = Recording::read(&path("out")).expect("a recording");
     assert_eq!(recording.verified_by, VerificationSource::Library);
     assert!(recording.domains.len() >= ZONES && recording.domains.iter().all(|domain| domain.signed));
@@ -305,6 +311,7 @@ fn the_log_of_unbound_has_the_recorded_verifications() {
         arguments: &[],
         is_verification: is_verification_of_unbound,
         unlogged: 0,
+        at_start: 0,
     };
     in_namespace(|| record_peer(recorded));
 }
@@ -320,6 +327,8 @@ fn the_log_of_bind_has_the_recorded_verifications() {
         // At its start, BIND tests with a signature whether libcrypto supports each of the four algorithms
         // with RSA.
         unlogged: 4,
+        // BIND also requests and verifies the records of the root.
+        at_start: 8,
     };
     in_namespace(|| record_peer(recorded));
 }
