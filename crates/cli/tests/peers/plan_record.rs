@@ -173,7 +173,21 @@ impl PacketCapture {
     fn start(file: &Path) -> Option<Self> {
         require_peer!("tcpdump");
         let mut command = Command::new("tcpdump");
-        command.args(["-i", "lo", "-s", "0", "-U", "-Z", "root", "-B", "16384", "-w", text(file), "port 53"]);
+        command.args([
+            "-i",
+            "lo",
+            "-s",
+            "0",
+            "-U",
+            "--immediate-mode",
+            "-Z",
+            "root",
+            "-B",
+            "16384",
+            "-w",
+            text(file),
+            "port 53",
+        ]);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("tcpdump starts");
         let mut messages = BufReader::new(child.stderr.take().expect("piped"));
         let mut line = String::new();
@@ -280,6 +294,12 @@ fn record_peer(recorded: RecordedPeer) {
     };
     let server = peers::start(recorded.peer, &setup);
     recorder.line("connected");
+    let end = Instant::now() + LIMIT;
+    // The lines at the load, at the first verification, and at the next two seconds.
+    while recorded.at_start > 0 && fs::read_to_string(&totals).unwrap_or_default().lines().count() < 4 {
+        assert!(Instant::now() < end, "no totals");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     ask_all(server.address, queries);
     let sums = recorder.stop();
     let logged = count_lines(&server.folder().join("log"), recorded.is_verification);
