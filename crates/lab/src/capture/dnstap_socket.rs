@@ -113,12 +113,12 @@ mod tests {
     use std::thread;
 
     /// What a connection delivers to whom writes `octets` and closes it, and what is sent back.
-    fn connection(octets: Vec<u8>) -> (Result<Vec<CapturedMessage>, CaptureError>, Vec<u8>) {
+    fn connection(octets: &[u8]) -> (Result<Vec<CapturedMessage>, CaptureError>, Vec<u8>) {
         let (mut writer, reader) = UnixStream::pair().expect("a pair");
         let read = thread::spawn(move || {
             DnstapConnection::accept(reader, Path::new("tap")).and_then(|messages| messages.collect())
         });
-        writer.write_all(&octets).expect("written");
+        writer.write_all(octets).expect("written");
         writer.shutdown(Shutdown::Write).expect("ended");
         let messages = read.join().expect("a reader");
         let mut answers = Vec::new();
@@ -137,25 +137,25 @@ mod tests {
         let message = query();
         let file = write(std::slice::from_ref(&message), CaptureFormat::Dnstap);
         let ready = control(Control::Ready, Some(CONTENT_TYPE));
-        let (messages, answers) = connection([ready, file.clone()].concat());
-        assert_eq!(messages.expect("messages"), [message.clone()]);
+        let (messages, answers) = connection(&[ready, file.clone()].concat());
+        assert_eq!(messages.expect("messages"), std::slice::from_ref(&message));
         let wanted = [control(Control::Accept, Some(CONTENT_TYPE)), control(Control::Finish, None)].concat();
         assert_eq!(answers, wanted);
         // A unidirectional writer waits for nothing.
-        let (messages, answers) = connection(file);
+        let (messages, answers) = connection(&file);
         assert_eq!((messages.expect("messages"), answers), (vec![message], Vec::new()));
     }
 
     #[test]
     fn other_writers_are_refused() {
-        let (messages, _) = connection(control(Control::Ready, Some(b"protobuf:other")));
+        let (messages, _) = connection(&control(Control::Ready, Some(b"protobuf:other")));
         assert!(matches!(messages, Err(CaptureError::ContentType { .. })));
         for octets in [
             b"GET / HTTP/1.1\r\n".to_vec(),
             control(Control::Ready, None)[..9].to_vec(),
             vec![0, 0, 0, 0, 0, 1, 0, 0],
         ] {
-            assert!(connection(octets).0.is_err());
+            assert!(connection(&octets).0.is_err());
         }
     }
 }

@@ -82,13 +82,13 @@ fn least_squares_intervals_are_too_short_with_correlated_residuals() {
 fn gradients_are_those_of_differences() {
     let chain = Chain([0.97, 6.0, 0.22, 3.0, 1.4, 2.0, 0.31, 1.5]);
     let gradients = chain.gradients();
-    for place in 0..PARAMETERS {
+    for (place, [a, b]) in gradients[0].iter().zip(&gradients[1]).map(|(a, b)| [a, b]).enumerate() {
         let step = 1e-6;
         let [mut low, mut high] = [chain; 2];
         (low.0[place], high.0[place]) = (chain.0[place] - step, chain.0[place] + step);
         let ((a_low, b_low), (a_high, b_high)) = (low.compose(), high.compose());
         for (gradient, difference) in
-            [(gradients[0][place], a_high - a_low), (gradients[1][place], b_high - b_low)]
+            [(a, a_high - a_low), (b, b_high - b_low)]
         {
             assert!((gradient - difference / (2.0 * step)).abs() < 1e-6, "{place}");
         }

@@ -73,7 +73,7 @@ pub(super) fn window_of(row: &[Value]) -> Result<Window, WindowFault> {
     let mut cells = row.iter().zip(&WINDOW_COLUMNS);
     let mut next = || {
         let (cell, (name, _)) = cells.next().ok_or(WindowFault::Missing { column: "" })?;
-        let number = |value: i64| u64::try_from(value).map_err(|_| WindowFault::Negative { column: *name });
+        let number = |value: i64| u64::try_from(value).map_err(|_| WindowFault::Negative { column: name });
         cell.as_i64().map(number).transpose().map(|value| (value, *name))
     };
     let mut required = || {

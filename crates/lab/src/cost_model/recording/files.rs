@@ -102,13 +102,13 @@ pub(super) fn write_metadata(directory: &Path, metadata: &Metadata) -> Result<()
 pub(super) fn read_table(
     directory: &Path,
     name: &str,
-    columns: Vec<DataColumn>,
+    columns: &[DataColumn],
 ) -> Result<Option<DataTable>, RecordingError> {
     let path = csv_path(directory, name);
     let limit = if name == DOMAINS { DOMAINS_OCTETS } else { PART_OCTETS };
     match read_bounded(&path, limit) {
         Ok(text) => {
-            csv::read(&text, &columns).map(Some).map_err(|source| RecordingError::Csv { path, source })
+            csv::read(&text, columns).map(Some).map_err(|source| RecordingError::Csv { path, source })
         }
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(RecordingError::Read { path, source }),
@@ -132,7 +132,7 @@ pub(super) fn write_table(directory: &Path, name: &str, table: &DataTable) -> Re
 
 /// Reads the domains; none if the recording has no file of them.
 pub(super) fn read_domains(directory: &Path) -> Result<Vec<CountedDomain>, RecordingError> {
-    let Some(table) = read_table(directory, DOMAINS, domain_columns())? else { return Ok(Vec::new()) };
+    let Some(table) = read_table(directory, DOMAINS, &domain_columns())? else { return Ok(Vec::new()) };
     let path = csv_path(directory, DOMAINS);
     if table.rows().len() > DOMAINS_MAX {
         return Err(RecordingError::TooMany { path, what: "domains", limit: DOMAINS_MAX });

@@ -44,7 +44,7 @@ pub(super) fn read_part(
 ) -> Result<bool, RecordingError> {
     let name = part_name(number);
     let path = || csv_path(directory, &name);
-    let Some(table) = read_table(directory, &name, window_columns())? else {
+    let Some(table) = read_table(directory, &name, &window_columns())? else {
         // The description may count a part before its first window is written.
         let is_missing = number < parts;
         return if is_missing { Err(RecordingError::MissingPart { path: path(), parts }) } else { Ok(false) };
