@@ -58,7 +58,7 @@ impl Acceptor {
         let serve = move || {
             let _slot = slot;
             // The end of a connection is its only error message.
-            let _ = Connection::new(&shared).serve(client);
+            let _ = Connection::new(&shared).serve(&client);
         };
         // If the system does not start the thread, the connection is closed.
         let _ = thread::Builder::new().name("proxy connection".to_owned()).spawn(serve);
@@ -95,28 +95,28 @@ impl<'s> Connection<'s> {
         Self { shared, active_at: Mutex::new(Instant::now()) }
     }
 
-    fn serve(&self, client: TcpStream) -> io::Result<()> {
-        self.prepare(&client)?;
+    fn serve(&self, client: &TcpStream) -> io::Result<()> {
+        self.prepare(client)?;
         if self.shared.faults.has(Fault::TcpToUdp) {
-            return self.serve_over_udp(&client);
+            return self.serve_over_udp(client);
         }
         // The server is contacted when the client has sent a query.
         let mut query = Vec::new();
-        if !self.read_message(&client, &mut query)? {
+        if !self.read_message(client, &mut query)? {
             return Ok(());
         }
         let server = TcpStream::connect_timeout(&self.shared.upstream, self.shared.timeout)?;
         self.prepare(&server)?;
         thread::scope(|scope| {
             let responses = scope.spawn(|| {
-                let relayed = self.relay_responses(&server, &client);
-                close(&server, &client);
+                let relayed = self.relay_responses(&server, client);
+                close(&server, client);
                 relayed
             });
-            let relayed = self.relay_queries(query, &client, &server);
+            let relayed = self.relay_queries(query, client, &server);
             // At the end of the queries, the responses to them may still arrive.
             if relayed.is_err() {
-                close(&server, &client);
+                close(&server, client);
             } else {
                 let _ = server.shutdown(Shutdown::Write);
             }

@@ -231,7 +231,7 @@ fn faults_of_ids_ports_and_addresses() {
     }
     assert_eq!(seen.len(), 1);
     let options = ProxyOptions::new("127.0.0.1:0".parse().expect("an address"), address);
-    let open = ProxyOptions { faults: vec![Fault::OpenWan], ..options.clone() };
+    let open = ProxyOptions { faults: vec![Fault::OpenWan], ..options };
     assert!(matches!(Proxy::start(&open), Err(ProxyError::NoWan)));
     let wan: SocketAddr = {
         let probe = UdpSocket::bind("127.0.0.2:0").expect("bound");
