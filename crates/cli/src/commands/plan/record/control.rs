@@ -50,7 +50,7 @@ pub(super) fn record(
         match Sample::take(socket) {
             Ok(sample) => {
                 match window(&last, &sample) {
-                    Ok(window) if is_reachable => session.push(window)?,
+                    Ok(window) if is_reachable => session.push(&window)?,
                     Ok(_) => session.gap(gap(&last, sample.time, GapReason::Disconnected)),
                     Err(reason) => session.gap(gap(&last, sample.time, reason)),
                 }

@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// Adds a window.
-    pub(super) fn push(&mut self, window: Window) -> Result<(), RecordError> {
+    pub(super) fn push(&mut self, window: &Window) -> Result<(), RecordError> {
         let (from, until) = (window.start, window.end());
         if !self.writer.push(window.clone())? {
             self.gap(Gap { from, until, reason: GapReason::ClockJump });

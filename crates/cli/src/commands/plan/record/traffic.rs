@@ -243,7 +243,7 @@ impl TrafficSession<'_> {
                     continue;
                 }
             }
-            self.session.push(window)?;
+            self.session.push(&window)?;
         }
         Ok(())
     }
