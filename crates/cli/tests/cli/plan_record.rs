@@ -21,11 +21,14 @@ struct Captured {
     anchor: PathBuf,
 }
 
-/// The resolver asks for `www` and `mail` of a signed zone, and for its keys, each a second after
+/// The resolver asks for two names of a signed zone, and for its keys, each a second after
 /// the other.
 fn captured() -> Captured {
-    let zones =
-        vec![ZoneDescription::new("."), ZoneDescription::new("example."), ZoneDescription::new("z.example.")];
+    let zones = vec![
+        ZoneDescription::new("."),
+        ZoneDescription::new("example."),
+        ZoneDescription { names: 2, ..ZoneDescription::new("z.example.") },
+    ];
     let tree = Tree::build(&Description { zones, ..Description::default() }, 1, NOW).expect("a tree");
     let folder = folder();
     let (pcap, anchor) = (folder.path().join("resolver.pcap"), folder.path().join("anchor.ds"));
@@ -34,13 +37,13 @@ fn captured() -> Captured {
         CaptureWriter::new(fs::File::create(&pcap).expect("a file"), CaptureFormat::Pcap).expect("written");
     let client = SocketAddr::new(RESOLVER.parse().expect("an address"), 4711);
     for (second, (zone, name, rtype)) in [
-        (0, "www.z.example.", Rtype::A),
+        (0, "host0.z.example.", Rtype::A),
         (0, ".", Rtype::DNSKEY),
-        (1, "www.z.example.", Rtype::A),
+        (1, "host0.z.example.", Rtype::A),
         (1, "example.", Rtype::DNSKEY),
-        (2, "www.z.example.", Rtype::A),
+        (2, "host0.z.example.", Rtype::A),
         (2, "z.example.", Rtype::DNSKEY),
-        (2, "mail.z.example.", Rtype::A),
+        (2, "host1.z.example.", Rtype::A),
     ]
     .into_iter()
     .enumerate()

@@ -101,14 +101,14 @@ impl Tree {
     }
 }
 
-/// Asks for another name in each query, and expects that the answer is validated.
+/// Asks for another name in each query. Answers are validated, or truncated.
 fn ask_all(resolver: SocketAddr, queries: usize) {
     for query in 0..queries {
         let name = format!("host{}.z{}.example.", query / ZONES, query % ZONES);
         let header = (0..3)
             .find_map(|_| ask(resolver, &name, Rtype::A.0, LIMIT))
             .unwrap_or_else(|| panic!("{name}: no response"));
-        assert!(header.authenticated && header.rcode == 0, "{name}: {header:?}");
+        assert!((header.authenticated || header.answers == 0) && header.rcode == 0, "{name}: {header:?}");
     }
 }
 
@@ -173,7 +173,21 @@ impl PacketCapture {
     fn start(file: &Path) -> Option<Self> {
         require_peer!("tcpdump");
         let mut command = Command::new("tcpdump");
-        command.args(["-i", "lo", "-s", "0", "-U", "-Z", "root", "-B", "16384", "-w", text(file), "port 53"]);
+        command.args([
+            "-i",
+            "lo",
+            "-s",
+            "0",
+            "-U",
+            "--immediate-mode",
+            "-Z",
+            "root",
+            "-B",
+            "16384",
+            "-w",
+            text(file),
+            "port 53",
+        ]);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("tcpdump starts");
         let mut messages = BufReader::new(child.stderr.take().expect("piped"));
         let mut line = String::new();
@@ -250,6 +264,9 @@ struct RecordedPeer {
     is_verification: fn(&str) -> bool,
     /// Maximum verifications that are recorded and not in the log.
     unlogged: u64,
+    /// Maximum verifications at the start, in the second in which the resolver connects to the recorder. Totals
+    /// are interpolated in this second.
+    at_start: u64,
 }
 
 /// Records a peer from dnstap and the counting library while it answers queries, and compares the
@@ -277,13 +294,22 @@ fn record_peer(recorded: RecordedPeer) {
     };
     let server = peers::start(recorded.peer, &setup);
     recorder.line("connected");
+    let end = Instant::now() + LIMIT;
+    // The lines at the load, at the first verification, and at the next two seconds.
+    while recorded.at_start > 0 && fs::read_to_string(&totals).unwrap_or_default().lines().count() < 4 {
+        assert!(Instant::now() < end, "no totals");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     ask_all(server.address, queries);
     let sums = recorder.stop();
     let logged = count_lines(&server.folder().join("log"), recorded.is_verification);
     let verified = sums["verified"].as_u64().expect("a number");
     println!("{:?}: {queries} queries, {logged} verifications logged, {verified} recorded", recorded.peer);
     assert!(logged > queries as u64, "{logged}");
-    assert!((logged..=logged + recorded.unlogged).contains(&verified), "{logged}: {sums}");
+    assert!(
+        (logged - recorded.at_start..=logged + recorded.unlogged).contains(&verified),
+        "{logged}: {sums}"
+    );
     let recording = Recording::read(&path("out")).expect("a recording");
     assert_eq!(recording.verified_by, VerificationSource::Library);
     assert!(recording.domains.len() >= ZONES && recording.domains.iter().all(|domain| domain.signed));
@@ -305,6 +331,7 @@ fn the_log_of_unbound_has_the_recorded_verifications() {
         arguments: &[],
         is_verification: is_verification_of_unbound,
         unlogged: 0,
+        at_start: 0,
     };
     in_namespace(|| record_peer(recorded));
 }
@@ -320,6 +347,8 @@ fn the_log_of_bind_has_the_recorded_verifications() {
         // At its start, BIND tests with a signature whether libcrypto supports each of the four algorithms
         // with RSA.
         unlogged: 4,
+        // BIND also requests and verifies the records of the root.
+        at_start: 8,
     };
     in_namespace(|| record_peer(recorded));
 }

@@ -318,7 +318,7 @@ mod tests {
         let zones = vec![
             ZoneDescription::new("."),
             ZoneDescription::new("example."),
-            ZoneDescription::new("signed.example."),
+            ZoneDescription { names: 2, ..ZoneDescription::new("signed.example.") },
             island,
             bad,
         ];
@@ -347,11 +347,11 @@ mod tests {
         let (tree, now) = (tree(), u64::from(NOW));
         let mut estimator = estimator(&tree);
         // Of each zone the DNSKEY RRset; two DS RRsets and an address.
-        assert_eq!(resolve(&tree, &mut estimator, "www.signed.example.", now), 3 + 2 + 1);
-        assert_eq!(resolve(&tree, &mut estimator, "www.signed.example.", now + 1), 0);
-        assert_eq!(resolve(&tree, &mut estimator, "mail.signed.example.", now + 1), 1);
+        assert_eq!(resolve(&tree, &mut estimator, "host0.signed.example.", now), 3 + 2 + 1);
+        assert_eq!(resolve(&tree, &mut estimator, "host0.signed.example.", now + 1), 0);
+        assert_eq!(resolve(&tree, &mut estimator, "host1.signed.example.", now + 1), 1);
         // Everything has expired in the cache.
-        assert_eq!(resolve(&tree, &mut estimator, "www.signed.example.", now + 7 * 86_400), 6);
+        assert_eq!(resolve(&tree, &mut estimator, "host0.signed.example.", now + 7 * 86_400), 6);
         assert_eq!(estimator.unknown(), 0);
     }
 

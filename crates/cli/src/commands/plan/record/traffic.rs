@@ -48,6 +48,8 @@ struct TrafficSession<'s> {
     disconnected_at: Option<u64>,
     /// Time at which recording ends, after a request.
     end: Option<u64>,
+    /// When all messages until this time have arrived.
+    deadline: Option<Instant>,
     is_live: bool,
 }
 
@@ -97,6 +99,7 @@ pub(super) fn record(
         connected: 0,
         disconnected_at: None,
         end: None,
+        deadline: None,
         is_live: source.is_live,
     };
     let ended = traffic.run(&source, stop);
@@ -131,10 +134,10 @@ impl TrafficSession<'_> {
                 self.recorder.abandon(GapReason::ClockJump);
             }
             if stop.is_requested() && self.end.is_none() {
-                self.end = Some(unix_micros());
+                self.prepare_end();
             }
             self.tick()?;
-            if self.has_ended() {
+            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Ok(());
             }
         }
@@ -184,10 +187,17 @@ impl TrafficSession<'_> {
         }
     }
 
-    /// Whether all messages until the requested end have arrived.
-    fn has_ended(&self) -> bool {
-        let patience = if self.is_live { TrafficRecorder::LATENESS } else { 0 };
-        self.end.is_some_and(|end| unix_micros().abs_diff(end) >= patience)
+    /// Sets the end of recording. Totals are written at whole seconds, and interpolated between them. So the
+    /// end is after the next one, when those of the last messages are known.
+    fn prepare_end(&mut self) {
+        let now = unix_micros();
+        let end = match self.counter {
+            VerificationCounter::Totals(_) if self.is_live => (now / SECOND + 1) * SECOND + SECOND / 2,
+            _ => now,
+        };
+        let patience = if self.is_live { end - now + TrafficRecorder::LATENESS } else { 0 };
+        self.end = Some(end);
+        self.deadline = Some(Instant::now() + Duration::from_micros(patience));
     }
 
     /// Closes windows by the clock, and stores complete ones.
