@@ -58,8 +58,8 @@ pub enum IntervalChoice {
 pub enum IntervalMethod {
     /// For independent residuals of equal variance, with quantiles of Student's t distribution.
     LeastSquares,
-    /// Newey and West, with the critical values of Kiefer and Vogelsang for this ratio of lags to
-    /// windows.
+    /// Newey and West, prewhitened, with the critical values of Kiefer and Vogelsang for this ratio of
+    /// lags to windows.
     NeweyWest {
         /// The last lag with a positive weight.
         lags: usize,
@@ -82,7 +82,7 @@ impl IntervalMethod {
     const fn estimator(self) -> Estimator {
         match self {
             Self::LeastSquares => Estimator::Independent,
-            Self::NeweyWest { lags } => Estimator::NeweyWest(lags),
+            Self::NeweyWest { lags } => Estimator::Prewhitened(lags),
         }
     }
 
@@ -99,7 +99,7 @@ impl IntervalMethod {
     pub fn name(self) -> String {
         match self {
             Self::LeastSquares => "least squares".to_owned(),
-            Self::NeweyWest { lags } => format!("HAC (Newey-West, {lags} lags)"),
+            Self::NeweyWest { lags } => format!("HAC (Newey-West, prewhitened, {lags} lags)"),
         }
     }
 }

@@ -75,7 +75,11 @@ pub(super) enum Estimator {
     /// For independent residuals of equal variance.
     Independent,
     /// Newey and West, with this number of lags.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests compare it with statsmodels"))]
     NeweyWest(usize),
+    /// The same, of contributions without their autocorrelation at lag 1, which is then restored (Andrews
+    /// and Monahan, Econometrica 60(4), 1992). It is less biased if the autocorrelation is positive.
+    Prewhitened(usize),
 }
 
 /// Returns the covariance matrix of the parameters of lines over the same windows: slope and
@@ -94,10 +98,15 @@ pub(super) fn covariance(lines: &[&Line], estimator: Estimator) -> Vec<Vec<f64>>
             let residual_covariance = dot(&one.residuals, &other.residuals) / freedom;
             residual_covariance * dot(&one.weights[of_one], &other.weights[of_other])
         }),
-        Estimator::NeweyWest(lags) => {
+        Estimator::NeweyWest(lags) | Estimator::Prewhitened(lags) => {
+            let is_prewhitened = matches!(estimator, Estimator::Prewhitened(_));
             let sums: Vec<Vec<f64>> = parameters
                 .iter()
-                .map(|(line, parameter)| block_sums(&line.contributions(*parameter), lags + 1))
+                .map(|(line, parameter)| {
+                    let contributions = line.contributions(*parameter);
+                    let series = if is_prewhitened { prewhitened(&contributions) } else { contributions };
+                    block_sums(&series, lags + 1)
+                })
                 .collect();
             let correction = (freedom + LINE_PARAMETERS as f64) / freedom / (lags + 1) as f64;
             Box::new(move |row: usize, column: usize| dot(&sums[row], &sums[column]) * correction)
@@ -106,6 +115,21 @@ pub(super) fn covariance(lines: &[&Line], estimator: Estimator) -> Vec<Vec<f64>>
     (0..parameters.len())
         .map(|row| (0..parameters.len()).map(|column| entry(row, column)).collect())
         .collect()
+}
+
+/// Maximum autocorrelation at lag 1 that prewhitening removes, as Andrews and Monahan recommend.
+const MAX_CORRELATION: f64 = 0.97;
+
+/// Returns a series without its autocorrelation at lag 1, scaled so that its long-run variance is that
+/// of the series.
+fn prewhitened(series: &[f64]) -> Vec<f64> {
+    let correlation = dot(series.get(1..).unwrap_or_default(), series) / dot(series, series);
+    // All contributions are 0 if all points are on the line.
+    let correlation =
+        if correlation.is_nan() { 0.0 } else { correlation.clamp(-MAX_CORRELATION, MAX_CORRELATION) };
+    let first = series.iter().take(1).map(|value| value * (1.0 - correlation * correlation).sqrt());
+    let others = series.windows(2).map(|pair| pair[1] - correlation * pair[0]);
+    first.chain(others).map(|value| value / (1.0 - correlation)).collect()
 }
 
 /// Returns the variance of the sum of a series by Newey and West, without correction for degrees of

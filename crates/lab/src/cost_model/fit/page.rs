@@ -17,7 +17,7 @@ const LEAD: &str = "The model predicts the number of signatures that a resolver 
 
 /// How intervals are computed, for the legend of tables.
 const INTERVALS: &str = "Intervals by least squares where the residuals are independent and have equal variance, as far \
-    as the tests of Ljung-Box and Breusch-Pagan show at 5 %; otherwise by HAC: the covariance of Newey and West with \
+    as the tests of Ljung-Box and Breusch-Pagan show at 5 %; otherwise by HAC: the covariance of Newey and West, prewhitened, with \
     1.3 √n lags, and the critical values of Kiefer and Vogelsang for this number of lags. f: delta method, with the \
     covariances of all parameters.";
 

@@ -92,7 +92,7 @@ fn recordings_are_compared_and_the_worst_case_is_named() {
 fn the_report_names_the_method_of_intervals_and_has_charts() {
     let correlated = Simulation { noise: Noise::Correlated { correlation: 0.6 }, ..Simulation::default() };
     let fits = fit_of(&correlated);
-    assert!(fits.text().contains("HAC (Newey-West, 28 lags)"), "{}", fits.text());
+    assert!(fits.text().contains("HAC (Newey-West, prewhitened, 28 lags)"), "{}", fits.text());
     assert!(fit_of(&Simulation::default()).text().contains("least squares"));
     let page = fits.page(&sample("run", "machine")).expect("a page");
     // Residuals of four lines, two charts of predictions, and a chart for each of five parameters.
