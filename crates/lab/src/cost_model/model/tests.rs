@@ -81,15 +81,13 @@ fn least_squares_intervals_are_too_short_with_correlated_residuals() {
 #[test]
 fn gradients_are_those_of_differences() {
     let chain = Chain([0.97, 6.0, 0.22, 3.0, 1.4, 2.0, 0.31, 1.5]);
-    let gradients = chain.gradients();
-    for (place, [a, b]) in gradients[0].iter().zip(&gradients[1]).map(|(a, b)| [a, b]).enumerate() {
+    let [of_a, of_b] = chain.gradients();
+    for (place, (of_a, of_b)) in of_a.into_iter().zip(of_b).enumerate() {
         let step = 1e-6;
         let [mut low, mut high] = [chain; 2];
         (low.0[place], high.0[place]) = (chain.0[place] - step, chain.0[place] + step);
         let ((a_low, b_low), (a_high, b_high)) = (low.compose(), high.compose());
-        for (gradient, difference) in
-            [(a, a_high - a_low), (b, b_high - b_low)]
-        {
+        for (gradient, difference) in [(of_a, a_high - a_low), (of_b, b_high - b_low)] {
             assert!((gradient - difference / (2.0 * step)).abs() < 1e-6, "{place}");
         }
     }

@@ -147,7 +147,7 @@ fn legend(rates: &[Rate]) -> Vec<String> {
     }
     if rates.iter().any(|rate| rate.is_batch) {
         legend.push(
-            "Batches: the highest rate, if the resolver collects signatures before it verifies them."
+            "Batches: signatures of one key, which the resolver must collect before it verifies them."
                 .to_owned(),
         );
     }
