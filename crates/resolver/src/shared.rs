@@ -124,7 +124,7 @@ impl Shared {
     }
 
     /// Removes the cached data of the names at and below a name: RRsets, negative answers, failures,
-    /// denial records, keys of zones. What is known about servers stays. Data that a query in progress
+    /// denial records, keys of zones. The properties of servers stay. Data that a query in progress
     /// got earlier may still be inserted. Returns the number of removed entries, without keys.
     pub fn flush_below(&self, name: NameRef<'_>) -> usize {
         let entries = self.cache.flush_below(name);

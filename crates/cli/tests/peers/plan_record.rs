@@ -28,7 +28,7 @@ const ZONES: usize = 20;
 const LIMIT: Duration = Duration::from_secs(20);
 const RESOLVER: &str = "127.0.0.1";
 
-/// Number of queries; by default, so many that a run takes seconds.
+/// Number of queries. With the default, a run takes seconds.
 fn query_count() -> usize {
     std::env::var("NONESUCH_RECORDED_QUERIES")
         .map_or(300, |count| count.parse().expect("a number of queries"))

@@ -1,5 +1,5 @@
-//! `nonesuch enumerate` against `nonesuch serve`, for every denial mechanism: what is learnt, what a
-//! thief of the server can do, and the files of the command.
+//! `nonesuch enumerate` against `nonesuch serve`, for every denial mechanism: the learnt names, the
+//! attacks with a stolen server, and the files of the command.
 
 use crate::common;
 use common::{Ended, Running, done, folder, generate_key, generate_keys, nonesuch, run, serve, text};

@@ -79,7 +79,7 @@ impl Iterator for DnstapConnection {
 }
 
 impl Drop for DnstapConnection {
-    /// Tells the writer that all its frames have arrived.
+    /// Reports to the writer that all its frames have arrived.
     fn drop(&mut self) {
         if self.is_bidirectional {
             let mut finish = Vec::new();
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// What a connection delivers to whom writes `octets` and closes it, and what is sent back.
+    /// Writes `octets` to a connection and closes it. Returns the delivered messages, and the octets sent back.
     fn connection(octets: &[u8]) -> (Result<Vec<CapturedMessage>, CaptureError>, Vec<u8>) {
         let (mut writer, reader) = UnixStream::pair().expect("a pair");
         let read = thread::spawn(move || {

@@ -139,8 +139,8 @@ pub(super) fn long_run_variance(series: &[f64], lags: usize) -> f64 {
     dot(&sums, &sums) / (lags + 1) as f64
 }
 
-/// Returns the sums of all blocks of adjacent numbers of this length, those that overlap only the
-/// start or the end of the series included.
+/// Returns the sums of all blocks of adjacent numbers of this length. Blocks that overlap only the
+/// start or the end of the series are included.
 ///
 /// The sum of their squares, divided by the length, is the sum of the autocovariances with the weights
 /// of the Bartlett kernel. This takes time that does not depend on the number of lags.

@@ -1,5 +1,5 @@
-//! Collects the NSEC3 records of a zone: chooses names whose hashes no known record covers, until
-//! there are none.
+//! Collects the NSEC3 records of a zone: chooses names whose hashes no known record covers, as long as
+//! such names exist.
 
 use super::StopReason;
 use super::client::{Client, records_of};

@@ -147,7 +147,7 @@ impl Plan {
     }
 }
 
-/// What has been searched.
+/// The progress of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrackProgress {
     /// Number of names tested in this run.

@@ -121,7 +121,7 @@ pub(super) fn covering_span(
     })
 }
 
-/// What can be learnt from a zone, in one sentence.
+/// Returns a sentence with the data that an attacker can learn from a zone.
 #[must_use]
 pub const fn lesson(recognised: Recognised) -> &'static str {
     match recognised {

@@ -20,7 +20,7 @@ pub struct EnumerationReport {
     pub server: Option<String>,
     /// The denial mechanism; `None` for a zone without DNSSEC denials, and offline.
     pub mechanism: Option<String>,
-    /// What can be learnt from a zone with this mechanism.
+    /// The data that an attacker can learn from a zone with this mechanism.
     pub lesson: &'static str,
     /// Whether all that can be learnt was learnt.
     pub complete: bool,

@@ -27,7 +27,7 @@ use std::fmt::Write as _;
 
 const FIRST_LINE: &str = "nonesuch-enumerate 1";
 
-/// What is known about a zone.
+/// The collected data of a zone.
 #[derive(Clone, Debug)]
 pub struct State {
     /// The zone.

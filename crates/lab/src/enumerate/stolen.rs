@@ -41,7 +41,7 @@ pub struct StolenFiles {
 }
 
 impl StolenFiles {
-    /// What was found, for each kind.
+    /// The keys and data that were found, for each kind.
     fn found(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut add = |count: usize, noun: &str| {
@@ -69,7 +69,7 @@ pub(super) struct Target<'a> {
 pub struct StolenReport {
     /// The directory.
     pub directory: String,
-    /// What was found in it.
+    /// The keys and data in it.
     pub found: Vec<String>,
     /// The forged responses.
     pub attempts: Vec<Attempt>,
@@ -99,7 +99,7 @@ pub struct Attempt {
 /// A search for names without queries.
 #[derive(Clone, Debug, Serialize)]
 pub struct OfflineSearch {
-    /// What was read or computed.
+    /// The method of the attack.
     pub method: &'static str,
     /// Number of names that were tested; `None` if the files list the names.
     pub tested: Option<u64>,
@@ -155,7 +155,7 @@ impl OfflineSearch {
     }
 }
 
-/// Tries all attacks that the files permit, and those that need no file.
+/// Tries all attacks that the files permit, and the attacks without a file.
 pub(super) fn attack(
     client: &mut Client,
     target: &Target<'_>,

@@ -126,7 +126,7 @@ fn garbage_and_answers_to_other_queries_are_an_error() {
         |octets| octets.truncate(7),
         |octets| octets[1] ^= 1,
         |octets| octets[14] ^= 1,
-        // One record is announced, and there is none.
+        // The header announces a record, which is missing.
         |octets| octets[7] = 1,
     ];
     for change in changes {
@@ -310,7 +310,7 @@ fn an_unsigned_zone_is_guessed_and_a_wildcard_ends_the_guesses() {
         _ if *asked == name("www.example.") => vec![address(asked)],
         _ => Vec::new(),
     });
-    // Without NXDOMAIN, a name without records cannot be told from one that does not exist.
+    // Without NXDOMAIN, a name without records looks the same as a name that does not exist.
     let report = run(&options(server.address)).expect("a report");
     assert!(report.stopped.is_some_and(|reason| reason.contains("wildcard")));
     assert_eq!(report.mechanism, None);

@@ -88,7 +88,7 @@ impl HeldOut {
         })
     }
 
-    /// Says what both tests find, and whether they disagree.
+    /// Returns the results of both tests in words, and whether they disagree.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         match (self.bias_test.rejects, self.distribution_test.rejects) {
@@ -156,8 +156,8 @@ impl DistributionTest {
     }
 }
 
-/// Returns the number of independent values that have as much information about the mean as a series
-/// with this autocorrelation at lag 1.
+/// Returns the number of independent values with the same information about the mean as a
+/// series with this autocorrelation at lag 1.
 fn effective_count(series: &[f64]) -> f64 {
     let middle = mean(series);
     let centred: Vec<f64> = series.iter().map(|value| value - middle).collect();

@@ -63,7 +63,7 @@ impl Stability {
                 Some((part, model))
             })
             .collect();
-        // A slice can be without variation, for example if nobody sent queries at night.
+        // A slice can be without variation, for example without queries at night.
         let Some(models) = models else { return Self::default() };
         let slice = |(part, model): &(Columns, Model)| Slice {
             start: part.starts[0],

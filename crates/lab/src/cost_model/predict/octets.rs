@@ -13,7 +13,7 @@ const RRSIG_OCTETS: f64 = 2.0 + 10.0 + 18.0 + 13.0;
 const DNSKEY_OCTETS: f64 = 2.0 + 10.0 + 4.0;
 /// Assumed number of keys in a response with the keys of a zone.
 const KEYS: f64 = 2.0;
-/// Octets of header, question and OPT record: the least that remains without signatures.
+/// Octets of header, question and OPT record: the minimum that remains without signatures.
 const MIN_OCTETS: f64 = 12.0 + 17.0 + 11.0;
 /// Maximum octets of a response over UDP (DNS flag day 2020).
 const UDP_OCTETS: f64 = 1232.0;

@@ -36,7 +36,7 @@ impl CountedDomain {
 #[derive(Debug)]
 pub struct SpaceSaving {
     capacity: usize,
-    /// A heap: the count of an entry is at least that of the entry at (place − 1) / 2.
+    /// A heap: the count of an entry is not below the count of the entry at (place − 1) / 2.
     heap: Vec<CountedDomain>,
     places: HashMap<Name, usize>,
 }

@@ -101,7 +101,7 @@ impl VerificationTotals {
         TotalsError::Read { path: self.path.clone(), source }
     }
 
-    /// Opens the file at the path if there is none yet, or if it has replaced the open one. Returns
+    /// Opens the file at the path if no file is open, or if it has replaced the open one. Returns
     /// whether it is a new one.
     fn open_new(&mut self) -> Result<bool, TotalsError> {
         let found = match File::open(&self.path) {

@@ -18,15 +18,15 @@ pub(super) const SILENCE: u64 = 60_000_000;
 /// What shows that time has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeSource {
-    /// The messages of a file. A message that is older than an earlier one by [`LATENESS`] shows that
+    /// The messages of a file. A message that is older than an earlier one by more than 3 s shows that
     /// a clock was set, and a long time without a message that the capture may have paused.
     Messages,
-    /// The clock, which the caller watches ([`Windows::advance`]). Messages that arrive too late are
+    /// The clock, which the caller watches (`Windows::advance`). Messages that arrive too late are
     /// left out.
     Clock,
 }
 
-/// The windows that are open, and those that are closed.
+/// The open and the closed windows.
 #[derive(Debug)]
 pub(super) struct Windows {
     /// Length of a full window, in microseconds.

@@ -47,7 +47,7 @@ pub(super) struct Metadata {
     /// Version of the program that wrote the recording.
     pub(super) version: String,
     pub(super) name: String,
-    /// What was recorded: the control socket, dnstap or packets, with their place.
+    /// The recorded source: the control socket, dnstap or packets, with their place.
     pub(super) source: String,
     pub(super) verified_by: VerificationSource,
     /// Length of full windows, in microseconds.

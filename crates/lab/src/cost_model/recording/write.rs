@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 /// Maximum gaps that the description lists one by one.
 const GAPS_LISTED: usize = 100;
 
-/// What is recorded. A recording that is continued must have the same.
+/// Source and method of a recording. A recording that is continued must have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingSetup {
     /// Name for reports; `None` for that of the recording that is continued, or of the directory.
     pub name: Option<String>,
-    /// What is recorded, for example `control socket /run/nonesuch/control`.
+    /// The recorded source, for example `control socket /run/nonesuch/control`.
     pub source: String,
     /// What counts the verified signatures.
     pub verified_by: VerificationSource,
@@ -32,7 +32,7 @@ pub struct RecordingSetup {
 }
 
 /// Writes a recording to a directory: windows in parts of bounded size. A part is replaced at each
-/// [`flush`](Self::flush), so that a crash loses only what was recorded since the last one.
+/// [`flush`](Self::flush), so that a crash loses only the windows since the last one.
 #[derive(Debug)]
 pub struct RecordingWriter {
     directory: PathBuf,

@@ -120,7 +120,7 @@ impl Default for Parameters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DnssecUse {
-    /// Nobody.
+    /// Neither.
     Off,
     /// Clients set the DO flag, and the resolver does not validate.
     Do,

@@ -66,7 +66,7 @@ fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
     text + &stub_sections(upstream)
 }
 
-/// The section of the control socket. Only users who may enter the directory of the peer can connect.
+/// The section of the control socket. Only users with access to the directory of the peer can connect.
 fn control_section(socket: &Path) -> String {
     if socket.as_os_str().len() > SOCKET_PATH_MAX {
         return "remote-control:\n  control-enable: no\n".to_owned();

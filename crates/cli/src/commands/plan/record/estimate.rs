@@ -32,7 +32,7 @@ const ZONES_MAX: usize = 100_000;
 const VERIFIED_MAX: usize = 1_000_000;
 /// RRsets that wait for the keys of their zone.
 const WAITING_MAX: usize = 10_000;
-/// RRsets of a response that are looked at.
+/// Maximum number of RRsets of a response that are read.
 const RRSETS_MAX: usize = 64;
 /// Maximum time to wait for the keys of a zone, in seconds.
 const PATIENCE: u64 = 10;

@@ -44,7 +44,7 @@ struct TrafficSession<'s> {
     skipped: SkipCounts,
     /// Connections of resolvers.
     connected: usize,
-    /// Since when no resolver has been connected.
+    /// Time from which on no resolver has been connected.
     disconnected_at: Option<u64>,
     /// Time at which recording ends, after a request.
     end: Option<u64>,
