@@ -12,7 +12,7 @@ pub(crate) struct ProxyArguments {
     pub(crate) upstream: Option<SocketAddr>,
     /// Listen on this address and port; port 0 selects a free port.
     ///
-    /// It must be one address of the local network, not 0.0.0.0 or [::] (RFC 5625 section 6.2).
+    /// It must be one address of the local network, no unspecified address (RFC 5625 section 6.2).
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5301", value_parser = parse_socket_address)]
     pub(crate) listen: SocketAddr,
     /// Give the proxy a known fault of such devices, for tests; may be repeated.

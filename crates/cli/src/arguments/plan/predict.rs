@@ -29,7 +29,7 @@ pub(crate) struct PlanPredictArguments {
     /// Use these verification rates of one core: measured, published, or a TOML file.
     ///
     /// measured: rates of this machine, for all algorithms, single signatures and batches. published:
-    /// the five benchmarks of the study. A file has tables [[rate]] with name, algorithm and
+    /// the five benchmarks of the study. A file has tables named rate with name, algorithm and
     /// per-second.
     #[arg(long, value_name = "SOURCE", value_delimiter = ',', default_values = ["measured", "published"])]
     pub(crate) rates: Vec<RatesArgument>,
