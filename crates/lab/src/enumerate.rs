@@ -222,16 +222,22 @@ impl<'r> Run<'r> {
     }
 
     fn collect(&mut self, client: &mut Client, labels: &mut RandomLabels) -> Result<(), StopReason> {
+        let known: Vec<Hash> = self.state.unknown_hashes().copied().collect();
         let mut found = std::mem::take(&mut self.state.nsec3);
         let collected = collect::collect(client, &self.options.zone, labels, &mut found, |found, queries| {
             (self.on_event)(Event::Collected(found.chain.len(), Some(found.chain.coverage()), queries));
             if self.saved_at.elapsed() >= SAVE_INTERVAL {
                 self.state.nsec3.clone_from(found);
+                self.state.positions.clear();
                 (self.on_event)(Event::Save(self.state));
                 self.saved_at = Instant::now();
             }
         });
         self.state.nsec3 = found;
+        // Searches were for the hashes that were known then.
+        if !self.state.unknown_hashes().eq(&known) {
+            self.state.positions.clear();
+        }
         // The search for names continues with the records so far.
         self.save();
         collected

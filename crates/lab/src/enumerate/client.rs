@@ -7,7 +7,7 @@
 
 use super::StopReason;
 use nonesuch_proto::message::{Header, Message, MessageError, flags, push_query};
-use nonesuch_proto::{Class, Name, NameRef, Rtype, edns};
+use nonesuch_proto::{Class, Name, NameRef, Rtype, bitmap, edns};
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::thread;
@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 const PAYLOAD: u16 = 1232;
 /// Octets of the longest message.
 const MESSAGE_MAX: usize = 65_535;
+/// Maximum number of denial records of a response that are read.
+const RECORDS_MAX: usize = 4;
+/// Maximum number of types of a denial record that are kept.
+const TYPES_MAX: usize = 64;
 
 /// How queries are sent.
 #[derive(Clone, Debug)]
@@ -136,16 +140,21 @@ impl Client {
         Ok(())
     }
 
+    /// The end of the time for a response.
+    fn deadline(&self) -> Instant {
+        Instant::now().checked_add(self.options.timeout).unwrap_or_else(|| self.end())
+    }
+
     fn attempt(&mut self, name: NameRef<'_>, rtype: Rtype) -> Result<Message, QueryFault> {
         let query = encode(name, rtype)?;
-        let deadline = Instant::now() + self.options.timeout;
+        let deadline = self.deadline();
         let octets = if self.options.tcp {
             self.over_tcp(&query, deadline)?
         } else {
             let octets = self.over_udp(&query, deadline)?;
             let is_truncated = Header::read(&octets).is_some_and(|header| header.flags & flags::TC != 0);
             // RFC 7766 §5.
-            if is_truncated { self.over_tcp(&query, Instant::now() + self.options.timeout)? } else { octets }
+            if is_truncated { self.over_tcp(&query, self.deadline())? } else { octets }
         };
         Ok(Message::parse(&octets)?)
     }
@@ -250,6 +259,9 @@ fn question(message: &[u8]) -> Option<(Name, [u8; 4])> {
 }
 
 /// The records of the zone at `apex` in a response that have this type, in any section.
+///
+/// A response needs at most three of them (RFC 5155 §7.2). More than [`RECORDS_MAX`] are ignored, so that a
+/// server cannot fill the memory.
 pub(super) fn records_of<'m>(
     message: &'m Message,
     apex: NameRef<'m>,
@@ -258,12 +270,28 @@ pub(super) fn records_of<'m>(
     let is_wanted = move |record: &&nonesuch_proto::message::Record| {
         record.rtype == rtype && record.class == Class::IN && record.owner.view().is_at_or_below(apex)
     };
-    message.records.iter().filter(is_wanted).map(|record| (record.owner.view(), record.rdata.as_slice()))
+    let wanted = message.records.iter().filter(is_wanted).take(RECORDS_MAX);
+    wanted.map(|record| (record.owner.view(), record.rdata.as_slice()))
+}
+
+/// Returns the types of a bitmap, at most [`TYPES_MAX`]; none if it is not valid (RFC 4034 §4.1.2).
+pub(super) fn types_of(map: &[u8]) -> Vec<Rtype> {
+    let map = Some(map).filter(|map| bitmap::is_valid(map)).unwrap_or_default();
+    bitmap::types(map).take(TYPES_MAX).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_are_bounded_and_those_of_an_invalid_bitmap_are_ignored() {
+        // A, NS and SOA; then all types of two windows; then the same window twice.
+        assert_eq!(types_of(&[0, 1, 0b0110_0010]), [Rtype::A, Rtype::NS, Rtype::SOA]);
+        let window = |number: u8| [&[number, 32][..], &[0xff; 32]].concat();
+        assert_eq!(types_of(&[window(0), window(1)].concat()).len(), TYPES_MAX);
+        assert!(types_of(&[window(1), window(1)].concat()).is_empty());
+    }
 
     #[test]
     fn a_response_has_the_id_and_the_question_of_its_query() {

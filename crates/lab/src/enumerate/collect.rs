@@ -2,7 +2,7 @@
 //! such names exist.
 
 use super::StopReason;
-use super::client::{Client, records_of};
+use super::client::{Client, records_of, types_of};
 use super::crack::pattern::{Pattern, PatternRange};
 use super::crack::search::{Searcher, Sieve};
 use super::hash_chain::{ChainRecord, HashChain, Inserted, is_between};
@@ -11,7 +11,7 @@ use super::mechanism::denial;
 use nonesuch_dnssec::Nsec3Params;
 use nonesuch_dnssec::denial::nsec3::{Nsec3, OPT_OUT_FLAG, SHA1, decode_owner};
 use nonesuch_proto::message::Message;
-use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
+use nonesuch_proto::{Name, NameRef, Rtype};
 use std::time::Instant;
 
 /// The hash of a name.
@@ -117,11 +117,8 @@ fn add(response: &Message, apex: NameRef<'_>, name: &Name, found: &mut Nsec3Chai
             return Err(StopReason::ParametersChanged);
         }
         let hash = nonesuch_crypto::nsec3_hash(name.wire(), &params.salt, params.iterations);
-        let record = ChainRecord {
-            next,
-            opt_out: fields.flags & OPT_OUT_FLAG != 0,
-            types: bitmap::types(fields.bitmap).collect(),
-        };
+        let record =
+            ChainRecord { next, opt_out: fields.flags & OPT_OUT_FLAG != 0, types: types_of(fields.bitmap) };
         // The record that covers the random name is a random sample. The others, at the closest
         // encloser and over the wildcard, are the same in every response.
         let _: Inserted = if is_between(&hash, &owner, &record.next) {

@@ -1,9 +1,9 @@
 //! Walks a chain of NSEC records: each record has the next name (RFC 4034 §4.1.1).
 
 use super::StopReason;
-use super::client::{Client, records_of};
+use super::client::{Client, records_of, types_of};
 use nonesuch_proto::message::Message;
-use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
+use nonesuch_proto::{Name, NameRef, Rtype};
 use std::collections::BTreeMap;
 
 /// The NSEC records found so far, by owner in canonical order.
@@ -48,7 +48,7 @@ impl NsecChain {
     fn add(&mut self, response: &Message, apex: NameRef<'_>) {
         for (owner, rdata) in records_of(response, apex, Rtype::NSEC) {
             let Ok((next, map)) = NameRef::split_from(rdata) else { continue };
-            let record = NsecRecord { next: next.to_canonical(), types: bitmap::types(map).collect() };
+            let record = NsecRecord { next: next.to_canonical(), types: types_of(map) };
             self.records.insert(owner.to_canonical(), record);
         }
     }

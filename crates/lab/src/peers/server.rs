@@ -14,6 +14,7 @@ use nonesuch_proto::{Name, Rtype};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
@@ -196,10 +197,15 @@ fn create_empty_folder(peer: Peer, setup: &Setup) -> Result<PathBuf, PeerError> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
     };
-    let created = removed.and_then(|()| fs::create_dir_all(&path)).and_then(|()| fs::canonicalize(&path));
+    let created = removed.and_then(|()| create_private(&path)).and_then(|()| fs::canonicalize(&path));
     let folder = created.map_err(|source| PeerError::Write { path, source })?;
     check_path(&folder)?;
     Ok(folder)
+}
+
+/// Creates a directory that only this user can enter: it has keys and sockets that control the peer.
+fn create_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Sends one query for an SOA record, and returns the header of the response. Returns `None` after

@@ -59,15 +59,17 @@ impl RecordingWriter {
     pub fn open(directory: &Path, setup: &RecordingSetup) -> Result<Self, RecordingError> {
         let failed = |source| RecordingError::Write { path: directory.to_path_buf(), source };
         fs::create_dir_all(directory).map_err(failed)?;
-        let is_new = !directory.join(METADATA).exists();
-        if is_new && fs::read_dir(directory).map_err(failed)?.flatten().any(|entry| entry.file_name() != LOCK)
+        let is_new = || !directory.join(METADATA).exists();
+        if is_new()
+            && fs::read_dir(directory).map_err(failed)?.flatten().any(|entry| entry.file_name() != LOCK)
         {
             return Err(RecordingError::Occupied { path: directory.to_path_buf() });
         }
         let lock = lock(directory)?;
+        // Again: another process can have written it before.
         let mut writer = Self {
             directory: directory.to_path_buf(),
-            metadata: if is_new { new_metadata(directory, setup) } else { continued(directory, setup)? },
+            metadata: if is_new() { new_metadata(directory, setup) } else { continued(directory, setup)? },
             part: Vec::new(),
             is_changed: false,
             earlier: 0,

@@ -89,15 +89,20 @@ fn window(before: &Sample, after: &Sample) -> Result<Window, GapReason> {
         count(later).checked_sub(count(earlier)).ok_or(GapReason::CounterReset)
     };
     let octets = later.response_octets.zip(earlier.response_octets);
+    // The resolver reads its counters one after the other, so that a sample can have a part of the counts of
+    // a response.
+    let queries = difference(|total| total.queries)?;
+    let responses = difference(|total| total.responses)?;
+    let signatures = difference(|total| total.signatures.values().sum())?;
     Ok(Window {
         start: before.time,
         length,
-        queries: difference(|total| total.queries)?,
-        tcp_queries: difference(|total| total.tcp_queries)?,
-        responses: difference(|total| total.responses)?,
-        truncated: difference(|total| total.truncated)?,
-        signed_responses: difference(|total| total.signed_responses)?,
-        signatures: difference(|total| total.signatures.values().sum())?,
+        queries,
+        tcp_queries: difference(|total| total.tcp_queries)?.min(queries),
+        responses,
+        truncated: difference(|total| total.truncated)?.min(responses),
+        signed_responses: difference(|total| total.signed_responses)?.min(responses).min(signatures),
+        signatures,
         verified: difference(|total| total.verified.values().sum())?,
         response_octets: octets.and_then(|(later, earlier)| later.checked_sub(earlier)),
     })

@@ -84,12 +84,13 @@ impl Source {
 
     /// Listens on a socket for resolvers.
     fn socket(path: &Path) -> Result<Self, RecordError> {
-        if UnixStream::connect(path).is_ok() {
-            return Err(RecordError::SocketInUse { path: path.to_path_buf() });
-        }
+        let is_abandoned = match UnixStream::connect(path) {
+            Ok(_) => return Err(RecordError::SocketInUse { path: path.to_path_buf() }),
+            // A process that was killed left it. Sockets of another kind have other errors.
+            Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        };
         let failed = |source| RecordError::Listen { path: path.to_path_buf(), source };
-        if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-            // A process that was killed left it.
+        if is_abandoned && fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
             fs::remove_file(path).map_err(failed)?;
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
