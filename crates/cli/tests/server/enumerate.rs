@@ -179,8 +179,11 @@ fn a_state_resumes_and_hashes_are_exported() {
     let nsec3 = MECHANISMS.iter().find(|entry| entry.name == "nsec3").expect("a mechanism");
     let site = site(nsec3);
     let (state, export) = (site.folder.path().join("state"), site.folder.path().join("hashes"));
+    let words = site.folder.path().join("words");
+    fs::write(&words, "www\nmail\n").expect("written");
     let with_state = ["--state", text(&state)];
-    let ended = site.run(&[&with_state[..], &["--max-queries", "7", "--no-crack"]].concat());
+    // The words are tested with the hashes of an incomplete chain, and again when it has more.
+    let ended = site.run(&[&with_state[..], &["--max-queries", "7", "--words", text(&words)]].concat());
     assert_eq!(ended.status, 1, "{}", ended.text());
     assert!(ended.stdout.contains("incomplete: the limit of 7 queries"), "{}", ended.stdout);
     let first = fs::read_to_string(&state).expect("a state");
@@ -188,8 +191,6 @@ fn a_state_resumes_and_hashes_are_exported() {
     let ended = site.run(&[&with_state[..], &["--no-crack"]].concat());
     assert_eq!(ended.status, 0, "{}", ended.text());
     // Offline, from the state alone.
-    let words = site.folder.path().join("words");
-    fs::write(&words, "www\nmail\n").expect("written");
     let offline = done([
         "enumerate",
         ORIGIN,

@@ -172,10 +172,11 @@ impl Relay {
         let faults = self.shared.faults;
         response[..2].copy_from_slice(&query.client_id);
         self.cache.add(&response, faults);
-        if change_udp_response(&mut response, faults)
-            && self.listener.send_to(&response, query.client).is_ok()
-        {
+        if change_udp_response(&mut response, faults) {
+            // Before the client has it, so that the count includes each response that a client has. An error
+            // means that the client is no longer there.
             count(&self.shared.counters.udp_responses);
+            let _ = self.listener.send_to(&response, query.client);
         }
     }
 }
