@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 const PAYLOAD: u16 = 1232;
 /// Octets of the longest message.
 const MESSAGE_MAX: usize = 65_535;
-/// Maximum number of denial records of a response that are read.
-const RECORDS_MAX: usize = 4;
+/// Maximum number of denial records of a response that a chain gets. A denial has up to three (RFC 5155 §7.2). The
+/// limit keeps a server from filling the memory.
+pub(super) const RECORDS_MAX: usize = 4;
 /// Maximum number of types of a denial record that are kept.
 const TYPES_MAX: usize = 64;
 
@@ -259,9 +260,6 @@ fn question(message: &[u8]) -> Option<(Name, [u8; 4])> {
 }
 
 /// The records of the zone at `apex` in a response that have this type, in any section.
-///
-/// A response needs at most three of them (RFC 5155 §7.2). More than [`RECORDS_MAX`] are ignored, so that a
-/// server cannot fill the memory.
 pub(super) fn records_of<'m>(
     message: &'m Message,
     apex: NameRef<'m>,
@@ -270,8 +268,7 @@ pub(super) fn records_of<'m>(
     let is_wanted = move |record: &&nonesuch_proto::message::Record| {
         record.rtype == rtype && record.class == Class::IN && record.owner.view().is_at_or_below(apex)
     };
-    let wanted = message.records.iter().filter(is_wanted).take(RECORDS_MAX);
-    wanted.map(|record| (record.owner.view(), record.rdata.as_slice()))
+    message.records.iter().filter(is_wanted).map(|record| (record.owner.view(), record.rdata.as_slice()))
 }
 
 /// Returns the types of a bitmap, at most [`TYPES_MAX`]; none if it is not valid (RFC 4034 §4.1.2).
@@ -283,6 +280,24 @@ pub(super) fn types_of(map: &[u8]) -> Vec<Rtype> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The limit of denial records must not omit keys.
+    #[test]
+    fn all_records_of_a_type_are_returned() {
+        let zone: Name = "example.".parse().expect("a name");
+        let key = |octet| nonesuch_proto::message::Record {
+            section: nonesuch_proto::message::Section::Answer,
+            owner: zone.clone(),
+            rtype: Rtype::DNSKEY,
+            class: Class::IN,
+            ttl: 60,
+            rdata: vec![octet; 8],
+        };
+        let header = Header { id: 0, flags: flags::QR, counts: [0; 4] };
+        let records: Vec<_> = (0..2 * RECORDS_MAX as u8).map(key).collect();
+        let message = Message { header, questions: Vec::new(), records };
+        assert_eq!(records_of(&message, zone.view(), Rtype::DNSKEY).count(), 2 * RECORDS_MAX);
+    }
 
     #[test]
     fn types_are_bounded_and_those_of_an_invalid_bitmap_are_ignored() {

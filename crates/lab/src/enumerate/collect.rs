@@ -2,7 +2,7 @@
 //! such names exist.
 
 use super::StopReason;
-use super::client::{Client, records_of, types_of};
+use super::client::{Client, RECORDS_MAX, records_of, types_of};
 use super::crack::pattern::{Pattern, PatternRange};
 use super::crack::search::{Searcher, Sieve};
 use super::hash_chain::{ChainRecord, HashChain, Inserted, is_between};
@@ -106,7 +106,7 @@ fn find_uncovered(
 
 /// Adds the NSEC3 records of a denial of `name`.
 fn add(response: &Message, apex: NameRef<'_>, name: &Name, found: &mut Nsec3Chain) -> Result<(), StopReason> {
-    for (owner, rdata) in records_of(response, apex, Rtype::NSEC3) {
+    for (owner, rdata) in records_of(response, apex, Rtype::NSEC3).take(RECORDS_MAX) {
         let (Some(fields), Some(owner)) = (Nsec3::parse(rdata), decode_owner(owner, apex)) else { continue };
         let Ok(next) = fields.next.try_into() else { continue };
         if fields.algorithm != SHA1 {

@@ -1,7 +1,7 @@
 //! Walks a chain of NSEC records: each record has the next name (RFC 4034 §4.1.1).
 
 use super::StopReason;
-use super::client::{Client, records_of, types_of};
+use super::client::{Client, RECORDS_MAX, records_of, types_of};
 use nonesuch_proto::message::Message;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ impl NsecChain {
 
     /// Adds the NSEC records of the zone in a response.
     fn add(&mut self, response: &Message, apex: NameRef<'_>) {
-        for (owner, rdata) in records_of(response, apex, Rtype::NSEC) {
+        for (owner, rdata) in records_of(response, apex, Rtype::NSEC).take(RECORDS_MAX) {
             let Ok((next, map)) = NameRef::split_from(rdata) else { continue };
             let record = NsecRecord { next: next.to_canonical(), types: types_of(map) };
             self.records.insert(owner.to_canonical(), record);

@@ -1,4 +1,4 @@
-//! Computes the NSEC3 hashes of the names of patterns, and reports those that a sieve accepts.
+//! Computes the NSEC3 hashes of the names of patterns, and reports the names that a sieve accepts.
 //!
 //! A name changes only in the words of its message that contain variable octets. For names of the same
 //! pattern, only these words are written.
