@@ -243,6 +243,19 @@ impl Running {
         Self { child, address }
     }
 
+    /// A started process whose standard output is a pipe, when it has printed that it is ready.
+    pub fn when_ready(mut child: Child) -> Self {
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let address = line.strip_prefix("ready: listening on ").and_then(|rest| rest.split(' ').next());
+        let Some(address) = address.and_then(|text| text.parse().ok()) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("nonesuch is not ready: {line:?}");
+        };
+        Self { child, address }
+    }
+
     /// Whether it has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("a process").is_some()
@@ -268,21 +281,12 @@ pub fn serve(file: &Path, more: &[&str]) -> Running {
 
 /// Starts `nonesuch serve` at this address.
 pub fn serve_at(file: &Path, listen: &str, more: &[&str]) -> Running {
-    let mut child = nonesuch(["serve", "--listen", listen, "--workers", "1", text(file)])
+    let child = nonesuch(["serve", "--listen", listen, "--workers", "1", text(file)])
         .args(more)
         .stdout(Stdio::piped())
         .spawn()
         .expect("nonesuch starts");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-    let address = line.strip_prefix("ready: listening on ").and_then(|rest| rest.split(' ').next());
-    let address = address.and_then(|text| text.parse().ok());
-    let Some(address) = address else {
-        let _ = child.kill();
-        let _ = child.wait();
-        panic!("nonesuch serve is not ready: {line:?}");
-    };
-    Running { child, address }
+    Running::when_ready(child)
 }
 
 /// An address that is currently unused for UDP and TCP.

@@ -9,7 +9,7 @@ use nonesuch_proto::edns::{DO, push_opt};
 use nonesuch_proto::message::{Header, Message, Section, flags, push_query};
 use std::collections::HashSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
@@ -50,16 +50,12 @@ fn site() -> Site {
 
 fn start(upstream: SocketAddr, more: &[&str]) -> Running {
     let upstream = upstream.to_string();
-    let mut child = nonesuch(["proxy", "--listen", "127.0.0.1:0", "--upstream", &upstream, "--timeout", "2"])
+    let child = nonesuch(["proxy", "--listen", "127.0.0.1:0", "--upstream", &upstream, "--timeout", "2"])
         .args(more)
         .stdout(Stdio::piped())
         .spawn()
         .expect("nonesuch starts");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-    let address = line.strip_prefix("ready: listening on ").and_then(|rest| rest.split(' ').next());
-    let address = address.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("not ready: {line:?}"));
-    Running::of(child, address)
+    Running::when_ready(child)
 }
 
 fn query(name: &str, rtype: Rtype, dnssec: bool) -> Vec<u8> {

@@ -539,20 +539,26 @@ fn changes_of_trust_anchors_are_logged_and_shown() {
     resolver.stop();
 }
 
-#[test]
-fn cached_data_are_removed_below_a_name() {
-    let folder = common::folder();
-    let Some((_servers, hints)) = start_tree(folder.path(), 53) else { return };
-    let file = folder.path().join("resolver.toml");
+/// Starts a validating resolver with a control socket and `more` lines in its configuration. Returns the
+/// configuration too.
+fn start_controlled(folder: &Path, hints: &Path, more: &str) -> (PathBuf, Configured) {
+    let file = folder.join("resolver.toml");
     let configuration = format!(
         "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 2\nhints = {hints:?}\ntrust-anchors = {:?}\n\
-        control-socket = \"control\"\n[log]\nlevel = \"info\"\n",
+        control-socket = \"control\"\n{more}",
         hints.with_file_name("anchor.ds")
     );
     write_beside(&file, &configuration);
     let arguments = ["--config", text(&file)];
-    let resolver =
-        Configured::start_command("resolve", &arguments, &folder.path().join("resolver"), Stdio::null());
+    let resolver = Configured::start_command("resolve", &arguments, &folder.join("resolver"), Stdio::null());
+    (file, resolver)
+}
+
+#[test]
+fn cached_data_are_removed_below_a_name() {
+    let folder = common::folder();
+    let Some((_servers, hints)) = start_tree(folder.path(), 53) else { return };
+    let (file, resolver) = start_controlled(folder.path(), &hints, "[log]\nlevel = \"info\"\n");
     let ctl = |words: &[&str]| run(&mut nonesuch([&["ctl", "--config", text(&file)], words].concat()));
     let queries = || {
         let status: serde_json::Value =
@@ -593,17 +599,9 @@ fn negative_trust_anchors_are_added_and_removed() {
     let folder = common::folder();
     let zones = "[[zone]]\norigin = \"bad.example.\"\nnames = 3\nfaults = [{ fault = \"expired-signature\", at = \"host1\", type = \"A\" }]\n";
     let Some((_servers, hints)) = start_tree_with(folder.path(), 49, zones) else { return };
-    let file = folder.path().join("resolver.toml");
-    let configuration = format!(
-        "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 2\nhints = {hints:?}\ntrust-anchors = {:?}\n\
-        control-socket = \"control\"\nmetrics-listen = \"127.0.0.1:0\"\n[log]\nlevel = \"info\"\n\
-        [negative-anchor.\"z1.example.\"]\nuntil = \"2100-01-01T00:00:00Z\"\nrecheck = false\n",
-        hints.with_file_name("anchor.ds")
-    );
-    write_beside(&file, &configuration);
-    let arguments = ["--config", text(&file)];
-    let resolver =
-        Configured::start_command("resolve", &arguments, &folder.path().join("resolver"), Stdio::null());
+    let more = "metrics-listen = \"127.0.0.1:0\"\n[log]\nlevel = \"info\"\n\
+        [negative-anchor.\"z1.example.\"]\nuntil = \"2100-01-01T00:00:00Z\"\nrecheck = false\n";
+    let (file, resolver) = start_controlled(folder.path(), &hints, more);
     let ctl = |words: &[&str]| run(&mut nonesuch([&["ctl", "--config", text(&file)], words].concat()));
     let rcode = || ask(resolver.address, "host1.bad.example.", Rtype::A).rcode();
     let waits_for = |expected| wait_until("the RCODE", || (rcode() == expected).then_some(()));

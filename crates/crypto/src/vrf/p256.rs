@@ -310,9 +310,12 @@ impl Iterator for CandidatePoints {
 }
 
 /// Hashes an input to the curve with try and increment.
-fn hash_to_curve(salt: &[u8; COMPRESSED_OCTETS], alpha: &[u8]) -> Option<(Affine, [u8; COMPRESSED_OCTETS])> {
+fn hash_to_curve(salt: &[u8; COMPRESSED_OCTETS], alpha: &[u8]) -> Option<HashedInput> {
     CandidatePoints::new(salt, alpha).find_map(|octets| Some((Affine::from_compressed(&octets)?, octets)))
 }
+
+/// A point to which an input was hashed, and its octets.
+type HashedInput = (Affine, [u8; COMPRESSED_OCTETS]);
 
 /// The compressed public key and an input.
 type SaltedInput<'a> = (&'a [u8; COMPRESSED_OCTETS], &'a [u8]);
@@ -320,12 +323,11 @@ type SaltedInput<'a> = (&'a [u8; COMPRESSED_OCTETS], &'a [u8]);
 /// Like [`hash_to_curve`], for several inputs. If a vector has unused lanes, an input is tried with
 /// several counters at once. The first candidate that is a point is used. Also decompresses `others`, which
 /// share a vector with the candidates of few inputs.
-#[expect(clippy::type_complexity)]
 fn hash_all_to_curve(
     engine: Engine,
     salted: &[SaltedInput<'_>],
     others: &[[u8; COMPRESSED_OCTETS]],
-) -> Option<(Vec<(Affine, [u8; COMPRESSED_OCTETS])>, Vec<Option<Affine>>)> {
+) -> Option<(Vec<HashedInput>, Vec<Option<Affine>>)> {
     let mut candidate_points: Vec<CandidatePoints> =
         salted.iter().map(|(salt, alpha)| CandidatePoints::new(salt, alpha)).collect();
     let mut found = vec![None; salted.len()];

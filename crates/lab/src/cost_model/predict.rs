@@ -86,7 +86,7 @@ pub struct Prediction {
     pub rates: Vec<Rate>,
     /// One for each recording, or one for the given load.
     pub resolvers: Vec<PredictedResolver>,
-    /// The home router, with the resolver that verifies most signatures for each query.
+    /// The home router, with the resolver that has the maximum of signatures for each query.
     pub home_router: HomeRouter,
 }
 
@@ -316,7 +316,7 @@ fn all_octets(sizes: &ResponseSizes, rates: &[Rate], peak_responses: f64) -> Vec
     found
 }
 
-/// The home router has the a of the resolver that verifies most signatures for each query.
+/// The home router has the maximum a of the resolvers: signatures for each query.
 fn home_router(options: &PredictOptions<'_>, resolvers: &[PredictedResolver]) -> HomeRouter {
     let slope = |resolver: &PredictedResolver| resolver.chain.compose().0;
     let worst = resolvers.iter().max_by(|one, other| slope(one).total_cmp(&slope(other)));

@@ -113,16 +113,21 @@ pub(super) fn spawn(command: &mut Command) -> Result<KillOnDrop, PeerError> {
         .map_err(|source| PeerError::Start { program: command.get_program().into(), source })
 }
 
+/// The command of a program.
+pub(super) fn program(name: &str) -> Command {
+    Command::new(find_program(name).unwrap_or_else(|| name.into()))
+}
+
 /// The command of a program, restricted to the CPUs of the setup.
 fn program_command(name: &str, setup: &Setup) -> Command {
-    let path = find_program(name).unwrap_or_else(|| name.into());
+    let command = program(name);
     if setup.cpus.is_empty() {
-        return Command::new(path);
+        return command;
     }
     let cpus: Vec<String> = setup.cpus.iter().map(usize::to_string).collect();
-    let mut command = Command::new("taskset");
-    command.args(["-c", &cpus.join(",")]).arg(path);
-    command
+    let mut restricted = Command::new("taskset");
+    restricted.args(["-c", &cpus.join(",")]).arg(command.get_program());
+    restricted
 }
 
 /// The text of a hints file: NS and A records of the root servers (RFC 8109).

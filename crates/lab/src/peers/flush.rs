@@ -1,8 +1,8 @@
 //! Removal of all cached data of a running resolver, in the way of its operators.
 
-use super::config::run_to_end;
+use super::config::{program, run_to_end};
 use super::error::PeerError;
-use super::info::{Peer, find_program};
+use super::info::Peer;
 use super::server::PeerServer;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -49,10 +49,6 @@ impl PeerServer {
     fn flush_with(&self, command: &mut Command) -> Result<(), PeerError> {
         run_to_end(command, self.folder(), LOG_FILE)
     }
-}
-
-fn program(name: &str) -> Command {
-    Command::new(find_program(name).unwrap_or_else(|| name.into()))
 }
 
 /// Sends a Lua command to the control socket of Knot Resolver 5. The socket sends a prompt, and the

@@ -1,4 +1,4 @@
-//! Arguments of `plan fit`, and those that `plan predict` shares.
+//! Arguments of `plan fit`, of which `plan predict` shares some.
 
 use crate::arguments::values::{ArgumentError, parse_time};
 use clap::Args;

@@ -58,8 +58,8 @@ impl Bench<'_> {
             let event = if interval == self.parameters.event_at { load.event } else { Event::None };
             let range = (u64::from(interval) * count, count);
             let row = match event {
-                Event::None => self.load(&resolver, case, load, range)?,
-                Event::CacheFlush => self.load_during_flush(&resolver, case, load, range)?,
+                Event::None => self.load(&resolver, case, load, range, false)?,
+                Event::CacheFlush => self.load(&resolver, case, load, range, true)?,
                 Event::Restart => {
                     let (restarted, row) = self.load_during_restart(resolver, case, load, range)?;
                     resolver = restarted;
@@ -106,39 +106,27 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Loads the resolver with the queries of `range` (first number and count).
+    /// Loads the resolver with the queries of `range` (first number and count). With `flushes`, its cached data are
+    /// removed meanwhile.
     fn load(
         &self,
         resolver: &RunningResolver,
         case: &ResolverCase,
         load: &LoadCase,
         range: (u64, u64),
+        flushes: bool,
     ) -> Result<Row, TestbedError> {
         let options = self.options(resolver, case, load, range)?;
         let options = LoadOptions { server_pid: Some(resolver.pid()), ..options };
         let memory_before_kib = resolver.memory_kib();
         let before = self.reading(Some(resolver))?;
-        let report = self.network.run(Site::Clients, || load::run(&options))??;
-        let used = self.reading(Some(resolver))?.since(&before);
-        Ok(Row { memory_before_kib, ..self.row(case, load, resolver, &report, &used) })
-    }
-
-    /// Loads the resolver, and meanwhile removes its cached data.
-    fn load_during_flush(
-        &self,
-        resolver: &RunningResolver,
-        case: &ResolverCase,
-        load: &LoadCase,
-        range: (u64, u64),
-    ) -> Result<Row, TestbedError> {
-        let options = self.options(resolver, case, load, range)?;
-        let options = LoadOptions { server_pid: Some(resolver.pid()), ..options };
-        let memory_before_kib = resolver.memory_kib();
-        let before = self.reading(Some(resolver))?;
-        let flush = || self.network.run(Site::Resolver, || resolver.flush_cache())?;
-        let (report, flushed) = self.load_with_event(&options, flush);
-        let report = report?;
-        flushed?;
+        let report = if flushes {
+            let flush = || self.network.run(Site::Resolver, || resolver.flush_cache())?;
+            let (report, flushed) = self.load_with_event(&options, flush);
+            flushed.and(report)?
+        } else {
+            self.network.run(Site::Clients, || load::run(&options))??
+        };
         let used = self.reading(Some(resolver))?.since(&before);
         Ok(Row { memory_before_kib, ..self.row(case, load, resolver, &report, &used) })
     }
