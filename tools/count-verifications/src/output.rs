@@ -26,7 +26,8 @@ static OUTPUT: OnceLock<Output> = OnceLock::new();
 /// Opens the file for appending.
 pub(crate) fn open() {
     let Some(path) = std::env::var_os(VARIABLE) else { return };
-    let opened = OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(libc::O_NOFOLLOW).open(&path);
+    let opened =
+        OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(libc::O_NOFOLLOW).open(&path);
     let output = opened.and_then(above_standard_streams).and_then(|file| {
         let metadata = file.metadata()?;
         Ok(Output { file, place: (metadata.dev(), metadata.ino()), is_cut: AtomicBool::new(false) })
