@@ -20,6 +20,7 @@ pub mod overview;
 mod parameters;
 pub(crate) mod parquet_file;
 mod resolver_load;
+mod resolver_model;
 mod results;
 mod run;
 mod server_load;

@@ -29,3 +29,4 @@ pub mod report;
 mod statistics;
 mod testbed;
 pub mod tree;
+mod zipf;

@@ -13,6 +13,7 @@
 
 mod check;
 mod config;
+mod dnstap;
 mod error;
 mod flush;
 mod info;

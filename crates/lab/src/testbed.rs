@@ -13,7 +13,7 @@ mod tree_files;
 
 pub(crate) use error::TestbedError;
 pub(crate) use network::{LinkPlace, Network, PlacedLink, Site};
-pub(crate) use resolver::{Resolver, ResolverOptions, RunningResolver};
+pub(crate) use resolver::{Recorded, Resolver, ResolverOptions, RunningResolver};
 pub(crate) use servers::{ServersOptions, TreeServers, UpstreamCounts, ZoneServer};
 pub(crate) use tree_files::TreeFiles;
 

@@ -257,7 +257,7 @@ fn is_verification_of_bind(line: &str) -> bool {
 #[derive(Clone, Copy)]
 struct RecordedPeer {
     peer: Peer,
-    /// Lines of the configuration: logging, and dnstap to SOCKET.
+    /// Lines of the configuration for logging.
     lines: &'static str,
     arguments: &'static [&'static str],
     /// Whether a line of the log states a verification.
@@ -284,7 +284,7 @@ fn record_peer(recorded: RecordedPeer) {
     let upstream = Upstream::Roots { servers: vec![tree.root()], port: 53 };
     let setup = Setup {
         resolver: ResolverSetup { upstream, anchors: tree.anchors(), ..ResolverSetup::default() },
-        lines: recorded.lines.replace("SOCKET", text(&socket)),
+        lines: recorded.lines.to_owned() + &recorded.peer.dnstap_lines(&socket).expect("dnstap"),
         arguments: recorded.arguments.iter().map(|argument| (*argument).to_owned()).collect(),
         environment: vec![
             ("LD_PRELOAD".to_owned(), library.into_os_string()),
@@ -326,8 +326,7 @@ fn the_log_of_unbound_has_the_recorded_verifications() {
     require_peer!("unbound");
     let recorded = RecordedPeer {
         peer: Peer::Unbound,
-        lines: "  verbosity: 4\ndnstap:\n  dnstap-enable: yes\n  dnstap-socket-path: \"SOCKET\"\n  \
-            dnstap-log-resolver-query-messages: yes\n  dnstap-log-resolver-response-messages: yes\n",
+        lines: "  verbosity: 4\n",
         arguments: &[],
         is_verification: is_verification_of_unbound,
         unlogged: 0,
@@ -341,7 +340,7 @@ fn the_log_of_bind_has_the_recorded_verifications() {
     require_peer!("named");
     let recorded = RecordedPeer {
         peer: Peer::BindResolver,
-        lines: "  dnstap { resolver; };\n  dnstap-output unix \"SOCKET\";\n",
+        lines: "",
         arguments: &["-d", "3"],
         is_verification: is_verification_of_bind,
         // At its start, BIND tests with a signature whether libcrypto supports each of the four algorithms

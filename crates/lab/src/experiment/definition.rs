@@ -55,6 +55,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/negative-caching.toml", include_str!("../../../../experiments/negative-caching.toml")),
     ("experiments/transition.toml", include_str!("../../../../experiments/transition.toml")),
     ("experiments/validation-attacks.toml", include_str!("../../../../experiments/validation-attacks.toml")),
+    ("experiments/resolver-model.toml", include_str!("../../../../experiments/resolver-model.toml")),
 ];
 
 /// Presentations that the experiments with a method have in common: name of the method and text.
@@ -228,6 +229,7 @@ impl Definition {
             MethodName::EchoFloor => Method::EchoFloor(raw.parameters()?),
             MethodName::ServerLoad => Method::ServerLoad(raw.parameters()?),
             MethodName::ResolverLoad => Method::ResolverLoad(raw.parameters()?),
+            MethodName::ResolverModel => Method::ResolverModel(raw.parameters()?),
             MethodName::ValidationAttacks => Method::ValidationAttacks(raw.parameters()?),
             MethodName::ZonePrograms => Method::ZonePrograms(raw.parameters()?),
         };

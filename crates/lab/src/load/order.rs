@@ -1,9 +1,10 @@
 //! The order in which the queries of a list are sent.
 
-use rand::{Rng as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::{LoadOptions, QueryList};
+use crate::zipf::Zipf;
 
 /// Number of queries in each group that a closed loop sorts by length.
 pub(crate) const SORT_GROUP: usize = 1024;
@@ -39,22 +40,12 @@ fn sort_by_length(queries: &QueryList, order: &mut [u32]) {
 
 /// Draws indices below `count` with Zipf's law: index `i` has the weight `(i + 1)^-exponent`.
 fn draw_zipf(count: u32, exponent: f64, seed: u64) -> Vec<u32> {
-    let mut total = 0.0;
-    let add = |rank: u32| {
-        total += f64::from(rank + 1).powf(-exponent);
-        total
-    };
-    let sums: Vec<f64> = (0..count).map(add).collect();
+    let zipf = Zipf::new(count.into(), exponent);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     // Schedules use the streams from 0 upwards, random labels those from the end downwards.
     random.set_stream(u64::MAX / 2);
-    let draw = |_| {
-        let point = random.random::<f64>() * total;
-        let index = sums.partition_point(|sum| *sum <= point) as u32;
-        // Rounding may place the point after the last sum.
-        index.min(count.saturating_sub(1))
-    };
-    (0..sums.len().saturating_mul(4).clamp(DRAWS_MIN, DRAWS_MAX)).map(draw).collect()
+    let draws = (count as usize).saturating_mul(4).clamp(DRAWS_MIN, DRAWS_MAX);
+    (0..draws).map(|_| zipf.draw(&mut random) as u32).collect()
 }
 
 #[cfg(test)]

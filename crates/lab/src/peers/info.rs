@@ -232,7 +232,7 @@ impl Peer {
     }
 
     /// Checks that all programs are installed.
-    pub(super) fn require_programs(self) -> Result<(), PeerError> {
+    pub(crate) fn require_programs(self) -> Result<(), PeerError> {
         let missing = self.missing_programs();
         if missing.is_empty() {
             return Ok(());

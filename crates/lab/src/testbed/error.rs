@@ -1,5 +1,6 @@
 //! Errors of a testbed.
 
+use crate::cost_model::{FitError, RecordingError};
 use crate::link::LinkError;
 use crate::load::{LoadError, QueryListError};
 use crate::measure::ServerError;
@@ -42,6 +43,14 @@ pub enum TestbedError {
     Certificate(String),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error("{0} sends no dnstap messages to this recorder")]
+    NoDnstap(&'static str),
+    #[error("plan record: {0}")]
+    Record(String),
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    #[error(transparent)]
+    Fit(#[from] FitError),
     #[error("{0} cannot answer over TLS")]
     NoTls(&'static str),
 }

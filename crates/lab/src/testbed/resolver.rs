@@ -17,6 +17,8 @@ use std::str::FromStr;
 
 /// Name of this program in parameters and data.
 const NONESUCH: &str = "nonesuch";
+/// Name of its control socket, in the directory of its configuration.
+const CONTROL_SOCKET: &str = "control";
 
 /// A resolver: this program, or a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,8 +72,21 @@ pub(crate) struct ResolverOptions<'o> {
     pub(crate) udp_octets: u16,
     /// Certificate and key, if it answers over TLS.
     pub(crate) tls: Option<&'o TlsIdentity>,
+    /// How a peer is recorded. This program counts by itself.
+    pub(crate) recorded: Option<&'o Recorded>,
     /// CPU; `None`: any.
     pub(crate) cpu: Option<usize>,
+}
+
+/// How the work of a peer is recorded for the cost model.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    /// The Unix socket for its dnstap messages, on which the recorder listens.
+    pub(crate) dnstap: PathBuf,
+    /// The library that counts verified signatures (`tools/count-verifications`).
+    pub(crate) library: PathBuf,
+    /// The file to which the library writes.
+    pub(crate) totals: PathBuf,
 }
 
 /// A running resolver with an empty cache. Dropping it ends its processes.
@@ -108,6 +123,14 @@ impl RunningResolver {
             Resolver::Nonesuch => place.start_nonesuch(),
             Resolver::Peer(peer) => place.start_peer(peer),
         })?
+    }
+
+    /// The control socket of this program.
+    pub(crate) fn control_socket(&self) -> Option<PathBuf> {
+        match &self.process {
+            Process::Nonesuch { configuration, .. } => Some(configuration.with_file_name(CONTROL_SOCKET)),
+            Process::Peer(_) => None,
+        }
     }
 
     /// Process ID of the resolver. It may have child processes.
@@ -182,7 +205,7 @@ impl Place<'_> {
         let mut text = format!(
             "version = 1\nlisten = [\"{address}\"]\nworkers = 1\nallow-query = [\"any\"]\nhints = {}\n\
              memory = \"{memory}MiB\"\nvalidation = {validates}\naggressive-denial = {aggressive}\n\
-             experimental-algorithms = {experimental}\nedns-payload = {udp_octets}\ncontrol-socket = \"control\"\n{}",
+             experimental-algorithms = {experimental}\nedns-payload = {udp_octets}\ncontrol-socket = \"{CONTROL_SOCKET}\"\n{}",
             quoted(&self.tree.hints()),
             user_setting(),
         );
@@ -199,10 +222,18 @@ impl Place<'_> {
     }
 
     fn start_peer(self, peer: Peer) -> Result<RunningResolver, TestbedError> {
-        let ResolverOptions { validates, aggressive, cache_mib, udp_octets, tls, cpu, .. } = *self.options;
+        let ResolverOptions { validates, aggressive, cache_mib, udp_octets, tls, recorded, cpu, .. } =
+            *self.options;
         if tls.is_some() && !peer.info().tls {
             return Err(TestbedError::NoTls(peer.info().title));
         }
+        let lines = recorded.map(|recorded| peer.dnstap_lines(&recorded.dnstap));
+        let lines = lines.map(|lines| lines.ok_or(TestbedError::NoDnstap(peer.info().title))).transpose()?;
+        let environment = recorded.map(|Recorded { library, totals, .. }| {
+            [("LD_PRELOAD", library), ("NONESUCH_VERIFICATIONS", totals)]
+                .map(|(name, path)| (name.to_owned(), path.clone().into_os_string()))
+                .to_vec()
+        });
         let setup = Setup {
             ip: self.network.resolver_address(),
             port: self.port,
@@ -210,6 +241,8 @@ impl Place<'_> {
             udp_octets,
             limit: READY_LIMIT,
             tls: tls.cloned(),
+            lines: lines.unwrap_or_default(),
+            environment: environment.unwrap_or_default(),
             resolver: ResolverSetup {
                 upstream: Upstream::Roots { servers: vec![self.tree.root.clone()], port: 53 },
                 anchors: if validates { self.tree.anchors.clone() } else { Vec::new() },

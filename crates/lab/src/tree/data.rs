@@ -12,8 +12,6 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// TTL of all records, in seconds.
-const TTL: u32 = 3600;
 /// Number of records of [`Fault::LargeRrset`].
 const LARGE_RRSET_RECORDS: u32 = 150;
 /// A reserved DNSKEY flag, in the first octet of the flags (RFC 4034 §2.1.1).
@@ -89,9 +87,9 @@ pub(super) fn unsigned_contents(
     let zone = plan.zone;
     let nameserver = plan.nameserver();
     let mut text = format!(
-        "$ORIGIN {}\n$TTL {TTL}\n@ SOA {nameserver} hostmaster 1 7200 3600 1209600 900\n@ NS {nameserver}\n\
+        "$ORIGIN {}\n$TTL {}\n@ SOA {nameserver} hostmaster 1 7200 3600 1209600 900\n@ NS {nameserver}\n\
          {nameserver} A {}\n",
-        plan.origin, plan.address
+        plan.origin, zone.ttl, plan.address
     );
     for number in 0..zone.names {
         let _ = writeln!(text, "host{number} A 198.51.100.{}", number % 254 + 1);

@@ -79,6 +79,9 @@ pub struct ZoneDescription {
     /// an island of security (RFC 4033 §2).
     #[serde(default = "default_true")]
     pub ds: bool,
+    /// TTL of all records, in seconds. Default 3600.
+    #[serde(default = "default_ttl")]
+    pub ttl: u32,
     /// Number of generated names `host0`, `host1` and so on, each with an address. Default 0.
     #[serde(default)]
     pub names: u32,
@@ -147,6 +150,7 @@ impl ZoneDescription {
             salt: String::new(),
             vrf: default_vrf(),
             ds: true,
+            ttl: default_ttl(),
             names: 0,
             samples: None,
             records: String::new(),
@@ -230,6 +234,10 @@ impl Description {
 
 const fn default_true() -> bool {
     true
+}
+
+const fn default_ttl() -> u32 {
+    3600
 }
 
 const fn default_port() -> u16 {

@@ -84,6 +84,7 @@ impl Bench<'_> {
             cache_mib: self.parameters.cache_mib.value(),
             udp_octets: case.udp_octets,
             tls: self.tls.filter(|_| load.transport == ClientTransport::Tls),
+            recorded: None,
             cpu: self.cpus.map(|cpus| cpus.server),
         };
         let places = (self.program, self.directory);

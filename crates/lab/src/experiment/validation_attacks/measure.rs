@@ -110,6 +110,7 @@ impl Bench<'_> {
             cache_mib: CACHE_MIB,
             udp_octets: 1232,
             tls: None,
+            recorded: None,
             cpu: self.cpus.map(|cpus| cpus.server),
         };
         let places = (self.program, self.directory);
