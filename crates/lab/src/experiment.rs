@@ -19,6 +19,7 @@ mod method;
 pub mod overview;
 mod parameters;
 pub(crate) mod parquet_file;
+mod properties;
 mod resolver_load;
 mod resolver_model;
 mod results;

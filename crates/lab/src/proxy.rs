@@ -162,7 +162,8 @@ impl Proxy {
         if options.listen.ip().is_unspecified() {
             return Err(ProxyError::AllAddresses(options.listen));
         }
-        if options.listen == options.upstream {
+        // The system sends messages for the unspecified address to itself.
+        if options.listen == options.upstream || options.upstream.ip().is_unspecified() {
             return Err(ProxyError::Itself(options.upstream));
         }
         let wan = match (faults.has(Fault::OpenWan), options.wan) {

@@ -3,6 +3,7 @@
 
 use super::StopReason;
 use super::client::{Client, RECORDS_MAX, records_of, types_of};
+use super::crack::names_per_step;
 use super::crack::pattern::{Pattern, PatternRange};
 use super::crack::search::{Searcher, Sieve};
 use super::hash_chain::{ChainRecord, HashChain, Inserted, is_between};
@@ -21,7 +22,7 @@ pub(super) type Hash = [u8; 20];
 const RANDOM_OCTETS: usize = 10;
 /// Counted octets at its end: 36^7 candidates.
 const COUNTED_OCTETS: usize = 7;
-/// Number of candidates between two checks for a result.
+/// Maximum number of candidates between two checks for a result.
 const STEP: u64 = 4096;
 /// Maximum number of hashes for one query.
 const HASHES_MAX: u64 = 1 << 28;
@@ -68,7 +69,7 @@ pub(super) fn collect(
     let Some(params) = found.params.clone() else { return Err(StopReason::NotCovered(apex)) };
     let mut searcher = Searcher::new(&params, apex.view());
     while !found.chain.is_complete() {
-        let name = find_uncovered(&mut searcher, &found.chain, labels, client.end())?;
+        let name = find_uncovered(&mut searcher, params.iterations, &found.chain, labels, client.end())?;
         let before = found.chain.len();
         add(&denial(client, &name)?, apex.view(), &name, found)?;
         if found.chain.len() == before && !is_covered(&name, &params, &found.chain) {
@@ -86,17 +87,19 @@ fn is_covered(name: &Name, params: &Nsec3Params, chain: &HashChain<20>) -> bool 
 /// Searches for a name whose hash no known record covers.
 fn find_uncovered(
     searcher: &mut Searcher,
+    iterations: u16,
     chain: &HashChain<20>,
     labels: &mut RandomLabels,
     end: Instant,
 ) -> Result<Name, StopReason> {
     let sieve = Gaps(chain);
     let pattern = Pattern::counted(&labels.octets(RANDOM_OCTETS), ALPHABET, COUNTED_OCTETS);
+    let step = names_per_step(STEP, iterations);
     let mut at = 0;
     while at < HASHES_MAX && Instant::now() < end {
-        searcher.search(&pattern, PatternRange { start: at, count: STEP }, &sieve);
+        searcher.search(&pattern, PatternRange { start: at, count: step }, &sieve);
         searcher.flush(&sieve);
-        at += STEP;
+        at += step;
         if let Some((_, name)) = searcher.take_hits().into_iter().next() {
             return Ok(name);
         }

@@ -27,8 +27,10 @@ use words::Words;
 const MASK_UNIT: u64 = 1 << 22;
 /// Number of words in a unit, without affixes.
 const WORD_UNIT: u64 = 1 << 14;
-/// Number of names that are tested between two checks whether to stop.
+/// Number of hashes, iterations included, between two checks whether to stop.
 const STEP: u64 = 1 << 18;
+/// Minimum number of names that are tested together.
+const NAMES_MIN: u64 = 64;
 /// Interval of progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -309,6 +311,11 @@ fn work(shared: &Shared<'_>, sender: &Sender<Finished>) {
     }
 }
 
+/// Number of names between two checks whether to stop, at most `names`.
+pub(super) fn names_per_step(names: u64, iterations: u16) -> u64 {
+    (STEP / (u64::from(iterations) + 1)).clamp(NAMES_MIN, names)
+}
+
 /// Tests a unit of a mask. Returns `false` if the search was stopped before its end.
 fn test_mask(
     shared: &Shared<'_>,
@@ -318,12 +325,13 @@ fn test_mask(
     report: &mut impl FnMut(&mut Searcher, Option<u64>),
 ) -> bool {
     let end = (first + MASK_UNIT).min(size);
+    let step = names_per_step(STEP, shared.search.params.iterations);
     let mut start = first;
     while start < end {
         if shared.stop.load(Relaxed) {
             return false;
         }
-        let count = STEP.min(end - start);
+        let count = step.min(end - start);
         searcher.search(pattern, PatternRange { start, count }, &shared.targets);
         start += count;
         report(searcher, None);
@@ -340,6 +348,7 @@ fn test_words<'w>(
     report: &mut impl FnMut(&mut Searcher, Option<u64>),
 ) -> bool {
     let mut pattern = Pattern::default();
+    let step = names_per_step(STEP, shared.search.params.iterations);
     let mut since_report = 0;
     for word in words {
         if !pattern.set_word(prefix, word, suffix) {
@@ -351,11 +360,11 @@ fn test_words<'w>(
             if shared.stop.load(Relaxed) {
                 return false;
             }
-            let count = STEP.min(size - start);
+            let count = step.min(size - start);
             searcher.search(&pattern, PatternRange { start, count }, &shared.targets);
             start += count;
             since_report += count;
-            if since_report >= STEP {
+            if since_report >= step {
                 report(searcher, None);
                 since_report = 0;
             }

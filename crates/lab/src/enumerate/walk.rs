@@ -44,11 +44,15 @@ impl NsecChain {
         self.records.insert(owner, record);
     }
 
-    /// Adds the NSEC records of the zone in a response.
+    /// Adds the NSEC records of the zone in a response. A server that also has a child zone answers with the
+    /// record at the apex of the child, which has the SOA bit (RFC 4035 §2.3), and not with that of the delegation.
     fn add(&mut self, response: &Message, apex: NameRef<'_>) {
         for (owner, rdata) in records_of(response, apex, Rtype::NSEC).take(RECORDS_MAX) {
             let Ok((next, map)) = NameRef::split_from(rdata) else { continue };
             let record = NsecRecord { next: next.to_canonical(), types: types_of(map) };
+            if owner != apex && record.types.contains(&Rtype::SOA) {
+                continue;
+            }
             self.records.insert(owner.to_canonical(), record);
         }
     }
@@ -104,4 +108,39 @@ fn find_record(
         }
     }
     Err(StopReason::NoRecord(name.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_proto::Class;
+    use nonesuch_proto::message::{Header, Record, Section, flags};
+
+    #[test]
+    fn the_record_at_the_apex_of_a_child_is_not_part_of_the_chain() {
+        let apex: Name = "example.".parse().expect("a name");
+        let record = |owner: &str, bitmap: u8| Record {
+            section: Section::Authority,
+            owner: owner.parse().expect("a name"),
+            rtype: Rtype::NSEC,
+            class: Class::IN,
+            ttl: 60,
+            rdata: [apex.wire(), &[0, 1, bitmap]].concat(),
+        };
+        // NS and SOA; NS.
+        let records = vec![
+            record("example.", 0b0010_0010),
+            record("child.example.", 0b0010_0010),
+            record("a.example.", 0b0010_0000),
+        ];
+        let response = Message {
+            header: Header { id: 0, flags: flags::QR, counts: [0; 4] },
+            questions: Vec::new(),
+            records,
+        };
+        let mut chain = NsecChain::default();
+        chain.add(&response, apex.view());
+        let owners: Vec<String> = chain.records().map(|(owner, _)| owner.to_string()).collect();
+        assert_eq!(owners, ["example.", "a.example."]);
+    }
 }

@@ -55,6 +55,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/negative-caching.toml", include_str!("../../../../experiments/negative-caching.toml")),
     ("experiments/transition.toml", include_str!("../../../../experiments/transition.toml")),
     ("experiments/validation-attacks.toml", include_str!("../../../../experiments/validation-attacks.toml")),
+    ("experiments/properties.toml", include_str!("../../../../experiments/properties.toml")),
     ("experiments/resolver-model.toml", include_str!("../../../../experiments/resolver-model.toml")),
 ];
 
@@ -229,6 +230,7 @@ impl Definition {
             MethodName::EchoFloor => Method::EchoFloor(raw.parameters()?),
             MethodName::ServerLoad => Method::ServerLoad(raw.parameters()?),
             MethodName::ResolverLoad => Method::ResolverLoad(raw.parameters()?),
+            MethodName::Properties => Method::Properties(raw.parameters()?),
             MethodName::ResolverModel => Method::ResolverModel(raw.parameters()?),
             MethodName::ValidationAttacks => Method::ValidationAttacks(raw.parameters()?),
             MethodName::ZonePrograms => Method::ZonePrograms(raw.parameters()?),

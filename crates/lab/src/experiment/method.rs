@@ -6,7 +6,7 @@
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
 use super::{
-    echo, resolver_load, resolver_model, server_load, signing, validation_attacks, verification,
+    echo, properties, resolver_load, resolver_model, server_load, signing, validation_attacks, verification,
     zone_programs,
 };
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ pub enum Method {
     ServerLoad(server_load::Parameters),
     /// Loads resolvers in front of a local tree.
     ResolverLoad(resolver_load::Parameters),
+    /// Attacks zones with each denial mechanism.
+    Properties(properties::Parameters),
     /// Records resolvers, fits the cost model, and checks its prediction.
     ResolverModel(resolver_model::Parameters),
     /// Sends queries for hostile zones to resolvers.
@@ -43,6 +45,7 @@ pub(super) enum MethodName {
     EchoFloor,
     ServerLoad,
     ResolverLoad,
+    Properties,
     ResolverModel,
     ValidationAttacks,
     ZonePrograms,
@@ -57,6 +60,7 @@ impl Method {
             Self::EchoFloor(_) => "echo-floor",
             Self::ServerLoad(_) => "server-load",
             Self::ResolverLoad(_) => "resolver-load",
+            Self::Properties(_) => "properties",
             Self::ResolverModel(_) => "resolver-model",
             Self::ValidationAttacks(_) => "validation-attacks",
             Self::ZonePrograms(_) => "zone-programs",
@@ -71,6 +75,7 @@ impl Method {
             Self::EchoFloor(parameters) => parameters.duration(),
             Self::ServerLoad(parameters) => parameters.duration(),
             Self::ResolverLoad(parameters) => parameters.duration(),
+            Self::Properties(parameters) => parameters.duration(),
             Self::ResolverModel(parameters) => parameters.duration(),
             Self::ValidationAttacks(parameters) => parameters.duration(),
             Self::ZonePrograms(parameters) => parameters.duration(),
@@ -89,6 +94,7 @@ impl Method {
             Self::EchoFloor(parameters) => echo::run(parameters, options, findings),
             Self::ServerLoad(parameters) => server_load::run(parameters, options, findings),
             Self::ResolverLoad(parameters) => resolver_load::run(parameters, options, findings),
+            Self::Properties(parameters) => properties::run(parameters, options, findings),
             Self::ResolverModel(parameters) => resolver_model::run(parameters, options, findings),
             Self::ValidationAttacks(parameters) => validation_attacks::run(parameters, options, findings),
             Self::ZonePrograms(parameters) => zone_programs::run(parameters, options, findings),

@@ -78,6 +78,7 @@ pub(super) fn run(
                 cpu: load_cpu,
                 zone_server: surroundings.zone_server,
                 directory: directory.path(),
+                settings: "",
             };
             let servers = match TreeServers::start(tree, &network, how) {
                 Ok(servers) => servers,

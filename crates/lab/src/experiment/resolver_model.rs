@@ -29,6 +29,9 @@ use zones::{Signed, Zones};
 
 /// A row gets a note if more than this share of its client queries has no response.
 const MAX_LOST_SHARE: f64 = 0.01;
+/// A row gets a note if its load took longer than planned by more than this factor: then the rates of client
+/// queries before and after differ.
+const MAX_RELATIVE_DURATION: f64 = 1.05;
 
 /// Runs the experiment and returns its description for the record of the run.
 pub(super) fn run(
@@ -57,6 +60,7 @@ pub(super) fn run(
             cpu: None,
             zone_server: ZoneServer::Nonesuch,
             directory: directory.path(),
+            settings: "",
         };
         let _servers = TreeServers::start(&tree, &network, how)?;
         for (number, population) in populations.iter().enumerate() {
@@ -75,7 +79,7 @@ pub(super) fn run(
         }
     }
     for recorded in &recorded {
-        note_losses(recorded, findings);
+        note_overload(recorded, findings);
     }
     let today = labelled(&recorded, Signed::Today);
     let fits = fit(&today, &FitOptions::default()).map_err(TestbedError::from)?;
@@ -125,14 +129,18 @@ fn labelled(recorded: &[Recorded], signed: Signed) -> Vec<LabelledRecording> {
     of_state.map(label).collect()
 }
 
-fn note_losses(recorded: &Recorded, findings: &mut Findings) {
-    if recorded.lost_share > MAX_LOST_SHARE {
+fn note_overload(recorded: &Recorded, findings: &mut Findings) {
+    let Recorded { resolver, population, signed, lost_share, relative_duration, .. } = recorded;
+    if *lost_share > MAX_LOST_SHARE {
+        let percent = 100.0 * lost_share;
         findings.note(format!(
-            "{}, {}, {}: {:.1} % of the client queries have no response.",
-            recorded.resolver,
-            recorded.population,
-            recorded.signed,
-            100.0 * recorded.lost_share
+            "{resolver}, {population}, {signed}: {percent:.1} % of the client queries have no response."
+        ));
+    }
+    if *relative_duration > MAX_RELATIVE_DURATION {
+        findings.note(format!(
+            "{population}, {signed}: the load took {relative_duration:.2} times as long as planned, so that the rates \
+             of client queries differ: use a faster or idle machine, or a lower rate."
         ));
     }
 }

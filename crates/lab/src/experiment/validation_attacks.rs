@@ -85,6 +85,7 @@ fn measure_attack(
         cpu: load_cpu,
         zone_server: ZoneServer::Nonesuch,
         directory: directory.path(),
+        settings: "",
     };
     let _servers = TreeServers::start(&tree, &network, how)?;
     let bench = Bench {

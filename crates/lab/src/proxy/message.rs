@@ -3,7 +3,7 @@
 
 use super::fault::{Fault, Faults};
 use nonesuch_proto::edns::DO;
-use nonesuch_proto::message::{HEADER, Header, Message, Record, flags, opcode};
+use nonesuch_proto::message::{HEADER, Header, Message, Rcode, Record, flags, opcode};
 use nonesuch_proto::{Class, Name, Rtype};
 
 /// Octets of type and class of a question.
@@ -39,7 +39,7 @@ pub(super) fn is_response(message: &[u8], asked: Option<&[u8]>) -> bool {
     };
     match (asked, question(message)) {
         (Some(asked), Some(found)) => found.eq_ignore_ascii_case(asked),
-        (Some(_), None) => header.counts[0] == 0,
+        (Some(_), None) => header.counts[0] == 0 && header.rcode() != Rcode::NOERROR,
         // A query without a question, or with a malformed one.
         (None, _) => true,
     }
@@ -199,5 +199,10 @@ mod tests {
         received[13] = b'b';
         assert!(!is_response(&received, asked));
         assert!(is_response(&received, None));
+        // Only an error may lack the question.
+        received[4..6].fill(0);
+        assert!(!is_response(&received, asked));
+        received[3] |= Rcode::SERVFAIL.0 as u8;
+        assert!(is_response(&received, asked));
     }
 }

@@ -247,5 +247,8 @@ fn the_side_of_the_provider_and_loops_are_refused() {
     let (_server, address) = upstream();
     let all = ProxyOptions::new("0.0.0.0:0".parse().expect("an address"), address);
     assert!(matches!(Proxy::start(&all), Err(ProxyError::AllAddresses(_))));
-    assert!(matches!(Proxy::start(&ProxyOptions::new(address, address)), Err(ProxyError::Itself(_))));
+    let unspecified = "0.0.0.0:53".parse().expect("an address");
+    for upstream in [address, unspecified] {
+        assert!(matches!(Proxy::start(&ProxyOptions::new(address, upstream)), Err(ProxyError::Itself(_))));
+    }
 }

@@ -45,6 +45,8 @@ pub enum TestbedError {
     Tls(#[from] TlsError),
     #[error("{0} sends no dnstap messages to this recorder")]
     NoDnstap(&'static str),
+    #[error("enumerate: {0}")]
+    Enumerate(String),
     #[error("plan record: {0}")]
     Record(String),
     #[error(transparent)]

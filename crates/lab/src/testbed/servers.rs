@@ -98,6 +98,8 @@ pub(crate) struct ServersOptions<'o> {
     pub(crate) zone_server: ZoneServer,
     /// Directory for logs.
     pub(crate) directory: &'o Path,
+    /// More lines for the top of the configurations of `nonesuch serve`.
+    pub(crate) settings: &'o str,
 }
 
 impl TreeServers {
@@ -123,7 +125,7 @@ impl TreeServers {
                 continue;
             }
             let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            let settings = format!("metrics-listen = \"{metrics}\"\n");
+            let settings = format!("metrics-listen = \"{metrics}\"\n{}", options.settings);
             let text = configuration(tree, &address.to_string())?;
             let text = text.replacen("version = 1\n", &format!("version = 1\n{settings}"), 1);
             all.servers.push(start_server(tree, &address.to_string(), &text, options)?);
@@ -160,12 +162,22 @@ impl TreeServers {
         if self.powerdns.is_some() {
             return Ok(UpstreamCounts::default());
         }
-        let read =
-            || self.metrics.iter().map(|address| read_metrics(*address)).collect::<Result<Vec<_>, _>>();
-        let texts = network.run(Site::Servers, read)?.map_err(TestbedError::Metrics)?;
+        let texts = self.read_metrics(network)?;
         let counts = texts.iter().map(|text| UpstreamCounts::of_metrics(text));
         let counts = counts.chain(self.composers.iter().map(Composer::counts));
         Ok(counts.reduce(|sum, counts| sum.zip(counts, u64::saturating_add)).unwrap_or_default())
+    }
+
+    fn read_metrics(&self, network: &Network) -> Result<Vec<String>, TestbedError> {
+        let read =
+            || self.metrics.iter().map(|address| read_metrics(*address)).collect::<Result<Vec<_>, _>>();
+        network.run(Site::Servers, read)?.map_err(TestbedError::Metrics)
+    }
+
+    /// Number of signatures and proofs that `nonesuch serve` has generated online.
+    pub(crate) fn online_operations(&self, network: &Network) -> Result<u64, TestbedError> {
+        let texts = self.read_metrics(network)?;
+        Ok(texts.iter().map(|text| total(text, "nonesuch_online_operations_total", "")).sum())
     }
 
     /// CPU time of all servers, without that of composers.

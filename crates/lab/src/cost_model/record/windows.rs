@@ -22,7 +22,7 @@ pub enum TimeSource {
     /// a clock was set, and a long time without a message that the capture may have paused.
     Messages,
     /// The clock, which the caller watches (`Windows::advance`). Messages that arrive too late are
-    /// left out.
+    /// left out. The caller leaves out messages from the future.
     Clock,
 }
 
@@ -83,10 +83,12 @@ impl Windows {
         if self.time_source == TimeSource::Messages {
             self.follow(time);
         }
-        let is_early = self.open.front().is_none_or(|first| time < first.start);
-        // A resolver of this host has the same clock.
-        let is_future = self.time_source == TimeSource::Clock && time > self.latest.saturating_add(LATENESS);
-        if is_early || is_future {
+        if self.time_source == TimeSource::Clock && time > self.latest.saturating_add(SILENCE) {
+            // The program did not run for a minute.
+            self.abandon(GapReason::ClockJump);
+            self.begin(time);
+        }
+        if self.open.front().is_none_or(|first| time < first.start) {
             self.ignored += 1;
             return None;
         }
@@ -288,10 +290,22 @@ mod tests {
         count(&mut windows, 1009 * SECOND);
         windows.advance(1013 * SECOND);
         count(&mut windows, 1009 * SECOND);
-        count(&mut windows, 1017 * SECOND);
         windows.end(1014 * SECOND);
         assert_eq!(closed(&mut windows), [(1000 * SECOND, LENGTH, 3), (1010 * SECOND, 4 * SECOND, 0)]);
-        assert_eq!((windows.ignored(), windows.take_gaps().len()), (4, 0));
+        assert_eq!((windows.ignored(), windows.take_gaps().len()), (3, 0));
+    }
+
+    #[test]
+    fn messages_that_waited_while_the_program_was_paused_are_counted() {
+        let mut windows = Windows::new(LENGTH, TimeSource::Clock);
+        windows.begin(1000 * SECOND);
+        for time in [1008, 1022, 1031] {
+            count(&mut windows, time * SECOND);
+        }
+        windows.advance(1034 * SECOND);
+        windows.end(1034 * SECOND);
+        let counts: Vec<u64> = closed(&mut windows).into_iter().map(|(.., count)| count).collect();
+        assert_eq!((counts, windows.ignored()), (vec![1, 0, 1, 1], 0));
     }
 
     proptest! {

@@ -104,3 +104,9 @@ fn candidates_are_the_names_of_the_plan() {
     assert_eq!(names.len(), 3 + 10);
     assert_eq!(names[..3], [&b"\x03www"[..], b"\x04www1", b"\x04www2"]);
 }
+
+#[test]
+fn many_iterations_do_not_delay_the_end() {
+    assert_eq!(super::names_per_step(4096, 0), 4096);
+    assert!(super::names_per_step(4096, u16::MAX) * (u64::from(u16::MAX) + 1) <= 1 << 22);
+}

@@ -45,6 +45,8 @@ pub(super) struct Recorded {
     pub(super) recording: Recording,
     /// Share of the client queries of all slices without a response.
     pub(super) lost_share: f64,
+    /// Duration of the load of all slices, relative to the planned one.
+    pub(super) relative_duration: f64,
 }
 
 /// A tree with its running servers.
@@ -86,6 +88,7 @@ impl Bench<'_> {
         let start = unix_micros();
         let lost = self.load(&addresses, population, self.parameters.recorded_seconds(), &mut first)?;
         let end = unix_micros();
+        let relative_duration = end.saturating_sub(start) as f64 * 1e-6 / self.parameters.recorded_seconds();
         let mut all = Vec::new();
         for (Pair { resolver, recorder, .. }, lost_share) in pairs.into_iter().zip(lost) {
             let recording = recorder.stop()?;
@@ -97,6 +100,7 @@ impl Bench<'_> {
                 signed,
                 recording: part(&recording, (start, end), (slice, slices)),
                 lost_share,
+                relative_duration,
             }));
         }
         Ok(all)

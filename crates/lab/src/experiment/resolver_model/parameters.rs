@@ -58,7 +58,7 @@ impl Default for Parameters {
             names: Count::of(3),
             ttl: Count::of(5),
             parent_ttl: Count::of(30),
-            rate: Count::of(400),
+            rate: Count::of(500),
             warm_up: Seconds::of(30.0),
             slices: Count::of(2),
             slice_seconds: Seconds::of(40.0),

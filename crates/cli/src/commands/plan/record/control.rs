@@ -21,6 +21,8 @@ pub(super) struct Sample {
     time: u64,
     instant: Instant,
     pid: u32,
+    /// Time since the start of the resolver, in seconds.
+    up_seconds: u64,
     total: CostModelSecond,
 }
 
@@ -29,7 +31,13 @@ impl Sample {
     pub(super) fn take(socket: &Path) -> Result<Self, RecordError> {
         let status = resolver_status(socket, TIMEOUT)?;
         let total = status.cost_model.total;
-        Ok(Self { time: unix_micros(), instant: Instant::now(), pid: status.pid, total })
+        Ok(Self {
+            time: unix_micros(),
+            instant: Instant::now(),
+            pid: status.pid,
+            up_seconds: status.up_seconds,
+            total,
+        })
     }
 }
 
@@ -81,7 +89,8 @@ fn window(before: &Sample, after: &Sample) -> Result<Window, GapReason> {
     if length.abs_diff(elapsed) > CLOCK_TOLERANCE {
         return Err(GapReason::ClockJump);
     }
-    if before.pid != after.pid {
+    // In a container, a restarted resolver can have the same process ID.
+    if before.pid != after.pid || after.up_seconds < before.up_seconds {
         return Err(GapReason::CounterReset);
     }
     let (earlier, later) = (&before.total, &after.total);
@@ -126,7 +135,7 @@ mod tests {
             verified: [(13, 3 * count)].into(),
         };
         let time = (1_700_000_000 + seconds) * SECOND;
-        Sample { time, instant: base + Duration::from_secs(seconds), pid, total }
+        Sample { time, instant: base + Duration::from_secs(seconds), pid, up_seconds: seconds, total }
     }
 
     #[test]
@@ -157,6 +166,8 @@ mod tests {
         let first = || sample(base, 10, 7, 2);
         assert_eq!(window(&first(), &sample(base, 20, 8, 5)), Err(GapReason::CounterReset));
         assert_eq!(window(&first(), &sample(base, 20, 7, 1)), Err(GapReason::CounterReset));
+        let restarted = Sample { up_seconds: 3, ..sample(base, 20, 7, 5) };
+        assert_eq!(window(&first(), &restarted), Err(GapReason::CounterReset));
         let clock = |time: u64| Sample { time, ..sample(base, 20, 7, 5) };
         for time in [first().time, first().time - 1, first().time + 30 * SECOND, first().time + 8 * SECOND] {
             assert_eq!(window(&first(), &clock(time)), Err(GapReason::ClockJump));

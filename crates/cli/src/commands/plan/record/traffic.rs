@@ -18,6 +18,12 @@ use std::time::{Duration, Instant};
 
 /// Time after which windows are closed without a new message.
 const TICK: Duration = Duration::from_millis(100);
+/// Time between two ticks after which the program was paused. Then messages wait to be read.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Time after a pause in which windows are not closed by the clock.
+const PAUSE_PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum time by which a message may be later than the present, in microseconds.
+const FUTURE_TOLERANCE: u64 = 3 * SECOND;
 /// Maximum messages between two ticks.
 const MESSAGES_PER_TICK: u32 = 4096;
 /// Maximum time to wait for the totals of a window, in microseconds.
@@ -42,6 +48,8 @@ struct TrafficSession<'s> {
     pending: VecDeque<Window>,
     session: &'s mut Session,
     skipped: SkipCounts,
+    /// Messages with times in the future.
+    future: u64,
     /// Connections of resolvers.
     connected: usize,
     /// Time from which on no resolver has been connected.
@@ -96,6 +104,7 @@ pub(super) fn record(
         pending: VecDeque::new(),
         session,
         skipped: SkipCounts::default(),
+        future: 0,
         connected: 0,
         disconnected_at: None,
         end: None,
@@ -117,8 +126,11 @@ impl TrafficSession<'_> {
     /// Counts messages until the source ends, or recording must end.
     fn run(&mut self, source: &Source, stop: &Stop) -> Result<(), RecordError> {
         let (mut clock, mut last_tick, mut messages) = (Clock::start(), Instant::now(), 0);
+        let (mut is_drained, mut patient_until) = (true, Instant::now());
         loop {
-            match source.events.recv_timeout(TICK) {
+            let event = source.events.try_recv();
+            is_drained |= event.is_err();
+            match event.or_else(|_| source.events.recv_timeout(TICK)) {
                 Ok(Event::Ended(result)) => return Ok(result?),
                 Ok(event) => self.handle(event)?,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -129,14 +141,19 @@ impl TrafficSession<'_> {
             if messages < MESSAGES_PER_TICK && last_tick.elapsed() < TICK {
                 continue;
             }
-            (last_tick, messages) = (Instant::now(), 0);
+            let now = Instant::now();
+            if now - last_tick > PAUSE {
+                patient_until = now + PAUSE_PATIENCE;
+            }
+            (last_tick, messages) = (now, 0);
             if self.is_live && clock.was_set() {
                 self.recorder.abandon(GapReason::ClockJump);
             }
             if stop.is_requested() && self.end.is_none() {
                 self.prepare_end();
             }
-            self.tick()?;
+            self.tick(is_drained && now >= patient_until)?;
+            is_drained = false;
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Ok(());
             }
@@ -177,6 +194,11 @@ impl TrafficSession<'_> {
 
     fn count(&mut self, message: &CapturedMessage) {
         let time = message.time_ns / 1000;
+        // No message is from the future. One with such a time would make all later ones too old.
+        if time > unix_micros().saturating_add(FUTURE_TOLERANCE) {
+            self.future += 1;
+            return;
+        }
         if self.end.is_some_and(|end| time >= end) {
             return;
         }
@@ -200,9 +222,9 @@ impl TrafficSession<'_> {
         self.deadline = Some(Instant::now() + Duration::from_micros(patience));
     }
 
-    /// Closes windows by the clock, and stores complete ones.
-    fn tick(&mut self) -> Result<(), RecordError> {
-        if self.connected > 0 {
+    /// Closes windows by the clock, and stores complete ones. `is_drained`: no message waits to be counted.
+    fn tick(&mut self, is_drained: bool) -> Result<(), RecordError> {
+        if self.connected > 0 && is_drained {
             // After a request to end, messages from the end on are not counted.
             let last = self.end.map_or(u64::MAX, |end| end + TrafficRecorder::LATENESS);
             let now = unix_micros().min(last);
@@ -293,6 +315,7 @@ impl TrafficSession<'_> {
                 "segments of TCP connections are missing in the capture: their messages were not counted",
             ),
             (counts.malformed, "responses are malformed: they count as responses without signatures"),
+            (self.future, "messages have times in the future, and were not counted: check the clocks"),
             (counts.ignored, "messages were older than the open windows, and were not counted"),
         ];
         for (number, remark) in remarks.into_iter().filter(|(number, _)| *number > 0) {
