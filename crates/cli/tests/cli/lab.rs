@@ -521,3 +521,35 @@ fn hostile_queries_cost_cpu_time_and_forged_answers_are_not_secure() {
         assert_eq!(row[authenticated], "0", "{csv}");
     }
 }
+
+#[test]
+fn the_tables_of_nsec5_are_the_outcomes_of_attacks() {
+    if NetworkNamespace::new().is_err() {
+        return record_skip("network namespaces or TUN devices cannot be used");
+    }
+    let folder = folder();
+    let out = folder.path().join("out");
+    let lines = lines_of("properties", &out, &["hidden-names=5"]);
+    let found: Vec<(&str, [bool; 4], f64)> = lines
+        .iter()
+        .map(|line| {
+            let value = |column: &str| line[column]["median"].as_f64().expect("a number");
+            let columns = ["online_operations", "outsider_forgeries", "thief_forgeries", "names_offline"];
+            let mechanism = line["mechanism"].as_str().expect("a name");
+            (mechanism, columns.map(|column| value(column) == 0.0), value("thief_names"))
+        })
+        .collect();
+    // No online cryptography, weak and strong integrity, privacy; names of the stored zone.
+    let expected = [
+        ("unsigned", [true, false, false, true], 15.0),
+        ("nsec", [true, true, true, false], 15.0),
+        ("nsec3", [true, true, true, false], 15.0),
+        ("minimal-nsec", [false, true, false, true], 15.0),
+        ("compact", [false, true, false, true], 15.0),
+        ("white-lies", [false, true, false, true], 15.0),
+        ("nsec5", [false, true, true, true], 15.0),
+    ];
+    assert_eq!(found, expected);
+    let page = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(page.contains("36 of 36 cells"), "{page}");
+}

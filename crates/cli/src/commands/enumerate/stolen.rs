@@ -8,7 +8,8 @@ use nonesuch_dnssec::denial::nsec5::Nsec5DirectoryError;
 use nonesuch_dnssec::keys::directory::KeyDirectoryError;
 use nonesuch_dnssec::keys::proofs_file_name;
 use nonesuch_lab::enumerate::StolenFiles;
-use nonesuch_proto::Name;
+use nonesuch_proto::{Name, Rtype};
+use nonesuch_zone::Node;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,10 @@ fn read_directory(directory: &Path, zone: &Name, files: &mut StolenFiles) -> Res
     let stored = StateDirectory::version_path(directory, zone);
     if stored.is_file() {
         let contents = load_zone(&stored, Some(zone))?.contents;
-        files.stored_names.extend(contents.nodes().map(|node| node.name().to_name()));
+        // The owners of these records are hashes.
+        let is_hash = |node: &Node<'_>| node.has(Rtype::NSEC3) || node.has(Rtype::NSEC5);
+        let names = contents.nodes().filter(|node| !is_hash(node));
+        files.stored_names.extend(names.map(|node| node.name().to_name()));
     }
     Ok(())
 }
