@@ -82,7 +82,7 @@ fn attempts(stolen: &Value) -> (u64, u64, String) {
     let accepted = all.iter().filter(|attempt| attempt["accepted"] == true).count() as u64;
     let text = |attempt: &Value| {
         let part = |name: &str| attempt[name].as_str().unwrap_or_default().to_owned();
-        format!("{}, {}: {}", part("claim"), part("method"), part("status"))
+        format!("{} {}: {}", part("claim"), part("method"), part("status"))
     };
     (all.len() as u64, accepted, all.iter().map(text).collect::<Vec<_>>().join("; "))
 }
@@ -117,7 +117,7 @@ mod tests {
         let row = Row::new(MechanismChoice(None), 9, &outsider, 5, &thief);
         assert_eq!((row.names_offline, row.names_guessed, row.zone_names), (2, 1, 9));
         assert_eq!((row.outsider_attempts, row.outsider_forgeries), (2, 1));
-        assert_eq!(row.outsider_methods, "c, m: s; c, m: s");
+        assert_eq!(row.outsider_methods, "c m: s; c m: s");
         assert_eq!((row.thief_forgeries, row.thief_names, row.thief_files.as_str()), (1, 2, "1 VRF key(s)"));
         assert_eq!(row.thief_name_methods, "stored: 2 names; searched: 1 names");
     }
