@@ -27,7 +27,8 @@ mod state;
 mod stolen;
 mod walk;
 
-pub use client::{ClientOptions, QueryFault};
+pub use crate::query::QueryFault;
+pub use client::ClientOptions;
 pub use crack::words::{Words, WordsError};
 pub use crack::{CrackProgress, CrackReport, Plan};
 pub use error::{EnumerateError, StopReason};

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod check;
 mod conditions;
 pub mod cost_model;
 mod data;
@@ -24,6 +25,7 @@ mod presentation;
 pub mod process;
 pub mod proxy;
 mod published;
+mod query;
 pub mod record;
 pub mod report;
 mod statistics;
