@@ -109,6 +109,11 @@ pub fn items() -> impl Iterator<Item = &'static Row<Authoritative>> {
 }
 
 impl Authoritative {
+    /// Changes the time limit for each response.
+    pub const fn set_timeout(&mut self, timeout: Duration) {
+        self.client.timeout = timeout;
+    }
+
     /// A query with DO for a name and a type.
     fn query(&self, name: &Name, rtype: Rtype) -> Query {
         Query::new(name.clone(), rtype)
@@ -218,4 +223,21 @@ const fn row(
 const fn quick(mut row: Row<Authoritative>) -> Row<Authoritative> {
     row.item.is_quick = true;
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_document_lists_every_item() {
+        let document = include_str!("../../../../docs/check.md");
+        let ids: HashSet<&str> = items().map(|row| row.item.id).collect();
+        assert_eq!(ids.len(), items().count());
+        for Row { item, .. } in items() {
+            let line = format!("| {} | {} | {} |", item.id, item.subject, item.rules.join(", "));
+            assert!(document.contains(&line), "docs/check.md: {line}");
+        }
+    }
 }

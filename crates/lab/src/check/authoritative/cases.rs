@@ -7,7 +7,9 @@ use super::Fault;
 #[derive(Debug, Default)]
 pub(super) struct Cases {
     passed: usize,
-    failed: Vec<String>,
+    /// Cases that failed, and why. Cases with the same fault are together.
+    failed: Vec<(String, Fault)>,
+    failures: usize,
     notes: Vec<String>,
     /// Why cases were not run.
     skipped: Vec<String>,
@@ -18,7 +20,13 @@ impl Cases {
     pub(super) fn add(&mut self, case: &str, result: Result<(), Fault>) {
         match result {
             Ok(()) => self.passed += 1,
-            Err(fault) => self.failed.push(format!("{case}: {fault}")),
+            Err(fault) => {
+                self.failures += 1;
+                match self.failed.iter_mut().find(|(_, known)| *known == fault) {
+                    Some((cases, _)) => *cases = format!("{cases}, {case}"),
+                    None => self.failed.push((case.to_owned(), fault)),
+                }
+            }
         }
     }
 
@@ -35,10 +43,11 @@ impl Cases {
 
     /// The result of the item.
     pub(super) fn outcome(self) -> Outcome {
-        let Self { passed, failed, notes, skipped } = self;
+        let Self { passed, failed, failures, notes, skipped } = self;
         if !failed.is_empty() {
-            let count = passed + failed.len();
-            return Outcome::Fail(format!("{} of {count} cases: {}", failed.len(), failed.join("; ")));
+            let texts: Vec<String> =
+                failed.into_iter().map(|(cases, fault)| format!("{cases}: {fault}")).collect();
+            return Outcome::Fail(format!("{failures} of {} cases: {}", passed + failures, texts.join("; ")));
         }
         if passed == 0 {
             return Outcome::NotTestable(skipped.join("; "));
@@ -73,6 +82,9 @@ mod tests {
         let mut cases = Cases::default();
         cases.add("a", Ok(()));
         cases.add("b", Err("expected TC".to_owned()));
-        assert_eq!(cases.outcome(), Outcome::Fail("1 of 2 cases: b: expected TC".to_owned()));
+        cases.add("c", Err("silence".to_owned()));
+        cases.add("d", Err("expected TC".to_owned()));
+        let text = "3 of 4 cases: b, d: expected TC; c: silence";
+        assert_eq!(cases.outcome(), Outcome::Fail(text.to_owned()));
     }
 }

@@ -15,9 +15,13 @@ impl Authoritative {
                 let mut tags: Vec<String> = tags.collect();
                 let omitted = tags.len().saturating_sub(LISTED_KEYS);
                 tags.truncate(LISTED_KEYS);
-                let trust = if self.anchors.is_empty() { "no trust anchor" } else { "trust anchor" };
+                let trust = if self.anchors.is_empty() {
+                    "trusted as the server sends them"
+                } else {
+                    "validated from the trust anchor"
+                };
                 let more = if omitted > 0 { format!(" and {omitted} more") } else { String::new() };
-                format!("keys {}{more}, validated with {trust}", tags.join(", "))
+                format!("keys {}{more}, {trust}", tags.join(", "))
             }
         };
         let denial = match self.recognised {

@@ -29,7 +29,7 @@ pub(super) const ITEMS: &[Row<Authoritative>] = &[
     quick(row(
         "XA-018",
         "Announces a reporting agent in correct form",
-        &["RFC 9567 §5", "RFC 9567 §6.2"],
+        &["RFC 9567 §5", "RFC 9567 §6.2", "RFC 6891 §6.1.2"],
         "The option 18 in the response to a query for SOA, which has the option in the query, too: exactly one domain \
          name, which is not the root.",
         report_channel,
@@ -179,7 +179,7 @@ fn answer_any(check: &Authoritative, evidence: &mut Evidence) -> Result<String, 
 /// XA-018.
 fn report_channel(check: &mut Authoritative, evidence: &mut Evidence) -> Outcome {
     let mut cases = Cases::default();
-    // RFC 9567 §6.1: a server ignores the option in a query.
+    // RFC 6891 §6.1.2: a server ignores an option that has no meaning in a query.
     match check.ask(evidence, &check.soa_with_option(edns::REPORT_CHANNEL, b"")) {
         Ok(response) => {
             let result = expect_rcode(&response, &[Rcode::NOERROR]);

@@ -12,7 +12,7 @@ use std::time::Instant;
 pub(super) const PIPELINING: &[Row<Authoritative>] = &[quick(row(
     "XA-011",
     "Answers several queries on one TCP connection",
-    &["RFC 7766 §6.2.1", "RFC 7766 §6.2.1.1", "RFC 7828 §3.3", "RFC 7828 §3.2.1"],
+    &["RFC 7766 §6.2.1", "RFC 7766 §6.2.1.1", "RFC 7828 §3.3.1", "RFC 7828 §3.3.2"],
     "Five queries at once on one connection, each answered in any order; then another query on the same connection, \
      with the option edns-tcp-keepalive. Over UDP the response must not have this option.",
     tcp_connection,
@@ -22,7 +22,7 @@ pub(super) const ITEMS: &[Row<Authoritative>] = &[
     quick(row(
         "XA-013",
         "Answers NOTIFY",
-        &["RFC 1996 §3.7", "RFC 1996 §3.10", "RFC 8906 §3.2.1"],
+        &["RFC 1996 §3.7", "RFC 1996 §3.12", "RFC 8906 §3.1.4"],
         "A NOTIFY message for the zone, from an address that is not a primary. Any of NOERROR, REFUSED, NOTAUTH and \
          NOTIMP is an answer; silence is not.",
         notify,

@@ -16,7 +16,7 @@ use std::time::Instant;
 pub(super) const ITEMS: &[Row<Authoritative>] = &[row(
     "XA-012",
     "Transfers the complete zone",
-    &["RFC 5936 §2.2", "RFC 5936 §3.2", "RFC 1995 §2", "RFC 1995 §4", "RFC 8945 §5.3.1"],
+    &["RFC 5936 §2.2", "RFC 5936 §3", "RFC 1995 §2", "RFC 1995 §4", "RFC 8945 §5.3.1"],
     "AXFR, with TSIG if there is a key. The transferred zone is verified: signatures, chain of denial, ZONEMD. IXFR with the \
      present serial is answered with one SOA record, with the serial before it with the changes or the zone.",
     transfers,

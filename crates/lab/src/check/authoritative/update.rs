@@ -12,7 +12,7 @@ use nonesuch_proto::{Class, Name, Rtype};
 pub(super) const ITEMS: &[Row<Authoritative>] = &[row(
     "XA-022",
     "Answers dynamic updates, and keeps the zone signed",
-    &["RFC 2136 §3.8", "RFC 2136 §2.2", "RFC 3007 §3", "RFC 8906 §3.2.1"],
+    &["RFC 2136 §2.4.4", "RFC 2136 §3.8", "RFC 8906 §3.1.4"],
     "An UPDATE message that changes nothing, because its prerequisite is false: it is answered. In a test zone with \
      --tsig-key: adds a name, whose answer validates, and deletes it, after which its denial validates.",
     updates,

@@ -242,7 +242,8 @@ fn write_configurations(out: &Path, origin: &Name) -> Result<(), TestZoneError> 
 fn push_zone(file: &str, directory: &Path, [named, nsd, knot]: [&mut String; 3]) {
     let path = directory.join("zones").join(file);
     let path = path.display();
-    let _ = writeln!(named, "zone \"{file}\" {{ type primary; file \"{path}\"; }};");
+    // PowerDNS 4.7 reads this file, too, and does not know the type "primary".
+    let _ = writeln!(named, "zone \"{file}\" {{ type master; file \"{path}\"; }};");
     let _ = writeln!(nsd, "zone:\n    name: \"{file}\"\n    zonefile: \"{path}\"");
     let _ = writeln!(knot, "  - domain: \"{file}\"\n    file: \"{path}\"");
 }

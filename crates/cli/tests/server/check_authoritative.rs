@@ -1,0 +1,260 @@
+//! `nonesuch check authoritative` against `nonesuch serve` with the test zones: every item passes, and
+//! fails for a server with the fault that it looks for.
+
+mod faults;
+mod faulty;
+
+use crate::common;
+use common::configured::Configured;
+use common::{Ended, done, nonesuch, run, text};
+use faulty::{Fault, FaultyServer};
+use nonesuch_dnssec::denial::{DenialGeneration, MECHANISMS, Mechanism};
+use nonesuch_lab::check::authoritative::{Authoritative, AuthoritativeOptions, StartError, items};
+use nonesuch_lab::check::{ItemResult, Outcome, Profile, Selection, run_rows};
+use serde_json::Value;
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Apex of the test zones.
+const ORIGIN: &str = "check.example";
+/// Time limit for responses of servers that answer.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// The directory of the test zones.
+static ZONES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let folder = common::folder();
+    done(["check", "authoritative", "--write-test-zones", text(folder.path())]);
+    folder
+});
+
+/// Starts a server of all test zones, with further lines for the configuration and for each zone.
+fn serve_zones(settings: &str, zone_settings: &str) -> Configured {
+    let folder = common::folder();
+    let written = ZONES.path().join("nonesuch.toml");
+    let written = fs::read_to_string(written).expect("read").replace("127.0.0.1:5300", "127.0.0.1:0");
+    let (head, zones) = written.split_once("\n\n").expect("zones");
+    // A zone that is signed online cannot be transferred.
+    let zones = zones.split("\n\n").map(|zone| {
+        let settings = if zone.contains("denial = ") { "" } else { zone_settings };
+        zone.replace("\nfile = ", &format!("\n{settings}file = "))
+    });
+    let zones = zones.collect::<Vec<_>>().join("\n\n");
+    let configuration = format!("{head}\nworkers = 1\n{settings}\n{zones}");
+    // Paths are relative to the configuration.
+    let path =
+        ZONES.path().join(format!("{}.toml", folder.path().file_name().expect("a name").to_string_lossy()));
+    fs::write(&path, configuration).expect("written");
+    Configured::start(&path)
+}
+
+/// The server of the tests of faults.
+static SERVER: LazyLock<Configured> =
+    LazyLock::new(|| serve_zones("report-channel = \"agent.example.\"\n", "transfer = [\"any\"]\n"));
+
+fn now() -> u32 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as u32
+}
+
+fn start(server: SocketAddr, zone: &str, timeout: Duration) -> Result<Authoritative, StartError> {
+    Authoritative::start(AuthoritativeOptions {
+        server,
+        zone: format!("{zone}.{ORIGIN}").parse().expect("a name"),
+        timeout,
+        now: now(),
+        anchors: Vec::new(),
+        signer: None,
+    })
+}
+
+/// Checks items of a zone; all if `ids` is empty.
+fn check(server: SocketAddr, zone: &str, ids: &[&str]) -> Vec<ItemResult> {
+    let selection =
+        Selection { profile: Profile::Full, items: ids.iter().map(|id| (*id).to_owned()).collect() };
+    let rows = selection.select(items()).expect("items");
+    let mut context = start(server, zone, LIMIT).expect("started");
+    run_rows(&rows, &mut context, &mut |_, _| {})
+}
+
+/// The results that are neither a pass nor in `not_testable`.
+fn others<'r>(results: &'r [ItemResult], not_testable: &[&str]) -> Vec<(&'static str, &'r Outcome)> {
+    let is_expected = |result: &&ItemResult| match result.outcome {
+        Outcome::Pass(_) => !not_testable.contains(&result.item.id),
+        Outcome::NotTestable(_) => not_testable.contains(&result.item.id),
+        Outcome::Fail(_) => false,
+    };
+    results
+        .iter()
+        .filter(|result| !is_expected(result))
+        .map(|result| (result.item.id, &result.outcome))
+        .collect()
+}
+
+#[test]
+fn every_item_passes_for_every_mechanism() {
+    let server =
+        serve_zones("max-udp-size = 4096\nreport-channel = \"agent.example.\"\n", "transfer = [\"any\"]\n");
+    for entry in MECHANISMS {
+        let results = check(server.address, entry.name, &[]);
+        let mut not_testable = vec!["XA-021"];
+        match entry.mechanism {
+            Mechanism::Nsec3 | Mechanism::Nsec3OptOut => {}
+            Mechanism::WhiteLies => not_testable.push("XA-007"),
+            _ => not_testable.extend(["XA-006", "XA-007", "XA-008"]),
+        }
+        if entry.generation == DenialGeneration::Online {
+            not_testable.push("XA-012");
+        }
+        assert_eq!(others(&results, &not_testable), [], "{}", entry.name);
+        // With this limit, the answer is complete over UDP.
+        let large = results.iter().find(|result| result.item.id == "A-87").expect("A-87");
+        assert_eq!(large.outcome, Outcome::pass(), "{}", entry.name);
+    }
+    let results = check(server.address, "unsigned", &[]);
+    assert_eq!(others(&results, &["XA-006", "XA-007", "XA-008", "XA-010", "XA-019", "XA-020", "XA-021"]), []);
+    let results = check(server.address, "catalog", &["XA-021"]);
+    assert_eq!(others(&results, &[]), []);
+}
+
+#[test]
+fn a_limit_by_policy_is_a_pass_with_a_note() {
+    let results = check(SERVER.address, "nsec", &["A-86", "A-87", "A-85"]);
+    let texts: Vec<_> =
+        results.iter().map(|result| (result.item.id, result.outcome.name(), result.outcome.text())).collect();
+    assert_eq!(
+        texts,
+        [
+            ("A-85", "pass", "announces 1232 octets"),
+            ("A-86", "pass", ""),
+            ("A-87", "pass", "limited by policy (RFC 9715), answered over TCP")
+        ]
+    );
+}
+
+#[test]
+fn every_item_fails_for_a_server_with_its_fault() {
+    let mut seen: Vec<&str> = Vec::new();
+    for row in faults::FAULTS {
+        let server = FaultyServer::start(SERVER.address, row.fault);
+        let results = check(server.address, row.zone, &[row.item]);
+        let Outcome::Fail(text) = &results[0].outcome else {
+            panic!("{} with {}: {:?}", row.item, row.name, results[0].outcome)
+        };
+        assert!(text.contains(row.text), "{} with {}: {text}", row.item, row.name);
+        seen.push(row.item);
+    }
+    let missing: Vec<&str> = items().map(|row| row.item.id).filter(|id| !seen.contains(id)).collect();
+    assert_eq!(missing, [""; 0], "items without a fault");
+    // The forwarding itself is no fault.
+    let server = FaultyServer::start(SERVER.address, Fault::NONE);
+    let quick: Vec<&str> = items().filter(|row| row.item.is_quick).map(|row| row.item.id).collect();
+    let results = check(server.address, "nsec3", &quick);
+    assert_eq!(others(&results, &[]), []);
+}
+
+/// Whether the servers of the next test have their fault, which they do not have while the check starts.
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn every_item_ends_when_the_server_becomes_silent_or_sends_garbage() {
+    let rows: Vec<_> = items().collect();
+    let silence = Fault::of_responses(|_, response, _| (!IS_BROKEN.load(Relaxed)).then_some(response));
+    let garbage = Fault::of_responses(|_, mut response, _| {
+        if IS_BROKEN.load(Relaxed) {
+            // The ID stays, so that the message is not ignored.
+            response[2..].reverse();
+        }
+        Some(response)
+    });
+    for (name, fault) in [("silence", silence), ("garbage", garbage)] {
+        IS_BROKEN.store(false, Relaxed);
+        let server = FaultyServer::start(SERVER.address, fault);
+        let mut context = start(server.address, "nsec3", Duration::from_millis(500)).expect("started");
+        context.set_timeout(Duration::from_millis(5));
+        IS_BROKEN.store(true, Relaxed);
+        let started_at = Instant::now();
+        let results = run_rows(&rows, &mut context, &mut |_, _| {});
+        assert!(started_at.elapsed() < Duration::from_secs(20), "{name}: {:?}", started_at.elapsed());
+        for result in &results {
+            let is_explained =
+                !result.outcome.text().is_empty() && !matches!(result.outcome, Outcome::Pass(_));
+            assert!(is_explained, "{name}: {} {:?}", result.item.id, result.outcome);
+        }
+    }
+}
+
+#[test]
+fn a_check_of_a_silent_server_or_of_another_zone_does_not_start() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let address = silent.local_addr().expect("an address");
+    let error = start(address, "nsec", Duration::from_millis(20)).err().expect("an error");
+    assert!(matches!(error, StartError::Silent { server, .. } if server == address), "{error}");
+    let error = start(SERVER.address, "other", LIMIT).err().expect("an error");
+    assert!(matches!(error, StartError::NotServed { .. }), "{error}");
+}
+
+fn command(arguments: &[&str]) -> Ended {
+    run(&mut nonesuch([&["check", "authoritative"], arguments].concat()))
+}
+
+#[test]
+fn the_command_prints_results_and_writes_files() {
+    let folder = common::folder();
+    let (junit, html) = (folder.path().join("results.xml"), folder.path().join("results.html"));
+    let server = SERVER.address.to_string();
+    let zone = format!("nsec.{ORIGIN}");
+    let outputs = ["--junit", text(&junit), "--html", text(&html)];
+    let ended = command(&[&[server.as_str(), "--zone", &zone, "--profile", "jprs"], &outputs[..]].concat());
+    let ended = ended.expect_done("check");
+    for line in
+        ["A-85     pass", "A-87     pass", "denial of existence: NSEC", "3 passed, 0 failed, 0 not testable"]
+    {
+        assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
+    }
+    let junit = fs::read_to_string(junit).expect("written");
+    assert!(junit.contains("tests=\"3\" failures=\"0\"") && junit.ends_with("</testsuite>\n"), "{junit}");
+    assert!(fs::read_to_string(html).expect("written").contains("A-87"));
+
+    let ended = command(&[&server, "--zone", &zone, "--item", "XA-003", "--json"]).expect_done("check");
+    let json: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((&json["passed"], &json["items"][0]["id"]), (&1.into(), &"XA-003".into()));
+    let query = json["items"][0]["exchanges"][0]["query_text"].as_str().expect("text");
+    assert!(query.contains(&format!(";; QUESTION {zone}. IN DS")), "{query}");
+
+    let ended = command(&[&server, "--zone", &zone, "--explain", "xa-003"]).expect_done("check");
+    for part in ["rules: RFC 4035 §3.1.4.1", "exchange 1: check to", "response,"] {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn the_exit_status_tells_failures_from_errors() {
+    let zone = format!("nsec.{ORIGIN}");
+    let server = FaultyServer::start(SERVER.address, faults::DROP_OPT);
+    let ended = command(&[&server.address.to_string(), "--zone", &zone, "--item", "A-85"]);
+    assert_eq!(ended.status, 1, "{}", ended.text());
+    assert!(ended.stdout.contains("A-85     FAIL"), "{}", ended.stdout);
+    // Validation from a trust anchor of another key.
+    let folder = common::folder();
+    let anchor = folder.path().join("anchor");
+    fs::write(&anchor, format!("{zone}. DS 1 13 2 {}\n", "00".repeat(32))).expect("written");
+    let server = SERVER.address.to_string();
+    let ended = command(&[&server, "--zone", &zone, "--item", "XA-004", "--anchor", text(&anchor)]);
+    assert_eq!(ended.status, 1, "{}", ended.text());
+    assert!(ended.stdout.contains("not trusted"), "{}", ended.stdout);
+    for (arguments, expected) in [
+        (vec![server.as_str(), "--zone", &zone, "--item", "A-1"], "'A-1' is not an item"),
+        (vec![server.as_str(), "--zone", "other.example"], "does not serve the zone other.example."),
+        (vec![server.as_str(), "--zone", &zone, "--junit", "/nonexistent/x"], "does not exist"),
+        (vec!["--write-test-zones", text(ZONES.path())], "already exists"),
+        (vec![server.as_str()], "--zone"),
+    ] {
+        let ended = command(&arguments);
+        assert_eq!(ended.status, 2, "{arguments:?}: {}", ended.text());
+        assert!(ended.stderr.contains(expected), "{arguments:?}: {}", ended.stderr);
+    }
+    let ended = command(&["--list"]).expect_done("list");
+    assert_eq!(ended.stdout.matches("profiles: ").count(), items().count());
+}
