@@ -14,7 +14,6 @@ use nonesuch_lab::check::{ItemResult, Outcome, Profile, Selection, run_rows};
 use serde_json::Value;
 use std::fs;
 use std::net::SocketAddr;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,37 +21,34 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const ORIGIN: &str = "check.example";
 /// Time limit for responses of servers that answer.
 const LIMIT: Duration = Duration::from_secs(5);
+/// Time limit for responses that do not arrive.
+const SHORT: Duration = Duration::from_millis(150);
+/// The setting for error reports.
+const AGENT: &str = "report-channel = \"agent.example.\"\n";
 
-/// The directory of the test zones.
-static ZONES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
-    let folder = common::folder();
-    done(["check", "authoritative", "--write-test-zones", text(folder.path())]);
-    folder
-});
-
-/// Starts a server of all test zones, with further lines for the configuration and for each zone.
-fn serve_zones(settings: &str, zone_settings: &str) -> Configured {
-    let folder = common::folder();
-    let written = ZONES.path().join("nonesuch.toml");
-    let written = fs::read_to_string(written).expect("read").replace("127.0.0.1:5300", "127.0.0.1:0");
-    let (head, zones) = written.split_once("\n\n").expect("zones");
-    // A zone that is signed online cannot be transferred.
-    let zones = zones.split("\n\n").map(|zone| {
-        let settings = if zone.contains("denial = ") { "" } else { zone_settings };
-        zone.replace("\nfile = ", &format!("\n{settings}file = "))
-    });
-    let zones = zones.collect::<Vec<_>>().join("\n\n");
-    let configuration = format!("{head}\nworkers = 1\n{settings}\n{zones}");
-    // Paths are relative to the configuration.
-    let path =
-        ZONES.path().join(format!("{}.toml", folder.path().file_name().expect("a name").to_string_lossy()));
-    fs::write(&path, configuration).expect("written");
-    Configured::start(&path)
+/// A server of all test zones.
+struct Site {
+    folder: tempfile::TempDir,
+    server: Configured,
 }
 
-/// The server of the tests of faults.
-static SERVER: LazyLock<Configured> =
-    LazyLock::new(|| serve_zones("report-channel = \"agent.example.\"\n", "transfer = [\"any\"]\n"));
+/// Writes the test zones and starts a server, with further lines for its configuration. All zones can be
+/// transferred that are not signed online.
+fn site(settings: &str) -> Site {
+    let folder = common::folder();
+    done(["check", "authoritative", "--write-test-zones", text(folder.path())]);
+    let path = folder.path().join("nonesuch.toml");
+    let written = fs::read_to_string(&path).expect("read").replace("127.0.0.1:5300", "127.0.0.1:0");
+    let (head, zones) = written.split_once("\n\n").expect("zones");
+    let zones = zones.split("\n\n").map(|zone| {
+        let transfer = if zone.contains("denial = ") { "" } else { "transfer = [\"any\"]\n" };
+        zone.replace("\nfile = ", &format!("\n{transfer}file = "))
+    });
+    let zones = zones.collect::<Vec<_>>().join("\n\n");
+    fs::write(&path, format!("{head}\nworkers = 1\n{AGENT}{settings}\n{zones}")).expect("written");
+    let server = Configured::start(&path);
+    Site { folder, server }
+}
 
 fn now() -> u32 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as u32
@@ -70,34 +66,33 @@ fn start(server: SocketAddr, zone: &str, timeout: Duration) -> Result<Authoritat
 }
 
 /// Checks items of a zone; all if `ids` is empty.
-fn check(server: SocketAddr, zone: &str, ids: &[&str]) -> Vec<ItemResult> {
+fn check(server: SocketAddr, zone: &str, ids: &[&str], timeout: Duration) -> Vec<ItemResult> {
     let selection =
         Selection { profile: Profile::Full, items: ids.iter().map(|id| (*id).to_owned()).collect() };
     let rows = selection.select(items()).expect("items");
     let mut context = start(server, zone, LIMIT).expect("started");
+    context.set_timeout(timeout);
     run_rows(&rows, &mut context, &mut |_, _| {})
 }
 
-/// The results that are neither a pass nor in `not_testable`.
-fn others<'r>(results: &'r [ItemResult], not_testable: &[&str]) -> Vec<(&'static str, &'r Outcome)> {
+/// Asserts that all items pass, except those that are not testable.
+#[track_caller]
+fn assert_expected(results: &[ItemResult], not_testable: &[&str], what: &str) {
     let is_expected = |result: &&ItemResult| match result.outcome {
         Outcome::Pass(_) => !not_testable.contains(&result.item.id),
         Outcome::NotTestable(_) => not_testable.contains(&result.item.id),
         Outcome::Fail(_) => false,
     };
-    results
-        .iter()
-        .filter(|result| !is_expected(result))
-        .map(|result| (result.item.id, &result.outcome))
-        .collect()
+    let others: Vec<_> = results.iter().filter(|result| !is_expected(result)).map(ItemResult::line).collect();
+    assert!(others.is_empty(), "{what}: {}", others.join("\n"));
 }
 
 #[test]
 fn every_item_passes_for_every_mechanism() {
-    let server =
-        serve_zones("max-udp-size = 4096\nreport-channel = \"agent.example.\"\n", "transfer = [\"any\"]\n");
+    let site = site("max-udp-size = 4096\n");
+    let address = site.server.address;
     for entry in MECHANISMS {
-        let results = check(server.address, entry.name, &[]);
+        let results = check(address, entry.name, &[], LIMIT);
         let mut not_testable = vec!["XA-021"];
         match entry.mechanism {
             Mechanism::Nsec3 | Mechanism::Nsec3OptOut => {}
@@ -107,24 +102,24 @@ fn every_item_passes_for_every_mechanism() {
         if entry.generation == DenialGeneration::Online {
             not_testable.push("XA-012");
         }
-        assert_eq!(others(&results, &not_testable), [], "{}", entry.name);
+        assert_expected(&results, &not_testable, entry.name);
         // With this limit, the answer is complete over UDP.
         let large = results.iter().find(|result| result.item.id == "A-87").expect("A-87");
         assert_eq!(large.outcome, Outcome::pass(), "{}", entry.name);
     }
-    let results = check(server.address, "unsigned", &[]);
-    assert_eq!(others(&results, &["XA-006", "XA-007", "XA-008", "XA-010", "XA-019", "XA-020", "XA-021"]), []);
-    let results = check(server.address, "catalog", &["XA-021"]);
-    assert_eq!(others(&results, &[]), []);
+    let results = check(address, "unsigned", &[], LIMIT);
+    let not_testable = ["XA-006", "XA-007", "XA-008", "XA-010", "XA-019", "XA-020", "XA-021"];
+    assert_expected(&results, &not_testable, "unsigned");
+    assert_expected(&check(address, "catalog", &["XA-021"], LIMIT), &[], "catalog");
 }
 
 #[test]
 fn a_limit_by_policy_is_a_pass_with_a_note() {
-    let results = check(SERVER.address, "nsec", &["A-86", "A-87", "A-85"]);
-    let texts: Vec<_> =
-        results.iter().map(|result| (result.item.id, result.outcome.name(), result.outcome.text())).collect();
+    let site = site("");
+    let results = check(site.server.address, "nsec", &["A-86", "A-87", "A-85"], LIMIT);
+    let texts = results.iter().map(|result| (result.item.id, result.outcome.name(), result.outcome.text()));
     assert_eq!(
-        texts,
+        texts.collect::<Vec<_>>(),
         [
             ("A-85", "pass", "announces 1232 octets"),
             ("A-86", "pass", ""),
@@ -135,10 +130,13 @@ fn a_limit_by_policy_is_a_pass_with_a_note() {
 
 #[test]
 fn every_item_fails_for_a_server_with_its_fault() {
+    let site = site("");
     let mut seen: Vec<&str> = Vec::new();
     for row in faults::FAULTS {
-        let server = FaultyServer::start(SERVER.address, row.fault);
-        let results = check(server.address, row.zone, &[row.item]);
+        let server = FaultyServer::start(site.server.address, row.fault);
+        let timeout =
+            if row.name.starts_with("drops") || row.name.starts_with("is silent") { SHORT } else { LIMIT };
+        let results = check(server.address, row.zone, &[row.item], timeout);
         let Outcome::Fail(text) = &results[0].outcome else {
             panic!("{} with {}: {:?}", row.item, row.name, results[0].outcome)
         };
@@ -146,12 +144,11 @@ fn every_item_fails_for_a_server_with_its_fault() {
         seen.push(row.item);
     }
     let missing: Vec<&str> = items().map(|row| row.item.id).filter(|id| !seen.contains(id)).collect();
-    assert_eq!(missing, [""; 0], "items without a fault");
+    assert!(missing.is_empty(), "items without a fault: {missing:?}");
     // The forwarding itself is no fault.
-    let server = FaultyServer::start(SERVER.address, Fault::NONE);
+    let server = FaultyServer::start(site.server.address, Fault::NONE);
     let quick: Vec<&str> = items().filter(|row| row.item.is_quick).map(|row| row.item.id).collect();
-    let results = check(server.address, "nsec3", &quick);
-    assert_eq!(others(&results, &[]), []);
+    assert_expected(&check(server.address, "nsec3", &quick, LIMIT), &[], "without a fault");
 }
 
 /// Whether the servers of the next test have their fault, which they do not have while the check starts.
@@ -159,6 +156,7 @@ static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 #[test]
 fn every_item_ends_when_the_server_becomes_silent_or_sends_garbage() {
+    let site = site("");
     let rows: Vec<_> = items().collect();
     let silence = Fault::of_responses(|_, response, _| (!IS_BROKEN.load(Relaxed)).then_some(response));
     let garbage = Fault::of_responses(|_, mut response, _| {
@@ -170,7 +168,7 @@ fn every_item_ends_when_the_server_becomes_silent_or_sends_garbage() {
     });
     for (name, fault) in [("silence", silence), ("garbage", garbage)] {
         IS_BROKEN.store(false, Relaxed);
-        let server = FaultyServer::start(SERVER.address, fault);
+        let server = FaultyServer::start(site.server.address, fault);
         let mut context = start(server.address, "nsec3", Duration::from_millis(500)).expect("started");
         context.set_timeout(Duration::from_millis(5));
         IS_BROKEN.store(true, Relaxed);
@@ -191,7 +189,8 @@ fn a_check_of_a_silent_server_or_of_another_zone_does_not_start() {
     let address = silent.local_addr().expect("an address");
     let error = start(address, "nsec", Duration::from_millis(20)).err().expect("an error");
     assert!(matches!(error, StartError::Silent { server, .. } if server == address), "{error}");
-    let error = start(SERVER.address, "other", LIMIT).err().expect("an error");
+    let site = site("");
+    let error = start(site.server.address, "other", LIMIT).err().expect("an error");
     assert!(matches!(error, StartError::NotServed { .. }), "{error}");
 }
 
@@ -201,9 +200,10 @@ fn command(arguments: &[&str]) -> Ended {
 
 #[test]
 fn the_command_prints_results_and_writes_files() {
-    let folder = common::folder();
-    let (junit, html) = (folder.path().join("results.xml"), folder.path().join("results.html"));
-    let server = SERVER.address.to_string();
+    let site = site("");
+    let folder = site.folder.path();
+    let (junit, html) = (folder.join("results.xml"), folder.join("results.html"));
+    let server = site.server.address.to_string();
     let zone = format!("nsec.{ORIGIN}");
     let outputs = ["--junit", text(&junit), "--html", text(&html)];
     let ended = command(&[&[server.as_str(), "--zone", &zone, "--profile", "jprs"], &outputs[..]].concat());
@@ -231,16 +231,16 @@ fn the_command_prints_results_and_writes_files() {
 
 #[test]
 fn the_exit_status_tells_failures_from_errors() {
+    let site = site("");
     let zone = format!("nsec.{ORIGIN}");
-    let server = FaultyServer::start(SERVER.address, faults::DROP_OPT);
+    let server = FaultyServer::start(site.server.address, faults::DROP_OPT);
     let ended = command(&[&server.address.to_string(), "--zone", &zone, "--item", "A-85"]);
     assert_eq!(ended.status, 1, "{}", ended.text());
     assert!(ended.stdout.contains("A-85     FAIL"), "{}", ended.stdout);
     // Validation from a trust anchor of another key.
-    let folder = common::folder();
-    let anchor = folder.path().join("anchor");
+    let anchor = site.folder.path().join("anchor");
     fs::write(&anchor, format!("{zone}. DS 1 13 2 {}\n", "00".repeat(32))).expect("written");
-    let server = SERVER.address.to_string();
+    let server = site.server.address.to_string();
     let ended = command(&[&server, "--zone", &zone, "--item", "XA-004", "--anchor", text(&anchor)]);
     assert_eq!(ended.status, 1, "{}", ended.text());
     assert!(ended.stdout.contains("not trusted"), "{}", ended.stdout);
@@ -248,7 +248,7 @@ fn the_exit_status_tells_failures_from_errors() {
         (vec![server.as_str(), "--zone", &zone, "--item", "A-1"], "'A-1' is not an item"),
         (vec![server.as_str(), "--zone", "other.example"], "does not serve the zone other.example."),
         (vec![server.as_str(), "--zone", &zone, "--junit", "/nonexistent/x"], "does not exist"),
-        (vec!["--write-test-zones", text(ZONES.path())], "already exists"),
+        (vec!["--write-test-zones", text(site.folder.path())], "already exists"),
         (vec![server.as_str()], "--zone"),
     ] {
         let ended = command(&arguments);

@@ -1,9 +1,8 @@
 //! Faults of servers, with the item that finds each.
 
 use super::faulty::{Fault, edit};
-use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_proto::message::{Header, Message, Rcode, Record, Section, flags, opcode};
-use nonesuch_proto::{Class, Rtype, edns};
+use nonesuch_proto::{Class, Name, Rtype, edns};
 
 /// A fault.
 pub struct Row {
@@ -311,7 +310,7 @@ pub const FAULTS: &[Row] = &[
         "the query has none",
         edited!(|_, response: &mut Message| {
             if response.opt().is_none() {
-                let name = nonesuch_proto::Name::root();
+                let name = Name::root();
                 let (section, rtype, class) = (Section::Additional, Rtype::OPT, Class(1232));
                 response.records.push(Record {
                     section,
@@ -349,15 +348,15 @@ pub const FAULTS: &[Row] = &[
     row(
         "XA-012",
         "nsec",
-        "omits a signature from a transfer",
+        "changes a record of a transfer",
         "fault",
-        edited!(|query, response: &mut Message| {
-            let of_txt = |record: &Record| {
-                Rrsig::parse(&record.rdata).is_some_and(|rrsig| rrsig.covered == Rtype::TXT)
-            };
-            if has_question(query, Rtype::AXFR) {
-                response.records.retain(|record| record.rtype != Rtype::RRSIG || !of_txt(record));
+        Fault::of_responses(|query, mut response, _| {
+            let is_transfer = Message::parse(query).is_ok_and(|query| has_question(&query, Rtype::AXFR));
+            let at = response.windows(8).position(|octets| octets == b"xxxxxxxx");
+            if let Some(at) = at.filter(|_| is_transfer) {
+                response[at] = b'y';
             }
+            Some(response)
         }),
     ),
     row(
@@ -389,8 +388,10 @@ pub const FAULTS: &[Row] = &[
         "nsec",
         "converts names to lower case",
         "another case",
-        Fault::of_responses(|_, mut response, _| {
-            response[12..].make_ascii_lowercase();
+        Fault::of_responses(|query, mut response, _| {
+            if let Ok((_, end)) = Name::from_message(query, 12) {
+                response[12..end].make_ascii_lowercase();
+            }
             Some(response)
         }),
     ),

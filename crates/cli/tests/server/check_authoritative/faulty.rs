@@ -1,6 +1,6 @@
 //! A DNS server with a fault: forwards each message to a correct server, and alters queries and responses.
 
-use super::super::common::free_address;
+use crate::common::free_address;
 use nonesuch_proto::message::{Header, Message};
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
