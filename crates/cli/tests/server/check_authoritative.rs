@@ -32,17 +32,21 @@ struct Site {
     server: Configured,
 }
 
-/// Writes the test zones and starts a server, with further lines for its configuration. All zones can be
-/// transferred that are not signed online.
+/// Writes the test zones and starts a server that permits all transfers, with further settings.
 fn site(settings: &str) -> Site {
+    site_with("transfer = [\"any\"]\n", settings)
+}
+
+/// As [`site`], with settings for the zones that are not signed online, which cannot be transferred.
+fn site_with(zone_settings: &str, settings: &str) -> Site {
     let folder = common::folder();
     done(["check", "authoritative", "--write-test-zones", text(folder.path())]);
     let path = folder.path().join("nonesuch.toml");
     let written = fs::read_to_string(&path).expect("read").replace("127.0.0.1:5300", "127.0.0.1:0");
     let (head, zones) = written.split_once("\n\n").expect("zones");
     let zones = zones.split("\n\n").map(|zone| {
-        let transfer = if zone.contains("denial = ") { "" } else { "transfer = [\"any\"]\n" };
-        zone.replace("\nfile = ", &format!("\n{transfer}file = "))
+        let added = if zone.contains("denial = ") { "" } else { zone_settings };
+        zone.replace("\nfile = ", &format!("\n{added}file = "))
     });
     let zones = zones.collect::<Vec<_>>().join("\n\n");
     fs::write(&path, format!("{head}\nworkers = 1\n{AGENT}{settings}\n{zones}")).expect("written");
@@ -181,6 +185,47 @@ fn every_item_ends_when_the_server_becomes_silent_or_sends_garbage() {
             assert!(is_explained, "{name}: {} {:?}", result.item.id, result.outcome);
         }
     }
+}
+
+/// The kernel drops such responses: they may be forged (RFC 5452 §9.1).
+#[test]
+fn responses_from_another_port_are_no_answer() {
+    static IS_OTHER: AtomicBool = AtomicBool::new(false);
+    let site = site("");
+    let server = FaultyServer::start(
+        site.server.address,
+        Fault { from_other_port: || IS_OTHER.load(Relaxed), ..Fault::NONE },
+    );
+    let mut context = start(server.address, "nsec", LIMIT).expect("started");
+    context.set_timeout(SHORT);
+    IS_OTHER.store(true, Relaxed);
+    let selected = ["A-85", "XA-013"].map(str::to_owned).to_vec();
+    let rows = Selection { items: selected, ..Selection::default() }.select(items()).expect("items");
+    for result in run_rows(&rows, &mut context, &mut |_, _| {}) {
+        let Outcome::Fail(text) = &result.outcome else { panic!("{}: {:?}", result.item.id, result.outcome) };
+        assert!(text.contains("no response within 0.150 s"), "{text}");
+    }
+}
+
+#[test]
+fn a_transfer_with_a_tsig_key_is_verified() {
+    const SECRET: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    let key = format!("\n[key.\"transfer.\"]\nalgorithm = \"hmac-sha256\"\nsecret = \"{SECRET}\"\n");
+    let site = site_with("transfer = [\"127.0.0.1 key:transfer.\"]\n", &key);
+    let server = site.server.address.to_string();
+    let zone = format!("nsec3.{ORIGIN}");
+    let check =
+        |more: &[&str]| command(&[&[server.as_str(), "--zone", &zone, "--item", "XA-012"], more].concat());
+    let ended = check(&[]).expect_done("check");
+    assert!(ended.stdout.contains("answers REFUSED to AXFR"), "{}", ended.stdout);
+    let ended = check(&["--tsig-key", &format!("transfer:hmac-sha256:{SECRET}")]).expect_done("check");
+    assert!(
+        ended.stdout.contains("records, verified") && !ended.stdout.contains("needs no"),
+        "{}",
+        ended.stdout
+    );
+    let ended = check(&["--tsig-key", &format!("transfer:hmac-sha256:{}", SECRET.replace("MDEy", "MDEx"))]);
+    assert_eq!(ended.status, 1, "{}", ended.text());
 }
 
 #[test]

@@ -5,16 +5,16 @@ use nonesuch_proto::message::{Header, Message, Rcode, Record, Section, flags, op
 use nonesuch_proto::{Class, Name, Rtype, edns};
 
 /// A fault.
-pub struct Row {
+pub(super) struct Row {
     /// The item that fails.
-    pub item: &'static str,
+    pub(super) item: &'static str,
     /// What the server does.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// The test zone.
-    pub zone: &'static str,
+    pub(super) zone: &'static str,
     /// Part of the text of the result.
-    pub text: &'static str,
-    pub fault: Fault,
+    pub(super) text: &'static str,
+    pub(super) fault: Fault,
 }
 
 const fn row(
@@ -35,7 +35,7 @@ macro_rules! edited {
 }
 
 /// Responses have no OPT record.
-pub const DROP_OPT: Fault =
+pub(super) const DROP_OPT: Fault =
     edited!(|_, response| response.records.retain(|record| record.rtype != Rtype::OPT));
 
 const DROP_RRSIG: Fault =
@@ -90,7 +90,7 @@ fn limit(response: Vec<u8>, is_tcp: bool, octets: usize) -> Option<Vec<u8>> {
 }
 
 /// All faults. Each item has at least one.
-pub const FAULTS: &[Row] = &[
+pub(super) const FAULTS: &[Row] = &[
     row("A-85", "nsec", "drops OPT", "no OPT record", DROP_OPT),
     row(
         "A-85",
@@ -597,7 +597,10 @@ pub const FAULTS: &[Row] = &[
         "nsec",
         "accepts malformed cookies",
         "5 octets",
-        edited!(|_, response: &mut Message| set_rcode(response, Rcode::NOERROR)),
+        edited!(|query, response: &mut Message| {
+            set_rcode(response, Rcode::NOERROR);
+            response.questions.clone_from(&query.questions);
+        }),
     ),
     row(
         "XA-017",

@@ -15,30 +15,37 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// A fault. Both functions also get the transport: whether it is TCP.
 #[derive(Clone, Copy)]
-pub struct Fault {
+pub(super) struct Fault {
     /// Alters a query before it is forwarded.
-    pub query: fn(&mut Vec<u8>, bool),
+    pub(super) query: fn(&mut Vec<u8>, bool),
     /// Alters the response to a query; `None` drops it. Over TCP, this closes the connection.
-    pub response: fn(&[u8], Vec<u8>, bool) -> Option<Vec<u8>>,
+    pub(super) response: fn(&[u8], Vec<u8>, bool) -> Option<Vec<u8>>,
+    /// Whether a response over UDP comes from another port than that of the server.
+    pub(super) from_other_port: fn() -> bool,
 }
 
 impl Fault {
     /// No fault.
-    pub const NONE: Self = Self { query: |_, _| {}, response: |_, response, _| Some(response) };
+    pub(super) const NONE: Self =
+        Self { query: |_, _| {}, response: |_, response, _| Some(response), from_other_port: || false };
 
     /// A fault of responses.
-    pub const fn of_responses(response: fn(&[u8], Vec<u8>, bool) -> Option<Vec<u8>>) -> Self {
+    pub(super) const fn of_responses(response: fn(&[u8], Vec<u8>, bool) -> Option<Vec<u8>>) -> Self {
         Self { response, ..Self::NONE }
     }
 
     /// A fault of the processing of queries.
-    pub const fn of_queries(query: fn(&mut Vec<u8>, bool)) -> Self {
+    pub(super) const fn of_queries(query: fn(&mut Vec<u8>, bool)) -> Self {
         Self { query, ..Self::NONE }
     }
 }
 
 /// Alters a parsed response to a parsed query. Names are then not compressed.
-pub fn edit(query: &[u8], response: Vec<u8>, change: impl FnOnce(&Message, &mut Message)) -> Option<Vec<u8>> {
+pub(super) fn edit(
+    query: &[u8],
+    response: Vec<u8>,
+    change: impl FnOnce(&Message, &mut Message),
+) -> Option<Vec<u8>> {
     let (Ok(query), Ok(mut message)) = (Message::parse(query), Message::parse(&response)) else {
         return Some(response);
     };
@@ -47,14 +54,14 @@ pub fn edit(query: &[u8], response: Vec<u8>, change: impl FnOnce(&Message, &mut 
 }
 
 /// The server. It ends on drop.
-pub struct FaultyServer {
-    pub address: SocketAddr,
+pub(super) struct FaultyServer {
+    pub(super) address: SocketAddr,
     has_ended: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl FaultyServer {
-    pub fn start(upstream: SocketAddr, fault: Fault) -> Self {
+    pub(super) fn start(upstream: SocketAddr, fault: Fault) -> Self {
         let address = free_address();
         let udp = UdpSocket::bind(address).expect("bound");
         let tcp = TcpListener::bind(address).expect("bound");
@@ -95,7 +102,8 @@ fn serve_udp(socket: &UdpSocket, upstream: SocketAddr, fault: Fault, has_ended: 
         }
         let query = buffer[..length].to_vec();
         if let Some(response) = forward_udp(&query, upstream, fault) {
-            let _ = socket.send_to(&response, client);
+            let other = (fault.from_other_port)().then(|| UdpSocket::bind("127.0.0.1:0").expect("bound"));
+            let _ = other.as_ref().unwrap_or(socket).send_to(&response, client);
         }
     }
 }
