@@ -57,7 +57,7 @@ impl CheckOptions {
     }
 }
 
-/// What is checked.
+/// The kind of the check, and its object.
 struct Subject {
     /// The kind of the check, as in [`CheckReport::kind`].
     kind: &'static str,

@@ -84,7 +84,7 @@ enum ZoneKeys {
     Untrusted(String),
 }
 
-/// Why a case of an item failed: what was expected, and what was observed.
+/// Why a case of an item failed: the expected and the observed behaviour.
 type Fault = String;
 
 /// The items, in the order of their numbers.

@@ -136,7 +136,7 @@ impl Renderer {
             }
             Block::Table(table) => context! { table => self.table(table)? },
             Block::TextTable(table) => {
-                let variables = context! { table => table.template_variables(), class => "texts" };
+                let variables = context! { table => table.template_variables(), class => "texts items" };
                 context! { table => self.part(TABLE, &variables)? }
             }
             Block::Listing(listing) => context! { listing },

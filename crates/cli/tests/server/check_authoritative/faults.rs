@@ -673,9 +673,9 @@ pub(super) const FAULTS: &[Row] = &[
         "XA-021",
         "catalog",
         "refuses a member zone",
-        "member nsec3.check.example.",
+        "member member2.check.example.",
         edited!(|query, response: &mut Message| {
-            if is_for(query, b"nsec3") {
+            if is_for(query, b"member2") {
                 set_rcode(response, Rcode::REFUSED);
             }
         }),

@@ -30,6 +30,11 @@ impl Cases {
         }
     }
 
+    /// Whether a case has passed.
+    pub(super) const fn has_passed(&self) -> bool {
+        self.passed > 0
+    }
+
     /// Adds an observation to the text of a pass. Equal observations count once.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         push_once(&mut self.notes, note.into());

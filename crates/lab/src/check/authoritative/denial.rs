@@ -267,7 +267,7 @@ fn nsec3param(check: &mut Authoritative, evidence: &mut Evidence) -> Outcome {
     }
     let mut cases = Cases::default();
     match check_nsec3param(check, evidence) {
-        // RFC 5155 §4: the record tells servers which chain to use. Records generated online are no chain.
+        // RFC 5155 §4: servers select a chain by this record. Records generated online are no chain.
         Err(_) if check.mechanism() == Some(Mechanism::WhiteLies) && !has_nsec3param(check, evidence) => {
             cases.skip("the server generates NSEC3 records online and has no NSEC3PARAM record");
         }

@@ -115,7 +115,7 @@ fn transfer(
         if rcode == Rcode::NOERROR {
             received.push(message, octets.len())?;
         }
-        let is_last = rcode != Rcode::NOERROR || received.is_complete(rtype);
+        let is_last = rcode != Rcode::NOERROR || received.is_complete(behind);
         if let Some(verify) = &mut verifier {
             verify(&octets, is_last).map_err(|fault| format!("TSIG: {fault}"))?;
         }
@@ -179,15 +179,15 @@ impl Received {
         }
     }
 
-    /// Whether the last record is the SOA record of the start (RFC 5936 §2.2). IXFR may be one SOA record, and an
-    /// incremental one has the new SOA record also between the changes (RFC 1995 §4).
-    fn is_complete(&self, rtype: Rtype) -> bool {
+    /// Whether the last record is the SOA record of the start (RFC 5936 §2.2). The response to IXFR with the
+    /// present serial is one SOA record (RFC 1995 §2). An incremental response has the new SOA record also
+    /// between the changes (RFC 1995 §4). `behind` is `None` for AXFR.
+    fn is_complete(&self, behind: Option<u32>) -> bool {
         let ends_with_soa = self.records.last().is_some_and(|last| last.rtype == Rtype::SOA);
-        if rtype == Rtype::AXFR {
-            return self.ends >= 2 && ends_with_soa;
-        }
+        let Some(behind) = behind else { return self.ends >= 2 && ends_with_soa };
         match &self.records[..] {
-            [_] => true,
+            // A server may send the first SOA record in a message of its own.
+            [_] => behind == 0,
             [_, second, ..] if second.rtype == Rtype::SOA => self.ends >= 3 && ends_with_soa,
             _ => self.ends >= 2 && ends_with_soa,
         }

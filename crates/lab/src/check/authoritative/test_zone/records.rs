@@ -49,7 +49,7 @@ types HTTPS 0 www
 /// The records of a test zone as the text of a zone file. `other` are further lines.
 pub(super) fn zone_text(apex: &Name, is_signed: bool, other: &str) -> String {
     let mut text = format!(
-        "$ORIGIN {apex}\n$TTL 3600\n@ SOA ns hostmaster 1 7200 3600 1209600 900\n{NAMES}{other}\
+        "$ORIGIN {apex}\n$TTL 3600\n@ SOA ns hostmaster 100 7200 3600 1209600 900\n{NAMES}{other}\
          {MARKER_LABEL} TXT \"{MARKER}\"\n"
     );
     // Three labels of 63 octets: the target of an alias that becomes too long (RFC 6672 §2.2).

@@ -1,7 +1,7 @@
 //! Signs the test zones and writes them into a directory.
 
 use super::records::{STANDBY_KEYS, zone_text};
-use super::{bootstrap_label, catalog_members};
+use super::{CATALOG_MEMBERS, bootstrap_label};
 use crate::measure::key_files::{
     PUBLIC, WriteError, create_directory, write_new_file, write_nsec5_files, write_signing_keys,
 };
@@ -53,11 +53,6 @@ pub enum TestZoneError {
     Write(#[from] WriteError),
 }
 
-/// Labels of the test zones: one for each mechanism, and the unsigned zone.
-pub(super) fn zone_labels() -> impl Iterator<Item = &'static str> {
-    MECHANISMS.iter().map(|entry| entry.name).chain([UNSIGNED])
-}
-
 /// Writes the test zones below `origin` into the directory `out`, which must not exist or be empty:
 ///
 /// | file | content |
@@ -81,9 +76,11 @@ pub fn write_test_zones(out: &Path, origin: &Name, now: u32) -> Result<(), TestZ
     for entry in MECHANISMS {
         write_signed_zone(out, &below(origin, entry.name)?, entry, now)?;
     }
-    let unsigned = below(origin, UNSIGNED)?;
-    let contents = read_zone(&unsigned, &zone_text(&unsigned, false, ""))?;
-    write_zone(out, &unsigned, &contents)?;
+    for label in [UNSIGNED].into_iter().chain(CATALOG_MEMBERS) {
+        let apex = below(origin, label)?;
+        let contents = read_zone(&apex, &zone_text(&apex, false, ""))?;
+        write_zone(out, &apex, &contents)?;
+    }
     write_catalog(out, origin)?;
     write_configurations(out, origin)
 }
@@ -192,15 +189,15 @@ fn rdata_text(rtype: Rtype, octets: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Writes the catalog zone, whose members are the test zones (RFC 9432 §4).
+/// Writes the catalog zone (RFC 9432 §4).
 fn write_catalog(out: &Path, origin: &Name) -> Result<(), TestZoneError> {
     let apex = below(origin, CATALOG)?;
     let mut text = format!(
         "$ORIGIN {apex}\n$TTL 0\n@ SOA invalid. invalid. 1 60 10 1209600 0\n@ NS invalid.\nversion TXT \"2\"\n"
     );
-    for (label, member) in catalog_members() {
-        let _ = writeln!(text, "{label}.zones PTR {}", below(origin, member)?);
-        let _ = writeln!(text, "group.{label}.zones TXT \"check\"");
+    for member in CATALOG_MEMBERS {
+        let _ = writeln!(text, "{member}.zones PTR {}", below(origin, member)?);
+        let _ = writeln!(text, "group.{member}.zones TXT \"check\"");
     }
     let contents = read_zone(&apex, &text)?;
     write_zone(out, &apex, &contents)
@@ -227,10 +224,12 @@ fn write_configurations(out: &Path, origin: &Name) -> Result<(), TestZoneError> 
             _ => push_zone(&file, &directory, [&mut named, &mut nsd, &mut knot]),
         }
     }
-    for label in [UNSIGNED, CATALOG] {
+    for label in [UNSIGNED, CATALOG].into_iter().chain(CATALOG_MEMBERS) {
         let file = file_name(&below(origin, label)?);
         let _ = write!(nonesuch, "\n[zone.\"{file}.\"]\nfile = \"zones/{file}\"\n");
-        push_zone(&file, &directory, [&mut named, &mut nsd, &mut knot]);
+        if !CATALOG_MEMBERS.contains(&label) {
+            push_zone(&file, &directory, [&mut named, &mut nsd, &mut knot]);
+        }
     }
     let files = [("nonesuch.toml", nonesuch), ("named.conf", named), ("nsd.conf", nsd), ("knot.conf", knot)];
     for (file, text) in files {
