@@ -200,6 +200,28 @@ fn every_item_ends_when_the_server_becomes_silent_or_sends_garbage() {
     }
 }
 
+#[test]
+fn a_zone_that_exists_is_checked_without_a_test_zone() {
+    let folder = common::folder();
+    let (zone, keys, signed) =
+        (folder.path().join("zone"), folder.path().join("keys"), folder.path().join("signed"));
+    common::generate_keys(&keys, "own.example.", "ecdsap256sha256");
+    let records =
+        "@ SOA ns h 1 7200 3600 1209600 5\n@ NS ns\nns A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n";
+    for wildcard in ["", "* TXT \"w\"\n"] {
+        fs::write(&zone, format!("$ORIGIN own.example.\n$TTL 60\n{records}{wildcard}")).expect("written");
+        for mechanism in common::MECHANISMS {
+            common::sign(&zone, "own.example.", &keys, mechanism, &signed);
+            let server = common::serve(&signed, &[]);
+            let address = server.address.to_string();
+            let ended = command(&[&address, "--zone", "own.example", "--profile", "quick"]);
+            assert_eq!(ended.status, 0, "{mechanism} {wildcard}: {}", ended.text());
+            assert!(ended.stdout.contains("A-85     pass"), "{}", ended.stdout);
+            fs::remove_file(&signed).expect("removed");
+        }
+    }
+}
+
 /// The kernel drops such responses: they may be forged (RFC 5452 §9.1).
 #[test]
 fn responses_from_another_port_are_no_answer() {

@@ -2,7 +2,7 @@
 
 use super::super::{Evidence, Outcome, Response, Row};
 use super::cases::Cases;
-use super::responses::{answers, expect_aa, expect_negative, expect_rcode};
+use super::responses::{answers, expect_aa, expect_negative, expect_rcode, proved_text, records};
 use super::{Authoritative, Fault, quick, row};
 use crate::enumerate::Recognised;
 use nonesuch_dnssec::Mechanism;
@@ -97,8 +97,8 @@ impl Authoritative {
         match (proved, expected) {
             (Some(proved), [first, ..]) if !expected.contains(&proved) => Err(format!(
                 "{name} {rtype}: expected a proof {}, the response proves {}",
-                super::responses::proved_text(first),
-                super::responses::proved_text(&proved)
+                proved_text(first),
+                proved_text(&proved)
             )),
             _ => expect_negative(&response, &self.zone, rcodes).map(|()| response),
         }
@@ -108,7 +108,7 @@ impl Authoritative {
     fn nsec3_records(&self, evidence: &mut Evidence) -> Result<Vec<(Name, Vec<u8>)>, Fault> {
         let name = self.random_name(&self.zone)?;
         let response = self.ask(evidence, &self.query(&name, Rtype::A))?;
-        let records = super::responses::records(&response.message, Section::Authority, Rtype::NSEC3);
+        let records = records(&response.message, Section::Authority, Rtype::NSEC3);
         Ok(records.map(|record| (record.owner.clone(), record.rdata.clone())).collect())
     }
 
@@ -244,13 +244,7 @@ fn nsec3_owner(check: &mut Authoritative, evidence: &mut Evidence) -> Outcome {
         Ok(records) => match records.first() {
             Some((owner, _)) => {
                 for rtype in [Rtype::NSEC3, Rtype::A] {
-                    let denial = Denial {
-                        name: owner.clone(),
-                        rtype,
-                        proved: &[ProvedAnswer::NxDomain],
-                        rcodes: &[Rcode::NXDOMAIN],
-                    };
-                    cases.add(&format!("{owner} {rtype}"), check.denied(evidence, &denial).map(drop));
+                    cases.add(&format!("{owner} {rtype}"), does_not_exist(check, evidence, owner, rtype));
                 }
             }
             None => cases.add("denial", Err("the denial has no NSEC3 record".to_owned())),
@@ -258,6 +252,27 @@ fn nsec3_owner(check: &mut Authoritative, evidence: &mut Evidence) -> Outcome {
         Err(fault) => cases.add("denial", Err(fault)),
     }
     cases.outcome()
+}
+
+/// Checks that a name does not exist, although a wildcard may match it.
+fn does_not_exist(
+    check: &Authoritative,
+    evidence: &mut Evidence,
+    name: &Name,
+    rtype: Rtype,
+) -> Result<(), Fault> {
+    let (response, proved) = check.prove(evidence, name, rtype)?;
+    match proved {
+        Some(ProvedAnswer::WildcardAnswer | ProvedAnswer::WildcardNoData) => {
+            expect_rcode(&response, &[Rcode::NOERROR])
+        }
+        Some(ProvedAnswer::NxDomain) => expect_rcode(&response, &[Rcode::NXDOMAIN]),
+        Some(other) => Err(format!(
+            "expected a proof that the name does not exist, the response proves {}",
+            proved_text(&other)
+        )),
+        None => Err("the zone is unsigned".to_owned()),
+    }
 }
 
 /// XA-007.
@@ -386,7 +401,7 @@ fn compact_cases(check: &Authoritative, evidence: &mut Evidence, cases: &mut Cas
 
 /// The NSEC record at the name lists the type NXNAME.
 fn expect_nxname(response: &Response) -> Result<(), Fault> {
-    let mut records = super::responses::records(&response.message, Section::Authority, Rtype::NSEC);
+    let mut records = records(&response.message, Section::Authority, Rtype::NSEC);
     let has_nxname = records.any(|record| {
         let map = nonesuch_dnssec::denial::type_bitmap(Rtype::NSEC, &record.rdata).unwrap_or_default();
         bitmap::is_valid(map) && bitmap::types(map).any(|rtype| rtype == Rtype::NXNAME)
