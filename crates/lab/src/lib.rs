@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod check;
 mod conditions;
 pub mod cost_model;
 mod data;
@@ -19,11 +20,13 @@ pub mod link;
 pub mod load;
 mod machine;
 pub mod measure;
+pub mod message_text;
 pub mod peers;
 mod presentation;
 pub mod process;
 pub mod proxy;
 mod published;
+mod query;
 pub mod record;
 pub mod report;
 mod statistics;

@@ -1,22 +1,16 @@
 //! A client that sends one query at a time, at a bounded rate, and ends in bounded time whatever the
 //! server does.
-//!
-//! Each query over UDP has a random ID and its own socket, whose port the system chooses at random
-//! (RFC 5452 §9.2). The kernel drops datagrams from other addresses; datagrams that do not answer the
-//! query are ignored.
 
 use super::StopReason;
-use nonesuch_proto::message::{Header, Message, MessageError, flags, push_query};
-use nonesuch_proto::{Class, Name, NameRef, Rtype, bitmap, edns};
-use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use crate::query::{QueryFault, over_tcp, over_udp, random_id};
+use nonesuch_proto::message::{Header, Message, flags, push_query};
+use nonesuch_proto::{Class, NameRef, Rtype, bitmap, edns};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// EDNS payload size of the queries, in octets (RFC 9715 §3.1).
 const PAYLOAD: u16 = 1232;
-/// Octets of the longest message.
-const MESSAGE_MAX: usize = 65_535;
 /// Maximum number of denial records of a response that a chain gets. A denial has up to three (RFC 5155 §7.2). The
 /// limit keeps a server from filling the memory.
 pub(super) const RECORDS_MAX: usize = 4;
@@ -40,27 +34,6 @@ pub struct ClientOptions {
     pub time_limit: Duration,
     /// Whether all queries use TCP. Otherwise, truncated responses are requested again over TCP.
     pub tcp: bool,
-}
-
-/// Why an attempt has no response.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum QueryFault {
-    /// The server did not respond in time.
-    #[error("no response within {} s", .0.as_secs_f64())]
-    TimedOut(Duration),
-    /// The system reports an error, for example that no process listens.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// The response cannot be parsed.
-    #[error("malformed response: {0}")]
-    Malformed(#[from] MessageError),
-    /// A message over TCP does not answer the query.
-    #[error("the response over TCP has another ID or question")]
-    OtherQuestion,
-    /// The system has no random octets.
-    #[error("no random octets: {0}")]
-    Random(getrandom::Error),
 }
 
 /// The client, and its counters.
@@ -146,117 +119,30 @@ impl Client {
         Instant::now().checked_add(self.options.timeout).unwrap_or_else(|| self.end())
     }
 
-    fn attempt(&mut self, name: NameRef<'_>, rtype: Rtype) -> Result<Message, QueryFault> {
+    fn attempt(&self, name: NameRef<'_>, rtype: Rtype) -> Result<Message, QueryFault> {
+        let server = self.options.server;
         let query = encode(name, rtype)?;
         let deadline = self.deadline();
         let octets = if self.options.tcp {
-            self.over_tcp(&query, deadline)?
+            over_tcp(server, &query, deadline)?
         } else {
-            let octets = self.over_udp(&query, deadline)?;
+            let octets = over_udp(server, &query, deadline)?;
             let is_truncated = Header::read(&octets).is_some_and(|header| header.flags & flags::TC != 0);
             // RFC 7766 §5.
-            if is_truncated { self.over_tcp(&query, self.deadline())? } else { octets }
+            if is_truncated { over_tcp(server, &query, self.deadline())? } else { octets }
         };
         Ok(Message::parse(&octets)?)
     }
-
-    fn over_udp(&self, query: &[u8], deadline: Instant) -> Result<Vec<u8>, QueryFault> {
-        let any: SocketAddr = match self.options.server {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let socket = UdpSocket::bind(any)?;
-        socket.connect(self.options.server)?;
-        socket.send(query)?;
-        let mut buffer = vec![0; MESSAGE_MAX];
-        loop {
-            socket.set_read_timeout(Some(self.until(deadline)?))?;
-            match socket.recv(&mut buffer) {
-                Ok(length) if is_response(query, &buffer[..length]) => {
-                    buffer.truncate(length);
-                    return Ok(buffer);
-                }
-                Ok(_) => {}
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    fn over_tcp(&self, query: &[u8], deadline: Instant) -> Result<Vec<u8>, QueryFault> {
-        let mut stream = TcpStream::connect_timeout(&self.options.server, self.until(deadline)?)?;
-        // Queries have at most 300 octets.
-        let mut prefixed = (query.len() as u16).to_be_bytes().to_vec();
-        prefixed.extend_from_slice(query);
-        stream.set_write_timeout(Some(self.until(deadline)?))?;
-        stream.write_all(&prefixed)?;
-        let mut length = [0; 2];
-        self.read_exact(&mut stream, &mut length, deadline)?;
-        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-        self.read_exact(&mut stream, &mut message, deadline)?;
-        if is_response(query, &message) { Ok(message) } else { Err(QueryFault::OtherQuestion) }
-    }
-
-    /// Fills `buffer`. A server that sends single octets does not extend the deadline.
-    fn read_exact(
-        &self,
-        stream: &mut TcpStream,
-        buffer: &mut [u8],
-        deadline: Instant,
-    ) -> Result<(), QueryFault> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            stream.set_read_timeout(Some(self.until(deadline)?))?;
-            match stream.read(&mut buffer[filled..]) {
-                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                Ok(count) => filled += count,
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
-    /// The time until the deadline, above zero.
-    fn until(&self, deadline: Instant) -> Result<Duration, QueryFault> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(QueryFault::TimedOut(self.options.timeout)) } else { Ok(left) }
-    }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// The wire form of a query with a random ID and DO set.
 fn encode(name: NameRef<'_>, rtype: Rtype) -> Result<Vec<u8>, QueryFault> {
-    let mut id = [0; 2];
-    getrandom::fill(&mut id).map_err(QueryFault::Random)?;
     let mut query = Vec::with_capacity(300);
-    push_query(&name.to_name(), rtype, u16::from_be_bytes(id), 0, &mut query);
+    push_query(&name.to_name(), rtype, random_id()?, 0, &mut query);
     edns::push_opt(PAYLOAD, 0, edns::DO, &mut query);
     // ARCOUNT: the OPT record.
     query[11] = 1;
     Ok(query)
-}
-
-/// Whether `message` answers `query`: it is a response with the same ID, opcode and question. A
-/// response with an error may omit the question.
-fn is_response(query: &[u8], message: &[u8]) -> bool {
-    let (Some(sent), Some(received)) = (Header::read(query), Header::read(message)) else { return false };
-    if received.id != sent.id || received.flags & flags::QR == 0 || received.opcode() != sent.opcode() {
-        return false;
-    }
-    match received.counts[0] {
-        0 => received.rcode().0 != 0,
-        1 => question(query).is_some_and(|sent| question(message).is_some_and(|received| received == sent)),
-        _ => false,
-    }
-}
-
-fn question(message: &[u8]) -> Option<(Name, [u8; 4])> {
-    let (name, end) = Name::from_message(message, nonesuch_proto::message::HEADER).ok()?;
-    Some((name, message.get(end..end + 4)?.try_into().ok()?))
 }
 
 /// The records of the zone at `apex` in a response that have this type, in any section.
@@ -280,6 +166,7 @@ pub(super) fn types_of(map: &[u8]) -> Vec<Rtype> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nonesuch_proto::Name;
 
     /// The limit of denial records must not omit keys.
     #[test]
@@ -306,24 +193,5 @@ mod tests {
         let window = |number: u8| [&[number, 32][..], &[0xff; 32]].concat();
         assert_eq!(types_of(&[window(0), window(1)].concat()).len(), TYPES_MAX);
         assert!(types_of(&[window(1), window(1)].concat()).is_empty());
-    }
-
-    #[test]
-    fn a_response_has_the_id_and_the_question_of_its_query() {
-        let name: Name = "a.example".parse().expect("a name");
-        let query = encode(name.view(), Rtype::A).expect("written");
-        let answer = |change: &dyn Fn(&mut Vec<u8>)| {
-            let mut octets = query.clone();
-            octets[2] |= 0x80;
-            change(&mut octets);
-            is_response(&query, &octets)
-        };
-        assert!(answer(&|_| {}));
-        assert!(answer(&|octets| octets[13] = b'A'));
-        assert!(!answer(&|octets| octets[0] ^= 1));
-        assert!(!answer(&|octets| octets[13] = b'b'));
-        assert!(!answer(&|octets| octets[2] &= 0x7f));
-        assert!(!answer(&|octets| octets[5] = 0));
-        assert!(!answer(&|octets| octets.truncate(11)));
     }
 }
