@@ -5,13 +5,20 @@
 //! compares the responses with the rule of an RFC, and ends in bounded time whatever the server does. Its
 //! result has every message that was sent and received.
 
+mod authority;
 mod client;
 mod exchange;
 mod item;
+pub mod proxy;
+pub mod resolver;
 mod result;
+mod signing;
+mod zones;
 
 pub use crate::query::QueryFault;
+pub use authority::AuthorityError;
 pub use client::{CheckClient, Query, Response};
 pub use exchange::{Evidence, Exchange, Transport};
 pub use item::{Item, Profile, Row};
 pub use result::{CheckReport, ItemResult, Outcome, Summary};
+pub use zones::ZoneOptions;

@@ -1,0 +1,284 @@
+//! What the items of `check resolver` have in common: the client, the servers, and the expected results.
+
+use super::super::authority::{Authority, AuthorityError, Observation};
+use super::super::zones::{Addresses, Role, ZoneOptions};
+use super::super::{CheckClient, Evidence, Query, QueryFault, Response};
+use crate::tree::{Expectation, Tree, TreeError};
+use nonesuch_proto::message::{Rcode, flags};
+use nonesuch_proto::{Name, Rtype};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// Who sends the queries that the servers of the check receive.
+const SENDER: &str = "resolver";
+/// Letters of the label of a run.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// Octets of the label of a run.
+const RUN_OCTETS: usize = 6;
+/// Maximum number of attempts of a query: a resolver may take longer than a client waits.
+const ATTEMPTS: u32 = 4;
+
+/// What determines a check of a resolver.
+#[derive(Clone, Debug)]
+pub struct ResolverOptions {
+    /// The resolver.
+    pub server: SocketAddr,
+    /// Time limit for each response.
+    pub timeout: Duration,
+    /// Where the servers of the check listen.
+    pub place: Place,
+    /// The seed of the keys of the zones.
+    pub seed: u64,
+    /// The present time, in seconds since 1970.
+    pub now: u64,
+}
+
+/// Where the servers of the check listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A tree of its own, with a root, on loopback addresses.
+    Local {
+        /// The address of the root server. The others follow it.
+        root: Ipv4Addr,
+        /// The port of all servers.
+        port: u16,
+    },
+    /// A domain that is delegated from a parent outside the check.
+    Delegated {
+        /// The domain.
+        zone: Name,
+        /// The addresses of its servers.
+        listen: Vec<Ipv4Addr>,
+        /// The port of all servers.
+        port: u16,
+    },
+}
+
+/// Why a check does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The zones cannot be built.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The servers cannot be started.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The system has no random octets.
+    #[error("no random octets: {0}")]
+    Random(getrandom::Error),
+    /// The name of the check would be too long.
+    #[error("{0}: the name is too long for the zones of the check: delegate a shorter one")]
+    TooLong(Name),
+}
+
+/// The zones of a check at a place, for the label `run` and the addresses of run number `number`.
+pub(in crate::check) fn zone_options(options: &ResolverOptions, run: &str, number: u8) -> ZoneOptions {
+    let (suffix, addresses, port) = match &options.place {
+        Place::Local { root, port } => (local_suffix(), Addresses::loopback(*root, number), *port),
+        Place::Delegated { zone, listen, port } => (zone.clone(), Addresses::delegated(listen), *port),
+    };
+    // Times are modulo 2^32 (RFC 4034 §3.1.5).
+    ZoneOptions { suffix, run: run.to_owned(), addresses, port, seed: options.seed, now: options.now as u32 }
+}
+
+/// The domain of a check with a tree of its own.
+fn local_suffix() -> Name {
+    Name::prepend(b"check", Name::root().view()).unwrap_or_else(|_| Name::root())
+}
+
+/// A check of a resolver, with its running servers.
+#[derive(Debug)]
+pub struct ResolverCheck {
+    client: CheckClient,
+    authority: Authority,
+    zones: ZoneOptions,
+    expectations: Vec<Expectation>,
+    /// Number of the observations that items have seen.
+    seen: usize,
+    /// Number of fresh names.
+    names: u32,
+}
+
+/// A query of the check, and what the servers saw meanwhile.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) response: Result<Response, QueryFault>,
+    /// The queries of the resolver.
+    pub(super) upstream: Vec<Observation>,
+}
+
+/// What a client sees of a security status (RFC 4035 §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// AD is set.
+    Secure,
+    /// AD is clear.
+    Insecure,
+    /// SERVFAIL.
+    Fails,
+}
+
+impl Status {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Secure => "secure (AD=1)",
+            Self::Insecure => "insecure (AD=0)",
+            Self::Fails => "SERVFAIL",
+        }
+    }
+}
+
+impl Asked {
+    /// The status, or the fault of the exchange.
+    pub(super) fn status(&self) -> Result<Status, String> {
+        let response = self.response.as_ref().map_err(ToString::to_string)?;
+        let has_ad = response.has(flags::AD);
+        Ok(match response.message.rcode() {
+            Rcode::SERVFAIL => Status::Fails,
+            _ if has_ad => Status::Secure,
+            _ => Status::Insecure,
+        })
+    }
+
+    /// The response.
+    pub(super) fn ok(&self) -> Result<&Response, String> {
+        self.response.as_ref().map_err(ToString::to_string)
+    }
+}
+
+impl ResolverCheck {
+    /// Builds the zones and starts the servers.
+    ///
+    /// # Errors
+    /// The zones cannot be built, or the servers cannot be started.
+    pub fn start(options: &ResolverOptions) -> Result<Self, StartError> {
+        let mut random = [0; RUN_OCTETS + 1];
+        getrandom::fill(&mut random).map_err(StartError::Random)?;
+        let (number, letters) = random.split_first().unwrap_or((&1, &[]));
+        let run: String =
+            letters.iter().map(|octet| char::from(LETTERS[usize::from(*octet) % LETTERS.len()])).collect();
+        // A label that begins with a digit would be unusual.
+        let zones = zone_options(options, &format!("r{run}"), (*number).clamp(1, 250));
+        let content = zones.build()?;
+        let expectations = content.tree.expectations();
+        let authority = Authority::start(content)?;
+        let client = CheckClient { server: options.server, timeout: options.timeout, attempts: ATTEMPTS };
+        Ok(Self { client, authority, zones, expectations, seen: 0, names: 0 })
+    }
+
+    /// The client.
+    pub(super) const fn client(&self) -> &CheckClient {
+        &self.client
+    }
+
+    /// The zones.
+    pub(super) fn tree(&self) -> &Tree {
+        self.authority.tree()
+    }
+
+    pub(super) const fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The questions about the zones with their expected results.
+    pub(super) fn expectations(&self) -> &[Expectation] {
+        &self.expectations
+    }
+
+    /// Whether servers with this part have an address of their own.
+    pub(super) fn is_separate(&self, role: Role) -> bool {
+        self.zones.addresses.is_separate(role)
+    }
+
+    /// A name below the domain of the run. `relative` is without a final dot.
+    pub(super) fn name(&self, relative: &str) -> Name {
+        // The names of the items fit: `ResolverCheck::start` has built the zones.
+        format!("{relative}.{}", self.zones.domain()).parse().unwrap_or_else(|_| Name::root())
+    }
+
+    /// A name of the domain of the check, above that of the run.
+    pub(super) fn constant_name(&self, relative: &str) -> Name {
+        format!("{relative}.{}", self.zones.suffix).parse().unwrap_or_else(|_| Name::root())
+    }
+
+    /// The label of the run.
+    pub(super) fn run(&self) -> &str {
+        &self.zones.run
+    }
+
+    /// A label that no item has used.
+    pub(super) fn fresh_label(&mut self) -> String {
+        self.names += 1;
+        format!("new{}", self.names)
+    }
+
+    /// Sends a query over UDP, and over TCP after TC.
+    pub(super) fn ask(&mut self, evidence: &mut Evidence, query: &Query) -> Asked {
+        self.observe(evidence, |client, evidence| client.ask(evidence, query))
+    }
+
+    /// Sends a query for a name with RD, DO and the payload size 1,232.
+    pub(super) fn lookup(&mut self, evidence: &mut Evidence, name: &Name, rtype: Rtype) -> Asked {
+        self.ask(evidence, &lookup(name, rtype))
+    }
+
+    /// Runs an exchange, and adds the queries of the resolver to the evidence.
+    pub(super) fn observe(
+        &mut self,
+        evidence: &mut Evidence,
+        exchange: impl FnOnce(&CheckClient, &mut Evidence) -> Result<Response, QueryFault>,
+    ) -> Asked {
+        // Queries that belong to earlier items, such as late repetitions, are not part of this one.
+        (self.seen, _) = self.authority.observations_from(self.seen);
+        let response = exchange(&self.client, evidence);
+        let upstream = self.new_observations(evidence);
+        Asked { response, upstream }
+    }
+
+    /// The queries of the resolver since the last call, which become part of the evidence.
+    pub(super) fn new_observations(&mut self, evidence: &mut Evidence) -> Vec<Observation> {
+        let (seen, upstream) = self.authority.observations_from(self.seen);
+        self.seen = seen;
+        upstream.iter().for_each(|observation| evidence.push(observation.clone().into_exchange(SENDER)));
+        upstream
+    }
+
+    /// Asks a question, and compares its status.
+    pub(super) fn expect(
+        &mut self,
+        evidence: &mut Evidence,
+        (name, rtype): (&Name, Rtype),
+        rcode: Rcode,
+        expected: Status,
+    ) -> Result<(), String> {
+        let asked = self.lookup(evidence, name, rtype);
+        let found = asked.status().map_err(|fault| format!("{name} {rtype}: {fault}"))?;
+        let found_rcode = asked.ok()?.message.rcode();
+        if found != expected {
+            return Err(format!("{name} {rtype}: expected {}, observed {}", expected.name(), describe(found, found_rcode)));
+        }
+        if found != Status::Fails && found_rcode != rcode {
+            return Err(format!("{name} {rtype}: expected RCODE {}, observed {}", rcode_name(rcode), rcode_name(found_rcode)));
+        }
+        Ok(())
+    }
+}
+
+/// A status with the RCODE, if it is unusual.
+pub(super) fn describe(status: Status, rcode: Rcode) -> String {
+    match (status, rcode) {
+        (Status::Fails, _) | (_, Rcode::NOERROR | Rcode::NXDOMAIN) => status.name().to_owned(),
+        (_, rcode) => format!("RCODE {}", rcode_name(rcode)),
+    }
+}
+
+/// The mnemonic of an RCODE.
+pub(super) fn rcode_name(rcode: Rcode) -> String {
+    rcode.to_string()
+}
+
+/// A query with RD, DO and the payload size 1,232.
+pub(super) fn lookup(name: &Name, rtype: Rtype) -> Query {
+    Query::new(name.clone(), rtype).with_flags(flags::RD)
+}
