@@ -5,13 +5,16 @@
 //! compares the responses with the rule of an RFC, and ends in bounded time whatever the server does. Its
 //! result has every message that was sent and received.
 
+pub mod authoritative;
 mod authority;
 mod client;
 mod exchange;
 mod item;
+mod output;
 pub mod proxy;
 pub mod resolver;
 mod result;
+mod run;
 mod signing;
 mod zones;
 
@@ -20,5 +23,6 @@ pub use authority::AuthorityError;
 pub use client::{CheckClient, Query, Response};
 pub use exchange::{Evidence, Exchange, Transport};
 pub use item::{Item, Profile, Row};
+pub use output::{RenderError, list_text};
 pub use result::{CheckReport, ItemResult, Outcome, Summary};
-pub use zones::ZoneOptions;
+pub use run::{Selection, UnknownItem, run_rows};

@@ -73,6 +73,10 @@ pub(crate) enum Block {
     /// Line charts side by side.
     LineCharts(Vec<LineChart>),
     Table(Table),
+    /// A table of sentences, whose cells wrap.
+    TextTable(Table),
+    /// Lines in a font of fixed width, for example a message.
+    Listing(String),
 }
 
 impl Page {

@@ -17,7 +17,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
-pub use configuration::{ResolverKind, UnknownResolver, configuration};
+pub use configuration::{ResolverKind, UnknownResolver, configuration, delegation};
 #[cfg(test)]
 pub(super) use context::zone_options;
 pub use context::{Place, ResolverCheck, ResolverOptions, StartError};
@@ -27,7 +27,7 @@ pub(super) use faults::Findings;
 use super::{Item, Row};
 
 /// The items of `check resolver`, by topic.
-pub static ITEMS: &[&[Row<ResolverCheck>]] = &[
+static ITEMS: &[&[Row<ResolverCheck>]] = &[
     sizes::ITEMS,
     transport::ITEMS,
     edns::ITEMS,
@@ -57,4 +57,9 @@ pub(super) const fn quick(item: Item) -> Item {
 /// An item of the report of JPRS.
 pub(super) const fn jprs(item: Item) -> Item {
     Item { is_jprs: true, ..item }
+}
+
+/// All items.
+pub fn items() -> impl Iterator<Item = &'static Row<ResolverCheck>> {
+    ITEMS.iter().copied().flatten()
 }

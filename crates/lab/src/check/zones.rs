@@ -69,6 +69,14 @@ pub struct ZoneOptions {
 }
 
 impl ZoneOptions {
+    /// The root and the domain of the check, which are the same in each run.
+    pub(super) fn constant_tree(&self) -> Result<Tree, TreeError> {
+        let mut zones = self.upper_zones();
+        zones.truncate(2);
+        let description = Description { zones, port: self.port, any_address: true, ..Description::default() };
+        Tree::build(&description, self.seed, self.now)
+    }
+
     /// The domain of this run.
     pub(super) fn domain(&self) -> String {
         format!("{}.{}", self.run, self.suffix)
@@ -89,11 +97,11 @@ impl ZoneOptions {
         zones.extend(self.algorithm_zones());
         zones.extend(self.mechanism_zones());
         zones.extend(self.special_zones());
-        let description = Description { zones, port: self.port, ..Description::default() };
+        let description = Description { zones, port: self.port, any_address: true, ..Description::default() };
         let tree = Tree::build(&description, self.seed, self.now)?;
         let answers = answers::answers(self, &tree);
-        let unreachable = self.addresses.of(Role::Unreachable);
-        Ok(Content { behaviours: self.behaviours(), answers, silent: vec![unreachable], tree })
+        let silent = self.addresses.silent();
+        Ok(Content { behaviours: self.behaviours(), answers, silent, tree })
     }
 
     /// The root, the domain of the check, and that of the run. In the domain of the check, the names of runs

@@ -135,6 +135,11 @@ impl Renderer {
                 context! { charts => charts.collect::<Result<Vec<Value>, Error>>()? }
             }
             Block::Table(table) => context! { table => self.table(table)? },
+            Block::TextTable(table) => {
+                let variables = context! { table => table.template_variables(), class => "texts" };
+                context! { table => self.part(TABLE, &variables)? }
+            }
+            Block::Listing(listing) => context! { listing },
         })
     }
 

@@ -1,17 +1,13 @@
 //! Every item passes with the correct proxy, and fails with the fault that it must find.
 
-use super::{ITEMS, ProxyCheck, ProxyCheckOptions};
-use crate::check::{Evidence, Outcome, Row};
+use super::{ProxyCheck, ProxyCheckOptions, items};
+use crate::check::{Evidence, Outcome};
 use crate::proxy::{FAULTS, Fault, FaultEntry};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// A dropped response costs this time.
 const TIMEOUT: Duration = Duration::from_millis(150);
-
-fn rows() -> impl Iterator<Item = &'static Row<ProxyCheck>> {
-    ITEMS.iter().copied().flatten()
-}
 
 /// The outcomes of the items that `is_wanted` selects, for a proxy with these faults.
 fn outcomes(faults: &[Fault], is_wanted: impl Fn(&str) -> bool) -> Vec<(&'static str, Outcome)> {
@@ -26,7 +22,7 @@ fn outcomes(faults: &[Fault], is_wanted: impl Fn(&str) -> bool) -> Vec<(&'static
         timeout: if faults.is_empty() { Duration::from_secs(2) } else { TIMEOUT },
     })
     .expect("the check starts");
-    let wanted = rows().filter(|row| is_wanted(row.item.id));
+    let wanted = items().filter(|row| is_wanted(row.item.id));
     wanted.map(|row| (row.item.id, (row.run)(&mut check, &mut Evidence::default()))).collect()
 }
 
@@ -53,7 +49,7 @@ fn every_item_passes_with_the_correct_proxy() {
 fn every_fault_is_found_by_its_items() {
     for entry in FAULTS {
         let wanted = items_of(entry);
-        assert!(wanted.iter().all(|id| rows().any(|row| row.item.id == id)), "{wanted:?}");
+        assert!(wanted.iter().all(|id| items().any(|row| row.item.id == id)), "{wanted:?}");
         let found = outcomes(&[entry.fault], |id| wanted.iter().any(|wanted| wanted == id));
         for (id, outcome) in found {
             assert_eq!(outcome.name(), "fail", "{} with {}: {}", id, entry.name, outcome.text());
@@ -63,7 +59,7 @@ fn every_fault_is_found_by_its_items() {
 
 #[test]
 fn every_item_fails_with_a_fault() {
-    for row in rows() {
+    for row in items() {
         let is_found = FAULTS.iter().any(|entry| items_of(entry).iter().any(|id| id == row.item.id));
         assert!(is_found, "{}: no fault of `nonesuch proxy --fault` fails it", row.item.id);
     }

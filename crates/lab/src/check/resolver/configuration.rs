@@ -1,9 +1,9 @@
 //! The configuration that lets a resolver use the servers of a check: root hints, trust anchors, servers on
 //! loopback addresses, and a negative trust anchor.
 
-use super::super::zones::Role;
 use super::context::{Place, ResolverOptions, StartError, zone_options};
-use crate::tree::{AnchorForm, Description, Tree, ZoneDescription};
+use crate::tree::{AnchorForm, Tree};
+use nonesuch_proto::{Rtype, rdata};
 use std::fmt::Write as _;
 use std::str::FromStr;
 
@@ -52,9 +52,7 @@ impl FromStr for ResolverKind {
 /// The keys of the zones cannot be derived.
 pub fn configuration(options: &ResolverOptions, kind: ResolverKind) -> Result<Vec<(&'static str, String)>, StartError> {
     let zones = zone_options(options, "run", 1);
-    let root = ZoneDescription { server: Some(zones.addresses.of(Role::Root)), ..ZoneDescription::new(".") };
-    let description = Description { zones: vec![root], port: zones.port, ..Description::default() };
-    let tree = Tree::build(&description, options.seed, zones.now)?;
+    let tree = zones.constant_tree()?;
     let Place::Local { .. } = options.place else { return Ok(Vec::new()) };
     let negative = format!("nta.{}", zones.suffix);
     Ok(match kind {
@@ -64,6 +62,28 @@ pub fn configuration(options: &ResolverOptions, kind: ResolverKind) -> Result<Ve
         ResolverKind::PowerDns => powerdns(&tree, &negative),
         ResolverKind::Nonesuch => nonesuch(&tree, &negative),
     })
+}
+
+/// The records that delegate the domain of a check, for the zone file of its parent: NS, the address of the
+/// server, and DS.
+///
+/// # Errors
+/// The keys of the zones cannot be derived.
+pub fn delegation(options: &ResolverOptions) -> Result<String, StartError> {
+    let zones = zone_options(options, "run", 1);
+    let tree = zones.constant_tree()?;
+    let mut text = String::new();
+    if let Some(zone) = tree.zones.iter().find(|zone| zone.origin == zones.suffix) {
+        let (origin, server, address) = (&zone.origin, &zone.nameserver, zone.server);
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "{origin} 3600 IN NS {server}\n{server} 3600 IN A {address}\n");
+        for ds in &zone.ds {
+            let mut rdata = Vec::new();
+            rdata::push_text(Rtype::DS, ds, &mut rdata);
+            let _ = writeln!(text, "{origin} 3600 IN DS {}", String::from_utf8_lossy(&rdata));
+        }
+    }
+    Ok(text)
 }
 
 /// The file with the root hints, which all configurations name.

@@ -2,7 +2,8 @@
 
 use super::super::authority::{Authority, AuthorityError, Observation};
 use super::super::zones::{Addresses, Role, ZoneOptions};
-use super::super::{CheckClient, Evidence, Query, QueryFault, Response};
+use super::super::{CheckClient, Evidence, Query, QueryFault, Response, Transport};
+use super::sizes::payloads;
 use crate::tree::{Expectation, Tree, TreeError};
 use nonesuch_proto::message::{Rcode, flags};
 use nonesuch_proto::{Name, Rtype};
@@ -67,9 +68,19 @@ pub enum StartError {
     /// The system has no random octets.
     #[error("no random octets: {0}")]
     Random(getrandom::Error),
-    /// The name of the check would be too long.
-    #[error("{0}: the name is too long for the zones of the check: delegate a shorter one")]
-    TooLong(Name),
+    /// The resolver does not answer.
+    #[error("{server}: {source}")]
+    Silent {
+        /// The resolver.
+        server: SocketAddr,
+        /// What happened to the first query.
+        source: QueryFault,
+    },
+    /// The resolver does not query the servers of the check.
+    #[error(
+        "{0}: the resolver does not query the servers of the check: configure it with the files of --write-configuration, or delegate a domain with --delegated"
+    )]
+    NotUsed(SocketAddr),
 }
 
 /// The zones of a check at a place, for the label `run` and the addresses of run number `number`.
@@ -98,6 +109,8 @@ pub struct ResolverCheck {
     seen: usize,
     /// Number of fresh names.
     names: u32,
+    /// The UDP payload size in the last response with EDNS.
+    announced: Option<u16>,
 }
 
 /// A query of the check, and what the servers saw meanwhile.
@@ -164,7 +177,48 @@ impl ResolverCheck {
         let expectations = content.tree.expectations();
         let authority = Authority::start(content)?;
         let client = CheckClient { server: options.server, timeout: options.timeout, attempts: ATTEMPTS };
-        Ok(Self { client, authority, zones, expectations, seen: 0, names: 0 })
+        let mut check =
+            Self { client, authority, zones, expectations, seen: 0, names: 0, announced: None };
+        check.probe()?;
+        Ok(check)
+    }
+
+    /// The resolver must find the domain of the run at the servers of the check.
+    fn probe(&mut self) -> Result<(), StartError> {
+        let server = self.client.server;
+        let domain = self.zones.domain().parse().unwrap_or_else(|_| Name::root());
+        let asked = self.lookup(&mut Evidence::default(), &domain, Rtype::SOA);
+        match asked.response {
+            Err(source) => Err(StartError::Silent { server, source }),
+            Ok(_) if asked.upstream.is_empty() => Err(StartError::NotUsed(server)),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// What the check observed of the resolver.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let (count, observations) = self.authority.observations_from(0);
+        let payloads = payloads(&observations);
+        let range = payloads.iter().min().zip(payloads.iter().max());
+        let range = range.map(|(smallest, largest)| match smallest == largest {
+            true => smallest.to_string(),
+            false => format!("{smallest} to {largest}"),
+        });
+        let over_tcp = observations.iter().filter(|seen| seen.transport == Transport::Tcp).count();
+        let fact = |name: &str, value: String| (name.to_owned(), value);
+        vec![
+            fact("domain of the run", self.zones.domain()),
+            fact("announced to clients (octets)", self.announced.map_or_else(|| "no EDNS".to_owned(), |size| size.to_string())),
+            fact("announced to servers (octets)", range.unwrap_or_else(|| "no EDNS".to_owned())),
+            fact("queries of the resolver", count.to_string()),
+            fact("of these over TCP", over_tcp.to_string()),
+        ]
+    }
+
+    /// Whether the check has a root of its own.
+    pub(super) fn has_root(&self) -> bool {
+        self.zones.addresses.is_separate(Role::Suffix)
     }
 
     /// The client.
@@ -232,6 +286,8 @@ impl ResolverCheck {
         // Queries that belong to earlier items, such as late repetitions, are not part of this one.
         (self.seen, _) = self.authority.observations_from(self.seen);
         let response = exchange(&self.client, evidence);
+        let opt = response.as_ref().ok().and_then(|response| response.message.opt());
+        self.announced = opt.map(|opt| opt.class.0).or(self.announced);
         let upstream = self.new_observations(evidence);
         Asked { response, upstream }
     }

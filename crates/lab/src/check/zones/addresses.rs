@@ -29,6 +29,9 @@ pub(in crate::check) enum Role {
 /// The number of roles whose address does not change from run to run.
 const CONSTANT_ROLES: usize = 2;
 
+/// The address of the root of a delegated domain, which is not served.
+const UNUSED: Ipv4Addr = Ipv4Addr::new(127, 255, 255, 254);
+
 /// The addresses by role.
 #[derive(Clone, Debug)]
 pub(in crate::check) struct Addresses(Vec<Ipv4Addr>);
@@ -49,14 +52,19 @@ impl Addresses {
     /// roles.
     pub(in crate::check) fn delegated(addresses: &[Ipv4Addr]) -> Self {
         let last = addresses.last().copied().unwrap_or(Ipv4Addr::LOCALHOST);
-        // The root of the tree is not served.
-        let listed = [Ipv4Addr::LOCALHOST].into_iter().chain(addresses.iter().copied());
+        let listed = [UNUSED].into_iter().chain(addresses.iter().copied());
         Self(listed.chain(std::iter::repeat(last)).take(Self::ROLES).collect())
     }
 
     /// The address of a role.
     pub(in crate::check) fn of(&self, role: Role) -> Ipv4Addr {
         self.0.get(role as usize).copied().unwrap_or(Ipv4Addr::LOCALHOST)
+    }
+
+    /// Addresses on which no server listens.
+    pub(in crate::check) fn silent(&self) -> Vec<Ipv4Addr> {
+        let unreachable = Some(self.of(Role::Unreachable)).filter(|_| self.is_separate(Role::Unreachable));
+        unreachable.into_iter().chain([UNUSED]).collect()
     }
 
     /// Whether no other role has the address of this one.
