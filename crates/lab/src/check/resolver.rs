@@ -10,6 +10,8 @@ mod edns;
 mod failures;
 mod faults;
 mod flags;
+mod program;
+mod rollover;
 mod signatures;
 mod sizes;
 mod transport;
@@ -20,7 +22,8 @@ mod tests;
 pub use configuration::{ResolverKind, UnknownResolver, configuration, delegation};
 #[cfg(test)]
 pub(super) use context::zone_options;
-pub use context::{Place, ResolverCheck, ResolverOptions, StartError};
+pub use context::{Place, ResolverCheck, ResolverOptions, StartError, Target};
+pub use program::ProgramOptions;
 
 pub(super) use faults::Findings;
 

@@ -43,6 +43,21 @@ impl Unsigned {
 
     /// RDATA of the signature of one key. `None` if the library fails.
     pub(super) fn signature(&self, key: &KeyPair, signer: &Name, now: u32, lifetime: u32) -> Option<Vec<u8>> {
+        self.signature_with((key, key.tag()), signer, now, lifetime)
+    }
+
+    /// As [`Unsigned::signature`] of a key of the root, with another key tag.
+    pub(super) fn signature_with_tag(&self, key: &KeyPair, tag: u16, now: u32, lifetime: u32) -> Option<Vec<u8>> {
+        self.signature_with((key, tag), &Name::root(), now, lifetime)
+    }
+
+    fn signature_with(
+        &self,
+        (key, tag): (&KeyPair, u16),
+        signer: &Name,
+        now: u32,
+        lifetime: u32,
+    ) -> Option<Vec<u8>> {
         let fields = Rrsig {
             covered: self.rtype,
             algorithm: key.algorithm(),
@@ -50,7 +65,7 @@ impl Unsigned {
             original_ttl: self.ttl,
             expiration: now.wrapping_add(lifetime),
             inception: now.wrapping_sub(INCEPTION_OFFSET),
-            tag: key.tag(),
+            tag,
             signer: signer.view(),
             signature: &[],
         };

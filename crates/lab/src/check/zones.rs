@@ -24,7 +24,7 @@ pub(super) const SLOW: Duration = Duration::from_millis(700);
 /// Size above which the server of `drop-large` drops responses over UDP, in octets: what fits into one
 /// packet of 1,280 octets, the minimum MTU of IPv6.
 pub(super) const DROPPED_OVER: usize = 1232;
-/// Algorithms that every validator must or should implement (RFC 8624 §3.1, RFC 9904).
+/// Algorithms that every validator must or should implement (RFC 9904).
 pub(super) const KNOWN_ALGORITHMS: [u8; 6] = [8, 10, 13, 14, 15, 16];
 /// Lengths of RSA keys that are tested, in bits.
 pub(super) const RSA_BITS: [u16; 3] = [1024, 1280, 3072];

@@ -12,8 +12,16 @@ use std::path::PathBuf;
 pub(crate) struct CheckResolverArguments {
     /// Query this resolver: ADDRESS, ADDRESS:PORT, [IPv6 ADDRESS]:PORT or HOST.
     #[allow(rustdoc::broken_intra_doc_links, reason = "text of --help, not a link")]
-    #[arg(required_unless_present_any = ["list", "write_configuration", "print_delegation"])]
+    #[arg(required_unless_present_any = ["list", "program", "write_configuration", "print_delegation"])]
     pub(crate) server: Option<String>,
+    /// Start this resolver and check it: unbound, bind, kresd, pdns or nonesuch.
+    ///
+    /// With libfaketime, the items of RFC 5011 start unbound, bind or nonesuch with a moved clock.
+    #[arg(long, value_name = "RESOLVER", conflicts_with_all = ["server", "delegated"], value_parser = parse_kind)]
+    pub(crate) program: Option<ResolverKind>,
+    /// With --program: the UDP payload size and the maximum size of responses over UDP, in octets.
+    #[arg(long, value_name = "OCTETS", requires = "program", default_value_t = 1232, value_parser = clap::value_parser!(u16).range(512..=4096))]
+    pub(crate) program_udp_size: u16,
     /// Write root hints, trust anchors and settings for a resolver to this directory, and exit.
     ///
     /// --for names the resolver. The directory must not exist. The files are the same for each run with the same

@@ -7,7 +7,7 @@ use crate::files::{FileError, print_line, print_summary, write_failure, write_ou
 use crate::outcome::CommandOutcome;
 use crate::zones::time_or_now;
 use nonesuch_lab::check::resolver::{
-    Place, ResolverCheck, ResolverOptions, StartError, configuration, delegation, items,
+    Place, ProgramOptions, ResolverCheck, ResolverOptions, StartError, Target, configuration, delegation, items,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -22,6 +22,8 @@ pub(crate) enum Failure {
     #[error("{0} already exists: name a new directory")]
     Exists(String),
     File(#[from] FileError),
+    #[error("cannot find the program nonesuch: {0}")]
+    Program(std::io::Error),
     Start(#[from] StartError),
 }
 
@@ -31,7 +33,7 @@ pub(super) fn run(arguments: &CheckResolverArguments) -> Result<CommandOutcome, 
         return list(items());
     }
     // The configuration does not depend on the resolver.
-    let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
+    let unknown = Target::Running(SocketAddr::from((Ipv4Addr::LOCALHOST, 53)));
     if arguments.print_delegation {
         let text = delegation(&resolver_options(arguments, unknown)).map_err(Failure::from)?;
         print_line(text.trim_end_matches('\n'))?;
@@ -41,22 +43,31 @@ pub(super) fn run(arguments: &CheckResolverArguments) -> Result<CommandOutcome, 
         write_configuration(arguments, &resolver_options(arguments, unknown), directory)?;
         return Ok(CommandOutcome::Done);
     }
-    let Some(server) = &arguments.server else { return Err(Failure::NoServer.into()) };
     let rows = options.select(items())?;
-    let server = first_address(server)?;
-    let mut check = ResolverCheck::start(&resolver_options(arguments, server)).map_err(Failure::from)?;
-    let subject = Subject { kind: "resolver", name: server.to_string() };
+    let target = match (&arguments.server, arguments.program) {
+        (_, Some(kind)) => Target::Program(ProgramOptions {
+            kind,
+            nonesuch: std::env::current_exe().map_err(Failure::Program)?,
+            udp_octets: arguments.program_udp_size,
+        }),
+        (Some(server), None) => Target::Running(first_address(server)?),
+        (None, None) => return Err(Failure::NoServer.into()),
+    };
+    let mut check = ResolverCheck::start(&resolver_options(arguments, target)).map_err(Failure::from)?;
+    let server = check.server();
+    let name = arguments.program.map_or_else(|| server.to_string(), |kind| format!("{} ({server})", kind.name()));
+    let subject = Subject { kind: "resolver", name };
     run_and_report(options, subject, &rows, &mut check, ResolverCheck::facts)
 }
 
-fn resolver_options(arguments: &CheckResolverArguments, server: SocketAddr) -> ResolverOptions {
+fn resolver_options(arguments: &CheckResolverArguments, target: Target) -> ResolverOptions {
     let port = arguments.tree_port;
     let place = match &arguments.delegated {
         Some(zone) => Place::Delegated { zone: zone.view().to_canonical(), listen: arguments.tree_listen.clone(), port },
         None => Place::Local { root: arguments.tree_address, port },
     };
     let now = time_or_now(arguments.now).into();
-    ResolverOptions { server, timeout: arguments.options.timeout(), place, seed: arguments.seed, now }
+    ResolverOptions { target, timeout: arguments.options.timeout(), place, seed: arguments.seed, now }
 }
 
 fn write_configuration(

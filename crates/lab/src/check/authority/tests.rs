@@ -2,7 +2,7 @@
 
 use super::{Shared, Transport};
 use crate::check::Query;
-use crate::check::resolver::{Place, ResolverOptions, zone_options};
+use crate::check::resolver::{Place, ResolverOptions, Target, zone_options};
 use crate::check::zones::{Role, SIZES, SizedZone, sized_name};
 use nonesuch_proto::message::{Message, Rcode, flags};
 use nonesuch_proto::{Name, Rtype};
@@ -21,8 +21,8 @@ struct Servers {
 impl Servers {
     fn start() -> Self {
         let place = Place::Local { root: Ipv4Addr::new(127, 53, 0, 1), port: 53 };
-        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
-        let options = ResolverOptions { server, timeout: Duration::from_secs(1), place, seed: 1, now: NOW };
+        let target = Target::Running(SocketAddr::from((Ipv4Addr::LOCALHOST, 53)));
+        let options = ResolverOptions { target, timeout: Duration::from_secs(1), place, seed: 1, now: NOW };
         let zones = zone_options(&options, "rtests", 7);
         let leaf = SocketAddr::from((zones.addresses.of(Role::Leaf), 53));
         let shared = Shared::new(zones.build().expect("zones")).expect("servers");

@@ -33,6 +33,14 @@ impl ResolverKind {
     ];
 }
 
+impl ResolverKind {
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+}
+
 /// The text is no name of a resolver program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown resolver: write unbound, bind, kresd, pdns or nonesuch")]

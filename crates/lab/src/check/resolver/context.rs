@@ -3,7 +3,11 @@
 use super::super::authority::{Authority, AuthorityError, Observation};
 use super::super::zones::{Addresses, Role, ZoneOptions};
 use super::super::{CheckClient, Evidence, Query, QueryFault, Response, Transport};
+use super::program::{Program, ProgramOptions};
+use super::rollover;
 use super::sizes::payloads;
+use crate::measure::server::ServerError;
+use crate::peers::PeerError;
 use crate::tree::{Expectation, Tree, TreeError};
 use nonesuch_proto::message::{Rcode, flags};
 use nonesuch_proto::{Name, Rtype};
@@ -23,7 +27,7 @@ const ATTEMPTS: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct ResolverOptions {
     /// The resolver.
-    pub server: SocketAddr,
+    pub target: Target,
     /// Time limit for each response.
     pub timeout: Duration,
     /// Where the servers of the check listen.
@@ -32,6 +36,15 @@ pub struct ResolverOptions {
     pub seed: u64,
     /// The present time, in seconds since 1970.
     pub now: u64,
+}
+
+/// The resolver that is checked.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A running one.
+    Running(SocketAddr),
+    /// One that the check starts.
+    Program(ProgramOptions),
 }
 
 /// Where the servers of the check listen.
@@ -68,6 +81,15 @@ pub enum StartError {
     /// The system has no random octets.
     #[error("no random octets: {0}")]
     Random(getrandom::Error),
+    /// A file or directory of a resolver that the check starts cannot be written.
+    #[error("cannot start the resolver: {0}")]
+    Directory(std::io::Error),
+    /// A resolver of another project cannot be started.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// `nonesuch resolve` cannot be started.
+    #[error("nonesuch resolve: {0}")]
+    Nonesuch(ServerError),
     /// The resolver does not answer.
     #[error("{server}: {source}")]
     Silent {
@@ -102,6 +124,8 @@ fn local_suffix() -> Name {
 #[derive(Debug)]
 pub struct ResolverCheck {
     client: CheckClient,
+    /// The resolver that the check has started.
+    program: Option<(ProgramOptions, Program)>,
     authority: Authority,
     zones: ZoneOptions,
     expectations: Vec<Expectation>,
@@ -111,6 +135,8 @@ pub struct ResolverCheck {
     names: u32,
     /// The UDP payload size in the last response with EDNS.
     announced: Option<u16>,
+    /// The results of the roll of the key of a root, once it has run.
+    rollover: Option<Result<rollover::Results, String>>,
 }
 
 /// A query of the check, and what the servers saw meanwhile.
@@ -176,9 +202,17 @@ impl ResolverCheck {
         let content = zones.build()?;
         let expectations = content.tree.expectations();
         let authority = Authority::start(content)?;
-        let client = CheckClient { server: options.server, timeout: options.timeout, attempts: ATTEMPTS };
+        let (server, program) = match &options.target {
+            Target::Running(server) => (*server, None),
+            Target::Program(program) => {
+                let started = Program::start(program, &zones, authority.tree())?;
+                (started.address, Some((program.clone(), started)))
+            }
+        };
+        let client = CheckClient { server, timeout: options.timeout, attempts: ATTEMPTS };
+        let (seen, names, announced, rollover) = (0, 0, None, None);
         let mut check =
-            Self { client, authority, zones, expectations, seen: 0, names: 0, announced: None };
+            Self { client, program, authority, zones, expectations, seen, names, announced, rollover };
         check.probe()?;
         Ok(check)
     }
@@ -219,6 +253,29 @@ impl ResolverCheck {
     /// Whether the check has a root of its own.
     pub(super) fn has_root(&self) -> bool {
         self.zones.addresses.is_separate(Role::Suffix)
+    }
+
+    /// The resolver.
+    #[must_use]
+    pub const fn server(&self) -> SocketAddr {
+        self.client.server
+    }
+
+    /// The results of the roll of the key of a root, which runs once. An error is the reason why it cannot be
+    /// tested.
+    pub(super) fn rollover(&mut self, evidence: &mut Evidence) -> Result<rollover::Results, String> {
+        if self.rollover.is_none() {
+            let results = rollover::requirement(self.program.as_ref().map(|(program, _)| program));
+            let results = results.and_then(|(program, library)| {
+                let place = (self.zones.addresses.of(Role::Unreachable), self.zones.port);
+                let run = rollover::run(program, &library, place, (self.zones.seed, self.zones.now), evidence);
+                run.map_err(|fault| fault.to_string())
+            });
+            self.rollover = Some(results);
+        } else {
+            evidence.notes.push("the messages are those of the first item of RFC 5011".to_owned());
+        }
+        self.rollover.clone().unwrap_or_else(|| Err("it did not run".to_owned()))
     }
 
     /// The client.

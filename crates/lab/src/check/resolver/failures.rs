@@ -43,7 +43,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-082",
             "Failures are reported to the agent that the servers name",
-            &["RFC 9567 §5", "RFC 9567 §6"],
+            &["RFC 9567 §6.1", "RFC 9567 §6.1.1"],
             "The servers of a bogus zone name an agent in the option Report-Channel. Reports are optional; a report must have the right name.",
         ),
         run: reports,
@@ -178,7 +178,7 @@ fn reports(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let Some(report) = reports.first() else {
         return Outcome::Pass("sends no reports, which are optional".to_owned());
     };
-    // RFC 9567 §6.1: `_er`, type, name, extended error, `_er`, agent.
+    // RFC 9567 §6.1.1: `_er`, type, name, extended error, `_er`, agent.
     let is_right = reports.iter().any(|report| {
         report.starts_with("_er.") && report.contains(&format!(".reported.{}", check.run())) && report.contains("._er.")
     });

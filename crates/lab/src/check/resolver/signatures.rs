@@ -18,7 +18,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: quick(item(
             "XF-030",
             "Signatures of the algorithms 8, 10, 13, 14, 15 and 16 are verified, others make a zone insecure",
-            &["RFC 8624 §3.1", "RFC 9904", "RFC 4035 §5.2"],
+            &["RFC 9904", "RFC 4035 §5.2"],
             "A zone for each algorithm must be secure. The zone with algorithm 18 must be secure or insecure.",
         )),
         run: algorithms,
@@ -177,7 +177,7 @@ fn rsa(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
         let found = check.lookup(evidence, &name, Rtype::A).status();
         match found {
             Ok(Status::Secure) => {}
-            // RFC 8624 §3.1 has no minimum; some libraries refuse short keys.
+            // RFC 9904 has no minimum; some libraries refuse short keys.
             Ok(Status::Insecure) if bits == 1024 => findings.note("1,024 bits: insecure (AD=0)"),
             Ok(other) => findings.add(Err(format!("{bits} bits: {name}: expected secure (AD=1), observed {}", other.name()))),
             Err(fault) => findings.add(Err(format!("{bits} bits: {name}: {fault}"))),

@@ -14,3 +14,12 @@ fn each_item_has_a_number_of_its_own_a_rule_and_a_method() {
         assert!(!item.subject.ends_with('.'), "{}", item.id);
     }
 }
+
+#[test]
+fn the_document_lists_every_item() {
+    let document = include_str!("../../../../../docs/check-resolver.md");
+    for item in items().map(|row| row.item).chain(crate::check::proxy::items().map(|row| row.item)) {
+        let row = format!("| {} | {} | {} |", item.id, item.subject, item.rules.join(", "));
+        assert!(document.contains(&row), "docs/check-resolver.md: {row}");
+    }
+}
