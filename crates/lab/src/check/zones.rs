@@ -52,20 +52,20 @@ const RSA_DEFAULT_BITS: u16 = 2048;
 
 /// What determines the zones of a run.
 #[derive(Clone, Debug)]
-pub struct ZoneOptions {
+pub(super) struct ZoneOptions {
     /// The domain of the check, at which its root hints, trust anchors or delegation lead; for a local tree
     /// `check.`.
-    pub suffix: Name,
+    pub(super) suffix: Name,
     /// The label below `suffix` that is new in each run.
-    pub run: String,
+    pub(super) run: String,
     /// The addresses of the servers.
     pub(super) addresses: Addresses,
     /// The port of the servers.
-    pub port: u16,
+    pub(super) port: u16,
     /// The seed of the keys.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The time, in seconds since 1970 modulo 2^32.
-    pub now: u32,
+    pub(super) now: u32,
 }
 
 impl ZoneOptions {

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `size-N` | TXT, so that the response has N octets |
 //! | `bogus` | SERVFAIL without CD, an address with CD |
-//! | others | an address; for types other than A, RDATA of three octets |
+//! | others | an address; for other types than A and TXT, RDATA of three octets |
 //!
 //! With DO, answers have an RRSIG record. AD is set if the query has DO or AD. Messages with other opcodes
 //! than QUERY get an empty response with the same opcode.
@@ -122,6 +122,8 @@ fn records(name: &Name, rtype: Rtype, label: &[u8], (wants_dnssec, has_edns): (b
         }
         (Rtype::TXT, None) => text(20),
         (Rtype::A, _) => vec![192, 0, 2, 1],
+        // Preference and the root.
+        (Rtype::MX, _) => vec![0, 10, 0],
         _ => vec![1, 2, 3],
     };
     let mut records = vec![record(rtype, rdata)];
