@@ -192,6 +192,13 @@ impl ResolverCheck {
     /// # Errors
     /// The zones cannot be built, or the servers cannot be started.
     pub fn start(options: &ResolverOptions) -> Result<Self, StartError> {
+        let mut check = Self::prepare(options)?;
+        check.probe()?;
+        Ok(check)
+    }
+
+    /// As [`ResolverCheck::start`], without a query to the resolver.
+    pub(super) fn prepare(options: &ResolverOptions) -> Result<Self, StartError> {
         let mut random = [0; RUN_OCTETS + 1];
         getrandom::fill(&mut random).map_err(StartError::Random)?;
         let (number, letters) = random.split_first().unwrap_or((&1, &[]));
@@ -211,10 +218,7 @@ impl ResolverCheck {
         };
         let client = CheckClient { server, timeout: options.timeout, attempts: ATTEMPTS };
         let (seen, names, announced, rollover) = (0, 0, None, None);
-        let mut check =
-            Self { client, program, authority, zones, expectations, seen, names, announced, rollover };
-        check.probe()?;
-        Ok(check)
+        Ok(Self { client, program, authority, zones, expectations, seen, names, announced, rollover })
     }
 
     /// The resolver must find the domain of the run at the servers of the check.
@@ -276,6 +280,12 @@ impl ResolverCheck {
             evidence.notes.push("the messages are those of the first item of RFC 5011".to_owned());
         }
         self.rollover.clone().unwrap_or_else(|| Err("it did not run".to_owned()))
+    }
+
+    /// Sets the number of attempts of each query.
+    #[cfg(test)]
+    pub(super) const fn set_attempts(&mut self, attempts: u32) {
+        self.client.attempts = attempts;
     }
 
     /// The client.
