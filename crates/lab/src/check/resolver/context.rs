@@ -282,10 +282,11 @@ impl ResolverCheck {
         self.rollover.clone().unwrap_or_else(|| Err("it did not run".to_owned()))
     }
 
-    /// Sets the number of attempts of each query.
+    /// Checks this resolver from now on, with one attempt of each query.
     #[cfg(test)]
-    pub(super) const fn set_attempts(&mut self, attempts: u32) {
-        self.client.attempts = attempts;
+    pub(super) const fn set_server(&mut self, server: SocketAddr) {
+        self.client.server = server;
+        self.client.attempts = 1;
     }
 
     /// The client.
