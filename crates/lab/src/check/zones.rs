@@ -202,6 +202,7 @@ impl ZoneOptions {
             unsigned(SizedZone::Unsigned.label(), Role::Leaf),
             unsigned("plain", Role::Leaf),
             ZoneDescription { ds: false, ..at("island", Role::Leaf) },
+            at("minimised", Role::Leaf),
             at("truncates", Role::Leaf),
             unsigned("sets-ad", Role::Leaf),
             at("adds-option", Role::Leaf),

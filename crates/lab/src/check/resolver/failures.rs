@@ -231,10 +231,10 @@ fn stale(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
 
 fn minimised_names(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
-    let name = check.name("deep.ent.algorithm-15");
+    let name = check.name("deep.ent.minimised");
     let asked = check.lookup(evidence, &name, Rtype::A);
     findings.require(asked.status() == Ok(Status::Secure), || format!("{name}: expected a secure answer, observed {:?}", asked.status()));
-    let zone = check.name("algorithm-15");
+    let zone = check.name("minimised");
     let seen_above = asked.upstream.iter().any(|seen| {
         seen.is_for(&name) && check.tree().zones.iter().any(|found| {
             zone.view().is_below(found.origin.view()) && std::net::IpAddr::V4(found.server) == seen.server.ip()
