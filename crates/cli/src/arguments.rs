@@ -17,7 +17,9 @@ mod validate;
 mod values;
 mod zone;
 
-pub(crate) use check::{CheckAuthoritativeArguments, CheckCommand, CheckOptions};
+pub(crate) use check::{
+    CheckAuthoritativeArguments, CheckCommand, CheckOptions, CheckProxyArguments, CheckResolverArguments,
+};
 pub(crate) use ctl::{
     CacheCommand, ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION,
     DEFAULT_SOCKET, NegativeAnchorCommand,

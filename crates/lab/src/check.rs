@@ -6,14 +6,20 @@
 //! result has every message that was sent and received.
 
 pub mod authoritative;
+mod authority;
 mod client;
 mod exchange;
 mod item;
 mod output;
+pub mod proxy;
+pub mod resolver;
 mod result;
 mod run;
+mod signing;
+mod zones;
 
 pub use crate::query::QueryFault;
+pub use authority::AuthorityError;
 pub use client::{CheckClient, Query, Response};
 pub use exchange::{Evidence, Exchange, Transport};
 pub use item::{Item, Profile, Row};

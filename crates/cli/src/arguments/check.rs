@@ -1,8 +1,12 @@
 //! Arguments of `check`: one file for each kind of check, and the options that all kinds have.
 
 mod authoritative;
+mod proxy;
+mod resolver;
 
 pub(crate) use authoritative::CheckAuthoritativeArguments;
+pub(crate) use proxy::CheckProxyArguments;
+pub(crate) use resolver::CheckResolverArguments;
 
 use super::values::{ArgumentError, parse_seconds};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
@@ -18,6 +22,16 @@ pub(crate) enum CheckCommand {
     /// Prints a line for each item: pass, FAIL, or not testable with the reason. Exit status: 0 if no
     /// item failed; 1 if an item failed; 2 if the check cannot start.
     Authoritative(Box<CheckAuthoritativeArguments>),
+    /// Check a DNS proxy, as in routers: the check is its client and the resolver behind it.
+    ///
+    /// Prints a line for each item: pass, FAIL, or not testable with the reason. Exit status: 0 if no
+    /// item failed; 1 if an item failed; 2 if the check cannot start.
+    Proxy(Box<CheckProxyArguments>),
+    /// Check a validating resolver, which must query the servers that the check starts.
+    ///
+    /// Prints a line for each item: pass, FAIL, or not testable with the reason. Exit status: 0 if no
+    /// item failed; 1 if an item failed; 2 if the check cannot start.
+    Resolver(Box<CheckResolverArguments>),
 }
 
 /// Options of all kinds of checks.

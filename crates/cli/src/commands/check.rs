@@ -1,6 +1,8 @@
 //! `nonesuch check`: functional checks of servers and zones. One file for each kind of check.
 
 mod authoritative;
+mod proxy;
+mod resolver;
 
 use crate::arguments::{CheckCommand, CheckOptions};
 use crate::commands::query::QueryError;
@@ -24,12 +26,16 @@ pub(crate) enum Failure {
     File(#[from] FileError),
     Item(#[from] UnknownItem),
     Page(#[from] RenderError),
+    Proxy(#[from] proxy::Failure),
+    Resolver(#[from] resolver::Failure),
     Server(#[from] QueryError),
 }
 
 pub(crate) fn run(command: &CheckCommand) -> Result<CommandOutcome, Failure> {
     match command {
         CheckCommand::Authoritative(arguments) => authoritative::run(arguments),
+        CheckCommand::Proxy(arguments) => proxy::run(arguments),
+        CheckCommand::Resolver(arguments) => resolver::run(arguments),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod check_resolvers;
 mod differential;
 mod grid;
 mod interop_signing;

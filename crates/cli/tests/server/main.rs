@@ -3,6 +3,7 @@
 mod added_zones;
 mod chaos;
 mod check_authoritative;
+mod check_resolver;
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;

@@ -35,6 +35,10 @@ pub struct Description {
     /// The zones, in any order.
     #[serde(rename = "zone")]
     pub zones: Vec<ZoneDescription>,
+    /// Whether servers may have addresses outside loopback networks and 198.18.0.0/15. Default false;
+    /// files cannot set it.
+    #[serde(skip)]
+    pub any_address: bool,
 }
 
 /// The description of one zone, or of `count` zones.
@@ -129,7 +133,7 @@ impl PlantedFault {
 
 impl Default for Description {
     fn default() -> Self {
-        Self { first_address: default_first_address(), port: default_port(), zones: Vec::new() }
+        Self { first_address: default_first_address(), port: default_port(), zones: Vec::new(), any_address: false }
     }
 }
 

@@ -1,0 +1,197 @@
+//! Items about signatures.
+
+use super::super::zones::{KNOWN_ALGORITHMS, RSA_BITS, SHORT_LIFETIME};
+use super::super::{Evidence, Outcome, Row};
+use super::context::{ResolverCheck, Status};
+use super::faults::Findings;
+use super::{item, quick};
+use crate::tree::Fault;
+use nonesuch_crypto::Algorithm;
+use nonesuch_proto::message::{Rcode, Section};
+use nonesuch_proto::{Name, NameRef, Rtype};
+
+/// TTL of the zones of the check, in seconds.
+const ZONE_TTL: u32 = 3600;
+
+pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
+    Row {
+        item: quick(item(
+            "XF-030",
+            "Signatures of the algorithms 8, 10, 13, 14, 15 and 16 are verified, others make a zone insecure",
+            &["RFC 9904", "RFC 4035 §5.2"],
+            "A zone for each algorithm must be secure. The zone with algorithm 18 must be secure or insecure.",
+        )),
+        run: algorithms,
+    },
+    Row {
+        item: quick(item("XF-031", "Expired signatures are rejected", &["RFC 4035 §5.3.1"],
+            "A signature that expired a week ago.")),
+        run: |check, evidence| check.check_faults(evidence, &[Fault::ExpiredSignature]),
+    },
+    Row {
+        item: quick(item("XF-032", "Signatures that are not yet valid are rejected", &["RFC 4035 §5.3.1"],
+            "A signature that becomes valid in a week.")),
+        run: |check, evidence| check.check_faults(evidence, &[Fault::SignatureNotYetValid]),
+    },
+    Row {
+        item: item("XF-033", "Times of signatures are compared in serial number arithmetic", &["RFC 4034 §3.1.5"],
+            "A signature whose expiration is before its inception."),
+        run: |check, evidence| check.check_faults(evidence, &[Fault::ReversedValidity]),
+    },
+    Row {
+        item: item("XF-034", "Signatures with more labels than the owner are rejected", &["RFC 4035 §5.3.1"],
+            "A signature whose Labels field exceeds the number of labels of the owner."),
+        run: |check, evidence| check.check_faults(evidence, &[Fault::WrongLabels]),
+    },
+    Row {
+        item: quick(item("XF-035", "Answers from a wildcard need the proof that no closer match exists",
+            &["RFC 4035 §5.3.4", "RFC 5155 §8.8", "RFC 4592 §3.3.1"],
+            "Answers from a wildcard with the proof must be secure; without it, and with a wrong number of labels, they must fail.")),
+        run: wildcards,
+    },
+    Row {
+        item: item("XF-036", "Signatures whose Signer's Name is not the zone are rejected", &["RFC 4035 §5.3.1"],
+            "Signatures with a Signer's Name outside the zone, and with that of the parent."),
+        run: |check, evidence| check.check_faults(evidence, &[Fault::WrongSigner, Fault::SignerIsParent]),
+    },
+    Row {
+        item: item("XF-037", "Signatures over another type, another name or other data are rejected", &["RFC 4035 §5.3.1", "RFC 4035 §5.3.3", "RFC 4034 §3.1.8.1"],
+            "Signatures with another Type Covered, of another name, with changed octets, with a wrong tag or algorithm, cut, and missing."),
+        run: |check, evidence| check.check_faults(evidence, &[
+            Fault::WrongTypeCovered, Fault::SignatureOfOtherName, Fault::WrongSignature, Fault::MalformedSignature,
+            Fault::MissingSignature, Fault::ChangedOriginalTtl, Fault::UnknownSignatureAlgorithm, Fault::UnknownKeyTag,
+        ]),
+    },
+    Row {
+        item: item("XF-038", "The order of records and duplicates do not matter", &["RFC 4034 §6.3"],
+            "The server of a zone reverses the order of its records and repeats one."),
+        run: |check, evidence| secure_names(check, evidence, &[("www.reorders", Rtype::A), ("mail.reorders", Rtype::MX), ("reorders", Rtype::DNSKEY)]),
+    },
+    Row {
+        item: item("XF-039", "The case of names does not matter for signatures", &["RFC 4034 §6.2", "RFC 6840 §5.1"],
+            "The server of a zone sends owners, and names in RDATA of MX, NS and CNAME, in upper case."),
+        run: |check, evidence| secure_names(check, evidence, &[("www.upper-case", Rtype::A), ("mail.upper-case", Rtype::MX), ("alias.upper-case", Rtype::CNAME)]),
+    },
+    Row {
+        item: item("XF-040", "The TTL is limited by the Original TTL and by the expiration of the signature", &["RFC 4035 §5.3.3", "RFC 4034 §3.1.4"],
+            "An RRset with twice the Original TTL of its signature, and one whose signature expires in two minutes."),
+        run: ttls,
+    },
+    Row {
+        item: item("XF-041", "CNAME and DNAME records must be signed; a CNAME record may follow from a DNAME record", &["RFC 6672 §5.3.1", "RFC 4035 §2.2"],
+            "A DNAME record with its unsigned CNAME record must be secure. Unsigned CNAME and DNAME records must fail. A CNAME record with a forged target must not be in an answer."),
+        run: aliases,
+    },
+    Row {
+        item: item("XF-042", "RSA keys of 1,024 to 3,072 bits are used, also of unusual lengths", &["RFC 3110 §2", "RFC 5702 §2"],
+            "Zones with RSA keys of 1,024, 1,280 and 3,072 bits. A resolver may refuse 1,024 bits by policy."),
+        run: rsa,
+    },
+    Row {
+        item: item("XF-043", "ECDSA signatures with leading zero octets are valid, numbers out of range are not", &["RFC 6605 §4"],
+            "Valid signatures of P-256 whose r or s begins with a zero octet, and signatures whose r or s is zero or above the group order."),
+        run: ecdsa,
+    },
+];
+
+fn secure_names(check: &mut ResolverCheck, evidence: &mut Evidence, names: &[(&str, Rtype)]) -> Outcome {
+    let mut findings = Findings::default();
+    for (relative, rtype) in names {
+        let name = check.name(relative);
+        findings.add(check.expect(evidence, (&name, *rtype), Rcode::NOERROR, Status::Secure));
+    }
+    findings.outcome()
+}
+
+fn algorithms(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
+    let mut findings = Findings::default();
+    for number in KNOWN_ALGORITHMS {
+        let name = check.name(&format!("www.algorithm-{number}"));
+        let found = check.expect(evidence, (&name, Rtype::A), Rcode::NOERROR, Status::Secure);
+        findings.add(found.map_err(|fault| format!("algorithm {number}: {fault}")));
+    }
+    let name = check.name(&format!("www.algorithm-{}", Algorithm::MLDSA44.0));
+    match check.lookup(evidence, &name, Rtype::A).status() {
+        Ok(Status::Fails) => findings.add(Err(format!("algorithm 18: {name}: observed SERVFAIL"))),
+        Ok(found) => findings.note(format!("algorithm 18: {}", found.name())),
+        Err(fault) => findings.add(Err(format!("algorithm 18: {name}: {fault}"))),
+    }
+    check.add_fault(evidence, Fault::Sha1Ds, &mut findings);
+    findings.outcome()
+}
+
+fn wildcards(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
+    let mut findings = Findings::default();
+    for zone in ["special", "with-nsec3", "with-opt-out"] {
+        let label = check.fresh_label();
+        let name = check.name(&format!("{label}.wild.{zone}"));
+        // RFC 5155 §9.2: an opt-out record that covers the next closer name proves nothing about it.
+        let status = if zone == "with-opt-out" { Status::Insecure } else { Status::Secure };
+        findings.add(check.expect(evidence, (&name, Rtype::A), Rcode::NOERROR, status));
+    }
+    for fault in [Fault::TooFewLabels, Fault::WildcardWithoutProof, Fault::WildcardTooHigh] {
+        check.add_fault(evidence, fault, &mut findings);
+    }
+    findings.outcome()
+}
+
+fn ttls(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
+    let mut findings = Findings::default();
+    for (relative, limit) in [("www.ttl-above-original", ZONE_TTL), ("short-lived.special", SHORT_LIFETIME)] {
+        let name = check.name(relative);
+        let asked = check.lookup(evidence, &name, Rtype::TXT);
+        findings.add(asked.status().and_then(|found| match found {
+            Status::Secure => Ok(()),
+            other => Err(format!("{name}: expected a secure answer, observed {}", other.name())),
+        }));
+        let Ok(response) = asked.ok() else { continue };
+        let ttl = response.message.section(Section::Answer).filter(|record| record.rtype == Rtype::TXT).map(|record| record.ttl).max();
+        if let Some(ttl) = ttl {
+            findings.require(ttl <= limit, || format!("{name}: expected a TTL of at most {limit} s, observed {ttl} s"));
+        }
+    }
+    findings.outcome()
+}
+
+fn aliases(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
+    let mut findings = Findings::default();
+    for fault in [Fault::Dname, Fault::UnsignedDname, Fault::UnsignedCname, Fault::ForgedCname, Fault::CnameLoop] {
+        check.add_fault(evidence, fault, &mut findings);
+    }
+    // The servers send the target `www` for a name that the DNAME record leads to `deep.ent`.
+    let name = check.name("deep.redirect.forged-cname");
+    let forged = check.name("www.forged-cname");
+    let asked = check.lookup(evidence, &name, Rtype::A);
+    if let Ok(response) = asked.ok() {
+        let is_forged = |target: &[u8]| NameRef::from_wire(target).is_ok_and(|target| target == forged.view());
+        let mut aliases = response.message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
+        findings.require(!aliases.any(|record| is_forged(&record.rdata)), || format!("{name}: the answer has the forged target"));
+    }
+    findings.outcome()
+}
+
+fn rsa(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
+    let mut findings = Findings::default();
+    for bits in RSA_BITS {
+        let name = check.name(&format!("www.rsa-{bits}"));
+        let found = check.lookup(evidence, &name, Rtype::A).status();
+        match found {
+            Ok(Status::Secure) => {}
+            // RFC 9904 has no minimum; some libraries refuse short keys.
+            Ok(Status::Insecure) if bits == 1024 => findings.note("1,024 bits: insecure (AD=0)"),
+            Ok(other) => findings.add(Err(format!("{bits} bits: {name}: expected secure (AD=1), observed {}", other.name()))),
+            Err(fault) => findings.add(Err(format!("{bits} bits: {name}: {fault}"))),
+        }
+    }
+    findings.outcome()
+}
+
+fn ecdsa(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
+    let mut findings = Findings::default();
+    let rows = [("zero-r", Status::Secure), ("zero-s", Status::Secure), ("large-r", Status::Fails), ("large-s", Status::Fails), ("null-s", Status::Fails)];
+    for (label, expected) in rows {
+        let name: Name = check.name(&format!("{label}.special"));
+        findings.add(check.expect(evidence, (&name, Rtype::TXT), Rcode::NOERROR, expected));
+    }
+    findings.outcome()
+}

@@ -1,0 +1,81 @@
+//! Signatures over RRsets that the zones of a check do not contain.
+
+use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_dnssec::{KeyPair, KeySet};
+use nonesuch_proto::message::{Record, Section};
+use nonesuch_proto::{Class, Name, Rtype, rdata};
+
+/// Time from the inception of a signature to the time of the tree, in seconds.
+const INCEPTION_OFFSET: u32 = 3600;
+
+/// An RRset to sign.
+#[derive(Clone, Debug)]
+pub(super) struct Unsigned {
+    /// The owner.
+    pub(super) owner: Name,
+    /// The type.
+    pub(super) rtype: Rtype,
+    /// TTL in seconds.
+    pub(super) ttl: u32,
+    /// The RDATA.
+    pub(super) rdatas: Vec<Vec<u8>>,
+}
+
+impl Unsigned {
+    /// The records of a section.
+    pub(super) fn records(&self, section: Section) -> Vec<Record> {
+        let record = |rdata: &Vec<u8>| self.record(section, self.rtype, rdata.clone());
+        self.rdatas.iter().map(record).collect()
+    }
+
+    fn record(&self, section: Section, rtype: Rtype, rdata: Vec<u8>) -> Record {
+        Record { section, owner: self.owner.clone(), rtype, class: Class::IN, ttl: self.ttl, rdata }
+    }
+
+    /// The records with the signatures of the keys that sign this type, valid from an hour before `now` until
+    /// `lifetime` seconds after it. Without signatures if the library fails.
+    pub(super) fn sign(&self, section: Section, keys: &KeySet, now: u32, lifetime: u32) -> Vec<Record> {
+        let signers = keys.signers(self.rtype).iter().filter_map(|index| keys.keys().get(*index));
+        let signatures = signers.filter_map(|key| self.signature(key, keys.zone(), now, lifetime));
+        let signed = signatures.map(|rdata| self.record(section, Rtype::RRSIG, rdata));
+        self.records(section).into_iter().chain(signed).collect()
+    }
+
+    /// RDATA of the signature of one key. `None` if the library fails.
+    pub(super) fn signature(&self, key: &KeyPair, signer: &Name, now: u32, lifetime: u32) -> Option<Vec<u8>> {
+        self.signature_with((key, key.tag()), signer, now, lifetime)
+    }
+
+    /// As [`Unsigned::signature`] of a key of the root, with another key tag.
+    pub(super) fn signature_with_tag(&self, key: &KeyPair, tag: u16, now: u32, lifetime: u32) -> Option<Vec<u8>> {
+        self.signature_with((key, tag), &Name::root(), now, lifetime)
+    }
+
+    fn signature_with(
+        &self,
+        (key, tag): (&KeyPair, u16),
+        signer: &Name,
+        now: u32,
+        lifetime: u32,
+    ) -> Option<Vec<u8>> {
+        let fields = Rrsig {
+            covered: self.rtype,
+            algorithm: key.algorithm(),
+            labels: self.owner.view().rrsig_labels(),
+            original_ttl: self.ttl,
+            expiration: now.wrapping_add(lifetime),
+            inception: now.wrapping_sub(INCEPTION_OFFSET),
+            tag,
+            signer: signer.view(),
+            signature: &[],
+        };
+        let mut rdatas: Vec<&[u8]> = self.rdatas.iter().map(Vec::as_slice).collect();
+        rdatas.sort_by(|a, b| rdata::cmp_canonical(self.rtype, a, b));
+        rdatas.dedup();
+        let (mut message, mut octets) = (Vec::new(), Vec::new());
+        push_signed_data(&fields, self.owner.view(), rdatas.into_iter(), &mut message);
+        fields.push_fields(&mut octets);
+        key.private().sign(&message, &mut octets).ok()?;
+        Some(octets)
+    }
+}
