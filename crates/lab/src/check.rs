@@ -5,12 +5,15 @@
 //! compares the responses with the rule of an RFC, and ends in bounded time whatever the server does. Its
 //! result has every message that was sent and received.
 
+mod chain;
 mod client;
 mod exchange;
 mod item;
 mod result;
+mod signature;
 
 pub use crate::query::QueryFault;
+pub use chain::{ChainStep, Picture, PictureError, Verdict, chain_picture};
 pub use client::{CheckClient, Query, Response};
 pub use exchange::{Evidence, Exchange, Transport};
 pub use item::{Item, Profile, Row};
