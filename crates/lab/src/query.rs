@@ -61,7 +61,9 @@ pub(crate) fn over_udp(server: SocketAddr, query: &[u8], deadline: Instant) -> R
     let mut others = 0;
     loop {
         let left = match until(deadline, started_at) {
-            Err(QueryFault::TimedOut(limit)) if others > 0 => return Err(QueryFault::OnlyOthers(limit, others)),
+            Err(QueryFault::TimedOut(limit)) if others > 0 => {
+                return Err(QueryFault::OnlyOthers(limit, others));
+            }
             left => left?,
         };
         socket.set_read_timeout(Some(left))?;

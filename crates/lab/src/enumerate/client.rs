@@ -4,7 +4,7 @@
 use super::StopReason;
 use crate::query::{QueryFault, over_tcp, over_udp, random_id};
 use nonesuch_proto::message::{Header, Message, flags, push_query};
-use nonesuch_proto::{Class, Name, NameRef, Rtype, bitmap, edns};
+use nonesuch_proto::{Class, NameRef, Rtype, bitmap, edns};
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -166,6 +166,7 @@ pub(super) fn types_of(map: &[u8]) -> Vec<Rtype> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nonesuch_proto::Name;
 
     /// The limit of denial records must not omit keys.
     #[test]

@@ -1,6 +1,6 @@
 //! Why an enumeration does not start, or ends before it is complete.
 
-use super::client::QueryFault;
+use crate::query::QueryFault;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, Rtype};
 use std::net::SocketAddr;
