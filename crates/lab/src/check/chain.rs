@@ -205,12 +205,12 @@ impl Chain {
 
     fn push_data(&mut self, apex: &Name, data: Data) {
         let Some(zone) = self.zone(apex) else { return };
-        let same = zone.data.iter_mut().find(|known| {
+        let same = zone.data.iter().position(|known| {
             known.owner == data.owner && known.rtype == data.rtype && known.is_denial == data.is_denial
         });
         match same {
             // The resolver may have asked several servers: the last response counts.
-            Some(known) => *known = data,
+            Some(known) => zone.data[known] = data,
             None if zone.data.len() < place::DATA_MAX => zone.data.push(data),
             None => zone.omitted += 1,
         }

@@ -30,7 +30,7 @@ fn push_block(block: &Block, text: &mut String) {
             terms.iter().for_each(|(term, meaning)| push_wrapped(&format!("{term}: {meaning}"), "- ", text));
         }
         Block::Table(table) => text.push_str(&table.to_text()),
-        Block::Charts(_) | Block::LineCharts(_) => return,
+        Block::Charts(_) | Block::LineCharts(_) | Block::Picture(_) => return,
     }
     text.push('\n');
 }

@@ -32,11 +32,11 @@ impl Picture {
         let notes = self.note_lines(layout.width);
         let legend_at = layout.height + 6.0;
         let notes_at = legend_at + LEGEND.len() as f64 * NOTE_HEIGHT + 10.0;
-        let legend = LEGEND.iter().enumerate().map(|(place, (class, text))| {
+        let legend = LEGEND.into_iter().enumerate().map(|(place, (class, text))| {
             context! { class, text, x => MARGIN, y => legend_at + (place as f64 + 0.5) * NOTE_HEIGHT }
         });
-        let lines = notes.iter().enumerate().map(|(place, (text, class))| {
-            context! { text, class, x => MARGIN, y => notes_at + (place as f64 + 0.5) * NOTE_HEIGHT }
+        let lines = notes.iter().enumerate().map(|(place, text)| {
+            context! { text, x => MARGIN, y => notes_at + (place as f64 + 0.5) * NOTE_HEIGHT }
         });
         context! {
             title => shortened(&self.title, TEXT_CHARACTERS),
@@ -49,21 +49,18 @@ impl Picture {
         }
     }
 
-    /// The notes in lines that fit the width; the first line of a note has the class "first".
-    fn note_lines(&self, width: f64) -> Vec<(String, &'static str)> {
+    /// The notes in lines that fit the width.
+    fn note_lines(&self, width: f64) -> Vec<String> {
         let characters = ((width - 2.0 * MARGIN) / LETTER_WIDTH).max(20.0) as usize;
         let mut lines = Vec::new();
         for note in self.notes.iter().take(NOTES_MAX) {
             let wrapped = wrap(&shortened(note, TEXT_CHARACTERS), characters - 2);
             let marked = wrapped.into_iter().enumerate();
-            lines.extend(marked.map(|(place, line)| match place {
-                0 => (format!("• {line}"), "first"),
-                _ => (format!("  {line}"), "next"),
-            }));
+            lines.extend(marked.map(|(place, line)| format!("{} {line}", if place == 0 { '•' } else { ' ' })));
         }
         let omitted = self.notes.len().saturating_sub(NOTES_MAX);
         if omitted > 0 {
-            lines.push((format!("and {omitted} more"), "next"));
+            lines.push(format!("and {omitted} more"));
         }
         lines
     }
