@@ -11,10 +11,12 @@ mod exchange;
 mod item;
 mod result;
 mod signature;
+mod zone;
 
 pub use crate::query::QueryFault;
 pub use chain::{ChainStep, Picture, PictureError, Verdict, chain_picture};
 pub use client::{CheckClient, Query, Response};
 pub use exchange::{Evidence, Exchange, Transport};
 pub use item::{Item, Profile, Row};
+pub use zone::{DiscoveryFault, NoAnswer, Source, TrustAnchor, Undelegated, ZoneCheckOptions, ZoneContext, items as zone_items};
 pub use result::{CheckReport, ItemResult, Outcome, Summary};

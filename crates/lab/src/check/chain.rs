@@ -287,6 +287,10 @@ impl Chain {
     }
 
     fn add_insecure(&mut self, step: &ChainStep<'_>, cut: &Name, reason: &str) {
+        if let Some(child) = referred_zone(step.message) {
+            let _ = self.zone(&child);
+            return;
+        }
         if step.rtype == Rtype::DNSKEY {
             return self.add_keys(step, step.name, (PartStatus::Insecure, reason.to_owned()));
         }
@@ -297,7 +301,7 @@ impl Chain {
             (zone.status, zone.reason) = (PartStatus::Insecure, reason.to_owned());
         }
         let answers: Vec<(Name, Rtype)> = answer_rrsets(step.message);
-        if answers.is_empty() && !step.message.records.iter().any(|record| record.rtype == Rtype::NS) {
+        if answers.is_empty() {
             self.add_empty_answer(step, &apex, (PartStatus::Insecure, reason.to_owned()));
         }
         for (owner, rtype) in answers {
@@ -311,6 +315,11 @@ impl Chain {
     fn add_without_keys(&mut self, step: &ChainStep<'_>, reason: &str) {
         if step.rtype == Rtype::DNSKEY && !answer_rrsets(step.message).is_empty() {
             return self.add_keys(step, step.name, (PartStatus::Bogus, reason.to_owned()));
+        }
+        // A later step decides about the child zone.
+        if let Some(child) = referred_zone(step.message) {
+            let _ = self.zone(&child);
+            return;
         }
         let Some(apex) = closest(&self.zones, step.name.view()) else { return };
         let answers = answer_rrsets(step.message);
@@ -415,6 +424,17 @@ fn answer_rrsets(message: &Message) -> Vec<(Name, Rtype)> {
         }
     }
     found
+}
+
+/// The zone to which a response refers; `None` if it is no referral.
+fn referred_zone(message: &Message) -> Option<Name> {
+    let has_answer = message.section(Section::Answer).next().is_some();
+    let has_soa = message.section(Section::Authority).any(|record| record.rtype == Rtype::SOA);
+    if has_answer || has_soa {
+        return None;
+    }
+    let mut authority = message.section(Section::Authority);
+    authority.find(|record| record.rtype == Rtype::NS).map(|record| record.owner.clone())
 }
 
 /// The child zone whose DS RRset the response denies.

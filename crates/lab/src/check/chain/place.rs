@@ -126,19 +126,19 @@ fn draw_delegation(
         picture.arrows.push(Arrow { from, to, status, tooltip });
         return;
     }
-    let mut has_match = false;
+    let mut has_key = false;
     for ds in zone.ds.iter().take(DS_LINES) {
-        has_match |= draw_ds(picture, place, (index, name), ds, &drawn[index]);
+        has_key |= draw_ds(picture, place, (index, name), ds, &drawn[index]);
     }
-    if !has_match {
-        let tooltip = format!("no DS record matches a DNSKEY record of {name}");
+    if !has_key {
+        let tooltip = format!("no DNSKEY record of {name} has the key tag and algorithm of a DS record");
         let (from, to, status) = (place, Place::Zone(index), zone.status.max(PartStatus::Insecure));
         picture.arrows.push(Arrow { from, to, status, tooltip });
     }
 }
 
-/// Draws the arrows of one DS record to the keys with its tag and algorithm. Returns whether its digest is
-/// that of one of them.
+/// Draws the arrows of one DS record to the keys with its tag and algorithm. Returns whether
+/// there is one.
 fn draw_ds(
     picture: &mut Picture,
     from: Place,
@@ -148,16 +148,16 @@ fn draw_ds(
 ) -> bool {
     let &[high, low, algorithm, digest_type, ..] = ds else { return false };
     let (tag, digest_type) = (u16::from_be_bytes([high, low]), DigestType(digest_type));
-    let mut has_match = false;
+    let mut has_key = false;
     for (key, shape) in &drawn.keys {
         if key.tag != tag || key.algorithm != Algorithm(algorithm) {
             continue;
         }
+        has_key = true;
         let to = Place::Shape(index, *shape);
         let digest = ds_rdata(name.view(), &key.rdata, digest_type);
         let (status, tooltip) = match digest {
             Some(digest) if digest == ds => {
-                has_match = true;
                 (PartStatus::Secure, format!("DS record {tag} has the {digest_type} digest of this key"))
             }
             Some(_) => {
@@ -167,7 +167,7 @@ fn draw_ds(
         };
         picture.arrows.push(Arrow { from, to, status, tooltip });
     }
-    has_match
+    has_key
 }
 
 /// Draws the RRsets of a zone with their signatures.

@@ -20,7 +20,7 @@ const ZONE_PADDING: f64 = 18.0;
 const ZONE_HEADER: f64 = 40.0;
 /// Space between zones.
 const ZONE_GAP: f64 = 56.0;
-/// Space at the right of a key for the arrow to itself.
+/// Space at both sides of a key with an arrow to itself, so that it stays in the middle.
 const LOOP_WIDTH: f64 = 26.0;
 /// Space around the picture.
 pub(super) const MARGIN: f64 = 14.0;
@@ -145,7 +145,8 @@ fn size(shape: &Shape) -> (f64, f64) {
     let longest = longest.max(shape.status.name().len()) as f64;
     let lines = (shape.lines.len() + 1) as f64;
     match shape.form {
-        Form::Key { .. } => (longest * LETTER_WIDTH * 1.18 + 34.0, lines * LINE_HEIGHT + 26.0),
+        // The text of an ellipse has to fit into its corners.
+        Form::Key { .. } => (longest * LETTER_WIDTH * 1.2 + 44.0, lines * LINE_HEIGHT + 34.0),
         _ => (longest * LETTER_WIDTH + 20.0, lines * LINE_HEIGHT + 12.0),
     }
 }
@@ -164,7 +165,7 @@ fn place_shapes(picture: &Picture, index: usize, zone: &ZoneBox) -> PlacedZone {
         let mut used = 0.0;
         for (shape, part) in zone.shapes.iter().enumerate().filter(|(_, part)| part.row == row) {
             let (width, height) = size(part);
-            let needed = width + if has_loop(shape) { LOOP_WIDTH } else { 0.0 };
+            let needed = width + if has_loop(shape) { 2.0 * LOOP_WIDTH } else { 0.0 };
             if !line.is_empty() && used + needed > ROW_WIDTH_MAX {
                 lines.push(std::mem::take(&mut line));
                 used = 0.0;
@@ -176,7 +177,8 @@ fn place_shapes(picture: &Picture, index: usize, zone: &ZoneBox) -> PlacedZone {
             lines.push(line);
         }
     }
-    let space = |shape: usize, width: f64| width + if has_loop(shape) { LOOP_WIDTH } else { 0.0 };
+    let side = |shape: usize| if has_loop(shape) { LOOP_WIDTH } else { 0.0 };
+    let space = |shape: usize, width: f64| width + 2.0 * side(shape);
     let width_of = |line: &[(usize, f64, f64)]| {
         line.iter().map(|&(shape, width, _)| space(shape, width)).sum::<f64>()
             + SHAPE_GAP * line.len().saturating_sub(1) as f64
@@ -188,7 +190,7 @@ fn place_shapes(picture: &Picture, index: usize, zone: &ZoneBox) -> PlacedZone {
         let mut x = ZONE_PADDING + (inner - width_of(line)) / 2.0;
         let tallest = line.iter().map(|&(_, _, height)| height).fold(0.0, f64::max);
         for &(shape, width, height) in line {
-            placed.shapes[shape] = Rectangle { x, y: y + (tallest - height) / 2.0, width, height };
+            placed.shapes[shape] = Rectangle { x: x + side(shape), y: y + (tallest - height) / 2.0, width, height };
             x += space(shape, width) + SHAPE_GAP;
         }
         y += tallest + ROW_GAP;
