@@ -1,5 +1,6 @@
 //! The command line. Help, manual pages and completions are generated from this definition.
 
+mod check;
 mod ctl;
 mod enumerate;
 mod key;
@@ -16,6 +17,7 @@ mod validate;
 mod values;
 mod zone;
 
+pub(crate) use check::{CheckAuthoritativeArguments, CheckCommand, CheckOptions, CheckZoneArguments};
 pub(crate) use ctl::{
     CacheCommand, ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION,
     DEFAULT_SOCKET, NegativeAnchorCommand,
@@ -103,6 +105,12 @@ pub(crate) enum Command {
     Validate(ValidateArguments),
     /// Send queries to a name server and measure the responses.
     Load(Box<LoadArguments>),
+    /// Check a server or a zone, item by item.
+    ///
+    /// Each item is a rule of an RFC with a stable number. The items of the verification report of JPRS
+    /// have its numbers.
+    #[command(subcommand)]
+    Check(CheckCommand),
     /// List what an attacker can learn about a zone from the denials of its server.
     ///
     /// Recognises the denial mechanism. Walks the chain of NSEC; collects the hashes of NSEC3 and searches

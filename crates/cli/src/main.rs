@@ -77,6 +77,7 @@ fn run(command: Command) -> Result<CommandOutcome, CommandError> {
         Command::Query(arguments) => Ok(commands::query::run(&arguments)?),
         Command::Validate(arguments) => Ok(commands::validate::run(&arguments)?),
         Command::Load(arguments) => Ok(commands::load::run(&arguments)?),
+        Command::Check(command) => Ok(commands::check::run(&command)?),
         Command::Enumerate(arguments) => Ok(commands::enumerate::run(&arguments)?),
         Command::Proxy(arguments) => Ok(commands::proxy::run(&arguments)?),
         Command::Lab(command) => Ok(commands::lab::run(&command)?),

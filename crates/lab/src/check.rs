@@ -5,18 +5,22 @@
 //! compares the responses with the rule of an RFC, and ends in bounded time whatever the server does. Its
 //! result has every message that was sent and received.
 
+pub mod authoritative;
 mod chain;
 mod client;
 mod exchange;
 mod item;
+mod output;
 mod result;
+mod run;
 mod signature;
-mod zone;
+pub mod zone;
 
 pub use crate::query::QueryFault;
 pub use chain::{ChainStep, Picture, PictureError, Verdict, chain_picture};
 pub use client::{CheckClient, Query, Response};
 pub use exchange::{Evidence, Exchange, Transport};
 pub use item::{Item, Profile, Row};
-pub use zone::{DiscoveryFault, NoAnswer, Source, TrustAnchor, Undelegated, ZoneCheckOptions, ZoneContext, items as zone_items};
+pub use output::{RenderError, list_text};
 pub use result::{CheckReport, ItemResult, Outcome, Summary};
+pub use run::{Selection, UnknownItem, run_rows};

@@ -413,5 +413,13 @@ fn check_authority(client: &mut Client, options: &ClientOptions, zone: &Name) ->
     Err(EnumerateError::NotServed { server: options.server, zone: zone.clone(), rcode: response.rcode() })
 }
 
+/// Determines the denial mechanism of a zone with a few queries; `None` if the server does not answer them.
+pub(crate) fn recognise_mechanism(options: &ClientOptions, zone: &Name) -> Option<Recognised> {
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).ok()?;
+    let mut labels = RandomLabels::new(u64::from_be_bytes(seed));
+    mechanism::recognise(&mut Client::new(options), zone, &mut labels).ok()
+}
+
 #[cfg(test)]
 mod tests;

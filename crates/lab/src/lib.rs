@@ -20,6 +20,7 @@ pub mod link;
 pub mod load;
 mod machine;
 pub mod measure;
+pub mod message_text;
 pub mod peers;
 mod presentation;
 pub mod process;

@@ -57,6 +57,7 @@ pub use replay::{REPLAY_SOCKETS_DEFAULT, ReplayError, ReplayQueries, ReplaySpeed
 pub use report::{Latency, LoadReport};
 pub use schedule::{Arrivals, ArrivalsError};
 pub use source_prefix::{SourcePrefix, SourcePrefixError};
+pub(crate) use validation::is_trusted;
 pub use validation::{ValidationCounts, ValidationOptions, validate_samples};
 
 use progress::IntervalReporter;

@@ -77,6 +77,10 @@ pub(crate) enum Block {
     /// A chain of trust.
     Picture(Picture),
     Table(Table),
+    /// A table of sentences, whose cells wrap.
+    TextTable(Table),
+    /// Lines in a font of fixed width, for example a message.
+    Listing(String),
 }
 
 impl Page {

@@ -3,13 +3,10 @@
 
 mod chain;
 mod client;
-mod edns;
 mod error;
 mod from_root;
 mod message;
 mod picture;
-mod rcode;
-mod record;
 mod show;
 mod target;
 mod transfer;
@@ -20,7 +17,8 @@ use crate::files::{print_line, print_to_stderr};
 use crate::outcome::CommandOutcome;
 use crate::zones::time_or_now;
 pub(crate) use error::QueryError;
-pub(crate) use target::first_address;
+pub(crate) use target::{first_address, system_servers};
+pub(crate) use tsig::TsigSigner;
 
 use client::QueryClient;
 use message::{QueryTemplate, Question};
@@ -30,7 +28,6 @@ use nonesuch_proto::{Class, Rtype};
 use nonesuch_resolver::zones::ZoneRules;
 use show::ParsedResponse;
 use target::Target;
-use tsig::TsigSigner;
 
 pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryError> {
     let (question, server) = target::parse_words(arguments)?;
@@ -131,8 +128,7 @@ async fn ask(
     let cookie = response.options.iter().find(|option| option.code == nonesuch_proto::edns::COOKIE);
     match cookie {
         Some(cookie)
-            if response.message.rcode() == Rcode(rcode::BADCOOKIE)
-                && template.add_server_cookie(&cookie.data) =>
+            if response.message.rcode() == Rcode::BADCOOKIE && template.add_server_cookie(&cookie.data) =>
         {
             let second = client.ask(question, &template).await?;
             let mut response = ParsedResponse::read(second, &template)?;

@@ -29,7 +29,8 @@ fn push_block(block: &Block, text: &mut String) {
         Block::Terms(terms) => {
             terms.iter().for_each(|(term, meaning)| push_wrapped(&format!("{term}: {meaning}"), "- ", text));
         }
-        Block::Table(table) => text.push_str(&table.to_text()),
+        Block::Table(table) | Block::TextTable(table) => text.push_str(&table.to_text()),
+        Block::Listing(listing) => text.push_str(listing),
         Block::Charts(_) | Block::LineCharts(_) | Block::Picture(_) => return,
     }
     text.push('\n');

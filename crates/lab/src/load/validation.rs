@@ -146,7 +146,8 @@ fn fetch_keys(options: &LoadOptions, validation: &ValidationOptions) -> Result<T
     Ok(keys)
 }
 
-fn is_trusted(zone: &Name, dnskey: &[u8], anchors: &[Anchor]) -> bool {
+/// Whether a DNSKEY record matches one of the anchors.
+pub(crate) fn is_trusted(zone: &Name, dnskey: &[u8], anchors: &[Anchor]) -> bool {
     anchors.iter().any(|anchor| match anchor {
         Anchor::Dnskey(rdata) => rdata == dnskey,
         Anchor::Ds(ds) => ds

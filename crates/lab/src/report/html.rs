@@ -146,6 +146,11 @@ impl Renderer {
                 context! { picture => self.part(PICTURE, &picture.template_variables())? }
             }
             Block::Table(table) => context! { table => self.table(table)? },
+            Block::TextTable(table) => {
+                let variables = context! { table => table.template_variables(), class => "texts" };
+                context! { table => self.part(TABLE, &variables)? }
+            }
+            Block::Listing(listing) => context! { listing },
         })
     }
 

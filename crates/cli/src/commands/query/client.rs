@@ -1,11 +1,11 @@
 //! Client for UDP, TCP and TLS: sends one query and receives one response.
 
-use super::edns::read_options;
 use super::error::QueryError;
 use super::message::{QueryTemplate, Question, is_answer};
 use super::target::Target;
 use super::tsig::{TsigSigner, Verdict, Verifier};
 use crate::arguments::QueryTransport;
+use nonesuch_lab::message_text::read_options;
 use nonesuch_net::client::{ConnectOptions, Connection, DatagramOptions, TlsParameters, exchange_udp};
 use nonesuch_net::tls::ClientTls;
 use nonesuch_net::{ClientError, Transport};

@@ -6,13 +6,13 @@ use super::error::QueryError;
 use super::message::{self, QueryTemplate};
 use super::show::{ParsedResponse, milliseconds};
 use super::target::Target;
-use super::{rcode, record};
 use crate::arguments::{QueryArguments, QueryTransport};
 use crate::files::count_text;
 use crate::hints::read_hints;
 use crate::server::resolver::{self, ResolveError};
 use crate::trust_anchors::trust_anchors;
 use crate::zones::time_or_now;
+use nonesuch_lab::message_text::{rcode_name, type_and_rdata};
 use nonesuch_net::event_loop::{EventLoopOptions, EventLoopSockets, serve};
 use nonesuch_net::machine::{Event, ExchangeId, Machine, Now, Output, SendFailure, Upstream};
 use nonesuch_net::{Transport, bind};
@@ -232,7 +232,7 @@ fn describe(message: &Message) -> String {
     if message.header.flags & flags::TC != 0 {
         "truncated".to_owned()
     } else if !answer.is_empty() {
-        let rcode = if rcode == Rcode::NOERROR { String::new() } else { format!("{}, ", rcode::name(rcode)) };
+        let rcode = if rcode == Rcode::NOERROR { String::new() } else { format!("{}, ", rcode_name(rcode)) };
         format!("{rcode}answer {}", list(&answer, "record"))
     } else if let (Rcode::NOERROR, None, Some(first)) =
         (rcode, authority(Rtype::SOA).next(), authority(Rtype::NS).next())
@@ -242,7 +242,7 @@ fn describe(message: &Message) -> String {
     } else if rcode == Rcode::NOERROR {
         "no data".to_owned()
     } else {
-        rcode::name(rcode)
+        rcode_name(rcode)
     }
 }
 
@@ -256,7 +256,7 @@ fn list(items: &[String], noun: &str) -> String {
 }
 
 fn short_text(record: &Record) -> String {
-    let (rtype, rdata) = record::type_and_rdata(record);
+    let (rtype, rdata) = type_and_rdata(record);
     format!("{rtype} {rdata}")
 }
 
@@ -266,7 +266,7 @@ fn server_text(ns: &Record, message: &Message) -> String {
         matches!(record.rtype, Rtype::A | Rtype::AAAA) && record.owner.wire().eq_ignore_ascii_case(&ns.rdata)
     };
     let addresses = message.section(Section::Additional).filter(is_address);
-    let addresses: Vec<String> = addresses.map(|record| record::type_and_rdata(record).1).collect();
-    let name = record::type_and_rdata(ns).1;
+    let addresses: Vec<String> = addresses.map(|record| type_and_rdata(record).1).collect();
+    let name = type_and_rdata(ns).1;
     if addresses.is_empty() { name } else { format!("{name} ({})", addresses.join(" ")) }
 }

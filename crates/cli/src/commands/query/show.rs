@@ -2,22 +2,21 @@
 
 use super::chain;
 use super::client::Received;
-use super::edns::{self, EdnsOption};
 use super::error::QueryError;
 use super::from_root::{Step, Steps};
 use super::message::QueryTemplate;
 use super::message::read_message;
-use super::{rcode, record};
 use crate::outcome::CommandOutcome;
+use nonesuch_lab::message_text::{
+    EdnsOption, SECTIONS, edns_flag_names, flag_names, header_text, opcode_name, rcode_name, read_options,
+    record_to_json, sections_text, type_and_rdata,
+};
 use nonesuch_net::{Transport, client::TlsParameters};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Question, Rcode, Record, Section};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
-
-const SECTIONS: [(Section, &str); 3] =
-    [(Section::Answer, "ANSWER"), (Section::Authority, "AUTHORITY"), (Section::Additional, "ADDITIONAL")];
 
 /// A parsed response.
 pub(super) struct ParsedResponse {
@@ -33,7 +32,7 @@ impl ParsedResponse {
     /// Parses a response to a query of `template`. A foreign cookie becomes a note.
     pub(super) fn read(mut received: Received, template: &QueryTemplate) -> Result<Self, QueryError> {
         let message = read_message(&received.octets, received.server)?;
-        let options = edns::read_options(&message);
+        let options = read_options(&message);
         let mut notes = std::mem::take(&mut received.notes);
         let is_foreign = |option: &EdnsOption| {
             option.code == nonesuch_proto::edns::COOKIE
@@ -57,7 +56,7 @@ impl ParsedResponse {
         let is_answered = matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
         let server = self.received.server;
         let refused = (!is_answered).then(|| {
-            let mut reasons = vec![rcode::name(rcode)];
+            let mut reasons = vec![rcode_name(rcode)];
             let errors = self.options.iter().filter(|option| option.extended_error().is_some());
             reasons.extend(errors.map(|option| format!("{} {}", option.name(), option.describe())));
             format!("{server}: {}", reasons.join(", "))
@@ -77,48 +76,14 @@ impl ParsedResponse {
     pub(super) fn to_text(&self, short: bool) -> String {
         let answer = self.records(Section::Answer);
         if short {
-            let lines = answer.iter().map(|record| record::type_and_rdata(record).1 + "\n");
+            let lines = answer.iter().map(|record| type_and_rdata(record).1 + "\n");
             return lines.collect();
         }
-        let mut text = self.header_text();
-        if let Some(steps) = &self.steps {
-            text = steps_text(steps) + &text;
-        }
-        for (section, name) in SECTIONS {
-            let records = self.records(section);
-            if !records.is_empty() {
-                // Writing to a string does not fail.
-                let _ = writeln!(text, "\n;; {name}");
-                records
-                    .iter()
-                    .for_each(|record| text = std::mem::take(&mut text) + &record::line(record) + "\n");
-            }
-        }
+        let steps = self.steps.as_ref().map(steps_text).unwrap_or_default();
+        let mut text = steps + &header_text(&self.message) + &sections_text(|section| self.records(section));
         text.push('\n');
         for note in self.transport_notes() {
             let _ = writeln!(text, ";; {note}");
-        }
-        text
-    }
-
-    /// Header, EDNS options and question as comments.
-    fn header_text(&self) -> String {
-        let header = self.message.header;
-        let mut text = format!(
-            ";; {} {}, id {}, flags {}\n",
-            rcode::opcode_name(header.opcode()),
-            rcode::name(self.message.rcode()),
-            header.id,
-            rcode::flag_names(header).join(" ")
-        );
-        if let Some(opt) = edns::describe_opt(&self.message) {
-            let _ = writeln!(text, ";; EDNS {opt}");
-        }
-        for option in &self.options {
-            let _ = writeln!(text, ";; {} {}", option.name(), option.describe());
-        }
-        for Question { name, rtype, class } in &self.message.questions {
-            let _ = writeln!(text, ";; QUESTION {name} {class} {rtype}");
         }
         text
     }
@@ -151,9 +116,9 @@ impl ParsedResponse {
         });
         let mut value = json!({
             "id": header.id,
-            "opcode": rcode::opcode_name(header.opcode()),
-            "rcode": rcode::name(self.message.rcode()),
-            "flags": rcode::flag_names(header),
+            "opcode": opcode_name(header.opcode()),
+            "rcode": rcode_name(self.message.rcode()),
+            "flags": flag_names(header),
             "question": question.collect::<Vec<_>>(),
             "octets": self.received.octets.len(),
             "milliseconds": milliseconds(self.received.elapsed),
@@ -170,13 +135,13 @@ impl ParsedResponse {
         }
         for (section, name) in SECTIONS {
             let records = self.records(section);
-            value[name.to_lowercase()] = records.into_iter().map(record::to_json).collect();
+            value[name.to_lowercase()] = records.into_iter().map(record_to_json).collect();
         }
         if let Some(opt) = self.message.opt() {
             value["edns"] = json!({
                 "version": opt.ttl >> 16 & 0xff,
                 "payload": opt.class.0,
-                "flags": edns::flag_names(opt.ttl as u16),
+                "flags": edns_flag_names(opt.ttl as u16),
                 "options": self.options.iter().map(option_to_json).collect::<Vec<_>>(),
             });
         }

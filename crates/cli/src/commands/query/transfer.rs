@@ -1,16 +1,15 @@
 //! Zone transfers (AXFR, RFC 5936; IXFR, RFC 1995). Each record is printed when it is received.
 
 use super::client::QueryClient;
-use super::edns;
 use super::error::{QueryError, TransferFault};
 use super::message::read_message;
 use super::message::{QueryTemplate, Question};
 use super::show::{describe_tls, option_to_json};
 use super::tsig::TsigSigner;
-use super::{rcode, record};
 use crate::arguments::QueryArguments;
 use crate::files::{print_line, print_to_stderr};
 use crate::outcome::CommandOutcome;
+use nonesuch_lab::message_text::{rcode_name, read_options, record_line, record_to_json, type_and_rdata};
 use nonesuch_net::ClientError;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
@@ -58,7 +57,7 @@ pub(super) async fn run(
         }
         if totals.messages == 0 {
             // RFC 5936 §2.2.5: options in the first message apply to the complete response.
-            options = edns::read_options(&message);
+            options = read_options(&message);
         }
         totals.messages += 1;
         totals.octets += octets.len() as u64;
@@ -122,21 +121,21 @@ fn print_records(
         let change = tracker.process(entry).map_err(wrong)?;
         count += 1;
         if arguments.json {
-            let mut value = record::to_json(entry);
+            let mut value = record_to_json(entry);
             if let Some(change) = change {
                 value["change"] = json!(change);
             }
             // Writing to a string does not fail.
             let _ = writeln!(text, "{value}");
         } else if arguments.short {
-            let _ = writeln!(text, "{}", record::type_and_rdata(entry).1);
+            let _ = writeln!(text, "{}", type_and_rdata(entry).1);
         } else {
             let mark = match change {
                 Some("removed") => "- ",
                 Some(_) => "+ ",
                 None => "",
             };
-            let _ = writeln!(text, "{mark}{}", record::line(entry));
+            let _ = writeln!(text, "{mark}{}", record_line(entry));
         }
     }
     if count == 0 {
@@ -149,10 +148,10 @@ fn print_records(
 
 /// The reason of a refusal: the response code and its extended errors (RFC 8914).
 fn reason(message: &Message) -> String {
-    let options = edns::read_options(message).into_iter();
+    let options = read_options(message).into_iter();
     let errors = options.filter(|option| option.code == nonesuch_proto::edns::EXTENDED_ERROR);
     let errors = errors.map(|error| format!(", {} {}", error.name(), error.describe()));
-    rcode::name(message.rcode()) + &errors.collect::<String>()
+    rcode_name(message.rcode()) + &errors.collect::<String>()
 }
 
 /// Prints that the server refused the transfer, or that its signature is not valid.

@@ -13,12 +13,12 @@ use zeroize::Zeroizing;
 
 /// The key that signs queries.
 #[derive(Clone, Debug)]
-pub(super) struct TsigSigner(Arc<TsigKey>);
+pub(crate) struct TsigSigner(Arc<TsigKey>);
 
 impl TsigSigner {
     /// Reads the argument of `--tsig-key`: a file, a file with the name of the key as prefix if the
     /// file contains only the secret, or the key itself.
-    pub(super) fn read(text: &str) -> Result<Self, QueryError> {
+    pub(crate) fn read(text: &str) -> Result<Self, QueryError> {
         let path = Path::new(text);
         // A key contains colons, and its base64 may contain slashes, so an argument is a file only
         // if the file exists.
@@ -42,17 +42,17 @@ impl TsigSigner {
         }
     }
 
-    pub(super) fn key_name(&self) -> String {
+    pub(crate) fn key_name(&self) -> String {
         self.0.name().to_string()
     }
 
     /// Octets that signing adds to a query: the length of the TSIG record.
-    pub(super) fn octets(&self) -> usize {
+    pub(crate) fn octets(&self) -> usize {
         self.0.record_octets()
     }
 
     /// Signs `query` and returns the verifier of its responses.
-    pub(super) fn sign(&self, query: &mut Vec<u8>) -> Verifier {
+    pub(crate) fn sign(&self, query: &mut Vec<u8>) -> Verifier {
         Verifier { answers: tsig::sign_request(&self.0, query, seconds_now()), name: self.key_name() }
     }
 }
@@ -122,22 +122,22 @@ fn is_secret(text: &str) -> bool {
 }
 
 /// Verifies the messages of one response in order.
-pub(super) struct Verifier {
+pub(crate) struct Verifier {
     answers: ResponseVerifier,
     name: String,
 }
 
 /// The result of verifying the signature of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
-    pub(super) is_valid: bool,
+pub(crate) struct Verdict {
+    pub(crate) is_valid: bool,
     /// The result as text.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Verifier {
     /// Verifies a response of a single message.
-    pub(super) fn verify_single(mut self, message: &[u8]) -> Verdict {
+    pub(crate) fn verify_single(mut self, message: &[u8]) -> Verdict {
         let checked = self.answers.verify(message, seconds_now()).map(drop);
         let checked = checked.and_then(|()| self.answers.finish());
         match checked {
@@ -147,7 +147,7 @@ impl Verifier {
     }
 
     /// Verifies the next message of a transfer.
-    pub(super) fn verify(&mut self, message: &[u8]) -> Result<(), ResponseTsigError> {
+    pub(crate) fn verify(&mut self, message: &[u8]) -> Result<(), ResponseTsigError> {
         self.answers.verify(message, seconds_now()).map(drop)
     }
 
@@ -155,7 +155,7 @@ impl Verifier {
     ///
     /// # Errors
     /// The last message was not signed (RFC 8945 §5.3.1).
-    pub(super) fn finish(self) -> Result<(), ResponseTsigError> {
+    pub(crate) fn finish(self) -> Result<(), ResponseTsigError> {
         self.answers.finish()
     }
 }

@@ -7,14 +7,17 @@ use std::fmt::Write as _;
 
 /// An option as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EdnsOption {
-    pub(super) code: u16,
-    pub(super) data: Vec<u8>,
+pub struct EdnsOption {
+    /// The code in the IANA registry.
+    pub code: u16,
+    /// The value.
+    pub data: Vec<u8>,
 }
 
 /// The options of a message. If the length of the last option exceeds the data, the option is
 /// truncated.
-pub(super) fn read_options(message: &Message) -> Vec<EdnsOption> {
+#[must_use]
+pub fn read_options(message: &Message) -> Vec<EdnsOption> {
     let mut rest = message.opt().map_or(&[][..], |opt| &opt.rdata);
     let mut options = Vec::new();
     while let [a, b, c, d, tail @ ..] = rest {
@@ -27,7 +30,8 @@ pub(super) fn read_options(message: &Message) -> Vec<EdnsOption> {
 }
 
 /// Version, payload size and flags of the OPT record; `None` without an OPT record.
-pub(super) fn describe_opt(message: &Message) -> Option<String> {
+#[must_use]
+pub fn describe_opt(message: &Message) -> Option<String> {
     let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
     let mut text = format!("version {}, udp {}", opt.ttl >> 16 & 0xff, opt.class.0);
     let names = flag_names(opt.ttl as u16);
@@ -39,7 +43,8 @@ pub(super) fn describe_opt(message: &Message) -> Option<String> {
 }
 
 /// The names of the EDNS flags that are set. Unknown flags are one hexadecimal number.
-pub(super) fn flag_names(flags: u16) -> Vec<String> {
+#[must_use]
+pub fn flag_names(flags: u16) -> Vec<String> {
     let known = [(DO, "do"), (CO, "co")];
     let mut names: Vec<String> =
         known.into_iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| name.to_owned()).collect();
@@ -51,7 +56,9 @@ pub(super) fn flag_names(flags: u16) -> Vec<String> {
 }
 
 impl EdnsOption {
-    pub(super) fn name(&self) -> String {
+    /// The mnemonic of the option, or its code.
+    #[must_use]
+    pub fn name(&self) -> String {
         let known = match self.code {
             edns::NSID => "NSID",
             edns::CLIENT_SUBNET => "CLIENT-SUBNET",
@@ -67,7 +74,8 @@ impl EdnsOption {
     }
 
     /// The value as text; in hexadecimal if it is malformed.
-    pub(super) fn describe(&self) -> String {
+    #[must_use]
+    pub fn describe(&self) -> String {
         let described = match self.code {
             edns::NSID => Some(hex_and_text(&self.data)),
             edns::EXPIRE => edns::read_expire(&self.data).flatten().map(|seconds| format!("{seconds} s")),
@@ -108,14 +116,16 @@ impl EdnsOption {
     }
 
     /// Code and text of an extended error (RFC 8914 section 2).
-    pub(super) fn extended_error(&self) -> Option<(u16, &[u8])> {
+    #[must_use]
+    pub fn extended_error(&self) -> Option<(u16, &[u8])> {
         let is_error = self.code == edns::EXTENDED_ERROR;
         if is_error { edns::read_extended_error(&self.data) } else { None }
     }
 }
 
 /// The meaning of an extended error code in the IANA registry.
-pub(super) fn extended_error_meaning(code: u16) -> Option<&'static str> {
+#[must_use]
+pub fn extended_error_meaning(code: u16) -> Option<&'static str> {
     const MEANINGS: [&str; 31] = [
         "Other",
         "Unsupported DNSKEY Algorithm",
@@ -163,7 +173,8 @@ fn hex_and_text(octets: &[u8]) -> String {
 }
 
 /// Text from a server, with the characters escaped that could control a terminal.
-pub(super) fn printable(text: &[u8]) -> String {
+#[must_use]
+pub fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars()
         .flat_map(|c| {

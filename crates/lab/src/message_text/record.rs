@@ -12,7 +12,8 @@ const REVOKED: u16 = 0x0080;
 
 /// Type and RDATA as text. A private use type that this project knows appears as its mnemonic and
 /// fields, not as `TYPEn` and hexadecimal digits.
-pub(super) fn type_and_rdata(record: &Record) -> (String, String) {
+#[must_use]
+pub fn type_and_rdata(record: &Record) -> (String, String) {
     let mut text = Vec::new();
     // A zone file contains private use types as TYPEn with a comment. Here the comment replaces
     // them, because the output is for people.
@@ -41,7 +42,8 @@ fn replace_private_types(rtype: Rtype, rdata: &str) -> String {
 }
 
 /// A record in one line.
-pub(super) fn line(record: &Record) -> String {
+#[must_use]
+pub fn line(record: &Record) -> String {
     let (rtype, rdata) = type_and_rdata(record);
     let mut text = format!("{}\t{}\t{}\t{rtype}\t{rdata}", record.owner, record.ttl, record.class);
     if let Some(comment) = comment(record) {
@@ -50,7 +52,9 @@ pub(super) fn line(record: &Record) -> String {
     text
 }
 
-pub(super) fn to_json(record: &Record) -> Value {
+/// A record as JSON: its fields as text, and the comment.
+#[must_use]
+pub fn to_json(record: &Record) -> Value {
     let (rtype, rdata) = type_and_rdata(record);
     let mut value = json!({
         "name": record.owner.to_string(),

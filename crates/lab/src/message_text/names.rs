@@ -3,10 +3,11 @@
 use nonesuch_proto::message::{Header, Rcode, flags};
 
 /// BADCOOKIE: the server requires a server cookie (RFC 7873 section 8).
-pub(super) const BADCOOKIE: u16 = 23;
+const BADCOOKIE: u16 = 23;
 
 /// The mnemonic in the IANA registry, or RCODEn.
-pub(super) fn name(rcode: Rcode) -> String {
+#[must_use]
+pub fn name(rcode: Rcode) -> String {
     let known = match rcode.0 {
         6 => "YXDOMAIN",
         7 => "YXRRSET",
@@ -27,7 +28,8 @@ pub(super) fn name(rcode: Rcode) -> String {
 }
 
 /// The names of the flags that are set.
-pub(super) fn flag_names(header: Header) -> Vec<&'static str> {
+#[must_use]
+pub fn flag_names(header: Header) -> Vec<&'static str> {
     let known = [
         (flags::QR, "qr"),
         (flags::AA, "aa"),
@@ -41,7 +43,9 @@ pub(super) fn flag_names(header: Header) -> Vec<&'static str> {
     known.into_iter().filter(|(bit, _)| header.flags & bit != 0).map(|(_, name)| name).collect()
 }
 
-pub(super) fn opcode_name(opcode: u8) -> String {
+/// The mnemonic of an opcode in the IANA registry, or OPCODEn.
+#[must_use]
+pub fn opcode_name(opcode: u8) -> String {
     match opcode {
         0 => "QUERY".to_owned(),
         2 => "STATUS".to_owned(),
