@@ -11,7 +11,9 @@ use crate::files::{
 use crate::outcome::CommandOutcome;
 use crate::progress;
 use crate::zones::AnchorError;
-use nonesuch_lab::check::{CheckReport, Picture, RenderError, Row, Selection, UnknownItem, list_text, run_rows};
+use nonesuch_lab::check::{
+    CheckReport, Picture, RenderError, Row, Selection, UnknownItem, list_text, run_rows,
+};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 

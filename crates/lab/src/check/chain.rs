@@ -147,7 +147,9 @@ impl Chain {
         if step.rtype == Rtype::DNSKEY && step.name == apex {
             self.add_keys(step, apex, (status, reason));
             if let Some(zone) = self.zone(apex) {
-                zone.entry_keys.extend(keys.iter().filter(|key| !zone.entry_keys.contains(key)).copied().collect::<Vec<_>>());
+                zone.entry_keys.extend(
+                    keys.iter().filter(|key| !zone.entry_keys.contains(key)).copied().collect::<Vec<_>>(),
+                );
             }
             return;
         }
@@ -174,7 +176,9 @@ impl Chain {
             RrsetStatus::Synthesised => (PartStatus::Secure, "follows from the DNAME record".to_owned()),
             _ => (PartStatus::Secure, String::new()),
         };
-        let Some(data) = self.data(step, apex, (&outcome.owner, outcome.rtype), (status, reason)) else { return };
+        let Some(data) = self.data(step, apex, (&outcome.owner, outcome.rtype), (status, reason)) else {
+            return;
+        };
         if outcome.rtype == Rtype::DS {
             let ds = MessageRrset::find(step.message, &outcome.owner, Rtype::DS);
             let owner = outcome.owner.clone();
@@ -294,7 +298,8 @@ impl Chain {
         if step.rtype == Rtype::DNSKEY {
             return self.add_keys(step, step.name, (PartStatus::Insecure, reason.to_owned()));
         }
-        let apex = closest(&self.zones, step.name.view()).filter(|zone| zone.view().is_at_or_below(cut.view()));
+        let apex =
+            closest(&self.zones, step.name.view()).filter(|zone| zone.view().is_at_or_below(cut.view()));
         let apex = apex.unwrap_or_else(|| cut.clone());
         let Some(zone) = self.zone(&apex) else { return };
         if zone.status == PartStatus::Unknown {
@@ -333,11 +338,18 @@ impl Chain {
     }
 
     /// A response without an answer and without usable denial records.
-    fn add_empty_answer(&mut self, step: &ChainStep<'_>, apex: &Name, (status, reason): (PartStatus, String)) {
+    fn add_empty_answer(
+        &mut self,
+        step: &ChainStep<'_>,
+        apex: &Name,
+        (status, reason): (PartStatus, String),
+    ) {
         let rcode = step.message.rcode();
-        let lines = vec![format!("{} {}", step.name, step.rtype), format!("no answer, response code {rcode}")];
+        let lines =
+            vec![format!("{} {}", step.name, step.rtype), format!("no answer, response code {rcode}")];
         let (owner, rtype, zone) = (step.name.clone(), step.rtype, apex.clone());
-        let data = Data { owner, rtype, lines, status, reason, is_denial: true, signatures: Vec::new(), zone };
+        let data =
+            Data { owner, rtype, lines, status, reason, is_denial: true, signatures: Vec::new(), zone };
         self.push_data(apex, data);
     }
 
@@ -356,9 +368,10 @@ impl Chain {
 
     /// The signatures of an RRset, each verified with the keys of its zone.
     fn signatures(&mut self, rrset: &MessageRrset, apex: &Name) -> Vec<Signature> {
-        let keys: Vec<Vec<u8>> = self.zones.get(&apex.view().to_canonical()).map_or_else(Vec::new, |zone| {
-            zone.keys.iter().map(|key| key.rdata.clone()).collect()
-        });
+        let keys: Vec<Vec<u8>> = self
+            .zones
+            .get(&apex.view().to_canonical())
+            .map_or_else(Vec::new, |zone| zone.keys.iter().map(|key| key.rdata.clone()).collect());
         let left = VERIFICATIONS_MAX.saturating_sub(self.verifications);
         let signatures: Vec<Signature> = rrset
             .rrsigs()
@@ -397,7 +410,9 @@ fn status_of(status: &SecurityStatus) -> (PartStatus, String) {
         SecurityStatus::Secure => (PartStatus::Secure, String::new()),
         SecurityStatus::Insecure(reason) => (PartStatus::Insecure, format!("{reason} ({})", reason.rule())),
         SecurityStatus::Bogus(reason) => (PartStatus::Bogus, format!("{reason} ({})", reason.rule())),
-        SecurityStatus::Indeterminate(reason) => (PartStatus::Unknown, format!("{reason} ({})", reason.rule())),
+        SecurityStatus::Indeterminate(reason) => {
+            (PartStatus::Unknown, format!("{reason} ({})", reason.rule()))
+        }
     }
 }
 

@@ -28,8 +28,7 @@ impl MessageRrset {
         let is_of = |record: &&Record, rtype: Rtype| {
             record.owner == *owner && record.rtype == rtype && record.class == Class::IN
         };
-        let records: Vec<&Record> =
-            message.records.iter().filter(|record| is_of(record, rtype)).collect();
+        let records: Vec<&Record> = message.records.iter().filter(|record| is_of(record, rtype)).collect();
         let ttl = records.first()?.ttl;
         let mut rdatas: Vec<Vec<u8>> = records.into_iter().map(|record| record.rdata.clone()).collect();
         rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
@@ -88,8 +87,7 @@ pub(super) fn verify_signature(
     if rrsig.labels > rrset.owner.view().rrsig_labels() {
         return Err(SignatureFault::Wrong);
     }
-    let is_named =
-        |key: &&Vec<u8>| key.get(3) == Some(&rrsig.algorithm.0) && key_tag(key) == rrsig.tag;
+    let is_named = |key: &&Vec<u8>| key.get(3) == Some(&rrsig.algorithm.0) && key_tag(key) == rrsig.tag;
     let mut keys = dnskeys.iter().filter(is_named).take(KEYS_MAX).peekable();
     if keys.peek().is_none() {
         return Err(SignatureFault::NoKey);

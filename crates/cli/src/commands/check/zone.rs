@@ -11,9 +11,7 @@ use crate::server::resolver::ResolveError;
 use crate::trust_anchors::trust_anchors;
 use crate::zones::time_or_now;
 use nonesuch_lab::check::PictureError;
-use nonesuch_lab::check::zone::{
-    Source, TrustAnchor, Undelegated, ZoneCheckOptions, ZoneContext, items,
-};
+use nonesuch_lab::check::zone::{Source, TrustAnchor, Undelegated, ZoneCheckOptions, ZoneContext, items};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_resolver::hints::Hints;
 use nonesuch_resolver::trust_anchors::{AnchorRecord, TrustAnchors};
@@ -34,7 +32,10 @@ pub(crate) enum Failure {
     #[error("--ns {0}: the nameserver is in the zone: give its address, for example --ns {0}/192.0.2.1")]
     NoAddress(Name),
     #[error("--ds '{text}': not a DS record: {source}; give key tag, algorithm, digest type and digest")]
-    Ds { text: String, source: ReadError },
+    Ds {
+        text: String,
+        source: ReadError,
+    },
     #[error("--ds '{0}': not a DS record: give key tag, algorithm, digest type and digest")]
     NotOneDs(String),
     Resolve(#[from] ResolveError),
@@ -88,10 +89,12 @@ fn source(
     };
     if let Some(hints) = hints {
         let servers = hints.servers().iter();
-        let servers = servers.flat_map(|(name, addresses)| addresses.iter().map(|address| (name.clone(), *address)));
+        let servers =
+            servers.flat_map(|(name, addresses)| addresses.iter().map(|address| (name.clone(), *address)));
         return Ok(Source::Root(servers.collect()));
     }
-    let needs_none = |planned: &Undelegated| planned.nameservers.iter().all(|(_, addresses)| !addresses.is_empty());
+    let needs_none =
+        |planned: &Undelegated| planned.nameservers.iter().all(|(_, addresses)| !addresses.is_empty());
     match system_servers() {
         Ok(servers) => Ok(Source::Resolvers(servers)),
         Err(_) if undelegated.is_some_and(needs_none) => Ok(Source::Resolvers(Vec::new())),

@@ -14,7 +14,12 @@ pub(super) fn check(path: Option<&Path>) -> Result<(), QueryError> {
 }
 
 /// Writes the picture of these steps. `now`: the time of the validation, in seconds since 1970 modulo 2^32.
-pub(super) fn write(path: &Path, question: &Question, steps: &[TraceStep], now: u32) -> Result<(), QueryError> {
+pub(super) fn write(
+    path: &Path,
+    question: &Question,
+    steps: &[TraceStep],
+    now: u32,
+) -> Result<(), QueryError> {
     if steps.is_empty() {
         return Err(QueryError::NothingValidated);
     }

@@ -160,10 +160,13 @@ fn draw_ds(
             Some(digest) if digest == ds => {
                 (PartStatus::Secure, format!("DS record {tag} has the {digest_type} digest of this key"))
             }
-            Some(_) => {
-                (PartStatus::Bogus, format!("DS record {tag} has a {digest_type} digest that is not that of this key"))
+            Some(_) => (
+                PartStatus::Bogus,
+                format!("DS record {tag} has a {digest_type} digest that is not that of this key"),
+            ),
+            None => {
+                (PartStatus::Unknown, format!("DS record {tag} has the unknown digest type {digest_type}"))
             }
-            None => (PartStatus::Unknown, format!("DS record {tag} has the unknown digest type {digest_type}")),
         };
         picture.arrows.push(Arrow { from, to, status, tooltip });
     }
@@ -196,7 +199,10 @@ fn key_shape(key: &KeyInfo, row: Row, status: PartStatus) -> Shape {
         lines.push(words.join(", "));
     }
     let bits = bits.map_or_else(|| "not supported".to_owned(), |bits| format!("{bits} bits"));
-    let tooltip = format!("DNSKEY record with flags {flags}, algorithm {} ({algorithm}), key tag {tag}, {bits}", algorithm.0);
+    let tooltip = format!(
+        "DNSKEY record with flags {flags}, algorithm {} ({algorithm}), key tag {tag}, {bits}",
+        algorithm.0
+    );
     Shape { form: Form::Key { is_sep, is_revoked }, row, lines, status, tooltip }
 }
 
@@ -270,7 +276,9 @@ impl Signature {
         let (tag, algorithm) = (self.tag, self.algorithm);
         let (status, result) = match &self.fault {
             None => (PartStatus::Secure, "is valid".to_owned()),
-            Some(super::SignatureFault::UnsupportedKey) => (PartStatus::Unknown, "was not verified: its algorithm is not supported".to_owned()),
+            Some(super::SignatureFault::UnsupportedKey) => {
+                (PartStatus::Unknown, "was not verified: its algorithm is not supported".to_owned())
+            }
             Some(fault) => (PartStatus::Bogus, fault.to_string()),
         };
         let tooltip = format!("the signature over {what} by key {tag} ({algorithm}) {result}");

@@ -6,14 +6,22 @@ use nonesuch_proto::message::{Header, Record, flags};
 use nonesuch_proto::{Class, Name};
 
 fn message(name: &Name, rtype: Rtype, rdatas: impl Iterator<Item = Vec<u8>>) -> Message {
-    let record = |rdata| Record { section: Section::Answer, owner: name.clone(), rtype, class: Class::IN, ttl: 60, rdata };
+    let record = |rdata| Record {
+        section: Section::Answer,
+        owner: name.clone(),
+        rtype,
+        class: Class::IN,
+        ttl: 60,
+        rdata,
+    };
     let header = Header { id: 0, flags: flags::QR | flags::AA, counts: [0; 4] };
     Message { header, questions: Vec::new(), records: rdatas.map(record).collect() }
 }
 
 #[test]
 fn the_number_of_keys_and_zones_is_bounded() {
-    let names: Vec<Name> = (0..100).map(|number| format!("z{number}.example.").parse().expect("a name")).collect();
+    let names: Vec<Name> =
+        (0..100).map(|number| format!("z{number}.example.").parse().expect("a name")).collect();
     let messages: Vec<Message> = names
         .iter()
         .map(|name| message(name, Rtype::DNSKEY, (0..200).map(|number| vec![1, 1, 3, 200, number])))
@@ -40,8 +48,18 @@ fn a_response_without_keys_and_answer_is_shown() {
     let name: Name = "www.example.".parse().expect("a name");
     let empty = message(&name, Rtype::A, std::iter::empty());
     let steps = [
-        ChainStep { name: &apex, rtype: Rtype::DNSKEY, message: &keys, verdict: Verdict::NoKeys { reason: "r1" } },
-        ChainStep { name: &name, rtype: Rtype::A, message: &empty, verdict: Verdict::NoKeys { reason: "r2" } },
+        ChainStep {
+            name: &apex,
+            rtype: Rtype::DNSKEY,
+            message: &keys,
+            verdict: Verdict::NoKeys { reason: "r1" },
+        },
+        ChainStep {
+            name: &name,
+            rtype: Rtype::A,
+            message: &empty,
+            verdict: Verdict::NoKeys { reason: "r2" },
+        },
     ];
     let picture = chain_picture("failure", &steps, 0);
     let denial = picture.zones[0].shapes.iter().find(|shape| shape.form == Form::Denial).expect("a shape");

@@ -30,7 +30,9 @@ pub enum DiscoveryFault {
     #[error("no resolver answers: give the root servers, or check the list of resolvers")]
     NoResolver,
     /// The parent has no delegation.
-    #[error("the servers of {parent} have no NS records for {zone}: to check a zone before its delegation, give its nameservers")]
+    #[error(
+        "the servers of {parent} have no NS records for {zone}: to check a zone before its delegation, give its nameservers"
+    )]
     NotDelegated {
         /// The zone.
         zone: Name,

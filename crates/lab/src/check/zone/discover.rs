@@ -78,7 +78,8 @@ impl ZoneContext {
         self.discovery.ds.clone_from(&planned.ds);
         for (name, glue) in planned.nameservers.iter().take(NAMESERVERS_MAX) {
             let name = name.view().to_canonical();
-            let addresses = if glue.is_empty() { self.network.addresses(evidence, &name) } else { Vec::new() };
+            let addresses =
+                if glue.is_empty() { self.network.addresses(evidence, &name) } else { Vec::new() };
             let glue = glue.iter().copied().take(ADDRESSES_MAX).collect();
             let (is_in_parent, is_in_child) = (true, false);
             self.discovery.nameservers.push(Nameserver { name, is_in_parent, is_in_child, glue, addresses });

@@ -60,7 +60,11 @@ impl Findings {
         }
         if self.tested == 0 {
             let reason = shown(&self.skipped);
-            return Outcome::NotTestable(if reason.is_empty() { "there is nothing to test".to_owned() } else { reason });
+            return Outcome::NotTestable(if reason.is_empty() {
+                "there is nothing to test".to_owned()
+            } else {
+                reason
+            });
         }
         let skipped = self.skipped.into_iter().map(|text| format!("not tested: {text}"));
         let notes: Vec<String> = self.notes.into_iter().chain(skipped).collect();

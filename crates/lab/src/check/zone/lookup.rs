@@ -62,7 +62,11 @@ impl Network {
     ///
     /// # Errors
     /// A zone above has no server that answers.
-    pub(super) fn path(&mut self, evidence: &mut Evidence, name: &Name) -> Result<Vec<PathZone>, DiscoveryFault> {
+    pub(super) fn path(
+        &mut self,
+        evidence: &mut Evidence,
+        name: &Name,
+    ) -> Result<Vec<PathZone>, DiscoveryFault> {
         if name.view().is_root() {
             return Ok(Vec::new());
         }
@@ -175,8 +179,7 @@ impl Network {
     ) -> Result<Vec<PathZone>, DiscoveryFault> {
         let mut zones = vec![Name::root()];
         for ancestor in ancestors(name) {
-            let response =
-                self.resolve(evidence, &ancestor, Rtype::SOA).ok_or(DiscoveryFault::NoResolver)?;
+            let response = self.resolve(evidence, &ancestor, Rtype::SOA).ok_or(DiscoveryFault::NoResolver)?;
             let has_soa = response
                 .message
                 .section(Section::Answer)
@@ -218,7 +221,9 @@ impl Network {
         let mut last = NoAnswer::Silent("UDP");
         for server in zone.servers.iter().take(SERVERS_TRIED) {
             match self.client.ask(evidence, server.address, &query) {
-                Ok(response) if response.message.rcode() == Rcode::SERVFAIL || response.message.rcode() == Rcode::REFUSED => {}
+                Ok(response)
+                    if response.message.rcode() == Rcode::SERVFAIL
+                        || response.message.rcode() == Rcode::REFUSED => {}
                 Ok(response) => return Ok(response),
                 Err(fault) => last = fault,
             }

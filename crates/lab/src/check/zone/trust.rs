@@ -1,8 +1,8 @@
 //! The chain of trust from a trust anchor to the zone, step by step.
 
+use super::ZoneCheckOptions;
 use super::context::ZoneContext;
 use super::lookup::{PathZone, Server};
-use super::ZoneCheckOptions;
 use crate::check::signature::MessageRrset;
 use crate::check::{ChainStep, Evidence, Picture, Verdict, chain_picture};
 use nonesuch_crypto::Algorithm;
@@ -63,7 +63,9 @@ impl ChainOfTrust {
     pub(super) fn to_picture(&self, options: &ZoneCheckOptions) -> Picture {
         let steps = self.steps.iter().map(|step| {
             let verdict = match &step.decision {
-                Decision::Validated { zone, keys, validation } => Verdict::Validated { zone, keys, validation },
+                Decision::Validated { zone, keys, validation } => {
+                    Verdict::Validated { zone, keys, validation }
+                }
                 Decision::Insecure { cut, reason } => Verdict::Insecure { cut, reason },
                 Decision::NoKeys { reason } => Verdict::NoKeys { reason },
             };
@@ -75,7 +77,8 @@ impl ChainOfTrust {
             picture.notes.push(reason.clone());
         }
         if options.anchors.is_empty() && options.undelegated.is_none() {
-            let note = format!("no trust anchor is given: the keys of {} are assumed to be right", self.start);
+            let note =
+                format!("no trust anchor is given: the keys of {} are assumed to be right", self.start);
             picture.notes.push(note);
         }
         picture
@@ -217,7 +220,12 @@ impl Builder<'_, '_> {
     }
 
     /// Validates the DS RRset of the next zone.
-    fn delegation(&mut self, level: &PathZone, keys: &TrustedKeys, next: &Name) -> Result<Entry, ChainStatus> {
+    fn delegation(
+        &mut self,
+        level: &PathZone,
+        keys: &TrustedKeys,
+        next: &Name,
+    ) -> Result<Entry, ChainStatus> {
         let (message, validation) = self.validated(level, next, Rtype::DS, keys)?;
         let has_answer = matches!(validation.proved, Some(ProvedAnswer::Answer));
         match &validation.status {
@@ -241,7 +249,8 @@ impl Builder<'_, '_> {
         (cut, reason): (&Name, &String),
         next: Option<&Name>,
     ) -> Result<(), ChainStatus> {
-        let rtypes: &[Rtype] = if next.is_none() { &[Rtype::DNSKEY, Rtype::SOA, Rtype::NS] } else { &[Rtype::DNSKEY] };
+        let rtypes: &[Rtype] =
+            if next.is_none() { &[Rtype::DNSKEY, Rtype::SOA, Rtype::NS] } else { &[Rtype::DNSKEY] };
         for rtype in rtypes {
             let message = self.ask(level, &level.zone, *rtype)?;
             let decision = Decision::Insecure { cut: cut.clone(), reason: reason.clone() };

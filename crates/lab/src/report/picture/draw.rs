@@ -56,7 +56,8 @@ impl Picture {
         for note in self.notes.iter().take(NOTES_MAX) {
             let wrapped = wrap(&shortened(note, TEXT_CHARACTERS), characters - 2);
             let marked = wrapped.into_iter().enumerate();
-            lines.extend(marked.map(|(place, line)| format!("{} {line}", if place == 0 { '•' } else { ' ' })));
+            lines
+                .extend(marked.map(|(place, line)| format!("{} {line}", if place == 0 { '•' } else { ' ' })));
         }
         let omitted = self.notes.len().saturating_sub(NOTES_MAX);
         if omitted > 0 {

@@ -64,8 +64,12 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(picture: &Picture) -> Self {
-        let mut zones: Vec<PlacedZone> =
-            picture.zones.iter().enumerate().map(|(index, zone)| place_shapes(picture, index, zone)).collect();
+        let mut zones: Vec<PlacedZone> = picture
+            .zones
+            .iter()
+            .enumerate()
+            .map(|(index, zone)| place_shapes(picture, index, zone))
+            .collect();
         let depths = depths(picture);
         let deepest = depths.iter().copied().max().unwrap_or(0);
         let rows = (0..=deepest)
@@ -190,7 +194,8 @@ fn place_shapes(picture: &Picture, index: usize, zone: &ZoneBox) -> PlacedZone {
         let mut x = ZONE_PADDING + (inner - width_of(line)) / 2.0;
         let tallest = line.iter().map(|&(_, _, height)| height).fold(0.0, f64::max);
         for &(shape, width, height) in line {
-            placed.shapes[shape] = Rectangle { x: x + side(shape), y: y + (tallest - height) / 2.0, width, height };
+            placed.shapes[shape] =
+                Rectangle { x: x + side(shape), y: y + (tallest - height) / 2.0, width, height };
             x += space(shape, width) + SHAPE_GAP;
         }
         y += tallest + ROW_GAP;
@@ -204,8 +209,7 @@ fn place_shapes(picture: &Picture, index: usize, zone: &ZoneBox) -> PlacedZone {
 /// A curve that leaves and arrives vertically.
 fn curve((x1, y1): (f64, f64), (x2, y2): (f64, f64), bend: f64) -> (String, (f64, f64)) {
     let half = (y2 - y1) * bend;
-    let path =
-        format!("M{x1:.1} {y1:.1}C{x1:.1} {:.1} {x2:.1} {:.1} {x2:.1} {y2:.1}", y1 + half, y2 - half);
+    let path = format!("M{x1:.1} {y1:.1}C{x1:.1} {:.1} {x2:.1} {:.1} {x2:.1} {y2:.1}", y1 + half, y2 - half);
     (path, ((x1 + x2) / 2.0, (y1 + y2) / 2.0))
 }
 
@@ -221,6 +225,12 @@ fn beside(from: Rectangle, to: Rectangle) -> (String, (f64, f64)) {
 fn own_loop(of: Rectangle) -> (String, (f64, f64)) {
     let (x, y) = (of.x + of.width - 4.0, of.y + of.height / 2.0);
     let far = x + LOOP_WIDTH + 6.0;
-    let path = format!("M{x:.1} {:.1}C{far:.1} {:.1} {far:.1} {:.1} {x:.1} {:.1}", y - 9.0, y - 24.0, y + 24.0, y + 9.0);
+    let path = format!(
+        "M{x:.1} {:.1}C{far:.1} {:.1} {far:.1} {:.1} {x:.1} {:.1}",
+        y - 9.0,
+        y - 24.0,
+        y + 24.0,
+        y + 9.0
+    );
     (path, (x + LOOP_WIDTH * 0.75, y))
 }

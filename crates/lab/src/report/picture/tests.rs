@@ -13,7 +13,8 @@ fn shape(row: Row, form: Form, status: PartStatus, text: &str) -> Shape {
 fn picture(text: &str) -> Picture {
     let key = Form::Key { is_sep: true, is_revoked: false };
     let revoked = Form::Key { is_sep: true, is_revoked: true };
-    let parts = |shapes| ZoneBox { name: text.to_owned(), tooltip: text.to_owned(), shapes, ..ZoneBox::default() };
+    let parts =
+        |shapes| ZoneBox { name: text.to_owned(), tooltip: text.to_owned(), shapes, ..ZoneBox::default() };
     let parent = parts(vec![
         shape(Row::Anchors, Form::Anchor, PartStatus::Secure, text),
         shape(Row::EntryKeys, key, PartStatus::Secure, text),
@@ -70,7 +71,9 @@ fn a_picture_is_a_well_formed_file_without_scripts() {
     let svg = picture("a & b").to_svg().expect("a picture");
     check_well_formed(&svg);
     assert!(svg.starts_with("<svg "), "{svg}");
-    assert!(svg.contains("xmlns=\"http://www.w3.org/2000/svg\"") && svg.contains("prefers-color-scheme: dark"));
+    assert!(
+        svg.contains("xmlns=\"http://www.w3.org/2000/svg\"") && svg.contains("prefers-color-scheme: dark")
+    );
     let hostile = picture(HOSTILE).to_svg().expect("a picture");
     check_well_formed(&hostile);
     assert!(!hostile.contains("<script") && !hostile.contains('\u{1b}') && !hostile.contains('\0'));
@@ -104,7 +107,8 @@ fn shapes_are_within_their_zone_and_do_not_overlap() {
             assert!(a.x >= frame.x && a.x + a.width <= frame.x + frame.width, "{a:?} {frame:?}");
             assert!(a.y >= frame.y && a.bottom() <= frame.bottom(), "{a:?} {frame:?}");
             for b in &zone.shapes[..index] {
-                let apart = a.x + a.width <= b.x || b.x + b.width <= a.x || a.bottom() <= b.y || b.bottom() <= a.y;
+                let apart =
+                    a.x + a.width <= b.x || b.x + b.width <= a.x || a.bottom() <= b.y || b.bottom() <= a.y;
                 assert!(apart, "{a:?} {b:?}");
             }
         }

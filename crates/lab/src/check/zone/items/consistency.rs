@@ -20,10 +20,12 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
             "Compares the serials in the SOA records of all servers. They may differ for a short time after a \
              change of the zone.",
         ),
-        run: |context, evidence| same(context, evidence, |context, evidence, server| {
-            let soa = soa(context, evidence, server)?;
-            Some(format!("serial {}", soa.serial))
-        }),
+        run: |context, evidence| {
+            same(context, evidence, |context, evidence, server| {
+                let soa = soa(context, evidence, server)?;
+                Some(format!("serial {}", soa.serial))
+            })
+        },
     },
     Row {
         item: item(
@@ -32,10 +34,12 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
             &["RFC 1034 §4.3.5"],
             "Compares the other fields of the SOA records of all servers.",
         ),
-        run: |context, evidence| same(context, evidence, |context, evidence, server| {
-            let soa = soa(context, evidence, server)?;
-            Some(format!("SOA {}", soa.text_without_serial()))
-        }),
+        run: |context, evidence| {
+            same(context, evidence, |context, evidence, server| {
+                let soa = soa(context, evidence, server)?;
+                Some(format!("SOA {}", soa.text_without_serial()))
+            })
+        },
     },
     Row {
         item: item(
@@ -44,11 +48,13 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
             &["RFC 1034 §4.3.5"],
             "Compares the NS RRsets at the apex of all servers.",
         ),
-        run: |context, evidence| same(context, evidence, |context, evidence, server| {
-            let rrset = context.apex_rrset(evidence, server, Rtype::NS)?;
-            let names: BTreeSet<_> = read_names(&rrset.rdatas).into_iter().collect();
-            Some(format!("NS {}", list(names)))
-        }),
+        run: |context, evidence| {
+            same(context, evidence, |context, evidence, server| {
+                let rrset = context.apex_rrset(evidence, server, Rtype::NS)?;
+                let names: BTreeSet<_> = read_names(&rrset.rdatas).into_iter().collect();
+                Some(format!("NS {}", list(names)))
+            })
+        },
     },
     Row {
         item: item(
@@ -57,12 +63,17 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
             &["RFC 1034 §4.3.5", "RFC 4035 §2.1"],
             "Compares the DNSKEY RRsets of all servers.",
         ),
-        run: |context, evidence| same(context, evidence, |context, evidence, server| {
-            let keys = context.apex_rrset(evidence, server, Rtype::DNSKEY);
-            let tags: BTreeSet<u16> =
-                keys.iter().flat_map(|keys| &keys.rdatas).map(|key| nonesuch_crypto::key_tag(key)).collect();
-            Some(format!("DNSKEY with key tags {}", list(tags)))
-        }),
+        run: |context, evidence| {
+            same(context, evidence, |context, evidence, server| {
+                let keys = context.apex_rrset(evidence, server, Rtype::DNSKEY);
+                let tags: BTreeSet<u16> = keys
+                    .iter()
+                    .flat_map(|keys| &keys.rdatas)
+                    .map(|key| nonesuch_crypto::key_tag(key))
+                    .collect();
+                Some(format!("DNSKEY with key tags {}", list(tags)))
+            })
+        },
     },
     Row {
         item: item(
@@ -72,17 +83,19 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
             "Compares the key tags of the signatures over SOA, NS and DNSKEY, and the records with which the servers \
              deny a name: NSEC, NSEC3 with its parameters, or NSEC5.",
         ),
-        run: |context, evidence| same(context, evidence, |context, evidence, server| {
-            let mut parts = Vec::new();
-            for rtype in [Rtype::SOA, Rtype::NS, Rtype::DNSKEY] {
-                let rrset = context.apex_rrset(evidence, server, rtype);
-                let tags: BTreeSet<u16> =
-                    rrset.iter().flat_map(MessageRrset::rrsigs).map(|rrsig| rrsig.tag).collect();
-                parts.push(format!("{rtype} signed by {}", list(tags)));
-            }
-            parts.push(format!("denial with {}", mechanism(context, evidence, server)?));
-            Some(parts.join(", "))
-        }),
+        run: |context, evidence| {
+            same(context, evidence, |context, evidence, server| {
+                let mut parts = Vec::new();
+                for rtype in [Rtype::SOA, Rtype::NS, Rtype::DNSKEY] {
+                    let rrset = context.apex_rrset(evidence, server, rtype);
+                    let tags: BTreeSet<u16> =
+                        rrset.iter().flat_map(MessageRrset::rrsigs).map(|rrsig| rrsig.tag).collect();
+                    parts.push(format!("{rtype} signed by {}", list(tags)));
+                }
+                parts.push(format!("denial with {}", mechanism(context, evidence, server)?));
+                Some(parts.join(", "))
+            })
+        },
     },
     Row {
         item: item(
@@ -120,14 +133,19 @@ fn read_soa(rdata: &[u8]) -> Option<Soa> {
     let (mname, rest) = NameRef::split_from(rdata).ok()?;
     let (rname, rest) = NameRef::split_from(rest).ok()?;
     let numbers: &[u8; 20] = rest.try_into().ok()?;
-    let number = |at: usize| u32::from_be_bytes([numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]);
+    let number =
+        |at: usize| u32::from_be_bytes([numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]);
     let [serial, refresh, retry, expire, minimum] = [0, 4, 8, 12, 16].map(number);
     let text = |name: NameRef<'_>| name.to_canonical().to_string();
     Some(Soa { serial, refresh, retry, expire, minimum, mname: text(mname), rname: text(rname) })
 }
 
 /// The expire and minimum fields of the SOA record of a server, and its TTL, in seconds.
-pub(super) fn soa_times(context: &mut ZoneContext, evidence: &mut Evidence, server: &Server) -> Option<[u32; 3]> {
+pub(super) fn soa_times(
+    context: &mut ZoneContext,
+    evidence: &mut Evidence,
+    server: &Server,
+) -> Option<[u32; 3]> {
     let rrset = context.apex_rrset(evidence, server, Rtype::SOA)?;
     let soa = read_soa(rrset.rdatas.first()?)?;
     Some([soa.expire, soa.minimum, rrset.ttl])
@@ -174,7 +192,10 @@ fn soa_values(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
         };
         let Soa { refresh, expire, .. } = soa;
         findings.check((expire <= refresh).then(|| {
-            format!("{}: expire {expire} s is not above refresh {refresh} s: secondaries discard the zone", server.text())
+            format!(
+                "{}: expire {expire} s is not above refresh {refresh} s: secondaries discard the zone",
+                server.text()
+            )
         }));
         advise(&soa, findings);
     })
@@ -200,6 +221,7 @@ fn advise(soa: &Soa, findings: &mut Findings) {
     }
     // RFC 2308 §5: one to three hours work well as a maximum for negative responses.
     if minimum > hours(3) {
-        findings.note(format!("minimum is {minimum} s: negative responses are cached for longer than 3 hours"));
+        findings
+            .note(format!("minimum is {minimum} s: negative responses are cached for longer than 3 hours"));
     }
 }

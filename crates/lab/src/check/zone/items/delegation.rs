@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// Octets of a response over UDP without EDNS (RFC 1035 §4.2.1).
 const PLAIN_OCTETS: usize = 512;
-/// Octets of a response over UDP that is not fragmented (RFC 9715 §3.2).
+/// Octets of a response over UDP that is not fragmented (RFC 9715 §3).
 const UDP_OCTETS: usize = 1232;
 
 pub(super) const ITEMS: &[Row<ZoneContext>] = &[
@@ -67,7 +67,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-006",
             "the referral fits in a response over UDP",
-            &["RFC 1035 §4.2.1", "RFC 9715 §3.2"],
+            &["RFC 1035 §4.2.1", "RFC 9715 §3"],
             "Requests the referral without EDNS and with DO. A referral that is truncated at 512 octets, or has \
              more than 1,232 octets with DO, is noted: resolvers need TCP then.",
         ),
@@ -124,16 +124,24 @@ fn parents_agree(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome 
         let first = &referrals[0];
         let (own, other) = (names(&view.nameservers), names(&first.nameservers));
         findings.check((own != other).then(|| {
-            format!("{} has the NS records {}, {} has {}", view.server.text(), list(own), first.server.text(), list(other))
+            format!(
+                "{} has the NS records {}, {} has {}",
+                view.server.text(),
+                list(own),
+                first.server.text(),
+                list(other)
+            )
         }));
     }
     let with_ds: Vec<(&ParentView, BTreeSet<&Vec<u8>>)> =
         views.iter().filter_map(|view| Some((view, view.ds.as_ref()?.iter().collect()))).collect();
     for (view, ds) in &with_ds {
         let (first, other) = &with_ds[0];
-        findings.check((ds != other).then(|| {
-            format!("{} and {} have different DS RRsets", view.server.text(), first.server.text())
-        }));
+        findings.check(
+            (ds != other).then(|| {
+                format!("{} and {} have different DS RRsets", view.server.text(), first.server.text())
+            }),
+        );
     }
     if referrals.is_empty() {
         findings.skip("each server of the parent also serves the zone, and sends no referral");
@@ -187,7 +195,9 @@ fn has_glue(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
         for name in &view.nameservers {
             let has_glue = view.glue.iter().any(|(owner, _)| owner == name);
             if name.view().is_at_or_below(zone.view()) {
-                findings.check((!has_glue).then(|| format!("{server}: no glue for {name}, which is in the zone")));
+                findings.check(
+                    (!has_glue).then(|| format!("{server}: no glue for {name}, which is in the zone")),
+                );
             } else if !name.view().is_at_or_below(parent.view()) {
                 findings.good();
                 if has_glue {
@@ -226,7 +236,9 @@ fn glue_is_current(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcom
             continue;
         }
         let is_wrong = !glue.is_subset(&own);
-        findings.check(is_wrong.then(|| format!("{name}: the glue is {}, its zone has {}", list(&glue), list(&own))));
+        findings.check(
+            is_wrong.then(|| format!("{name}: the glue is {}, its zone has {}", list(&glue), list(&own))),
+        );
         if !is_wrong && glue != own {
             findings.note(format!("{name}: the glue has {} of the addresses {}", list(&glue), list(&own)));
         }
@@ -253,7 +265,9 @@ fn referral_size(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome 
             Err(fault) => findings.fault(format!("{server}: without EDNS: {fault}")),
             Ok(plain) if plain.octets.len() > PLAIN_OCTETS => {
                 let octets = plain.octets.len();
-                findings.fault(format!("{server} sends {octets} octets over UDP without EDNS, the maximum is 512"));
+                findings.fault(format!(
+                    "{server} sends {octets} octets over UDP without EDNS, the maximum is 512"
+                ));
             }
             Ok(plain) => {
                 findings.good();
@@ -263,7 +277,8 @@ fn referral_size(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome 
             }
         }
         if view.octets > UDP_OCTETS {
-            findings.note(format!("{server}: the referral has {} octets with DO, more than 1,232", view.octets));
+            findings
+                .note(format!("{server}: the referral has {} octets with DO, more than 1,232", view.octets));
         }
     }
     findings.outcome()

@@ -73,7 +73,9 @@ fn question(context: &ZoneContext, denied: Denied) -> (Name, Rtype) {
     let apex = context.zone();
     match denied {
         // A name of maximum length has no name below it.
-        Denied::Name => (Name::prepend(MISSING_LABEL, apex.view()).unwrap_or_else(|_| apex.clone()), Rtype::A),
+        Denied::Name => {
+            (Name::prepend(MISSING_LABEL, apex.view()).unwrap_or_else(|_| apex.clone()), Rtype::A)
+        }
         Denied::Type => (apex.clone(), MISSING_TYPE),
     }
 }
@@ -90,11 +92,16 @@ fn ask(
 }
 
 /// The mechanism with which a server denies a name, with its parameters; `None` if the server does not answer.
-pub(super) fn mechanism(context: &mut ZoneContext, evidence: &mut Evidence, server: &Server) -> Option<String> {
+pub(super) fn mechanism(
+    context: &mut ZoneContext,
+    evidence: &mut Evidence,
+    server: &Server,
+) -> Option<String> {
     let response = ask(context, evidence, server, Denied::Name).ok()?;
     let nsec3 = denial_records(&response, Rtype::NSEC3).find_map(|record| Nsec3::parse(&record.rdata));
     if let Some(Nsec3 { algorithm, iterations, salt, .. }) = nsec3 {
-        let salt = if salt.is_empty() { "no salt".to_owned() } else { format!("salt {}", HEXLOWER.encode(salt)) };
+        let salt =
+            if salt.is_empty() { "no salt".to_owned() } else { format!("salt {}", HEXLOWER.encode(salt)) };
         return Some(format!("NSEC3 (hash {algorithm}, {iterations} iterations, {salt})"));
     }
     let has = |rtype| denial_records(&response, rtype).next().is_some();
@@ -153,7 +160,10 @@ fn validate_denial(
             findings.note(format!("the denial is insecure: {reason} ({})", reason.rule()));
         }
         SecurityStatus::Bogus(reason) => {
-            findings.fault(format!("{text}: the denial of {name} {rtype} is bogus: {reason} ({})", reason.rule()));
+            findings.fault(format!(
+                "{text}: the denial of {name} {rtype} is bogus: {reason} ({})",
+                reason.rule()
+            ));
         }
         SecurityStatus::Indeterminate(reason) => {
             findings.fault(format!("{text}: the denial of {name} {rtype} cannot be validated: {reason}"));
@@ -168,15 +178,19 @@ fn nsec3_parameters(context: &mut ZoneContext, evidence: &mut Evidence) -> Outco
             Ok(response) => response,
             Err(fault) => return findings.skip(fault),
         };
-        let mut records = denial_records(&response, Rtype::NSEC3).filter_map(|record| Nsec3::parse(&record.rdata));
+        let mut records =
+            denial_records(&response, Rtype::NSEC3).filter_map(|record| Nsec3::parse(&record.rdata));
         let Some(Nsec3 { iterations, salt, flags, .. }) = records.next() else {
             return findings.skip("the zone does not use NSEC3");
         };
         let salt = HEXLOWER.encode(salt);
-        findings.check((iterations > 0).then(|| format!("{text}: {iterations} additional iterations, expected 0")));
+        findings.check(
+            (iterations > 0).then(|| format!("{text}: {iterations} additional iterations, expected 0")),
+        );
         findings.check((!salt.is_empty()).then(|| format!("{text}: the salt {salt}, expected none")));
         if flags & OPT_OUT_FLAG != 0 {
-            findings.note("the zone uses opt-out, which RFC 9276 advises for large zones of delegations only");
+            findings
+                .note("the zone uses opt-out, which RFC 9276 advises for large zones of delegations only");
         }
         let parameters = context.apex_rrset(evidence, server, Rtype::NSEC3PARAM);
         let flags = parameters.iter().flat_map(|rrset| &rrset.rdatas).filter_map(|rdata| rdata.get(1));
@@ -197,7 +211,9 @@ fn denial_ttl(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
         };
         let expected = minimum.min(soa_ttl);
         let mut has_any = false;
-        for record in [Rtype::NSEC, Rtype::NSEC3].into_iter().flat_map(|rtype| denial_records(&response, rtype)) {
+        for record in
+            [Rtype::NSEC, Rtype::NSEC3].into_iter().flat_map(|rtype| denial_records(&response, rtype))
+        {
             has_any = true;
             let (rtype, ttl) = (record.rtype, record.ttl);
             findings.check((ttl != expected).then(|| {
@@ -213,7 +229,11 @@ fn denial_ttl(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
         }
         let soa = MessageRrset::find(&response.message, &zone, Rtype::SOA);
         if let Some(soa) = soa.filter(|soa| soa.ttl > expected) {
-            findings.note(format!("{}: the SOA record of the denial has the TTL {}, expected {expected}", server.text(), soa.ttl));
+            findings.note(format!(
+                "{}: the SOA record of the denial has the TTL {}, expected {expected}",
+                server.text(),
+                soa.ttl
+            ));
         }
     })
 }

@@ -110,9 +110,12 @@ impl<'r> Ds<'r> {
         if self.digest_type.octets().is_none() {
             return Err(format!("the digest type {} is not known here", self.digest_type));
         }
-        let has_digest = |key: &&Vec<u8>| ds_rdata(zone.view(), key, self.digest_type).as_deref() == Some(self.rdata);
+        let has_digest =
+            |key: &&Vec<u8>| ds_rdata(zone.view(), key, self.digest_type).as_deref() == Some(self.rdata);
         let key = of_algorithm.into_iter().find(has_digest);
-        let key = key.ok_or_else(|| format!("the digest is not that of the DNSKEY record with key tag {}", self.tag))?;
+        let key = key.ok_or_else(|| {
+            format!("the digest is not that of the DNSKEY record with key tag {}", self.tag)
+        })?;
         match key_fault(key) {
             Some(fault) => Err(format!("the DNSKEY record with key tag {} {fault}", self.tag)),
             None => Ok(key),
@@ -153,7 +156,9 @@ fn ds_records(context: &ZoneContext) -> Result<Vec<Vec<u8>>, Outcome> {
 /// Whether the key signs the RRset.
 fn is_signed_by(context: &ZoneContext, rrset: &MessageRrset, key: &[u8]) -> bool {
     let keys = [key.to_vec()];
-    rrset.rrsigs().any(|rrsig| verify_signature(&rrsig, rrset, context.zone(), &keys, context.options.now).is_ok())
+    rrset
+        .rrsigs()
+        .any(|rrsig| verify_signature(&rrsig, rrset, context.zone(), &keys, context.options.now).is_ok())
 }
 
 fn ds_matches(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
@@ -164,7 +169,8 @@ fn ds_matches(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
     super::for_each_server(context, evidence, |context, evidence, server, findings| {
         let zone = context.zone().clone();
         let Some(keys) = context.apex_rrset(evidence, server, Rtype::DNSKEY) else {
-            return findings.fault(format!("{} has no DNSKEY RRset, and the delegation has DS records", server.text()));
+            return findings
+                .fault(format!("{} has no DNSKEY RRset, and the delegation has DS records", server.text()));
         };
         let read = ds.iter().filter_map(|rdata| Ds::read(rdata));
         let (mut faults, mut has_match) = (Vec::new(), false);
@@ -226,11 +232,14 @@ fn ds_algorithms_sign(context: &mut ZoneContext, evidence: &mut Evidence) -> Out
             let mut of_algorithm = rrset.rrsigs().filter(|rrsig| rrsig.algorithm == *algorithm).peekable();
             let is_known = algorithm.entry().is_some();
             let has_any = of_algorithm.peek().is_some();
-            let is_valid = of_algorithm
-                .any(|rrsig| verify_signature(&rrsig, &rrset, &zone, &rrset.rdatas, context.options.now).is_ok());
+            let is_valid = of_algorithm.any(|rrsig| {
+                verify_signature(&rrsig, &rrset, &zone, &rrset.rdatas, context.options.now).is_ok()
+            });
             if has_any && !is_known {
                 findings.good();
-                findings.note(format!("the algorithm {algorithm} is not supported here: its signatures are not verified"));
+                findings.note(format!(
+                    "the algorithm {algorithm} is not supported here: its signatures are not verified"
+                ));
                 continue;
             }
             findings.check((!is_valid).then(|| {
@@ -249,14 +258,20 @@ fn digest_types(context: &mut ZoneContext, _: &mut Evidence) -> Outcome {
     let types: BTreeSet<u8> = ds.iter().filter_map(|rdata| rdata.get(3).copied()).collect();
     for number in types {
         let (digest_type, rule) = (DigestType(number), registry::delegation(number));
-        findings.check(rule.is_violation().then(|| format!("digest type {number} ({digest_type}): {}", rule.name())));
+        findings.check(
+            rule.is_violation().then(|| format!("digest type {number} ({digest_type}): {}", rule.name())),
+        );
         findings.note(format!("digest type {number} ({digest_type}): {}", rule.name()));
     }
     findings.outcome()
 }
 
 /// The CDS and CDNSKEY RRsets of a server.
-fn requests(context: &mut ZoneContext, evidence: &mut Evidence, server: &Server) -> [Option<MessageRrset>; 2] {
+fn requests(
+    context: &mut ZoneContext,
+    evidence: &mut Evidence,
+    server: &Server,
+) -> [Option<MessageRrset>; 2] {
     [Rtype::CDS, Rtype::CDNSKEY].map(|rtype| context.apex_rrset(evidence, server, rtype))
 }
 
@@ -280,9 +295,10 @@ fn cds_agrees(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
         let own = [cds, cdnskeys].map(|rrset| rrset.map(|rrset| rrset.rdatas).unwrap_or_default());
         match &first {
             None => first = Some((server.text(), own)),
-            Some((other, expected)) => findings.check((own != *expected).then(|| {
-                format!("{other} and {} have different CDS or CDNSKEY records", server.text())
-            })),
+            Some((other, expected)) => findings.check(
+                (own != *expected)
+                    .then(|| format!("{other} and {} have different CDS or CDNSKEY records", server.text())),
+            ),
         }
     }
     let has_request = first.is_some_and(|(_, parts)| parts.iter().any(|part| !part.is_empty()));
@@ -314,13 +330,16 @@ fn disagreement(zone: &Name, cds: Option<&MessageRrset>, cdnskeys: Option<&Messa
     if deletes(cds) {
         return None;
     }
-    let is_of = |ds: &Ds<'_>, key: &[u8]| ds_rdata(zone.view(), key, ds.digest_type).as_deref() == Some(ds.rdata);
+    let is_of =
+        |ds: &Ds<'_>, key: &[u8]| ds_rdata(zone.view(), key, ds.digest_type).as_deref() == Some(ds.rdata);
     let read: Vec<Ds<'_>> = cds.rdatas.iter().filter_map(|rdata| Ds::read(rdata)).collect();
     let without_key = read.iter().find(|ds| !cdnskeys.rdatas.iter().any(|key| is_of(ds, key)));
     let without_ds = cdnskeys.rdatas.iter().find(|key| !read.iter().any(|ds| is_of(ds, key)));
     match (without_key, without_ds) {
         (Some(ds), _) => Some(format!("C{} matches no CDNSKEY record", ds.text())),
-        (None, Some(key)) => Some(format!("the CDNSKEY record with key tag {} has no CDS record", key_tag(key))),
+        (None, Some(key)) => {
+            Some(format!("the CDNSKEY record with key tag {} has no CDS record", key_tag(key)))
+        }
         (None, None) => None,
     }
 }
@@ -339,16 +358,25 @@ fn cds_would_work(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome
             let is_signed = trusted.iter().any(|key| is_signed_by(context, rrset, key));
             // Without DS records, the request is for the first DS RRset (RFC 9615).
             findings.check((!is_signed && !ds.is_empty()).then(|| {
-                format!("{text}: the {} RRset is not signed by a key in the DNSKEY and DS RRsets", rrset.rtype)
+                format!(
+                    "{text}: the {} RRset is not signed by a key in the DNSKEY and DS RRsets",
+                    rrset.rtype
+                )
             }));
         }
         let [cds, cdnskeys] = &parts;
-        if parts.iter().flatten().any(|rrset| rrset.rdatas.iter().any(|rdata| is_deletion(rrset.rtype, rdata))) {
+        if parts
+            .iter()
+            .flatten()
+            .any(|rrset| rrset.rdatas.iter().any(|rdata| is_deletion(rrset.rtype, rdata)))
+        {
             return findings.note("the zone requests the deletion of its DS records");
         }
         let Some(dnskey_rrset) = context.apex_rrset(evidence, server, Rtype::DNSKEY) else { return };
         let wanted: Vec<&Vec<u8>> = match (cds, cdnskeys) {
-            (Some(cds), _) => cds.rdatas.iter().filter_map(|rdata| Ds::read(rdata)?.find_key(&zone, keys).ok()).collect(),
+            (Some(cds), _) => {
+                cds.rdatas.iter().filter_map(|rdata| Ds::read(rdata)?.find_key(&zone, keys).ok()).collect()
+            }
             (None, Some(cdnskeys)) => keys.iter().filter(|key| cdnskeys.rdatas.contains(key)).collect(),
             (None, None) => Vec::new(),
         };
@@ -357,7 +385,8 @@ fn cds_would_work(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome
             format!("{text}: no requested DS record names a key that signs the DNSKEY RRset: the zone would become bogus")
         }));
         let differs = cds.as_ref().is_some_and(|cds| {
-            let (wanted, present): (BTreeSet<_>, BTreeSet<_>) = (cds.rdatas.iter().collect(), ds.iter().collect());
+            let (wanted, present): (BTreeSet<_>, BTreeSet<_>) =
+                (cds.rdatas.iter().collect(), ds.iter().collect());
             wanted != present
         });
         if differs {

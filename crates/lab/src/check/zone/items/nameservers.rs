@@ -52,7 +52,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-014",
             "the zone is served over IPv4, and over IPv6",
-            &["RFC 3901 §3"],
+            &["RFC 3901 §4"],
             "Counts the addresses of both families. A zone without an IPv4 address fails. A zone without an IPv6 \
              address is noted.",
         ),
@@ -111,8 +111,9 @@ fn names_have_addresses(context: &mut ZoneContext, evidence: &mut Evidence) -> O
         let is_in_zone = name.view().is_at_or_below(zone.view());
         let aliases = if is_in_zone {
             let query = Query::new(name.clone(), Rtype::A);
-            let responses =
-                live.iter().filter_map(|server| context.network.client.ask(evidence, server.address, &query).ok());
+            let responses = live
+                .iter()
+                .filter_map(|server| context.network.client.ask(evidence, server.address, &query).ok());
             responses.last()
         } else {
             context.network.resolve(evidence, &name, Rtype::A)
@@ -148,7 +149,9 @@ fn different_networks(context: &mut ZoneContext, _: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     findings.good();
     let all = all_addresses(context);
-    for (family, is_of_family) in [("IPv4", IpAddr::is_ipv4 as fn(&IpAddr) -> bool), ("IPv6", IpAddr::is_ipv6)] {
+    for (family, is_of_family) in
+        [("IPv4", IpAddr::is_ipv4 as fn(&IpAddr) -> bool), ("IPv6", IpAddr::is_ipv6)]
+    {
         let of_family: Vec<&IpAddr> = all.iter().filter(|address| is_of_family(address)).collect();
         let networks: BTreeSet<String> = of_family.iter().map(|address| network(address)).collect();
         if of_family.len() > 1 && networks.len() == 1 {
@@ -247,7 +250,9 @@ mod tests {
         for address in ["127.53.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "100.64.0.1", "169.254.1.1"] {
             assert!(use_of(address).is_some(), "{address}");
         }
-        for address in ["192.0.2.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "0.0.0.0", "::1", "::ffff:1.2.3.4"] {
+        for address in
+            ["192.0.2.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "0.0.0.0", "::1", "::ffff:1.2.3.4"]
+        {
             assert!(use_of(address).is_some(), "{address}");
         }
         for address in ["2001:db8::1", "fd00::1", "fe80::1", "ff02::1"] {

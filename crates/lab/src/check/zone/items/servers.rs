@@ -102,7 +102,9 @@ fn answers(context: &mut ZoneContext, evidence: &mut Evidence, transport: Transp
     for server in context.discovery.servers.clone() {
         let query = Query::new(context.zone().clone(), Rtype::SOA);
         let response = context.network.client.ask_over(evidence, server.address, &query, transport);
-        findings.check(response.err().map(|fault| format!("{} over {}: {fault}", server.text(), transport.name())));
+        findings.check(
+            response.err().map(|fault| format!("{} over {}: {fault}", server.text(), transport.name())),
+        );
     }
     skip_unreachable(context, &mut findings);
     findings.outcome()
@@ -118,7 +120,9 @@ fn authoritative(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome 
         let text = server.text();
         match context.ask_apex(evidence, &server, Rtype::SOA) {
             Err(fault) => findings.skip(format!("{text}: {fault}")),
-            Ok(response) => findings.check(authority_fault(&response, &zone).map(|fault| format!("{text}: {fault}"))),
+            Ok(response) => {
+                findings.check(authority_fault(&response, &zone).map(|fault| format!("{text}: {fault}")))
+            }
         }
     }
     findings.outcome()
@@ -127,7 +131,8 @@ fn authoritative(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome 
 /// Why a response to the question for the SOA record is not authoritative.
 fn authority_fault(response: &Response, zone: &Name) -> Option<String> {
     let message = &response.message;
-    let soa = message.section(Section::Answer).filter(|record| record.rtype == Rtype::SOA && record.owner == *zone);
+    let soa =
+        message.section(Section::Answer).filter(|record| record.rtype == Rtype::SOA && record.owner == *zone);
     let count = soa.count();
     let rcode = message.rcode();
     if rcode != Rcode::NOERROR {
@@ -157,13 +162,16 @@ fn supports_edns(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome 
             }
             Ok(response) => {
                 let rcode = response.message.rcode();
-                findings.fault(format!("{text}: the response ({rcode}) to a query with an OPT record has none"));
+                findings
+                    .fault(format!("{text}: the response ({rcode}) to a query with an OPT record has none"));
             }
             // A server that answers only without EDNS drops such queries.
             Err(fault) => {
                 let plain = Query::new(zone.clone(), Rtype::SOA).without_edns();
                 match context.network.client.ask_over(evidence, server.address, &plain, Transport::Udp) {
-                    Ok(_) => findings.fault(format!("{text} answers without EDNS, but not with EDNS: {fault}")),
+                    Ok(_) => {
+                        findings.fault(format!("{text} answers without EDNS, but not with EDNS: {fault}"))
+                    }
                     Err(_) => findings.skip(format!("{text}: {fault}")),
                 }
             }

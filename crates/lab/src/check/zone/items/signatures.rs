@@ -118,12 +118,16 @@ fn key_fields(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
             };
             let KeyInfo { tag, algorithm, flags, bits, .. } = key;
             let protocol = rdata.get(2).copied().unwrap_or_default();
-            findings.check((protocol != PROTOCOL).then(|| format!("key {tag} has the protocol {protocol}, expected 3")));
+            findings.check(
+                (protocol != PROTOCOL).then(|| format!("key {tag} has the protocol {protocol}, expected 3")),
+            );
             if flags & ZONE_KEY == 0 {
                 findings.note(format!("key {tag} has no Zone Key flag"));
             }
             let is_malformed = bits.is_none() && algorithm.entry().is_some();
-            findings.check(is_malformed.then(|| format!("key {tag}: the public key of {algorithm} is malformed")));
+            findings.check(
+                is_malformed.then(|| format!("key {tag}: the public key of {algorithm} is malformed")),
+            );
         }
     })
 }
@@ -138,7 +142,8 @@ fn all_algorithms_sign(context: &mut ZoneContext, evidence: &mut Evidence) -> Ou
     for_each_signed_server(context, evidence, |context, evidence, (server, keys), findings| {
         // A key without the Zone Key flag signs nothing (RFC 4034 §2.1.1), and a revoked key only the key set.
         let usable = keys.iter().filter_map(|key| KeyInfo::read(key));
-        let usable = usable.filter(|key| key.flags & ZONE_KEY != 0 && key.flags & nonesuch_dnssec::keys::REVOKE == 0);
+        let usable =
+            usable.filter(|key| key.flags & ZONE_KEY != 0 && key.flags & nonesuch_dnssec::keys::REVOKE == 0);
         let wanted: BTreeSet<Algorithm> = usable.map(|key| key.algorithm).collect();
         for rrset in apex_rrsets(context, evidence, server) {
             let present: BTreeSet<Algorithm> = rrset.rrsigs().map(|rrsig| rrsig.algorithm).collect();
@@ -165,7 +170,9 @@ fn signatures_are_valid(context: &mut ZoneContext, evidence: &mut Evidence) -> O
                     Err(SignatureFault::UnsupportedKey) => {
                         findings.skip(format!("the algorithm {} is not supported here", rrsig.algorithm));
                     }
-                    Err(fault) => findings.fault(format!("{text}: the signature over {rtype} by key {tag} {fault}")),
+                    Err(fault) => {
+                        findings.fault(format!("{text}: the signature over {rtype} by key {tag} {fault}"))
+                    }
                 }
             }
         }
@@ -190,7 +197,11 @@ fn remaining_validity(context: &mut ZoneContext, evidence: &mut Evidence) -> Out
                 }
                 if left < rrset.ttl {
                     let (rtype, ttl) = (rrset.rtype, rrset.ttl);
-                    findings.note(format!("the signature over {rtype} by key {} expires in {}, before the TTL of {ttl} s", rrsig.tag, time(left)));
+                    findings.note(format!(
+                        "the signature over {rtype} by key {} expires in {}, before the TTL of {ttl} s",
+                        rrsig.tag,
+                        time(left)
+                    ));
                 }
             }
         }

@@ -24,6 +24,8 @@ pub(super) struct Reply {
     pub(super) rtype: Rtype,
     /// EDNS version of the query; `None` without an OPT record.
     pub(super) version: Option<u8>,
+    /// Maximum number of octets over UDP.
+    pub(super) limit: usize,
     /// The response; `None`: the server is silent.
     pub(super) message: Option<Message>,
 }
@@ -109,7 +111,13 @@ impl Sockets {
         let Self { prefix, port, sockets } = self;
         for (last, udp, tcp) in sockets {
             // The second server of a zone has the data of the first one.
-            let source = if last == PARENT[1] { PARENT[0] } else if last == CHILD[1] { CHILD[0] } else { last };
+            let source = if last == PARENT[1] {
+                PARENT[0]
+            } else if last == CHILD[1] {
+                CHILD[0]
+            } else {
+                last
+            };
             let address = Ipv4Addr::new(prefix[0], prefix[1], prefix[2], source);
             let tree = trees(last);
             let server = Arc::new(Server { tree, address, last, change });
@@ -189,12 +197,13 @@ impl Server {
             });
         }
         let (name, rtype) = (question.name, question.rtype);
-        let mut reply = Reply { server: self.last, is_tcp, name, rtype, version, message: Some(message) };
+        let limit = opt.map_or(512, |opt| usize::from(opt.class.0.max(512)));
+        let message = Some(message);
+        let mut reply = Reply { server: self.last, is_tcp, name, rtype, version, limit, message };
         (self.change)(&mut reply);
         let message = reply.message?;
         let octets = message.to_octets();
-        let limit = opt.map_or(512, |opt| usize::from(opt.class.0.max(512)));
-        if is_tcp || octets.len() <= limit {
+        if is_tcp || octets.len() <= reply.limit {
             return Some(octets);
         }
         let header = Header { flags: message.header.flags | flags::TC, ..message.header };
