@@ -2,6 +2,7 @@
 
 mod added_zones;
 mod chaos;
+mod check_zone;
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
-//! Builds the picture of a chain of trust from the steps of a validation: each is one response with what was
-//! decided about it.
+//! Builds the picture of a chain of trust from the steps of a validation: each step is one response with the decision
+//! about it.
 
 mod place;
 
@@ -71,7 +71,7 @@ pub fn chain_picture(title: &str, steps: &[ChainStep<'_>], now: u32) -> Picture 
     chain.to_picture(title)
 }
 
-/// What is known about a zone.
+/// The facts about a zone.
 #[derive(Debug, Default)]
 struct Zone {
     status: PartStatus,

@@ -1,4 +1,4 @@
-//! What all items of a zone check share: the options, the servers, and the responses so far.
+//! The shared state of the items of a zone check: the options, the servers, and the responses so far.
 
 use super::ZoneCheckOptions;
 use super::client::{NoAnswer, ZoneClient};
@@ -53,7 +53,7 @@ pub(super) struct Nameserver {
     pub(super) name: Name,
     pub(super) is_in_parent: bool,
     pub(super) is_in_child: bool,
-    /// The addresses in referrals of the parent, or those that the user gave.
+    /// The addresses in referrals of the parent, or from the user.
     pub(super) glue: Vec<IpAddr>,
     /// The addresses that were looked up; for a name in the zone, those of its servers.
     pub(super) addresses: Vec<IpAddr>,

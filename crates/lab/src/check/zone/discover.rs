@@ -1,4 +1,4 @@
-//! Finds the servers of the parent zone and of the zone, and what the parent says about the zone.
+//! Finds the servers of the parent zone and of the zone, and the records of the parent about the zone.
 
 use super::Undelegated;
 use super::context::{DiscoveryFault, Nameserver, ZoneContext, is_authoritative};
@@ -13,13 +13,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 /// Maximum number of addresses of the zone's servers that are checked.
 const SERVERS_MAX: usize = 40;
 
-/// What the check knows before the first item.
+/// The results of the search for servers.
 #[derive(Debug, Default)]
 pub(super) struct Discovery {
     pub(super) fault: Option<DiscoveryFault>,
     /// The zones above the zone, the root zone first. Empty for the root zone and before delegation.
     pub(super) path: Vec<PathZone>,
-    /// What each server of the parent says.
+    /// The records of each server of the parent.
     pub(super) views: Vec<ParentView>,
     pub(super) nameservers: Vec<Nameserver>,
     /// The servers of the zone.
@@ -28,11 +28,11 @@ pub(super) struct Discovery {
     pub(super) unreachable: Vec<Server>,
     /// Number of further addresses.
     pub(super) omitted: usize,
-    /// RDATA of the DS records in the parent, or of those that the user gave.
+    /// RDATA of the DS records in the parent, or from the user.
     pub(super) ds: Vec<Vec<u8>>,
 }
 
-/// What one server of the parent says about the zone.
+/// The records of one server of the parent about the zone.
 #[derive(Clone, Debug)]
 pub(super) struct ParentView {
     pub(super) server: Server,
@@ -43,7 +43,7 @@ pub(super) struct ParentView {
     pub(super) nameservers: Vec<Name>,
     /// The addresses in the additional section.
     pub(super) glue: Vec<(Name, IpAddr)>,
-    /// Whether the referral is truncated even over TCP, or the server does not answer over TCP.
+    /// Octets of the referral with DO.
     pub(super) octets: usize,
     /// RDATA of the DS records; `None` if the server does not answer.
     pub(super) ds: Option<Vec<Vec<u8>>>,
@@ -86,7 +86,7 @@ impl ZoneContext {
         }
     }
 
-    /// Uses the servers of the root zone in the hints, or those that a resolver has.
+    /// Uses the servers of the root zone in the hints, or in the answer of a resolver.
     fn use_hints(&mut self, evidence: &mut Evidence) -> Result<(), DiscoveryFault> {
         let hints = match &self.options.source {
             super::Source::Root(hints) => hints.clone(),
@@ -144,7 +144,7 @@ impl ZoneContext {
         Ok(())
     }
 
-    /// What a server of the parent says about the zone.
+    /// The records of a server of the parent about the zone.
     pub(super) fn parent_view(&mut self, evidence: &mut Evidence, server: &Server) -> ParentView {
         let zone = self.zone().clone();
         let mut view = ParentView {
@@ -213,7 +213,7 @@ impl ZoneContext {
         }
     }
 
-    /// Looks up the addresses of all nameservers, and sorts them into those that can be reached and others.
+    /// Looks up the addresses of all nameservers, and separates the addresses without a route.
     fn place_servers(&mut self, evidence: &mut Evidence) {
         let zone = self.zone().clone();
         for index in 0..self.discovery.nameservers.len() {

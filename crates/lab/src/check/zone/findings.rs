@@ -46,7 +46,7 @@ impl Findings {
         }
     }
 
-    /// As [`outcome`](Self::outcome), without a note about what was not tested.
+    /// As [`outcome`](Self::outcome), without notes about skipped tests.
     pub(super) fn outcome_without_skips(mut self) -> Outcome {
         if self.tested > 0 {
             self.skipped.clear();

@@ -43,7 +43,7 @@ pub(super) struct PathZone {
     pub(super) flags: u16,
 }
 
-/// The client, with what was looked up.
+/// The client, with the addresses that it has looked up.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) client: ZoneClient,

@@ -61,7 +61,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
     },
 ];
 
-/// What is denied.
+/// The denied name or type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Denied {
     Name,

@@ -96,7 +96,7 @@ impl<'r> Ds<'r> {
         format!("DS {tag} {algorithm} {digest_type}")
     }
 
-    /// The key that the record names, or why there is none.
+    /// The key that the record names, or the reason why no key matches.
     fn find_key<'k>(&self, zone: &Name, keys: &'k [Vec<u8>]) -> Result<&'k Vec<u8>, String> {
         let of_tag: Vec<&Vec<u8>> = keys.iter().filter(|key| key_tag(key) == self.tag).collect();
         if of_tag.is_empty() {
@@ -137,7 +137,7 @@ fn key_fault(key: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The DS records; an outcome if there are none or the zone was not found.
+/// The DS records; an outcome if the delegation has none or the zone was not found.
 fn ds_records(context: &ZoneContext) -> Result<Vec<Vec<u8>>, Outcome> {
     if let Some(fault) = context.fault() {
         return Err(Outcome::NotTestable(fault.to_string()));
