@@ -175,7 +175,9 @@ const RESPONSE_FAULTS: &[(&str, &[&str], Change)] = &[
             let message = reply.message.as_mut();
             let copies = message.iter().flat_map(|message| message.records.clone());
             let copies: Vec<Record> = copies.filter(|record| record.rtype == Rtype::A).collect();
-            message.into_iter().for_each(|message| message.records.extend(copies.repeat(20)));
+            message.into_iter().for_each(|message| {
+                message.records.extend(std::iter::repeat_n(copies.clone(), 20).flatten())
+            });
         }
     }),
     ("one server does not answer over UDP", &["Z-020"], |reply| {

@@ -93,7 +93,7 @@ fn shape_value(shape: &Shape, place: Rectangle) -> Value {
     let first = place.y + place.height / 2.0 - (texts.len() - 1) as f64 * LINE_HEIGHT / 2.0;
     let count = texts.len();
     let lines = texts.into_iter().enumerate().map(|(index, text)| {
-        let class = if index + 1 == count { "word" } else { "text" };
+        let class = if index + 1 == count { "word" } else { "label" };
         context! { text, class, y => first + index as f64 * LINE_HEIGHT }
     });
     let (kind, is_revoked) = match shape.form {

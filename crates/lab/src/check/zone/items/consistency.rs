@@ -64,7 +64,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
             "Compares the DNSKEY RRsets of all servers.",
         ),
         run: |context, evidence| {
-            same(context, evidence, |context, evidence, server| {
+            same_if_signed(context, evidence, |context, evidence, server| {
                 let keys = context.apex_rrset(evidence, server, Rtype::DNSKEY);
                 let tags: BTreeSet<u16> = keys
                     .iter()
@@ -84,7 +84,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
              deny a name: NSEC, NSEC3 with its parameters, or NSEC5.",
         ),
         run: |context, evidence| {
-            same(context, evidence, |context, evidence, server| {
+            same_if_signed(context, evidence, |context, evidence, server| {
                 let mut parts = Vec::new();
                 for rtype in [Rtype::SOA, Rtype::NS, Rtype::DNSKEY] {
                     let rrset = context.apex_rrset(evidence, server, rtype);
@@ -183,6 +183,18 @@ fn same(
         findings.note(value);
     }
     findings.outcome()
+}
+
+/// As [`same`], for a signed zone.
+fn same_if_signed(
+    context: &mut ZoneContext,
+    evidence: &mut Evidence,
+    read: impl Fn(&mut ZoneContext, &mut Evidence, &Server) -> Option<String>,
+) -> Outcome {
+    if context.fault().is_none() && context.dnskeys(evidence).is_empty() {
+        return Outcome::NotTestable("the zone is not signed".to_owned());
+    }
+    same(context, evidence, read)
 }
 
 fn soa_values(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
