@@ -120,6 +120,9 @@ fn parents_agree(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome 
     let mut findings = Findings::default();
     let referrals: Vec<&ParentView> =
         views.iter().filter(|view| view.fault.is_none() && !view.is_of_child).collect();
+    if views.iter().all(|view| view.nameservers.is_empty()) {
+        return Outcome::NotTestable("no server of the parent delegates the zone".to_owned());
+    }
     for view in &referrals {
         let first = &referrals[0];
         let (own, other) = (names(&view.nameservers), names(&first.nameservers));
@@ -257,6 +260,10 @@ fn referral_size(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome 
         let server = view.server.text();
         if view.is_of_child {
             findings.skip(format!("{server} also serves the zone, and sends no referral"));
+            continue;
+        }
+        if view.nameservers.is_empty() {
+            findings.skip(format!("{server} sends no referral"));
             continue;
         }
         let query = Query::new(context.zone().clone(), Rtype::NS).without_edns();

@@ -24,6 +24,8 @@ pub(super) struct Reply {
     pub(super) rtype: Rtype,
     /// EDNS version of the query; `None` without an OPT record.
     pub(super) version: Option<u8>,
+    /// Octets that are sent instead of the response.
+    pub(super) raw: Option<Vec<u8>>,
     /// Maximum number of octets over UDP.
     pub(super) limit: usize,
     /// The response; `None`: the server is silent.
@@ -199,8 +201,14 @@ impl Server {
         let (name, rtype) = (question.name, question.rtype);
         let limit = opt.map_or(512, |opt| usize::from(opt.class.0.max(512)));
         let message = Some(message);
-        let mut reply = Reply { server: self.last, is_tcp, name, rtype, version, limit, message };
+        let (server, raw) = (self.last, None);
+        let mut reply = Reply { server, is_tcp, name, rtype, version, raw, limit, message };
         (self.change)(&mut reply);
+        if let Some(mut raw) = reply.raw {
+            // The ID of the query.
+            raw.iter_mut().zip(octets).take(2).for_each(|(octet, id)| *octet = *id);
+            return Some(raw);
+        }
         let message = reply.message?;
         let octets = message.to_octets();
         if is_tcp || octets.len() <= reply.limit {
