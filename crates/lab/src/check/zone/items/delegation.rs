@@ -47,7 +47,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-004",
             "the nameservers in the zone that the parent names have glue in referrals",
-            &["RFC 9471 §2.1", "RFC 9471 §2.2"],
+            &["RFC 9471 §3.1", "RFC 9471 §3.2"],
             "Reads the additional section of each referral. Glue of a nameserver in the zone is required; glue of \
              a nameserver in another zone below the parent is a recommendation.",
         ),
