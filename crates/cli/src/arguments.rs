@@ -19,6 +19,7 @@ mod zone;
 
 pub(crate) use check::{
     CheckAuthoritativeArguments, CheckCommand, CheckOptions, CheckProxyArguments, CheckResolverArguments,
+    CheckZoneArguments,
 };
 pub(crate) use ctl::{
     CacheCommand, ControlArguments, ControlCommand, ControlZoneCommand, DEFAULT_CONFIGURATION,

@@ -7,6 +7,7 @@
 
 pub mod authoritative;
 mod authority;
+mod chain;
 mod client;
 mod exchange;
 mod item;
@@ -15,11 +16,14 @@ pub mod proxy;
 pub mod resolver;
 mod result;
 mod run;
+mod signature;
 mod signing;
+pub mod zone;
 mod zones;
 
 pub use crate::query::QueryFault;
 pub use authority::AuthorityError;
+pub use chain::{ChainStep, Picture, PictureError, Verdict, chain_picture};
 pub use client::{CheckClient, Query, Response};
 pub use exchange::{Evidence, Exchange, Transport};
 pub use item::{Item, Profile, Row};

@@ -16,6 +16,7 @@ mod html;
 mod line_chart;
 mod number;
 mod overview;
+mod picture;
 mod plot;
 mod scale;
 mod table;
@@ -24,6 +25,7 @@ pub(crate) use chart::{Bar, Chart, Series};
 pub(crate) use line_chart::{LineChart, LineSeries, Point, Ranges};
 pub(crate) use number::{duration, figure, grouped, ratio};
 pub(crate) use overview::{ClaimCount, ClaimPart, DocumentPart, ExperimentPart, Link, OverviewPage};
+pub use picture::{Arrow, Form, PartStatus, Picture, PictureError, Place, Row, Shape, ZoneBox};
 pub(crate) use plot::Reference;
 pub(crate) use scale::{Axis, Scale};
 pub(crate) use table::Align;
@@ -72,6 +74,8 @@ pub(crate) enum Block {
     Charts(Vec<Chart>),
     /// Line charts side by side.
     LineCharts(Vec<LineChart>),
+    /// A chain of trust.
+    Picture(Picture),
     Table(Table),
     /// A table of sentences, whose cells wrap.
     TextTable(Table),

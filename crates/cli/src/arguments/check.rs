@@ -3,10 +3,12 @@
 mod authoritative;
 mod proxy;
 mod resolver;
+mod zone;
 
 pub(crate) use authoritative::CheckAuthoritativeArguments;
 pub(crate) use proxy::CheckProxyArguments;
 pub(crate) use resolver::CheckResolverArguments;
+pub(crate) use zone::CheckZoneArguments;
 
 use super::values::{ArgumentError, parse_seconds};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
@@ -32,6 +34,12 @@ pub(crate) enum CheckCommand {
     /// Prints a line for each item: pass, FAIL, or not testable with the reason. Exit status: 0 if no
     /// item failed; 1 if an item failed; 2 if the check cannot start.
     Resolver(Box<CheckResolverArguments>),
+    /// Check the delegation of a zone: parent and zone, all servers, the chain of trust.
+    ///
+    /// Finds the servers of the parent zone and of the zone, and queries each of them. Prints a line for
+    /// each item: pass, FAIL, or not testable with the reason. Exit status: 0 if no item failed; 1 if an
+    /// item failed; 2 if the check cannot start.
+    Zone(Box<CheckZoneArguments>),
 }
 
 /// Options of all kinds of checks.

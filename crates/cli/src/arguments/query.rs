@@ -44,6 +44,12 @@ pub(crate) struct QueryArguments {
     /// this option.
     #[arg(long, value_name = "FILE")]
     pub(crate) anchor: Option<PathBuf>,
+    /// Draw the chain of trust into this SVG file.
+    ///
+    /// The file shows each zone with its keys, DS records and RRsets, and the reason of everything
+    /// that is not secure. For answers that are validated.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) transport: QueryTransport,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 mod authoritative;
 mod proxy;
 mod resolver;
+mod zone;
 
 use crate::arguments::{CheckCommand, CheckOptions};
 use crate::commands::query::QueryError;
@@ -12,7 +13,9 @@ use crate::files::{
 use crate::outcome::CommandOutcome;
 use crate::progress;
 use crate::zones::AnchorError;
-use nonesuch_lab::check::{CheckReport, RenderError, Row, Selection, UnknownItem, list_text, run_rows};
+use nonesuch_lab::check::{
+    CheckReport, Picture, RenderError, Row, Selection, UnknownItem, list_text, run_rows,
+};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -29,6 +32,7 @@ pub(crate) enum Failure {
     Proxy(#[from] proxy::Failure),
     Resolver(#[from] resolver::Failure),
     Server(#[from] QueryError),
+    Zone(#[from] zone::Failure),
 }
 
 pub(crate) fn run(command: &CheckCommand) -> Result<CommandOutcome, Failure> {
@@ -36,6 +40,7 @@ pub(crate) fn run(command: &CheckCommand) -> Result<CommandOutcome, Failure> {
         CheckCommand::Authoritative(arguments) => authoritative::run(arguments),
         CheckCommand::Proxy(arguments) => proxy::run(arguments),
         CheckCommand::Resolver(arguments) => resolver::run(arguments),
+        CheckCommand::Zone(arguments) => zone::run(arguments),
     }
 }
 
@@ -87,6 +92,24 @@ fn run_and_report<C>(
     context: &mut C,
     facts: impl FnOnce(&C) -> Vec<(String, String)>,
 ) -> Result<CommandOutcome, Failure> {
+    let report = run_with_progress(options, subject, rows, context, facts);
+    write_report(options, &report, None)?;
+    Ok(outcome(&report))
+}
+
+/// Negative if an item failed.
+fn outcome(report: &CheckReport) -> CommandOutcome {
+    if report.summary().failed == 0 { CommandOutcome::Done } else { CommandOutcome::Negative }
+}
+
+/// Runs the rows with `context`, and shows the progress on a terminal.
+fn run_with_progress<C>(
+    options: &CheckOptions,
+    subject: Subject,
+    rows: &[&'static Row<C>],
+    context: &mut C,
+    facts: impl FnOnce(&C) -> Vec<(String, String)>,
+) -> CheckReport {
     let started_at = SystemTime::now();
     let bar = progress::bar(rows.len() as u64, "checking");
     let results = run_rows(rows, context, &mut |index, item| {
@@ -95,19 +118,21 @@ fn run_and_report<C>(
     });
     bar.finish_and_clear();
     let (kind, profile) = (subject.kind, options.profile);
-    let report =
-        CheckReport { kind, subject: subject.name, profile, started_at, facts: facts(context), results };
-    write_report(options, &report)?;
-    Ok(if report.summary().failed == 0 { CommandOutcome::Done } else { CommandOutcome::Negative })
+    CheckReport { kind, subject: subject.name, profile, started_at, facts: facts(context), results }
 }
 
-/// Prints the results, and writes the files.
-fn write_report(options: &CheckOptions, report: &CheckReport) -> Result<(), Failure> {
+/// Prints the results, and writes the files. The page gets the picture.
+fn write_report(
+    options: &CheckOptions,
+    report: &CheckReport,
+    picture: Option<Picture>,
+) -> Result<(), Failure> {
     if let Some(path) = &options.junit {
         write_text(path, &report.to_junit())?;
     }
     if let Some(path) = &options.html {
-        write_text(path, &report.to_html()?)?;
+        let page = picture.map_or_else(|| report.to_html(), |picture| report.to_html_with(picture))?;
+        write_text(path, &page)?;
     }
     if options.json {
         print_line(&report.to_json().to_string())?;

@@ -6,6 +6,7 @@ mod client;
 mod error;
 mod from_root;
 mod message;
+mod picture;
 mod show;
 mod target;
 mod transfer;
@@ -14,8 +15,9 @@ mod tsig;
 use crate::arguments::QueryArguments;
 use crate::files::{print_line, print_to_stderr};
 use crate::outcome::CommandOutcome;
+use crate::zones::time_or_now;
 pub(crate) use error::QueryError;
-pub(crate) use target::first_address;
+pub(crate) use target::{first_address, system_servers};
 pub(crate) use tsig::TsigSigner;
 
 use client::QueryClient;
@@ -29,6 +31,7 @@ use target::Target;
 
 pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryError> {
     let (question, server) = target::parse_words(arguments)?;
+    picture::check(arguments.svg.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(QueryError::Runtime)?;
     if arguments.from_root {
@@ -36,11 +39,14 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
             return Err(QueryError::ServerAndRoot(server.to_owned()));
         }
         let response = runtime.block_on(from_root::ask(arguments, &question, ZoneRules::default()))?;
-        return print_response(&response, arguments);
+        return finish_validation(&response, &question, arguments);
     }
     if server.is_none() && validates(arguments, &question) {
         let response = runtime.block_on(from_root::ask(arguments, &question, target::system_rules()?))?;
-        return print_response(&response, arguments);
+        return finish_validation(&response, &question, arguments);
+    }
+    if arguments.svg.is_some() {
+        return Err(QueryError::SvgUnused);
     }
     if arguments.anchor.is_some() {
         return Err(QueryError::AnchorUnused);
@@ -71,6 +77,20 @@ fn validates(arguments: &QueryArguments, question: &Question) -> bool {
         || message.tsig_key.is_some();
     let is_transfer = matches!(question.rtype, Rtype::AXFR | Rtype::IXFR);
     question.class == Class::IN && !is_transfer && !selects_transport && !selects_message
+}
+
+/// Prints the response, and draws the chain of trust if this is wanted.
+fn finish_validation(
+    response: &ParsedResponse,
+    question: &Question,
+    arguments: &QueryArguments,
+) -> Result<CommandOutcome, QueryError> {
+    let outcome = print_response(response, arguments)?;
+    if let Some(path) = &arguments.svg {
+        let steps = response.steps.as_ref().map(|steps| steps.chain.as_slice()).unwrap_or_default();
+        picture::write(path, question, steps, time_or_now(None))?;
+    }
+    Ok(outcome)
 }
 
 fn print_response(

@@ -4,6 +4,7 @@ mod added_zones;
 mod chaos;
 mod check_authoritative;
 mod check_resolver;
+mod check_zone;
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;

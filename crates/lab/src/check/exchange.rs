@@ -7,7 +7,7 @@ use std::time::Duration;
 const EXCHANGES_MAX: usize = 200;
 
 /// How a message was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// One datagram.
     Udp,
@@ -27,7 +27,7 @@ impl Transport {
 }
 
 /// A query and what answered it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Exchange {
     /// Who sent the query: "check", or the subject of the check if the tree of the check received it.
     pub sender: &'static str,

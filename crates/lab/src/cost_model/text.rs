@@ -31,7 +31,7 @@ fn push_block(block: &Block, text: &mut String) {
         }
         Block::Table(table) | Block::TextTable(table) => text.push_str(&table.to_text()),
         Block::Listing(listing) => text.push_str(listing),
-        Block::Charts(_) | Block::LineCharts(_) => return,
+        Block::Charts(_) | Block::LineCharts(_) | Block::Picture(_) => return,
     }
     text.push('\n');
 }

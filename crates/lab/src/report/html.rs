@@ -1,6 +1,6 @@
 //! Renders a page as one HTML file with the template `page.html`.
 
-use super::{Attachment, Block, OverviewPage, Page, Section, Table};
+use super::{Attachment, Block, OverviewPage, Page, Picture, Section, Table, picture};
 use aws_lc_rs::digest::{SHA256, digest};
 use data_encoding::BASE64;
 use minijinja::syntax::SyntaxConfig;
@@ -15,7 +15,8 @@ const OVERVIEW: &str = include_str!("overview.html");
 const TABLE: &str = include_str!("table.html");
 const BARS: &str = include_str!("bars.svg");
 const LINES: &str = include_str!("lines.svg");
-const STYLE: &str = include_str!("style.css");
+const PICTURE: &str = include_str!("picture.svg");
+const STYLE: &str = concat!(include_str!("style.css"), include_str!("picture.css"));
 const SCRIPT: &str = include_str!("page.js");
 
 /// Renders the page. Its Content Security Policy forbids the browser to load anything, and to apply
@@ -47,6 +48,13 @@ pub(super) fn render_overview(page: &OverviewPage) -> Result<String, Error> {
         page => Serde(page),
     };
     environment.render_str(OVERVIEW, variables)
+}
+
+/// Renders a picture of a chain of trust as an SVG file with its own style sheet.
+pub(super) fn render_picture(picture: &Picture) -> Result<String, Error> {
+    let style = Value::from_safe_string(picture::STYLE.to_owned());
+    let variables = context! { style, ..picture.template_variables() };
+    Renderer::new()?.environment.render_str(PICTURE, variables)
 }
 
 /// Returns a verdict with its sign, so that it does not depend on the colour.
@@ -133,6 +141,9 @@ impl Renderer {
                 let charts =
                     charts.map(|chart| self.chart(LINES, chart.template_variables(), &chart.data_table()));
                 context! { charts => charts.collect::<Result<Vec<Value>, Error>>()? }
+            }
+            Block::Picture(picture) => {
+                context! { picture => self.part(PICTURE, &picture.template_variables())? }
             }
             Block::Table(table) => context! { table => self.table(table)? },
             Block::TextTable(table) => {

@@ -80,7 +80,7 @@ const fn rrset_status(status: &RrsetStatus) -> &'static str {
 }
 
 /// Why the response is not secure, and by which rule.
-fn reason(decision: &Decision) -> Option<(String, &'static str)> {
+pub(super) fn reason(decision: &Decision) -> Option<(String, &'static str)> {
     Some(match decision {
         Decision::Validated { validation, .. } => match &validation.status {
             SecurityStatus::Secure => return None,

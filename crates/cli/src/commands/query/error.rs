@@ -46,6 +46,11 @@ pub(crate) enum QueryError {
     Server(String),
     #[error("--anchor needs --from-root, or a query without @SERVER that is validated")]
     AnchorUnused,
+    #[error("--svg needs --from-root, or a query without @SERVER that is validated")]
+    SvgUnused,
+    #[error("--svg: nothing was validated: give --anchor FILE with the trust anchor of the root zone")]
+    NothingValidated,
+    Picture(#[from] nonesuch_lab::check::PictureError),
     #[error("{}: {source}", path.display())]
     SystemResolvers {
         path: PathBuf,

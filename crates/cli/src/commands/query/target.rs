@@ -142,10 +142,14 @@ impl Target {
 
 /// The rule that all names are resolved by the resolvers of the system.
 pub(super) fn system_rules() -> Result<ZoneRules, QueryError> {
-    let path = Path::new(RESOLVER_LIST);
-    let servers = system_resolvers(path)?.into_iter().map(|address| SocketAddr::new(address, DNS_PORT));
-    let rules = ZoneRules::new([ZoneRule::forward(Name::root(), servers.collect())]);
-    rules.map_err(|source| QueryError::SystemResolvers { path: path.to_owned(), source })
+    let rules = ZoneRules::new([ZoneRule::forward(Name::root(), system_servers()?)]);
+    rules.map_err(|source| QueryError::SystemResolvers { path: RESOLVER_LIST.into(), source })
+}
+
+/// The resolvers of the system: at least one.
+pub(crate) fn system_servers() -> Result<Vec<SocketAddr>, QueryError> {
+    let addresses = system_resolvers(Path::new(RESOLVER_LIST))?.into_iter();
+    Ok(addresses.map(|address| SocketAddr::new(address, DNS_PORT)).collect())
 }
 
 /// The first resolver in the file `path`.

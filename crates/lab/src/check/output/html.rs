@@ -1,6 +1,6 @@
 //! Results as a page.
 
-use super::super::{CheckReport, ItemResult, Outcome};
+use super::super::{CheckReport, ItemResult, Outcome, Picture};
 use crate::report::{Block, Column, Page, Section, Table};
 
 /// Why a page is not rendered.
@@ -16,6 +16,17 @@ impl CheckReport {
     /// The page is not rendered, which is a fault of this program.
     pub fn to_html(&self) -> Result<String, RenderError> {
         Ok(self.page().to_html()?)
+    }
+
+    /// As [`to_html`](Self::to_html), with the picture of a chain of trust below the results.
+    ///
+    /// # Errors
+    /// As those of `to_html`.
+    pub fn to_html_with(&self, picture: Picture) -> Result<String, RenderError> {
+        let mut page = self.page();
+        let section = Section { title: picture.title.clone(), blocks: vec![Block::Picture(picture)] };
+        page.sections.insert(page.sections.len().min(1), section);
+        Ok(page.to_html()?)
     }
 
     /// The page, to which a check may add sections.
