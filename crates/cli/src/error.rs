@@ -1,7 +1,7 @@
 //! Errors of commands, and the exit status.
 
 use crate::commands::{
-    compare, compile, ctl, diff, enumerate, generate, key, lab, load, plan, proxy, query, sign, validate,
+    adoption, compare, compile, ctl, diff, enumerate, generate, key, lab, load, plan, proxy, query, sign, validate,
     verify,
 };
 use crate::files::{FileError, OutputError};
@@ -14,6 +14,7 @@ use std::error::Error;
 #[error(transparent)]
 #[non_exhaustive]
 pub(crate) enum CommandError {
+    Adoption(#[from] adoption::Failure),
     Compare(#[from] compare::Failure),
     Compile(#[from] compile::Failure),
     Control(#[from] ctl::Failure),
