@@ -32,8 +32,6 @@ pub(crate) enum AdoptionError {
     Path(PathBuf),
     #[error("{query}: {source}{}", memory_hint(source))]
     Query { query: &'static str, source: DataFusionError },
-    #[error("{query}: the result has no column {column} of the expected type; this is a bug in nonesuch, please report it")]
-    Column { query: &'static str, column: &'static str },
     #[error(transparent)]
     Import(#[from] ImportError),
     #[error(transparent)]

@@ -41,7 +41,7 @@ pub(crate) enum ListFault {
     Csv(csv::Error),
     #[error("the header has no column domain; columns: {}", COLUMNS.join(", "))]
     NoDomain,
-    #[error("the header has the unknown column {0:?}; columns: {}", COLUMNS.join(", "))]
+    #[error("the header has the unknown column {:?}; columns: {}", .0, COLUMNS.join(", "))]
     Column(String),
     #[error("the header has the column {0} twice")]
     RepeatedColumn(String),

@@ -43,8 +43,8 @@ pub(super) fn page(report: &Report) -> Page {
 }
 
 fn facts(report: &Report) -> Vec<(String, String)> {
-    let days = report.rows("status").map(|row| row.day("date"));
-    let (first, last) = (days.clone().min().unwrap_or(0), days.max().unwrap_or(0));
+    let days: Vec<Day> = report.rows("status").map(|row| row.day("date")).collect();
+    let (first, last) = (days.iter().min().copied().unwrap_or(0), days.iter().max().copied().unwrap_or(0));
     let input = &report.input;
     [
         ("dates", format!("{} to {}", date_text(first), date_text(last))),
