@@ -43,7 +43,9 @@ def register(spark, path):
 
 def read_snapshots(spark, path):
     """Returns the rows, or ends the program if columns are missing or have other types."""
-    found = {field.name: field.dataType for field in spark.read.parquet(path).schema}
+    # As the report, without other files of the directory.
+    reader = spark.read.option("pathGlobFilter", "*.parquet")
+    found = {field.name: field.dataType for field in reader.parquet(path).schema}
     faults = [
         f"{field.name}: expected {field.dataType.simpleString()}, found "
         + (found[field.name].simpleString() if field.name in found else "nothing")
@@ -53,7 +55,7 @@ def read_snapshots(spark, path):
     if faults:
         print(f"{path}: wrong columns: " + "; ".join(faults), file=sys.stderr)
         sys.exit(2)
-    return spark.read.schema(COLUMNS).parquet(path)
+    return reader.schema(COLUMNS).parquet(path)
 
 
 def tables(spark, snapshots):

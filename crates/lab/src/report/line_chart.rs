@@ -75,6 +75,8 @@ const RIGHT_MARGIN: f64 = 34.0;
 const DIAGONAL_INTERVALS: u32 = 32;
 /// Minimum length of a visible spread.
 const SPREAD_MIN: f64 = 1.0;
+/// Number of points of a line above which its markers are small.
+const DENSE_POINTS: usize = 60;
 /// Outlines of the markers around their point: circle, square, diamond, triangle. Series differ in
 /// colour and marker.
 const MARKERS: [&str; 4] = [
@@ -180,6 +182,7 @@ impl LineChart {
             name => &series.name,
             place,
             marker => marker(place),
+            is_dense => points.len() > DENSE_POINTS,
             path => parts.collect::<String>(),
             points => points.iter().map(|point| area.point(point)).collect::<Vec<_>>(),
         }
