@@ -144,7 +144,11 @@ impl Engine {
         let [query] = DUPLICATES;
         let table = self.run(query)?;
         let snapshot = table.rows().map(|row| {
-            ((row.text("source").to_owned(), row.day("date")), row.integer("domains"), row.text("example").to_owned())
+            (
+                (row.text("source").to_owned(), row.day("date")),
+                row.integer("domains"),
+                row.text("example").to_owned(),
+            )
         });
         Ok(snapshot.collect())
     }
@@ -167,7 +171,8 @@ fn listing(files: &[PathBuf], schema: SchemaRef) -> Result<Arc<dyn TableProvider
 }
 
 fn file_url(path: &Path) -> Result<ListingTableUrl, AdoptionError> {
-    let absolute = path.canonicalize().map_err(|source| AdoptionError::Read { path: path.to_owned(), source })?;
+    let absolute =
+        path.canonicalize().map_err(|source| AdoptionError::Read { path: path.to_owned(), source })?;
     let url = Url::from_file_path(absolute).map_err(|()| AdoptionError::Path(path.to_owned()))?;
     ListingTableUrl::try_new(url, None).map_err(|source| AdoptionError::Query { query: SNAPSHOTS, source })
 }

@@ -26,7 +26,9 @@ pub(crate) enum AdoptionError {
     NoFiles(PathBuf),
     #[error("{}", files_text(.0))]
     Files(Vec<(PathBuf, FileFault)>),
-    #[error("no snapshot is left: {0} snapshots were read, and each has rows that are invalid or repeated (see above)")]
+    #[error(
+        "no snapshot is left: {0} snapshots were read, and each has rows that are invalid or repeated (see above)"
+    )]
     NoSnapshots(usize),
     #[error("the path {} cannot be written as a URL: use an absolute path", .0.display())]
     Path(PathBuf),

@@ -178,7 +178,8 @@ mod tests {
     fn each_month_has_its_days() {
         let day = |text: &str| day_of(text.parse().expect("a date"));
         let months = months(day("2016-02-27"), day("2016-04-01"), 2);
-        let shape: Vec<(&str, usize)> = months.iter().map(|month| (month.name.as_str(), month.days.len())).collect();
+        let shape: Vec<(&str, usize)> =
+            months.iter().map(|month| (month.name.as_str(), month.days.len())).collect();
         assert_eq!(shape, [("2016-02", 2), ("2016-03", 15), ("2016-04", 1)]);
     }
 }

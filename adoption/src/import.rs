@@ -121,7 +121,11 @@ fn write(path: &Path, source: &str, day: Day, domains: &[Domain]) -> Result<(), 
             ds_digests: domain.ds_digests.as_deref(),
             operator: domain.operator.as_deref(),
             denial: domain.denial.as_deref(),
-            nsec3: Nsec3 { iterations: domain.iterations.map(i32::from), salt: domain.salt.as_deref(), opt_out: domain.opt_out },
+            nsec3: Nsec3 {
+                iterations: domain.iterations.map(i32::from),
+                salt: domain.salt.as_deref(),
+                opt_out: domain.opt_out,
+            },
             rank: domain.rank,
         })?;
     }

@@ -93,9 +93,14 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<(), AdoptionError> {
         println!("{json}");
     } else {
         print!("{}", page::text(&report));
-        println!("{} and the tables in {} written", out.join("report.html").display(), tables_directory(out).display());
+        println!(
+            "{} and the tables in {} written",
+            out.join("report.html").display(),
+            tables_directory(out).display()
+        );
         let Cost { seconds, peak_memory_mib } = report.cost;
-        let memory = peak_memory_mib.map_or_else(String::new, |memory| format!(", at most {memory} MiB of memory"));
+        let memory =
+            peak_memory_mib.map_or_else(String::new, |memory| format!(", at most {memory} MiB of memory"));
         println!("{} rows in {seconds:.1} s{memory}", report.input.rows);
     }
     Ok(())
@@ -236,7 +241,8 @@ impl Report {
             let rows = table.rows().filter(|row| last.get(row.text("source")) == Some(&row.day("date")));
             rows.map(crate::table::TableRow::to_json).collect()
         };
-        let tables: BTreeMap<&str, Value> = self.tables.iter().map(|(name, table)| (*name, rows(table))).collect();
+        let tables: BTreeMap<&str, Value> =
+            self.tables.iter().map(|(name, table)| (*name, rows(table))).collect();
         json!({ "format": FORMAT, "run": self.record, "cost": self.cost, "input": self.input, "last_snapshots": tables })
     }
 }

@@ -193,7 +193,9 @@ mod tests {
 
     #[test]
     fn days_are_counted_from_1970() {
-        for (text, day) in [("1970-01-01", 0), ("1969-12-31", -1), ("2000-03-01", 11_017), ("2016-02-29", 16_860)] {
+        for (text, day) in
+            [("1970-01-01", 0), ("1969-12-31", -1), ("2000-03-01", 11_017), ("2016-02-29", 16_860)]
+        {
             assert_eq!((day_of(text.parse().expect("a date")), date_text(day)), (day, text.to_owned()));
         }
         assert_eq!(date_text(Day::MAX), format!("day {}", Day::MAX));

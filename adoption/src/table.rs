@@ -34,7 +34,8 @@ impl Table {
             kind if kind.is_floating() => DataType::Float64,
             other => other.clone(),
         };
-        let fields = schema.fields().iter().map(|field| Field::new(field.name(), kind(field.data_type()), true));
+        let fields =
+            schema.fields().iter().map(|field| Field::new(field.name(), kind(field.data_type()), true));
         let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(Self { name, rows: cast(&all, &schema)? })
     }

@@ -58,7 +58,8 @@ fn inspect_file(path: &Path) -> Result<BTreeMap<SnapshotKey, Snapshot>, FileFaul
 }
 
 fn check_columns(schema: &datafusion::arrow::datatypes::Schema) -> Result<(), FileFault> {
-    let missing = COLUMNS.iter().map(|(name, _)| *name).filter(|name| schema.column_with_name(name).is_none());
+    let missing =
+        COLUMNS.iter().map(|(name, _)| *name).filter(|name| schema.column_with_name(name).is_none());
     let missing: Vec<&str> = missing.collect();
     if !missing.is_empty() {
         return Err(FileFault::Missing(missing));

@@ -168,7 +168,8 @@ mod tests {
             opt_out: None,
             rank: None,
         };
-        let empty = Values { dnskey_algorithms: Some(""), ds_algorithms: Some(""), ds_digests: Some(""), ..VALID };
+        let empty =
+            Values { dnskey_algorithms: Some(""), ds_algorithms: Some(""), ds_digests: Some(""), ..VALID };
         let without_digests = Values { ds_digests: None, ..VALID };
         for row in [VALID, nothing, empty, without_digests] {
             assert_eq!(fault(&row), None);

@@ -39,7 +39,11 @@ pub(super) enum State {
     Unknown,
     Unsigned,
     /// With keys.
-    Keys { rollover: Rollover, has_ds: bool, zero_iterations: bool },
+    Keys {
+        rollover: Rollover,
+        has_ds: bool,
+        zero_iterations: bool,
+    },
 }
 
 /// Returns about `count` domains in the order of their sources and names.
@@ -127,7 +131,10 @@ mod tests {
     fn the_population_depends_only_on_the_seed() {
         let names = |seed| {
             let domains = population(1000, seed);
-            domains.into_iter().map(|domain| (domain.source, domain.name, domain.operator)).collect::<Vec<_>>()
+            domains
+                .into_iter()
+                .map(|domain| (domain.source, domain.name, domain.operator))
+                .collect::<Vec<_>>()
         };
         assert_eq!(names(1), names(1));
         assert_ne!(names(1), names(2));

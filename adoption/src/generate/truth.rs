@@ -111,7 +111,8 @@ pub(super) fn selected(snapshots: &[SnapshotTruth]) -> Vec<SnapshotTruth> {
     }
     let last = snapshots.last().map(|snapshot| snapshot.date.as_str());
     let is_selected = |snapshot: &&SnapshotTruth| {
-        first_days.get(&snapshot.date[..7]) == Some(&snapshot.date.as_str()) || Some(snapshot.date.as_str()) == last
+        first_days.get(&snapshot.date[..7]) == Some(&snapshot.date.as_str())
+            || Some(snapshot.date.as_str()) == last
     };
     snapshots.iter().filter(is_selected).cloned().collect()
 }

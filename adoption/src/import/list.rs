@@ -23,7 +23,9 @@ pub(crate) enum ListFault {
     Long,
     #[error("{0:?} is not a domain name: {1}")]
     Name(String, nonesuch_proto::NameError),
-    #[error("{0:?} is not an algorithm: write a mnemonic such as ECDSAP256SHA256, a number from 0 to 255, or - for none")]
+    #[error(
+        "{0:?} is not an algorithm: write a mnemonic such as ECDSAP256SHA256, a number from 0 to 255, or - for none"
+    )]
     Algorithm(String),
     #[error("{0:?} is not a digest type: write a number from 0 to 255, or - for none")]
     Digest(String),
@@ -209,7 +211,9 @@ fn algorithms(text: &str) -> Result<String, ListFault> {
     if text == "-" {
         return Ok(String::new());
     }
-    let number = |part: &str| part.parse().map(|Algorithm(number)| number).map_err(|_| ListFault::Algorithm(part.to_owned()));
+    let number = |part: &str| {
+        part.parse().map(|Algorithm(number)| number).map_err(|_| ListFault::Algorithm(part.to_owned()))
+    };
     let numbers = parts(text).map(number).collect::<Result<Vec<u8>, _>>()?;
     if numbers.is_empty() { Err(ListFault::Algorithm(text.to_owned())) } else { Ok(list_text(numbers)) }
 }
@@ -247,7 +251,10 @@ mod tests {
     #[test]
     fn a_line_has_a_domain_algorithms_digests_and_a_server() {
         let domain = line("Example.COM. 13,RSASHA256 2 ns1.example.net.").expect("valid");
-        assert_eq!((domain.name.as_str(), lists(&domain)), ("example.com", [Some("8,13"), Some("2"), Some("example.net")]));
+        assert_eq!(
+            (domain.name.as_str(), lists(&domain)),
+            ("example.com", [Some("8,13"), Some("2"), Some("example.net")])
+        );
         assert_eq!(lists(&line("a.com 8").expect("valid")), [Some("8"), None, None]);
         assert_eq!(lists(&line("a.com -").expect("valid")), [Some(""), Some(""), None]);
         assert_eq!(lists(&line("a.com - - ns.b.com").expect("valid")), [Some(""), Some(""), Some("b.com")]);
@@ -293,7 +300,10 @@ mod tests {
         assert_eq!(domain.expect("valid"), expected);
         assert!(matches!(cells(&[("domain", "a.com"), ("rank", "0")]), Err(ListFault::Row(_))));
         assert!(matches!(cells(&[("domain", "a.com"), ("rank", "x")]), Err(ListFault::Rank(_))));
-        assert!(matches!(cells(&[("domain", "a.com"), ("denial", DENIALS[0]), ("nsec3_salt", "-")]), Err(ListFault::Row(_))));
+        assert!(matches!(
+            cells(&[("domain", "a.com"), ("denial", DENIALS[0]), ("nsec3_salt", "-")]),
+            Err(ListFault::Row(_))
+        ));
         assert!(matches!(cells(&[("rank", "1")]), Err(ListFault::Name(..) | ListFault::Row(_))));
     }
 

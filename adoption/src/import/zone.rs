@@ -23,7 +23,8 @@ fn delegation(node: Node<'_>) -> Domain {
     let ds: Vec<&[u8]> = node.rrset(Rtype::DS).iter().flat_map(|rrset| rrset.rdatas()).collect();
     // RFC 4034 §5.1: key tag of two octets, algorithm, digest type, digest.
     let octets = |place: usize| list_text(ds.iter().filter_map(|rdata| rdata.get(place).copied()).collect());
-    let servers: Vec<String> = node.rrset(Rtype::NS).iter().flat_map(|rrset| rrset.rdatas()).filter_map(server).collect();
+    let servers: Vec<String> =
+        node.rrset(Rtype::NS).iter().flat_map(|rrset| rrset.rdatas()).filter_map(server).collect();
     Domain {
         name: name_text(node.name()),
         ds_algorithms: Some(octets(2)),

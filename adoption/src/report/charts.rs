@@ -94,8 +94,10 @@ fn line(timelines: &Timelines, source: &str, name: &str, values: &Values) -> Lin
 /// Returns the lines with the largest values, the largest first, and the sum of the others.
 fn largest(lines: &BTreeMap<String, Values>) -> Vec<(String, Values)> {
     let maximum = |values: &Values| values.values().copied().fold(0.0, f64::max);
-    let (mut others, mut named): (Vec<_>, Vec<_>) =
-        lines.iter().map(|(name, values)| (name.clone(), values.clone())).partition(|(name, _)| name == OTHERS);
+    let (mut others, mut named): (Vec<_>, Vec<_>) = lines
+        .iter()
+        .map(|(name, values)| (name.clone(), values.clone()))
+        .partition(|(name, _)| name == OTHERS);
     named.sort_by(|(_, a), (_, b)| maximum(b).total_cmp(&maximum(a)));
     if named.len() > MAX_LINES {
         others.extend(named.split_off(MAX_LINES));
@@ -116,8 +118,9 @@ mod tests {
 
     #[test]
     fn the_largest_lines_have_names_and_the_rest_is_one_line() {
-        let mut lines: BTreeMap<String, Values> =
-            (1..=10).map(|size| (format!("line {size:02}"), Values::from([(0, f64::from(size)), (1, 0.5)]))).collect();
+        let mut lines: BTreeMap<String, Values> = (1..=10)
+            .map(|size| (format!("line {size:02}"), Values::from([(0, f64::from(size)), (1, 0.5)])))
+            .collect();
         lines.insert(OTHERS.to_owned(), Values::from([(0, 100.0)]));
         let found = largest(&lines);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();

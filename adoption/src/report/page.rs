@@ -6,7 +6,9 @@ use super::{InputFacts, Report};
 use crate::check::Skipped;
 use crate::snapshot::{Day, date_text};
 use crate::table::TableRow;
-use nonesuch_lab::report::{Bar, Block, Chart, Column, Page, Section, Series, Table, duration, figure, grouped};
+use nonesuch_lab::report::{
+    Bar, Block, Chart, Column, Page, Section, Series, Table, duration, figure, grouped,
+};
 use std::collections::BTreeMap;
 
 const LEAD: &str = "Who signs with what, over time. A domain is signed if it has a DNSKEY record and its parent zone has a DS \
@@ -142,7 +144,11 @@ fn status_table(report: &Report, last: &BTreeMap<String, Day>) -> Table {
         cells.push(figure(percent(row, "signed_share")));
         cells
     });
-    Table { columns, rows: rows.collect(), legend: vec!["Shares are of the domains whose status is known.".to_owned()] }
+    Table {
+        columns,
+        rows: rows.collect(),
+        legend: vec!["Shares are of the domains whose status is known.".to_owned()],
+    }
 }
 
 /// Returns the name of an algorithm; its number if it has no name.
@@ -154,7 +160,8 @@ fn algorithm_name(row: TableRow<'_>) -> String {
 }
 
 fn algorithms(report: &Report, timelines: &Timelines, last: &BTreeMap<String, Day>) -> Section {
-    let shares = lines(report, timelines, "algorithms", |row| Some(algorithm_name(row)), |row| percent(row, "share"));
+    let shares =
+        lines(report, timelines, "algorithms", |row| Some(algorithm_name(row)), |row| percent(row, "share"));
     section_of_charts(
         "Algorithms",
         by_source(timelines, &shares, "Algorithms", "% of signed domains"),
@@ -217,22 +224,34 @@ fn curves(report: &Report, timelines: &Timelines) -> Section {
     if !all.is_empty() {
         let title = "Signed with elliptic curves (ECDSA, EdDSA)";
         charts.push(all_sources(timelines, &all, "", title, "% of signed domains"));
-        charts.extend(by_source(timelines, &operators, "Operators of domains signed with elliptic curves", "% of these domains"));
+        charts.extend(by_source(
+            timelines,
+            &operators,
+            "Operators of domains signed with elliptic curves",
+            "% of these domains",
+        ));
     }
     section_of_charts("Elliptic curves", charts, Vec::new())
 }
 
 fn denial(report: &Report, timelines: &Timelines, last: &BTreeMap<String, Day>) -> Section {
-    let mechanisms =
-        lines(report, timelines, "denial", |row| Some(row.text("denial").to_owned()), |row| percent(row, "share"));
-    let mut charts = by_source(timelines, &mechanisms, "Denial mechanisms", "% of domains with a known mechanism");
+    let mechanisms = lines(
+        report,
+        timelines,
+        "denial",
+        |row| Some(row.text("denial").to_owned()),
+        |row| percent(row, "share"),
+    );
+    let mut charts =
+        by_source(timelines, &mechanisms, "Denial mechanisms", "% of domains with a known mechanism");
     for (column, title) in [
         ("rfc9276_share", "NSEC3 without iterations and salt (RFC 9276)"),
         ("zero_iterations_share", "NSEC3 without additional iterations"),
         ("no_salt_share", "NSEC3 without salt"),
         ("opt_out_share", "NSEC3 with opt-out"),
     ] {
-        let share = lines(report, timelines, "nsec3_summary", |_| Some(String::new()), |row| percent(row, column));
+        let share =
+            lines(report, timelines, "nsec3_summary", |_| Some(String::new()), |row| percent(row, column));
         if !share.is_empty() {
             charts.push(all_sources(timelines, &share, "", title, "% of domains with NSEC3"));
         }

@@ -71,7 +71,9 @@ fn first_days(days: &[Day], months: i32) -> BTreeSet<Day> {
     let mut chosen: BTreeSet<Day> = BTreeSet::new();
     for day in days {
         let text = date_text(*day);
-        let part = |range: std::ops::Range<usize>| text.get(range).and_then(|part| part.parse::<i32>().ok()).unwrap_or(0);
+        let part = |range: std::ops::Range<usize>| {
+            text.get(range).and_then(|part| part.parse::<i32>().ok()).unwrap_or(0)
+        };
         let period = Some((part(0..4) * 12 + part(5..7) - 1).div_euclid(months));
         if period != last_period {
             chosen.insert(*day);

@@ -1,7 +1,9 @@
 //! Bad input is named, and skipped or rejected.
 
 use super::{adoption, done, folder, number, rejected, report, table, text};
-use datafusion::arrow::array::{ArrayRef, BooleanArray, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray, new_null_array};
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray, new_null_array,
+};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::parquet::arrow::ArrowWriter;
 use serde_json::Value;
@@ -42,7 +44,8 @@ fn write(path: &Path, columns: Vec<(&'static str, ArrayRef)>) {
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let columns = columns.into_iter().map(|(_, column)| column).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).expect("a batch");
-    let mut writer = ArrowWriter::try_new(File::create(path).expect("a file"), schema, None).expect("a writer");
+    let mut writer =
+        ArrowWriter::try_new(File::create(path).expect("a file"), schema, None).expect("a writer");
     writer.write(&batch).expect("written");
     writer.close().expect("closed");
 }
@@ -122,7 +125,11 @@ fn damaged_files_never_cause_a_panic() {
         fs::write(&damaged, copy).expect("written");
         let ended = adoption(&["report", text(&damaged), "--out", text(&out)]);
         assert!([0, 2].contains(&ended.status), "octet {place}: {}", ended.stderr);
-        assert!(ended.status == 0 || ended.stderr.contains("nonesuch: error: "), "octet {place}: {}", ended.stderr);
+        assert!(
+            ended.status == 0 || ended.stderr.contains("nonesuch: error: "),
+            "octet {place}: {}",
+            ended.stderr
+        );
     }
 }
 
@@ -139,7 +146,9 @@ fn snapshots_with_invalid_rows_are_skipped_with_the_reason() {
     let json = report(&input, &out);
     let [(date, reason)] = &skipped(&json)[..] else { panic!("{json}") };
     assert_eq!(date, "2020-01-02");
-    for part in ["2 invalid or repeated rows", "row 2, domain \"b.com\"", "\"8,x\"", "row 3, domain \"C.com\""] {
+    for part in
+        ["2 invalid or repeated rows", "row 2, domain \"b.com\"", "\"8,x\"", "row 3, domain \"C.com\""]
+    {
         assert!(reason.contains(part), "{part}: {reason}");
     }
     assert_eq!(status(&out), [("2020-01-01".to_owned(), 3, 1), ("2020-01-03".to_owned(), 3, 1)]);
@@ -176,7 +185,10 @@ fn a_report_without_a_valid_snapshot_is_rejected() {
     let [a, ..] = good(DAY);
     let file = write_rows(folder.path(), "1.parquet", &[a, a]);
     let error = rejected(&["report", text(&file), "--out", text(&folder.path().join("out"))]);
-    assert!(error.contains("com on 2020-01-01: snapshot skipped") && error.contains("no snapshot is left"), "{error}");
+    assert!(
+        error.contains("com on 2020-01-01: snapshot skipped") && error.contains("no snapshot is left"),
+        "{error}"
+    );
     assert!(!folder.path().join("out/report.html").exists());
 }
 
@@ -195,7 +207,8 @@ fn gaps_in_the_days_are_named() {
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
     assert!(page.contains("gap: no snapshot between 2020-01-03 and 2020-01-06"));
     // The line of the chart has two parts.
-    let path = page.split("class=\"line\" d=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a line");
+    let path =
+        page.split("class=\"line\" d=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a line");
     assert_eq!(path.matches('M').count(), 2, "{path}");
 }
 

@@ -40,7 +40,11 @@ fn the_delegations_of_a_zone_are_rows() {
 fn lists_and_csv_files_are_rows() {
     let folder = folder();
     let (snapshots, out) = (folder.path().join("snapshots"), folder.path().join("report"));
-    let list = write(folder.path(), "com.txt", "# domain algorithms digests server\na.com 13 2 ns1.one.test\nb.com 8,13\nC.com. -\n");
+    let list = write(
+        folder.path(),
+        "com.txt",
+        "# domain algorithms digests server\na.com 13 2 ns1.one.test\nb.com 8,13\nC.com. -\n",
+    );
     let csv = write(
         folder.path(),
         "top.csv",
@@ -79,7 +83,8 @@ fn invalid_lists_are_rejected_with_the_line() {
     ];
     for (name, contents, message) in cases {
         let file = write(folder.path(), name, contents);
-        let error = rejected(&["import", &file, "--out", text(&out), "--source", "com", "--date", "2020-01-01"]);
+        let error =
+            rejected(&["import", &file, "--out", text(&out), "--source", "com", "--date", "2020-01-01"]);
         assert!(error.contains(message) && error.contains(name), "{name}: {error}");
     }
     assert_eq!(fs::read_dir(&out).expect("a directory").count(), 0);

@@ -24,7 +24,11 @@ fn adoption(arguments: &[&str]) -> Ended {
     let output =
         Command::new(env!("CARGO_BIN_EXE_nonesuch-adoption")).args(arguments).output().expect("the program");
     let text = |octets: Vec<u8>| String::from_utf8(octets).expect("UTF-8");
-    Ended { status: output.status.code().expect("a status"), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Ended {
+        status: output.status.code().expect("a status"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 /// Runs the program, which must succeed.

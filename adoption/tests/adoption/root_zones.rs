@@ -49,7 +49,9 @@ fn counts_of(out: &Path, date: &str) -> Counts {
         table(out, name).into_iter().filter(|row| row["date"] == date && row["source"] == ".").collect()
     };
     let by = |name: &str, column: &str| {
-        let pairs = rows(name).into_iter().map(|row| (row[column].parse().expect("a number"), number(&row, "domains") as usize));
+        let pairs = rows(name)
+            .into_iter()
+            .map(|row| (row[column].parse().expect("a number"), number(&row, "domains") as usize));
         pairs.collect()
     };
     let [status] = &rows("status")[..] else { panic!("no snapshot of {date}") };
@@ -70,7 +72,10 @@ fn a_report_of_the_root_zones_has_the_counts_of_their_lines() {
     let (snapshots, out) = (folder.path().join("snapshots"), folder.path().join("report"));
     done(&["import", text(&zone_2014), text(&zone_2017), "--out", text(&snapshots)]);
     let json = report(&snapshots, &out);
-    assert_eq!((&json["input"]["rows"], &json["input"]["gaps"]), (&(629 + 1547).into(), &serde_json::json!([])));
+    assert_eq!(
+        (&json["input"]["rows"], &json["input"]["gaps"]),
+        (&(629 + 1547).into(), &serde_json::json!([]))
+    );
 
     // awk 'tolower($4) == "ns" && $1 != "." { print tolower($1) }' FILE | sort -u | wc -l
     // awk '$4 == "DS" { print tolower($1), $6 }' FILE | sort -u | awk '{ n[$2]++ } END { for (a in n) print a, n[a] }'
@@ -86,7 +91,9 @@ fn a_report_of_the_root_zones_has_the_counts_of_their_lines() {
         algorithms: [(5, 34), (7, 251), (8, 1080), (10, 35)].into(),
         digests: [(1, 874), (2, 1389)].into(),
     };
-    for (zone, date, expected) in [(zone_2014, "2014-06-25", counts_2014), (zone_2017, "2017-08-21", counts_2017)] {
+    for (zone, date, expected) in
+        [(zone_2014, "2014-06-25", counts_2014), (zone_2017, "2017-08-21", counts_2017)]
+    {
         assert_eq!(count_lines(&zone), expected);
         assert_eq!(counts_of(&out, date), expected);
     }

@@ -45,7 +45,8 @@ fn compare(snapshots: &Path, out: &Path) -> usize {
         .into();
     let truths = truth["snapshots"].as_array().expect("snapshots");
     for snapshot in truths {
-        let key: Key = ["source", "date"].map(|name| snapshot[name].as_str().expect("a text").to_owned()).into();
+        let key: Key =
+            ["source", "date"].map(|name| snapshot[name].as_str().expect("a text").to_owned()).into();
         let [status] = &tables["status"][&key][..] else { panic!("{key:?}") };
         for column in ["domains", "signed", "dnskey_without_ds", "unsigned", "unknown"] {
             assert_eq!(Some(number(status, column)), snapshot[column].as_u64(), "{key:?} {column}");
@@ -112,7 +113,11 @@ fn the_report_shows_the_events_of_the_model() {
     assert!(share("com", first, "13") == 0.0 && share("com", last, "13") > 0.5);
     // The early adopters of .nl and .se migrate late and completely.
     assert!(share("nl", first, "8") > 0.8 && share("nl", last, "13") > 0.8);
-    assert!(share("se", first, "5") == 0.0 && share("se", "2017-12-31", "5") > 0.8 && share("se", last, "5") < 0.01);
+    assert!(
+        share("se", first, "5") > 0.8
+            && share("se", "2017-12-30", "5") > 0.8
+            && share("se", last, "5") < 0.01
+    );
     // Popular domains are signed more often.
     let ranks = table(&out, "ranks");
     let signed = |class: &str| -> f64 {
@@ -127,9 +132,11 @@ fn the_same_seed_generates_the_same_files_on_any_number_of_threads() {
     let folder = folder();
     let generate = |name: &str, more: &[&str]| {
         let out = folder.path().join(name);
-        let arguments = ["generate", "--out", text(&out), "--domains", "200", "--every", "30", "--to", "2016-12-31"];
+        let arguments =
+            ["generate", "--out", text(&out), "--domains", "200", "--every", "30", "--to", "2016-12-31"];
         done(&[&arguments[..], more].concat());
-        let mut paths: Vec<PathBuf> = fs::read_dir(&out).expect("files").map(|entry| entry.expect("a file").path()).collect();
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(&out).expect("files").map(|entry| entry.expect("a file").path()).collect();
         paths.sort();
         paths.into_iter().map(|path| fs::read(path).expect("a file")).collect::<Vec<_>>()
     };
@@ -143,5 +150,8 @@ fn the_same_seed_generates_the_same_files_on_any_number_of_threads() {
 #[ignore = "compares the report in NONESUCH_ADOPTION_REPORT"]
 fn a_given_report_has_the_generated_counts() {
     let folder = PathBuf::from(std::env::var_os("NONESUCH_ADOPTION_REPORT").expect("a directory"));
-    println!("{} snapshots have the generated counts", compare(&folder.join("snapshots"), &folder.join("report")));
+    println!(
+        "{} snapshots have the generated counts",
+        compare(&folder.join("snapshots"), &folder.join("report"))
+    );
 }

@@ -1,8 +1,8 @@
 //! Errors of commands, and the exit status.
 
 use crate::commands::{
-    adoption, compare, compile, ctl, diff, enumerate, generate, key, lab, load, plan, proxy, query, sign, validate,
-    verify,
+    adoption, compare, compile, ctl, diff, enumerate, generate, key, lab, load, plan, proxy, query, sign,
+    validate, verify,
 };
 use crate::files::{FileError, OutputError};
 use crate::server;

@@ -42,4 +42,3 @@ pub use recording::{
 };
 pub use residuals::{ResidualTests, TestResult};
 pub use simulate::{Noise, Simulation};
-

@@ -30,7 +30,11 @@ fn a_missing_program_is_named_with_the_command_that_builds_it() {
     let (program, path) = (folder(), folder());
     let ended = run_in(program.path(), path.path(), &["report", "snapshots"]);
     assert_eq!(ended.status, 2, "{}", ended.text());
-    assert!(ended.error().contains("nonesuch-adoption") && ended.error().contains("just adoption"), "{}", ended.text());
+    assert!(
+        ended.error().contains("nonesuch-adoption") && ended.error().contains("just adoption"),
+        "{}",
+        ended.text()
+    );
 }
 
 #[test]

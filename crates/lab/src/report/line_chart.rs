@@ -137,7 +137,6 @@ impl LineChart {
         let y_ticks = area
             .y_scale
             .ticks()
-            
             .map(|tick| context! { y => area.y(tick), label => area.y_scale.tick_label(tick), is_zero => tick == 0.0 });
         context! {
             title => &self.title,
@@ -162,7 +161,8 @@ impl LineChart {
 
     fn area(&self) -> Area {
         let y_scale = self.y_scale();
-        let longest_label = y_scale.ticks().map(|tick| y_scale.tick_label(tick).chars().count()).max().unwrap_or(0);
+        let longest_label =
+            y_scale.ticks().map(|tick| y_scale.tick_label(tick).chars().count()).max().unwrap_or(0);
         let left = longest_label as f64 * LETTER_WIDTH + 2.0 * LABEL_GAP;
         let plot = Plot { scale: self.x_scale(), left, width: CHART_WIDTH - left - RIGHT_MARGIN };
         Area { plot, y_scale }

@@ -41,7 +41,10 @@ impl Plot {
 
     /// Returns the ticks of the horizontal axis.
     pub(super) fn ticks(&self) -> Vec<Value> {
-        self.scale.ticks().map(|tick| context! { x => self.x(tick), label => self.scale.tick_label(tick) }).collect()
+        self.scale
+            .ticks()
+            .map(|tick| context! { x => self.x(tick), label => self.scale.tick_label(tick) })
+            .collect()
     }
 
     /// Returns a vertical reference line with its label, which stays within the chart.

@@ -103,9 +103,8 @@ impl Scale {
     /// Returns an axis of dates. Without values, it is that of the year 1970.
     fn dates(values: impl Iterator<Item = f64>) -> Self {
         let months = values.filter(|value| value.is_finite()).map(|value| value.clamp(1970.0, 9999.0) * 12.0);
-        let (from, to) = months.fold((f64::INFINITY, f64::NEG_INFINITY), |(from, to), month| {
-            (from.min(month), to.max(month))
-        });
+        let (from, to) = months
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(from, to), month| (from.min(month), to.max(month)));
         let (from, to) = if from > to { (1970.0 * 12.0, 1970.0 * 12.0) } else { (from, to) };
         // The label of a year is shorter than that of a month.
         let intervals_max = |step: u32| if step < 12 { MONTH_INTERVALS_MAX } else { YEAR_INTERVALS_MAX };
