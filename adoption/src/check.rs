@@ -81,7 +81,7 @@ impl Inspection {
         self.snapshots.values().any(|snapshot| snapshot.is_unordered)
     }
 
-    /// Returns the snapshots with faults. `repeated` are those that the search has found: snapshot,
+    /// Returns the snapshots with faults. `repeated` is the result of the search: snapshot,
     /// number of repeated domains, and one of them.
     pub(crate) fn skipped(&self, repeated: &[(SnapshotKey, i64, String)]) -> Vec<Skipped> {
         let faulty = self.snapshots.iter().filter(|(_, snapshot)| snapshot.faults.count > 0);

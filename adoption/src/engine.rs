@@ -57,7 +57,7 @@ impl Engine {
             .with_disk_manager_builder(disk)
             .build_arc()
             .map_err(|source| AdoptionError::Query { query: "start", source })?;
-        // Statistics of files would help only queries with joins over all rows, and there are none.
+        // Statistics of files would help only queries with joins over all rows.
         let config =
             SessionConfig::new().with_target_partitions(limits.threads).with_collect_statistics(false);
         let runtime = Builder::new_multi_thread().worker_threads(limits.threads).enable_all().build();
@@ -67,7 +67,7 @@ impl Engine {
         })
     }
 
-    /// Registers the snapshots of these files, without those that are skipped.
+    /// Registers the snapshots of these files, without skipped snapshots.
     pub(crate) fn register_snapshots(
         &self,
         files: &[PathBuf],

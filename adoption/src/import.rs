@@ -51,7 +51,7 @@ pub(crate) struct Domain {
     pub(crate) rank: Option<i32>,
 }
 
-/// An input file: its domains in ascending order of their names, and what it tells about itself.
+/// An input file: its domains in ascending order of their names, and its source and day, if the file has them.
 struct Input {
     domains: Vec<Domain>,
     source: Option<String>,

@@ -38,7 +38,7 @@ pub(crate) struct Report {
 pub(crate) struct Cost {
     /// Seconds for checking and counting.
     pub(crate) seconds: f64,
-    /// Most memory that the process had at once, in MiB; `None` if the system does not tell.
+    /// Maximum resident memory of the process in MiB; `None` if the system does not report it.
     pub(crate) peak_memory_mib: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ fn peak_memory_mib() -> Option<u64> {
     Some(kib.parse::<u64>().ok()? / 1024)
 }
 
-/// What was read, and what was not used.
+/// Facts about the input, and its parts that are not used.
 #[derive(Debug, Serialize)]
 pub(crate) struct InputFacts {
     pub(crate) files: usize,

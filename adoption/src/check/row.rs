@@ -47,7 +47,7 @@ pub(crate) enum RowFault<'a> {
     Repeated,
 }
 
-/// Checks rows. Lists repeat in most rows, so it remembers those that it has checked.
+/// Checks rows. Most rows have the same few lists, so it remembers the lists that are checked.
 #[derive(Default)]
 pub(crate) struct RowChecker {
     lists: HashMap<String, bool>,

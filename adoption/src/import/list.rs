@@ -155,7 +155,7 @@ fn csv_domain(cells: &BTreeMap<&str, &str>) -> Result<Domain, ListFault> {
     })
 }
 
-/// Applies the rules for rows, so that the report accepts what is imported.
+/// Applies the rules for rows, so that the report accepts all imported rows.
 fn checked(domain: Domain) -> Result<Domain, ListFault> {
     let values = Values {
         domain: Some(&domain.name),

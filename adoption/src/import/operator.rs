@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Second-level domains below which names are registered, if the last label has two letters. This
-/// stands in for the Public Suffix List, which changes each week.
+/// Second-level domains below which names are registered, if the last label has two letters. The
+/// Public Suffix List would be complete, but it changes each week.
 const REGISTRY_LABELS: [&str; 12] =
     ["ac", "co", "com", "edu", "gob", "gov", "go", "ne", "net", "nom", "or", "org"];
 

@@ -5,7 +5,7 @@ use crate::snapshot::{Day, date_text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of points of a line.
-const MAX_POINTS: usize = 132;
+const MAX_POINTS: usize = 66;
 /// Maximum number of sources with charts.
 const MAX_SOURCES: usize = 8;
 
@@ -52,12 +52,12 @@ impl Timelines {
     }
 }
 
-/// Returns the first days of months, quarters, years or decades if there are many days, and the last day.
+/// Returns the first days of months, of two or more months, of years or of decades if there are many days, and the last day.
 fn thinned(days: &[Day]) -> BTreeSet<Day> {
     if days.len() <= MAX_POINTS {
         return days.iter().copied().collect();
     }
-    for months in [1, 3, 12] {
+    for months in [1, 2, 3, 6, 12] {
         let chosen = first_days(days, months);
         if chosen.len() <= MAX_POINTS {
             return chosen;
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn few_days_are_all_shown_and_many_by_month() {
-        let days: Vec<Day> = (0..100).collect();
-        assert_eq!(thinned(&days).len(), 100);
+        let days: Vec<Day> = (0..66).collect();
+        assert_eq!(thinned(&days).len(), 66);
         let ten_years: Vec<Day> = (day("2015-01-01")..=day("2024-12-31")).collect();
         let shown = thinned(&ten_years);
-        assert_eq!(shown.len(), 121);
-        assert!(shown.contains(&day("2016-02-01")) && shown.contains(&day("2024-12-31")));
+        assert_eq!(shown.len(), 61);
+        assert!(shown.contains(&day("2016-03-01")) && shown.contains(&day("2024-12-31")));
         let fifty_years: Vec<Day> = (0..50 * 365).collect();
         assert_eq!(thinned(&fifty_years).len(), 51);
     }

@@ -76,7 +76,7 @@ const DIAGONAL_INTERVALS: u32 = 32;
 /// Minimum length of a visible spread.
 const SPREAD_MIN: f64 = 1.0;
 /// Number of points of a line above which its markers are small.
-const DENSE_POINTS: usize = 60;
+const DENSE_POINTS: usize = 40;
 /// Outlines of the markers around their point: circle, square, diamond, triangle. Series differ in
 /// colour and marker.
 const MARKERS: [&str; 4] = [

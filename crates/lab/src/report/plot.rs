@@ -19,7 +19,7 @@ pub(super) const COLOUR_COUNT: usize = 8;
 /// A reference value with its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
-    /// Name beside the line.
+    /// Name next to the line.
     pub name: String,
     /// Position of the line on the horizontal axis.
     pub value: f64,

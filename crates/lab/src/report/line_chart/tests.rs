@@ -131,8 +131,8 @@ fn a_value_that_is_not_a_number_interrupts_the_line() {
 #[test]
 fn many_points_have_small_markers() {
     let points = |count: u32| (0..count).map(|at| (f64::from(at), 1.0)).collect::<Vec<_>>();
-    assert!(!drawn(chart(&points(60))).contains("scale("));
-    assert_eq!(drawn(chart(&points(61))).matches("scale(").count(), 61);
+    assert!(!drawn(chart(&points(40))).contains("scale("));
+    assert_eq!(drawn(chart(&points(41))).matches("scale(").count(), 41);
 }
 
 #[test]
