@@ -91,7 +91,8 @@ fn line(timelines: &Timelines, source: &str, name: &str, values: &Values) -> Lin
     LineSeries { name: name.to_owned(), points }
 }
 
-/// Returns the lines with the largest values, the largest first, and the sum of the others.
+/// Returns the lines with the largest values, the largest first, and the sum of the others. Omits lines that
+/// are always 0.
 fn largest(lines: &BTreeMap<String, Values>) -> Vec<(String, Values)> {
     let maximum = |values: &Values| values.values().copied().fold(0.0, f64::max);
     let (mut others, mut named): (Vec<_>, Vec<_>) = lines
@@ -106,7 +107,8 @@ fn largest(lines: &BTreeMap<String, Values>) -> Vec<(String, Values)> {
     for (day, value) in others.iter().flat_map(|(_, values)| values) {
         *sum.entry(*day).or_default() += value;
     }
-    if !sum.is_empty() {
+    named.retain(|(_, values)| maximum(values) > 0.0);
+    if maximum(&sum) > 0.0 {
         named.push((OTHERS.to_owned(), sum));
     }
     named
@@ -115,6 +117,13 @@ fn largest(lines: &BTreeMap<String, Values>) -> Vec<(String, Values)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_are_always_zero_are_omitted() {
+        let zero = Values::from([(0, 0.0), (1, 0.0)]);
+        let lines = BTreeMap::from([("a".to_owned(), zero.clone()), (OTHERS.to_owned(), zero)]);
+        assert!(largest(&lines).is_empty());
+    }
 
     #[test]
     fn the_largest_lines_have_names_and_the_rest_is_one_line() {
