@@ -7,8 +7,10 @@ use crate::output::Output;
 use crate::queries::{COUNTS, DUPLICATES, Query};
 use crate::snapshot::{SCHEMA, properties};
 use crate::table::Table;
+use datafusion::arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::ScalarValue;
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::JoinType;
 use datafusion::datasource::TableProvider;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
@@ -17,7 +19,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::prelude::{DataFrame, Expr, SessionConfig, SessionContext, col, lit};
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use futures::StreamExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,11 +78,12 @@ impl Engine {
         let table = listing(files, Arc::clone(&SCHEMA))?;
         self.register(SNAPSHOTS, || {
             let rows = self.context.read_table(table)?;
-            let filter = skipped.iter().map(|snapshot| !is_of(snapshot)).reduce(Expr::and);
-            Ok(match filter {
-                Some(filter) => rows.filter(filter)?.into_view(),
-                None => rows.into_view(),
-            })
+            if skipped.is_empty() {
+                return Ok(rows.into_view());
+            }
+            let skipped = self.context.read_batch(skipped_batch(skipped)?)?;
+            let [left, right] = [["source", "date"], SKIPPED_COLUMNS];
+            Ok(rows.join(skipped, JoinType::LeftAnti, &left, &right, None)?.into_view())
         })
     }
 
@@ -154,10 +157,15 @@ impl Engine {
     }
 }
 
-/// Whether a row is of this snapshot.
-fn is_of(snapshot: &Skipped) -> Expr {
-    let day = lit(ScalarValue::Date32(Some(snapshot.day)));
-    col("source").eq(lit(snapshot.source.clone())).and(col("date").eq(day))
+/// Columns of the table of skipped snapshots.
+const SKIPPED_COLUMNS: [&str; 2] = ["skipped_source", "skipped_date"];
+
+fn skipped_batch(skipped: &[Skipped]) -> Result<RecordBatch, ArrowError> {
+    let sources = StringArray::from_iter_values(skipped.iter().map(|snapshot| &snapshot.source));
+    let days = Date32Array::from_iter_values(skipped.iter().map(|snapshot| snapshot.day));
+    let [source, day] = SKIPPED_COLUMNS;
+    let columns: [(&str, ArrayRef); 2] = [(source, Arc::new(sources)), (day, Arc::new(days))];
+    RecordBatch::try_from_iter(columns)
 }
 
 /// Returns the files as one table.

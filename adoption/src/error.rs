@@ -40,6 +40,8 @@ pub(crate) enum AdoptionError {
     Record(#[from] RecordError),
     #[error(transparent)]
     Page(#[from] PageError),
+    #[error("cannot write to standard output: {0}")]
+    Print(io::Error),
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
     #[error("cannot write the table {table} as CSV: {source}")]

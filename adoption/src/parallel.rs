@@ -26,7 +26,8 @@ pub(crate) fn map<T: Sync, R: Send>(
     };
     thread::scope(|scope| {
         for _ in 1..threads.min(items.len()) {
-            scope.spawn(work);
+            // Without a further thread, this one does more.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
     });

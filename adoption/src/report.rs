@@ -11,13 +11,15 @@ use crate::error::AdoptionError;
 use crate::output::{create_directory, write_file};
 use crate::progress;
 use crate::queries::{COUNT_VIEWS, RESULTS, SNAPSHOT_VIEWS};
-use crate::snapshot::date_text;
+use crate::snapshot::{Day, date_text};
 use crate::table::Table;
 use nonesuch_lab::record::{Invocation, RunRecord};
+use nonesuch_lab::report::grouped;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -90,20 +92,34 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<(), AdoptionError> {
         eprintln!("nonesuch: warning: {note}");
     }
     if arguments.json {
-        println!("{json}");
+        print(&format!("{json}\n"))?;
     } else {
-        print!("{}", page::text(&report));
-        println!(
-            "{} and the tables in {} written",
-            out.join("report.html").display(),
-            tables_directory(out).display()
-        );
-        let Cost { seconds, peak_memory_mib } = report.cost;
-        let memory =
-            peak_memory_mib.map_or_else(String::new, |memory| format!(", at most {memory} MiB of memory"));
-        println!("{} rows in {seconds:.1} s{memory}", report.input.rows);
+        print(&summary(arguments, &report))?;
     }
     Ok(())
+}
+
+fn summary(arguments: &ReportArguments, report: &Report) -> String {
+    let out = &arguments.out;
+    let (page, tables) = (out.join("report.html"), tables_directory(out));
+    let Cost { seconds, peak_memory_mib } = report.cost;
+    let memory =
+        peak_memory_mib.map_or_else(String::new, |memory| format!(", at most {memory} MiB of memory"));
+    let rows = grouped(report.input.rows.try_into().unwrap_or(i64::MAX));
+    format!(
+        "{}{} and the tables in {} written\n{rows} rows in {seconds:.1} s{memory}\n",
+        page::text(report),
+        page.display(),
+        tables.display(),
+    )
+}
+
+/// Prints the text, as far as the reader of standard output takes it.
+fn print(text: &str) -> Result<(), AdoptionError> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(AdoptionError::Print(error)),
+        _ => Ok(()),
+    }
 }
 
 fn tables_directory(out: &Path) -> PathBuf {
@@ -129,9 +145,9 @@ fn create(arguments: &ReportArguments) -> Result<Report, AdoptionError> {
         skip(&engine, &files, &inspection, &skipped)?;
     }
     let tables = run_queries(&engine, &tables_directory(&arguments.out))?;
-    let used = inspection.snapshots.keys().filter(|(source, day)| {
-        !skipped.iter().any(|snapshot| snapshot.source == *source && snapshot.day == *day)
-    });
+    let unused: HashSet<(&str, Day)> =
+        skipped.iter().map(|snapshot| (snapshot.source.as_str(), snapshot.day)).collect();
+    let used = inspection.snapshots.keys().filter(|(source, day)| !unused.contains(&(source.as_str(), *day)));
     let input = InputFacts {
         files: files.len(),
         rows: inspection.rows(),

@@ -192,6 +192,21 @@ fn a_report_without_a_valid_snapshot_is_rejected() {
     assert!(!folder.path().join("out/report.html").exists());
 }
 
+/// Regression: the skipped snapshots were one nested expression, whose depth is limited by the stack.
+#[test]
+fn thousands_of_snapshots_can_be_skipped() {
+    let folder = folder();
+    let (input, out) = (folder.path().join("in"), folder.path().join("out"));
+    let day = |place: i32| ("com", Some(DAY + place), "a.com", if place == 1500 { "13" } else { "x" }, "13");
+    let rows: Vec<TestRow<'_>> = (0..5000).map(day).collect();
+    write_rows(&input, "1.parquet", &rows);
+    let json = report(&input, &out);
+    assert_eq!(skipped(&json).len(), 4999);
+    assert_eq!(status(&out), [("2024-02-09".to_owned(), 1, 1)]);
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("4979 further skipped snapshots"));
+}
+
 #[test]
 fn gaps_in_the_days_are_named() {
     let folder = folder();
