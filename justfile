@@ -10,6 +10,7 @@ check:
     cargo clippy --workspace --all-targets -- -D warnings
     CARGO_TARGET_DIR=target cargo clippy --locked --manifest-path fuzz/Cargo.toml --bins -- -D warnings
     cargo clippy --release --locked --manifest-path tools/count-verifications/Cargo.toml -- -D warnings
+    cargo fmt --check --manifest-path adoption/Cargo.toml
 
 # Run all tests; tests of public data need NONESUCH_DATA
 test:
@@ -96,6 +97,22 @@ fuzz SECONDS="600":
 # Build the library that counts the signatures which Unbound or BIND verify, for `plan record --verified`
 count-verifications:
     cargo build --release --locked --manifest-path tools/count-verifications/Cargo.toml
+
+# Build the program of `nonesuch adoption` beside nonesuch in target/release; the first build takes minutes
+adoption:
+    cargo build --release --locked --manifest-path adoption/Cargo.toml --target-dir target
+
+# Test `nonesuch adoption` with a million rows; the tests of root zones need NONESUCH_DATA
+adoption-test:
+    cargo test --locked --manifest-path adoption/Cargo.toml --target-dir target
+
+# Compare the tables of `nonesuch adoption report` with those of Spark on ROWS rows (needs Java 17; installs pyspark in a temporary environment)
+adoption-spark ROWS="1000000":
+    adoption/compare-spark {{ROWS}}
+
+# Generate 100 million rows, report on them, compare the counts; prints the time and the peak memory
+adoption-large DIR="/var/tmp/nonesuch-adoption":
+    adoption/measure-large {{DIR}}
 
 # Write manual pages and shell completions to DIR
 man DIR="manual":

@@ -1,5 +1,6 @@
 //! The command line. Help, manual pages and completions are generated from this definition.
 
+mod adoption;
 mod check;
 mod ctl;
 mod enumerate;
@@ -17,6 +18,7 @@ mod validate;
 mod values;
 mod zone;
 
+pub(crate) use adoption::AdoptionArguments;
 pub(crate) use check::{
     CheckAuthoritativeArguments, CheckCommand, CheckOptions, CheckProxyArguments, CheckResolverArguments,
     CheckZoneArguments,
@@ -132,6 +134,11 @@ pub(crate) enum Command {
     /// Record a resolver, and predict what other signature algorithms would cost it.
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Report who signs with what, over time: algorithms, denial mechanisms, operators.
+    ///
+    /// Runs the program nonesuch-adoption, which must be in the directory of nonesuch or in PATH. It
+    /// is built separately (`just adoption`), because it takes minutes to compile.
+    Adoption(AdoptionArguments),
     /// Show status; reload or stop a running server.
     Ctl(ControlArguments),
     /// Write the manual pages and shell completions.

@@ -1,5 +1,6 @@
 //! The commands, one module for each.
 
+pub(crate) mod adoption;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod compile;

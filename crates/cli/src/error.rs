@@ -1,8 +1,8 @@
 //! Errors of commands, and the exit status.
 
 use crate::commands::{
-    check, compare, compile, ctl, diff, enumerate, generate, key, lab, load, plan, proxy, query, sign,
-    validate, verify,
+    adoption, check, compare, compile, ctl, diff, enumerate, generate, key, lab, load, plan, proxy, query,
+    sign, validate, verify,
 };
 use crate::files::{FileError, OutputError};
 use crate::server;
@@ -14,6 +14,7 @@ use std::error::Error;
 #[error(transparent)]
 #[non_exhaustive]
 pub(crate) enum CommandError {
+    Adoption(#[from] adoption::Failure),
     Check(#[from] check::Failure),
     Compare(#[from] compare::Failure),
     Compile(#[from] compile::Failure),

@@ -82,6 +82,7 @@ fn run(command: Command) -> Result<CommandOutcome, CommandError> {
         Command::Proxy(arguments) => Ok(commands::proxy::run(&arguments)?),
         Command::Lab(command) => Ok(commands::lab::run(&command)?),
         Command::Plan(command) => Ok(commands::plan::run(&command)?),
+        Command::Adoption(arguments) => Ok(commands::adoption::run(&arguments)?),
         Command::Ctl(arguments) => Ok(commands::ctl::run(&arguments)?),
         Command::Manual(arguments) => Ok(commands::manual::run(&arguments)?),
     }

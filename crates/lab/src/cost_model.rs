@@ -42,24 +42,3 @@ pub use recording::{
 };
 pub use residuals::{ResidualTests, TestResult};
 pub use simulate::{Noise, Simulation};
-
-use crate::record::RunRecord;
-
-/// A page cannot be rendered.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot generate the page: {0:#}; this is a bug in nonesuch, please report it")]
-pub struct PageError(#[from] minijinja::Error);
-
-/// Returns the facts of machine and run for a page.
-fn run_facts(record: &RunRecord) -> Vec<(String, String)> {
-    let machine = &record.machine;
-    [
-        ("command", record.command.clone()),
-        ("commit", record.commit.clone()),
-        ("CPU", machine.cpu.clone()),
-        ("CPUs", machine.cpus.to_string()),
-        ("system", machine.system.clone()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .to_vec()
-}

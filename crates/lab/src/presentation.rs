@@ -18,7 +18,7 @@ pub(crate) use lines::lines;
 
 use crate::data::{ColumnType, DataColumn, DataTable};
 use crate::experiment::CsvError;
-use crate::report::{Attachment, Page, Section};
+use crate::report::{Attachment, Page, PageError, Section};
 use line_charts::LineChartForm;
 use minijinja::Value;
 use serde::{Deserialize, Serialize};
@@ -242,8 +242,8 @@ pub enum PresentationError {
     Expression { text: String, source: minijinja::Error },
     #[error("cannot write the data of the page as CSV: {0}")]
     Csv(#[from] CsvError),
-    #[error("cannot generate the page: {0:#}")]
-    Page(#[from] minijinja::Error),
+    #[error(transparent)]
+    Page(#[from] PageError),
     #[error(
         "error in the presentation: '{0}' is not a step: write NAME in LIST, NAME = VALUE, or if CONDITION"
     )]

@@ -53,6 +53,21 @@ pub struct RunRecord {
 pub struct RecordError(getrandom::Error);
 
 impl RunRecord {
+    /// Returns the facts of machine and run for a page.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let machine = &self.machine;
+        [
+            ("command", self.command.clone()),
+            ("commit", self.commit.clone()),
+            ("CPU", machine.cpu.clone()),
+            ("CPUs", machine.cpus.to_string()),
+            ("system", machine.system.clone()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
+    }
+
     /// Starts the record of a run on this machine.
     ///
     /// # Errors

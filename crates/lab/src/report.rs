@@ -12,6 +12,7 @@
 
 mod chart;
 mod chart_table;
+mod dates;
 mod html;
 mod line_chart;
 mod number;
@@ -21,50 +22,65 @@ mod plot;
 mod scale;
 mod table;
 
-pub(crate) use chart::{Bar, Chart, Series};
-pub(crate) use line_chart::{LineChart, LineSeries, Point, Ranges};
-pub(crate) use number::{duration, figure, grouped, ratio};
+pub use chart::{Bar, Chart, Series};
+pub use dates::day_position;
+pub use line_chart::{LineChart, LineSeries, Point, Ranges};
+pub(crate) use number::ratio;
+pub use number::{duration, figure, grouped};
 pub(crate) use overview::{ClaimCount, ClaimPart, DocumentPart, ExperimentPart, Link, OverviewPage};
 pub use picture::{Arrow, Form, PartStatus, Picture, PictureError, Place, Row, Shape, ZoneBox};
-pub(crate) use plot::Reference;
-pub(crate) use scale::{Axis, Scale};
-pub(crate) use table::Align;
+pub use plot::Reference;
+pub use scale::Axis;
+pub(crate) use scale::Scale;
 pub(crate) use table::printable;
-pub use table::{Column, Table};
+pub use table::{Align, Column, Table};
+
+/// A page cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot generate the page: {0:#}; this is a bug in nonesuch, please report it")]
+pub struct PageError(#[from] minijinja::Error);
 
 /// A complete report.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Page {
-    pub(crate) title: String,
+pub struct Page {
+    /// Title.
+    pub title: String,
     /// Introduction below the title.
-    pub(crate) lead: String,
+    pub lead: String,
     /// Terms and values.
-    pub(crate) facts: Vec<(String, String)>,
+    pub facts: Vec<(String, String)>,
     /// Terms and values of the machine and the run, which the page shows on request.
-    pub(crate) run_facts: Vec<(String, String)>,
+    pub run_facts: Vec<(String, String)>,
     /// The data of the report.
-    pub(crate) attachment: Option<Attachment>,
-    pub(crate) sections: Vec<Section>,
+    pub attachment: Option<Attachment>,
+    /// Parts of the page, in order.
+    pub sections: Vec<Section>,
 }
 
 /// A file that a page contains, for download. A file of more than 512 KiB is omitted.
 #[derive(Clone, Debug)]
-pub(crate) struct Attachment {
-    pub(crate) name: String,
-    pub(crate) media_type: &'static str,
-    pub(crate) octets: Vec<u8>,
+pub struct Attachment {
+    /// Name of the downloaded file.
+    pub name: String,
+    /// Media type, such as `text/csv`.
+    pub media_type: &'static str,
+    /// Contents.
+    pub octets: Vec<u8>,
 }
 
 /// A part of a page with a heading.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Section {
-    pub(crate) title: String,
-    pub(crate) blocks: Vec<Block>,
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// Parts of the section, in order.
+    pub blocks: Vec<Block>,
 }
 
 /// A part of a section.
 #[derive(Clone, Debug)]
-pub(crate) enum Block {
+pub enum Block {
+    /// Text. Words between backticks are code.
     Paragraph(String),
     /// Warnings about conditions that affect how far the figures can be trusted.
     Notes(Vec<String>),
@@ -76,6 +92,7 @@ pub(crate) enum Block {
     LineCharts(Vec<LineChart>),
     /// A chain of trust.
     Picture(Picture),
+    /// A table, which the reader can sort and download as CSV.
     Table(Table),
     /// A table of sentences, whose cells wrap.
     TextTable(Table),
@@ -85,8 +102,11 @@ pub(crate) enum Block {
 
 impl Page {
     /// Renders the page as one HTML file.
-    pub(crate) fn to_html(&self) -> Result<String, minijinja::Error> {
-        html::render_page(self)
+    ///
+    /// # Errors
+    /// Fails if the page cannot be rendered; no input is known to cause this error.
+    pub fn to_html(&self) -> Result<String, PageError> {
+        Ok(html::render_page(self)?)
     }
 }
 

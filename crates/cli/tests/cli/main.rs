@@ -1,5 +1,6 @@
 //! Tests of commands that run and end: signing, verifying, keys, queries, the laboratory.
 
+mod adoption;
 mod bad_key_files;
 mod capture;
 mod commands;

@@ -14,6 +14,7 @@ use super::model::{IntervalChoice, Model};
 use super::residuals::TestResult;
 use super::{Recording, VerificationSource};
 use crate::record::RunRecord;
+use crate::report::PageError;
 use serde::Serialize;
 
 /// Version of the JSON form of [`Fits`].
@@ -166,8 +167,8 @@ impl Fits {
     ///
     /// # Errors
     /// Fails if the page cannot be rendered; no input is known to cause this error.
-    pub fn page(&self, record: &RunRecord) -> Result<String, super::PageError> {
-        Ok(page::page(self, record).to_html()?)
+    pub fn page(&self, record: &RunRecord) -> Result<String, PageError> {
+        page::page(self, record).to_html()
     }
 }
 

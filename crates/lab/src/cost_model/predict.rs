@@ -23,6 +23,7 @@ use super::model::{Chain, Estimate, IntervalChoice, Model};
 use super::regression::mean;
 use crate::measure::AlgorithmChoice;
 use crate::record::RunRecord;
+use crate::report::PageError;
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::Name;
 use serde::Serialize;
@@ -408,7 +409,7 @@ impl Prediction {
     ///
     /// # Errors
     /// Fails if the page cannot be rendered; no input is known to cause this error.
-    pub fn page(&self, record: &RunRecord) -> Result<String, super::PageError> {
-        Ok(page::page(self, record).to_html()?)
+    pub fn page(&self, record: &RunRecord) -> Result<String, PageError> {
+        page::page(self, record).to_html()
     }
 }

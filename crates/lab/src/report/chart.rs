@@ -10,35 +10,40 @@ use minijinja::value::Value;
 
 /// A chart of horizontal bars.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) unit: String,
+pub struct Chart {
+    /// Title above the chart.
+    pub title: String,
+    /// Unit of the values.
+    pub unit: String,
     /// Labels of the groups, from top to bottom.
-    pub(crate) groups: Vec<String>,
+    pub groups: Vec<String>,
     /// Series; each has one bar in each group.
-    pub(crate) series: Vec<Series>,
+    pub series: Vec<Series>,
     /// A reference value, shown as a line across all bars.
-    pub(crate) reference: Option<Reference>,
+    pub reference: Option<Reference>,
     /// Minimum value at the end of the axis. Charts with the same value here can be compared,
     /// because their axes end alike.
-    pub(crate) axis_end_min: f64,
-    pub(crate) axis: Axis,
+    pub axis_end_min: f64,
+    /// Kind of the axis.
+    pub axis: Axis,
 }
 
 /// Bars of one colour, one in each group.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Series {
-    pub(crate) name: String,
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
     /// A bar for each group, in the order of the groups; `None` if a value is missing.
-    pub(crate) bars: Vec<Option<Bar>>,
+    pub bars: Vec<Option<Bar>>,
 }
 
 /// A bar: a value, and the range of repeated measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Bar {
-    pub(crate) value: f64,
+pub struct Bar {
+    /// The value, in the unit of the chart.
+    pub value: f64,
     /// Minimum and maximum, if there are several measurements.
-    pub(crate) spread: Option<(f64, f64)>,
+    pub spread: Option<(f64, f64)>,
 }
 
 /// Height of a bar.

@@ -2,56 +2,67 @@
 
 use super::chart_table::{Figure, chart_table};
 use super::plot::{CHART_WIDTH, COLOUR_COUNT, LABEL_GAP, LETTER_WIDTH, Plot, Reference, TOP_MARGIN};
-use super::scale::tick_label;
 use super::{Axis, Column, Scale, Table, figure};
 use minijinja::context;
 use minijinja::value::Value;
 
 /// A chart of lines.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct LineChart {
-    pub(crate) title: String,
-    /// Quantity and unit of the horizontal axis.
-    pub(crate) x_title: String,
-    pub(crate) x_unit: String,
+pub struct LineChart {
+    /// Title above the chart.
+    pub title: String,
+    /// Quantity of the horizontal axis.
+    pub x_title: String,
+    /// Unit of the horizontal axis; can be empty.
+    pub x_unit: String,
     /// Unit of the values, which the vertical axis shows.
-    pub(crate) unit: String,
-    pub(crate) x_axis: Axis,
-    pub(crate) axis: Axis,
-    pub(crate) series: Vec<LineSeries>,
+    pub unit: String,
+    /// Kind of the horizontal axis.
+    pub x_axis: Axis,
+    /// Kind of the vertical axis.
+    pub axis: Axis,
+    /// Lines, or groups of points.
+    pub series: Vec<LineSeries>,
     /// Whether the chart shows points without lines between them.
-    pub(crate) is_scatter: bool,
+    pub is_scatter: bool,
     /// A value of the horizontal axis, shown as a vertical line.
-    pub(crate) reference: Option<Reference>,
+    pub reference: Option<Reference>,
     /// Name of the diagonal, the line of the values that are equal to their position on the
     /// horizontal axis; empty: no diagonal.
-    pub(crate) diagonal: String,
+    pub diagonal: String,
     /// Further positions and values that the axes contain. Charts with the same ranges can be
     /// compared, because their axes are alike.
-    pub(crate) ranges: Ranges,
+    pub ranges: Ranges,
 }
 
 /// Start and end of the axes: horizontal and vertical.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Ranges {
-    pub(crate) x: Vec<f64>,
-    pub(crate) y: Vec<f64>,
+pub struct Ranges {
+    /// Positions on the horizontal axis.
+    pub x: Vec<f64>,
+    /// Values on the vertical axis.
+    pub y: Vec<f64>,
 }
 
-/// Points of one colour, joined by lines in their order.
+/// Points of one colour, joined by lines in their order. A point whose value is NaN is not shown and
+/// interrupts the line.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct LineSeries {
-    pub(crate) name: String,
-    pub(crate) points: Vec<Point>,
+pub struct LineSeries {
+    /// Name in the legend.
+    pub name: String,
+    /// Points, in the order of the line.
+    pub points: Vec<Point>,
 }
 
 /// A point: its position on the horizontal axis, its value, and the range of repeated measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Point {
-    pub(crate) x: f64,
-    pub(crate) value: f64,
+pub struct Point {
+    /// Position on the horizontal axis.
+    pub x: f64,
+    /// Value on the vertical axis.
+    pub value: f64,
     /// Minimum and maximum, if there are several measurements.
-    pub(crate) spread: Option<(f64, f64)>,
+    pub spread: Option<(f64, f64)>,
 }
 
 /// Height of the plot area.
@@ -64,6 +75,8 @@ const RIGHT_MARGIN: f64 = 34.0;
 const DIAGONAL_INTERVALS: u32 = 32;
 /// Minimum length of a visible spread.
 const SPREAD_MIN: f64 = 1.0;
+/// Number of points of a line above which its markers are small.
+const DENSE_POINTS: usize = 40;
 /// Outlines of the markers around their point: circle, square, diamond, triangle. Series differ in
 /// colour and marker.
 const MARKERS: [&str; 4] = [
@@ -98,9 +111,11 @@ impl LineChart {
 
     /// Returns the points as a table.
     pub(super) fn data_table(&self) -> Table {
+        let x_scale = self.x_scale();
+        let x_scale = &x_scale;
         let figures = self.series.iter().flat_map(|series| {
-            series.points.iter().map(|point| Figure {
-                label: tick_label(point.x),
+            series.points.iter().map(move |point| Figure {
+                label: x_scale.position_label(point.x),
                 series: &series.name,
                 value: point.value,
                 spread: point.spread,
@@ -122,7 +137,7 @@ impl LineChart {
         let y_ticks = area
             .y_scale
             .ticks()
-            .map(|tick| context! { y => area.y(tick), label => tick_label(tick), is_zero => tick == 0.0 });
+            .map(|tick| context! { y => area.y(tick), label => area.y_scale.tick_label(tick), is_zero => tick == 0.0 });
         context! {
             title => &self.title,
             unit => &self.unit,
@@ -146,7 +161,8 @@ impl LineChart {
 
     fn area(&self) -> Area {
         let y_scale = self.y_scale();
-        let longest_label = y_scale.ticks().map(|tick| tick_label(tick).chars().count()).max().unwrap_or(0);
+        let longest_label =
+            y_scale.ticks().map(|tick| y_scale.tick_label(tick).chars().count()).max().unwrap_or(0);
         let left = longest_label as f64 * LETTER_WIDTH + 2.0 * LABEL_GAP;
         let plot = Plot { scale: self.x_scale(), left, width: CHART_WIDTH - left - RIGHT_MARGIN };
         Area { plot, y_scale }
@@ -156,15 +172,18 @@ impl LineChart {
     /// for zero and negative numbers: such points are only in the data table.
     fn line(&self, area: &Area, place: usize, series: &LineSeries) -> Value {
         let fits = |axis: Axis, value: f64| value.is_finite() && (axis != Axis::Logarithmic || value > 0.0);
-        let points = series.points.iter();
-        let points: Vec<&Point> =
-            points.filter(|point| fits(self.x_axis, point.x) && fits(self.axis, point.value)).collect();
-        let joined = points.iter().filter(|_| !self.is_scatter);
+        let is_shown = |point: &&Point| fits(self.x_axis, point.x) && fits(self.axis, point.value);
+        let points: Vec<&Point> = series.points.iter().filter(is_shown).collect();
+        let parts = series.points.split(|point| point.value.is_nan()).filter(|_| !self.is_scatter);
+        let parts = parts.map(|part| {
+            path(part.iter().filter(is_shown).map(|point| (area.plot.x(point.x), area.y(point.value))))
+        });
         context! {
             name => &series.name,
             place,
             marker => marker(place),
-            path => path(joined.map(|point| (area.plot.x(point.x), area.y(point.value)))),
+            is_dense => points.len() > DENSE_POINTS,
+            path => parts.collect::<String>(),
             points => points.iter().map(|point| area.point(point)).collect::<Vec<_>>(),
         }
     }
@@ -187,7 +206,7 @@ impl Area {
         context! {
             x => self.plot.x(point.x),
             y => self.y(point.value),
-            position => tick_label(point.x),
+            position => self.plot.scale.position_label(point.x),
             value => figure(point.value),
             spread => spread.filter(|(from, to)| from - to >= SPREAD_MIN),
             range => point.spread.map(|(minimum, maximum)| (figure(minimum), figure(maximum))),

@@ -6,7 +6,8 @@ const DECIMALS_MAX: f64 = 15.0;
 /// Formats a figure with three decimals below 1, two below 10, one below 100, and none above:
 /// `0.123`, `1.23`, `12.3`, `123`, `12,345`. The measurements do not justify more digits. A figure
 /// below 0.001 has two significant digits. Zero is `0`; infinite values and NaN are `–`.
-pub(crate) fn figure(value: f64) -> String {
+#[must_use]
+pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
@@ -39,7 +40,8 @@ pub(crate) fn ratio(value: f64) -> String {
 }
 
 /// Formats a time: in seconds below two minutes, in minutes below two hours, otherwise in hours.
-pub(crate) fn duration(seconds: f64) -> String {
+#[must_use]
+pub fn duration(seconds: f64) -> String {
     match seconds {
         _ if seconds >= 7200.0 => format!("{} h", figure(seconds / 3600.0)),
         _ if seconds >= 120.0 => format!("{} min", figure(seconds / 60.0)),
@@ -48,7 +50,8 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// Formats an integer with commas between thousands.
-pub(crate) fn grouped(value: i64) -> String {
+#[must_use]
+pub fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     if value < 0 {

@@ -2,9 +2,7 @@
 //!
 //! It has the look and the policy of the other pages ([`super::Page`]), and no script.
 
-use super::html;
-use super::{Column, Table};
-use minijinja::Error;
+use super::{Column, PageError, Table, html};
 use serde::Serialize;
 
 /// The overview.
@@ -92,8 +90,8 @@ pub(crate) struct ExperimentPart {
 
 impl OverviewPage {
     /// Renders the page as one HTML file.
-    pub(crate) fn to_html(&self) -> Result<String, Error> {
-        html::render_overview(self)
+    pub(crate) fn to_html(&self) -> Result<String, PageError> {
+        Ok(html::render_overview(self)?)
     }
 
     /// Returns the number of claims of all documents with each verdict.

@@ -1,7 +1,6 @@
 //! Geometry that bar charts and line charts share: the plot area with its horizontal axis, and the
 //! label of a reference line.
 
-use super::scale::tick_label;
 use super::{Scale, figure};
 use minijinja::context;
 use minijinja::value::Value;
@@ -19,9 +18,11 @@ pub(super) const COLOUR_COUNT: usize = 8;
 
 /// A reference value with its name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Reference {
-    pub(crate) name: String,
-    pub(crate) value: f64,
+pub struct Reference {
+    /// Name next to the line.
+    pub name: String,
+    /// Position of the line on the horizontal axis.
+    pub value: f64,
 }
 
 /// The plot area with its horizontal axis.
@@ -40,7 +41,10 @@ impl Plot {
 
     /// Returns the ticks of the horizontal axis.
     pub(super) fn ticks(&self) -> Vec<Value> {
-        self.scale.ticks().map(|tick| context! { x => self.x(tick), label => tick_label(tick) }).collect()
+        self.scale
+            .ticks()
+            .map(|tick| context! { x => self.x(tick), label => self.scale.tick_label(tick) })
+            .collect()
     }
 
     /// Returns a vertical reference line with its label, which stays within the chart.

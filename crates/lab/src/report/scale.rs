@@ -1,14 +1,14 @@
 //! Axes with round ticks: linear from zero or from a negative value, or logarithmic from a power of
 //! ten.
 
-use super::figure;
+use super::{dates, figure};
 
 /// Maximum number of intervals between the ticks of a linear axis; rounding can add one.
 const INTERVALS_MAX: f64 = 5.0;
 
 /// Scaling of values to lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Axis {
+pub enum Axis {
     /// Proportional, from zero.
     #[default]
     Linear,
@@ -16,6 +16,8 @@ pub(crate) enum Axis {
     Logarithmic,
     /// Proportional, from the smallest negative value.
     Signed,
+    /// Dates, whose positions [`day_position`](super::day_position) returns.
+    Dates,
 }
 
 /// An axis that ends at a round number, which is at least the maximum shown.
@@ -31,6 +33,8 @@ enum Kind {
     Linear { first: i32, step: f64 },
     /// Starts at ten to the power of `first`. Each tick is ten times the previous one.
     Logarithmic { first: i32 },
+    /// `months` is the distance between ticks. Starts at `first` times this distance.
+    Dates { first: i32, months: u32 },
 }
 
 impl Scale {
@@ -66,6 +70,7 @@ impl Scale {
             Axis::Linear => Self::linear(values.filter(|value| value.is_finite()).fold(0.0, f64::max)),
             Axis::Logarithmic => Self::decades(values, 0.0),
             Axis::Signed => Self::signed(values),
+            Axis::Dates => Self::dates(values),
         }
     }
 
@@ -95,6 +100,31 @@ impl Scale {
         Self { kind: Kind::Logarithmic { first }, intervals: last.saturating_sub(first).max(1) as u32 }
     }
 
+    /// Returns an axis of dates. Without values, it is that of the year 1970.
+    fn dates(values: impl Iterator<Item = f64>) -> Self {
+        let months = values.filter(|value| value.is_finite()).map(|value| value.clamp(1970.0, 9999.0) * 12.0);
+        let (from, to) = months
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(from, to), month| (from.min(month), to.max(month)));
+        let (from, to) = if from > to { (1970.0 * 12.0, 1970.0 * 12.0) } else { (from, to) };
+        // The label of a year is shorter than that of a month.
+        let intervals_max = |step: u32| if step < 12 { MONTH_INTERVALS_MAX } else { YEAR_INTERVALS_MAX };
+        let is_sufficient = |step: &u32| (to - from) / f64::from(*step) <= intervals_max(*step);
+        let months = DATE_STEPS.into_iter().find(is_sufficient).unwrap_or(DATE_STEP_MAX);
+        let first = (from / f64::from(months) + 1e-6).floor() as i32;
+        let last = (to / f64::from(months) - 1e-6).ceil() as i32;
+        Self { kind: Kind::Dates { first, months }, intervals: (last - first).max(1) as u32 }
+    }
+
+    /// Returns the label of a tick.
+    pub(super) fn tick_label(&self, tick: f64) -> String {
+        if matches!(self.kind, Kind::Dates { .. }) { dates::tick_label(tick) } else { tick_label(tick) }
+    }
+
+    /// Returns the label of a point's position, which is more precise than a tick if it is a date.
+    pub(super) fn position_label(&self, value: f64) -> String {
+        if matches!(self.kind, Kind::Dates { .. }) { dates::date_label(value) } else { tick_label(value) }
+    }
+
     /// Returns the value at the start of the axis.
     pub(crate) fn start(&self) -> f64 {
         self.tick(0)
@@ -115,6 +145,9 @@ impl Scale {
         match self.kind {
             Kind::Linear { first, step } => step * f64::from(first.saturating_add_unsigned(index)),
             Kind::Logarithmic { first } => 10f64.powi(first.saturating_add_unsigned(index)),
+            Kind::Dates { first, months } => {
+                f64::from(first.saturating_add_unsigned(index)) * f64::from(months) / 12.0
+            }
         }
     }
 
@@ -122,12 +155,20 @@ impl Scale {
     /// value outside the axis is that of the nearest end. The position of NaN is 0.
     pub(crate) fn position(&self, value: f64) -> f64 {
         let position = match self.kind {
-            Kind::Linear { .. } => (value - self.start()) / (self.end() - self.start()),
+            Kind::Linear { .. } | Kind::Dates { .. } => (value - self.start()) / (self.end() - self.start()),
             Kind::Logarithmic { first } => (value.log10() - f64::from(first)) / f64::from(self.intervals),
         };
         if position.is_nan() { 0.0 } else { position.clamp(0.0, 1.0) }
     }
 }
+
+/// Distances between the ticks of an axis of dates, in months.
+const DATE_STEPS: [u32; 9] = [1, 2, 3, 6, 12, 24, 60, 120, DATE_STEP_MAX];
+const DATE_STEP_MAX: u32 = 1200;
+/// Maximum number of intervals between the ticks of an axis of dates, if they are not years, and if they
+/// are; rounding can add two.
+const MONTH_INTERVALS_MAX: f64 = 6.0;
+const YEAR_INTERVALS_MAX: f64 = 11.0;
 
 /// Maximum length of a linear axis. It keeps steps and positions finite.
 const LENGTH_MAX: f64 = 1e200;
@@ -214,6 +255,23 @@ mod tests {
             assert_eq!(scale.position(low), 0.0);
         }
         assert_eq!(scale.position(f64::INFINITY), 1.0);
+    }
+
+    #[test]
+    fn an_axis_of_dates_has_a_tick_for_each_year_or_month() {
+        let labels = |from: f64, to: f64| {
+            let scale = Scale::of_points(Axis::Dates, [to, from, f64::NAN].into_iter());
+            assert!(scale.start() <= from && to <= scale.end(), "{scale:?}");
+            scale.ticks().map(|tick| scale.tick_label(tick)).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(2015.0, 2021.9).len(), 8);
+        assert_eq!(labels(2009.5, 2020.99), ["2008", "2010", "2012", "2014", "2016", "2018", "2020", "2022"]);
+        assert_eq!(labels(2016.01, 2016.2), ["2016", "2016-02", "2016-03", "2016-04"]);
+        assert_eq!(labels(2016.0, 2016.0), ["2016", "2016-02"]);
+        let none = Scale::of_points(Axis::Dates, std::iter::empty());
+        assert_eq!(none.ticks().count(), 2);
+        let scale = Scale::of_points(Axis::Dates, [2016.0, 2017.0].into_iter());
+        assert_eq!(scale.position_label(2016.5), "2016-07-02");
     }
 
     #[test]

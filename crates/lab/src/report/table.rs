@@ -10,6 +10,7 @@ pub enum Align {
     /// For text.
     #[default]
     Left,
+    /// For figures.
     Right,
 }
 

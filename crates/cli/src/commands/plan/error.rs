@@ -2,8 +2,9 @@
 
 use super::record::RecordError;
 use crate::files::FileError;
-use nonesuch_lab::cost_model::{FitError, PageError, PredictError, RankingError, RatesError, RecordingError};
+use nonesuch_lab::cost_model::{FitError, PredictError, RankingError, RatesError, RecordingError};
 use nonesuch_lab::record;
+use nonesuch_lab::report::PageError;
 
 /// Why a command of the cost model fails.
 #[derive(Debug, thiserror::Error)]

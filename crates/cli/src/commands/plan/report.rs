@@ -5,8 +5,9 @@ use crate::arguments::{PlanOutputArguments, RecordingArgument};
 use crate::files::{FileError, print_line, print_summary, write_failure, write_output};
 use crate::outcome::{COMMIT, CommandOutcome, command_line};
 use crate::zones;
-use nonesuch_lab::cost_model::{LabelledRecording, PageError, Recording};
+use nonesuch_lab::cost_model::{LabelledRecording, Recording};
 use nonesuch_lab::record::{Invocation, RunRecord};
+use nonesuch_lab::report::PageError;
 use serde_json::Value;
 
 /// Name of the page in the output directory.

@@ -27,7 +27,7 @@ pub(super) fn page(fits: &Fits, record: &RunRecord) -> Page {
         title: "Resolver cost model: fit".to_owned(),
         lead: LEAD.to_owned(),
         facts: vec![("recordings".to_owned(), grouped(recordings)), ("date".to_owned(), record.date.clone())],
-        run_facts: super::super::run_facts(record),
+        run_facts: record.facts(),
         attachment: None,
         sections: sections(fits),
     }

@@ -20,7 +20,7 @@ pub(super) fn page(prediction: &Prediction, record: &RunRecord) -> Page {
             ("date".to_owned(), record.date.clone()),
             ("cores".to_owned(), grouped(prediction.cores.into())),
         ],
-        run_facts: crate::cost_model::run_facts(record),
+        run_facts: record.facts(),
         attachment: None,
         sections: sections(prediction),
     }

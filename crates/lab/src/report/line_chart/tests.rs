@@ -121,6 +121,30 @@ fn axes_without_common_values_have_no_diagonal() {
 }
 
 #[test]
+fn a_value_that_is_not_a_number_interrupts_the_line() {
+    let html = drawn(chart(&[(1.0, 1.0), (2.0, 2.0), (3.0, f64::NAN), (4.0, 1.0), (5.0, 2.0)]));
+    assert_eq!(markers(&html).len(), 4);
+    let line = html.split("class=\"line\" d=\"").nth(1).and_then(|rest| rest.split('"').next());
+    assert_eq!(line.expect("a line").matches('M').count(), 2);
+}
+
+#[test]
+fn many_points_have_small_markers() {
+    let points = |count: u32| (0..count).map(|at| (f64::from(at), 1.0)).collect::<Vec<_>>();
+    assert!(!drawn(chart(&points(40))).contains("scale("));
+    assert_eq!(drawn(chart(&points(41))).matches("scale(").count(), 41);
+}
+
+#[test]
+fn dates_are_labels_of_ticks_and_points() {
+    let day = |day| crate::report::day_position(day);
+    let chart = LineChart { x_axis: Axis::Dates, ..chart(&[(day(18_262), 1.0), (day(19_000), 2.0)]) };
+    assert_eq!(chart.data_table().rows[1][0], "2022-01-08");
+    let html = drawn(chart);
+    assert!(html.contains(">2021</text>") && html.contains("offered 2020-01-01 q/s: 1.00 a/s"), "{html}");
+}
+
+#[test]
 fn series_differ_in_colour_and_marker() {
     let all: Vec<(usize, &str)> = (0..16).map(|place| (place % COLOUR_COUNT, marker(place))).collect();
     assert!((1..16).all(|place| !all[..place].contains(&all[place])), "{all:?}");
