@@ -59,9 +59,9 @@ impl Default for Parameters {
             ttl: Count::of(5),
             parent_ttl: Count::of(30),
             rate: Count::of(500),
-            warm_up: Seconds::of(30.0),
+            warm_up: Seconds::of(20.0),
             slices: Count::of(2),
-            slice_seconds: Seconds::of(40.0),
+            slice_seconds: Seconds::of(34.0),
             query_file: PathBuf::new(),
             library: PathBuf::new(),
         }
