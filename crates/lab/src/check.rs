@@ -27,6 +27,6 @@ pub use chain::{ChainStep, Picture, PictureError, Verdict, chain_picture};
 pub use client::{CheckClient, Query, Response};
 pub use exchange::{Evidence, Exchange, Transport};
 pub use item::{Item, Profile, Row};
-pub use output::{RenderError, list_text};
+pub use output::list_text;
 pub use result::{CheckReport, ItemResult, Outcome, Summary};
 pub use run::{Selection, UnknownItem, run_rows};

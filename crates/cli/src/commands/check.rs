@@ -13,9 +13,8 @@ use crate::files::{
 use crate::outcome::CommandOutcome;
 use crate::progress;
 use crate::zones::AnchorError;
-use nonesuch_lab::check::{
-    CheckReport, Picture, RenderError, Row, Selection, UnknownItem, list_text, run_rows,
-};
+use nonesuch_lab::check::{CheckReport, Picture, Row, Selection, UnknownItem, list_text, run_rows};
+use nonesuch_lab::report::PageError;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -28,7 +27,7 @@ pub(crate) enum Failure {
     Authoritative(#[from] authoritative::Failure),
     File(#[from] FileError),
     Item(#[from] UnknownItem),
-    Page(#[from] RenderError),
+    Page(#[from] PageError),
     Proxy(#[from] proxy::Failure),
     Resolver(#[from] resolver::Failure),
     Server(#[from] QueryError),

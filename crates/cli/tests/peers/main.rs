@@ -1,8 +1,8 @@
 //! Tests with other signers, servers and validators.
 
+mod check_resolvers;
 #[path = "../common/mod.rs"]
 mod common;
-mod check_resolvers;
 mod differential;
 mod grid;
 mod interop_signing;

@@ -11,5 +11,4 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use html::RenderError;
 pub use text::list_text;

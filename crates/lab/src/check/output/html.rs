@@ -1,12 +1,7 @@
 //! Results as a page.
 
 use super::super::{CheckReport, ItemResult, Outcome, Picture};
-use crate::report::{Block, Column, Page, Section, Table};
-
-/// Why a page is not rendered.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot render the page of the results: {0}")]
-pub struct RenderError(#[from] minijinja::Error);
+use crate::report::{Block, Column, Page, PageError, Section, Table};
 
 impl CheckReport {
     /// The report as one HTML file: facts, a table of the results, all messages of the items that did not
@@ -14,19 +9,19 @@ impl CheckReport {
     ///
     /// # Errors
     /// The page is not rendered, which is a fault of this program.
-    pub fn to_html(&self) -> Result<String, RenderError> {
-        Ok(self.page().to_html()?)
+    pub fn to_html(&self) -> Result<String, PageError> {
+        self.page().to_html()
     }
 
     /// As [`to_html`](Self::to_html), with the picture of a chain of trust below the results.
     ///
     /// # Errors
     /// As those of `to_html`.
-    pub fn to_html_with(&self, picture: Picture) -> Result<String, RenderError> {
+    pub fn to_html_with(&self, picture: Picture) -> Result<String, PageError> {
         let mut page = self.page();
         let section = Section { title: picture.title.clone(), blocks: vec![Block::Picture(picture)] };
         page.sections.insert(page.sections.len().min(1), section);
-        Ok(page.to_html()?)
+        page.to_html()
     }
 
     /// The page, to which a check may add sections.
