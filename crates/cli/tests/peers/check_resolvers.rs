@@ -35,9 +35,11 @@ fn other_resolvers_fail_the_known_items() {
             record_skip(&format!("{} is not installed", known.peer.missing_programs().join(", ")));
             continue;
         }
-        let arguments = ["check", "resolver", "--program", known.program, "--tree-address", "127.65.0.1", "--json"];
+        let arguments =
+            ["check", "resolver", "--program", known.program, "--tree-address", "127.65.0.1", "--json"];
         let ended = run(&mut nonesuch(arguments));
-        let json: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()));
+        let json: serde_json::Value =
+            serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()));
         let items = json["items"].as_array().expect("items").iter();
         let failed: BTreeSet<&str> =
             items.filter(|item| item["result"] == "fail").filter_map(|item| item["id"].as_str()).collect();

@@ -27,9 +27,19 @@ fn root_address(network: u8) -> Option<String> {
 /// Writes the configuration of `nonesuch resolve` for the check, on a free port, with these changes.
 fn configuration(folder: &Path, root: &str, changes: &[(&str, &str)]) -> PathBuf {
     let directory = folder.join("configuration");
-    done(["check", "resolver", "--write-configuration", text(&directory), "--for", "nonesuch", "--tree-address", root]);
+    done([
+        "check",
+        "resolver",
+        "--write-configuration",
+        text(&directory),
+        "--for",
+        "nonesuch",
+        "--tree-address",
+        root,
+    ]);
     let file = directory.join("nonesuch-check.toml");
-    let mut settings = fs::read_to_string(&file).expect("a configuration").replace("127.0.0.1:5300", "127.0.0.1:0");
+    let mut settings =
+        fs::read_to_string(&file).expect("a configuration").replace("127.0.0.1:5300", "127.0.0.1:0");
     for (from, to) in changes {
         assert!(settings.contains(from), "{settings}");
         settings = settings.replace(from, to);
@@ -47,10 +57,14 @@ fn check(server: &str, root: &str, items: &[&str]) -> (i32, Results) {
     let mut arguments = vec!["check", "resolver", server, "--tree-address", root, "--json"];
     items.iter().for_each(|item| arguments.extend(["--item", *item]));
     let ended = run(&mut nonesuch(arguments));
-    let json: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()));
+    let json: serde_json::Value =
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()));
     let field = |item: &serde_json::Value, name: &str| item[name].as_str().expect("text").to_owned();
     let items = json["items"].as_array().expect("items").iter();
-    (ended.status, items.map(|item| (field(item, "id"), (field(item, "result"), field(item, "text")))).collect())
+    (
+        ended.status,
+        items.map(|item| (field(item, "id"), (field(item, "result"), field(item, "text")))).collect(),
+    )
 }
 
 #[test]
@@ -62,8 +76,11 @@ fn our_resolver_passes_every_item_that_applies() {
     let (status, results) = check(&resolver.address.to_string(), &root, &[]);
     let failed: Vec<_> = results.iter().filter(|(_, (result, _))| result == "fail").collect();
     assert!(failed.is_empty() && status == 0, "{failed:#?}");
-    let not_testable: Vec<&str> =
-        results.iter().filter(|(_, (result, _))| result == "not testable").map(|(id, _)| id.as_str()).collect();
+    let not_testable: Vec<&str> = results
+        .iter()
+        .filter(|(_, (result, _))| result == "not testable")
+        .map(|(id, _)| id.as_str())
+        .collect();
     // The clock of a running resolver cannot be moved.
     let expected = ["F-196", "F-201", "F-202", "XF-024", "XF-070", "XF-071", "XF-072", "XF-073", "XF-074"];
     assert_eq!(not_testable, expected);
@@ -73,18 +90,26 @@ fn our_resolver_passes_every_item_that_applies() {
 fn a_resolver_that_does_not_validate_fails() {
     let Some(root) = root_address(61) else { return };
     let folder = folder();
-    let changes = [("trust-anchors = \"anchor.ds\"", "validation = false"), ("[negative-anchor.\"nta.check.\"]", ""), ("until = \"2099-01-01T00:00:00Z\"", "")];
+    let changes = [
+        ("trust-anchors = \"anchor.ds\"", "validation = false"),
+        ("[negative-anchor.\"nta.check.\"]", ""),
+        ("until = \"2099-01-01T00:00:00Z\"", ""),
+    ];
     let resolver = start(&configuration(folder.path(), &root, &changes));
     let failing = [
-        "XF-010", "XF-012", "XF-020", "XF-021", "XF-022", "XF-023", "XF-025", "XF-026", "XF-027", "XF-030", "XF-031", "XF-032", "XF-033", "XF-034",
-        "XF-035", "XF-036", "XF-037", "XF-038", "XF-039", "XF-041", "XF-042", "XF-043", "XF-050", "XF-051", "XF-052", "XF-053", "XF-054",
-        "XF-056", "XF-057", "XF-058", "XF-059", "XF-061", "XF-062", "XF-063", "XF-067", "XF-081", "XF-086", "F-194", "F-229",
+        "XF-010", "XF-012", "XF-020", "XF-021", "XF-022", "XF-023", "XF-025", "XF-026", "XF-027", "XF-030",
+        "XF-031", "XF-032", "XF-033", "XF-034", "XF-035", "XF-036", "XF-037", "XF-038", "XF-039", "XF-041",
+        "XF-042", "XF-043", "XF-050", "XF-051", "XF-052", "XF-053", "XF-054", "XF-056", "XF-057", "XF-058",
+        "XF-059", "XF-061", "XF-062", "XF-063", "XF-067", "XF-081", "XF-086", "F-194", "F-229",
     ];
     let passing = ["F-85", "F-86", "F-87", "XF-001", "XF-002", "XF-008", "XF-009", "XF-028", "XF-090"];
     let (status, results) = check(&resolver.address.to_string(), &root, &[&failing[..], &passing].concat());
     assert_eq!(status, 1);
     let wrong = |ids: &[&str], wanted: &str| -> Vec<String> {
-        ids.iter().filter(|id| results[**id].0 != wanted).map(|id| format!("{id}: {:?}", results[*id])).collect()
+        ids.iter()
+            .filter(|id| results[**id].0 != wanted)
+            .map(|id| format!("{id}: {:?}", results[*id]))
+            .collect()
     };
     assert_eq!(wrong(&failing, "fail"), Vec::<String>::new());
     assert_eq!(wrong(&passing, "pass"), Vec::<String>::new());
@@ -105,8 +130,10 @@ fn faults_before_a_resolver_are_found() {
     ];
     for (fault, items) in rows {
         let upstream = resolver.address.to_string();
-        let arguments = ["proxy", "--listen", "127.0.0.1:0", "--upstream", &upstream, "--timeout", "8", "--fault", fault];
-        let proxy = common::Running::when_ready(nonesuch(arguments).stdout(Stdio::piped()).spawn().expect("a proxy"));
+        let arguments =
+            ["proxy", "--listen", "127.0.0.1:0", "--upstream", &upstream, "--timeout", "8", "--fault", fault];
+        let proxy =
+            common::Running::when_ready(nonesuch(arguments).stdout(Stdio::piped()).spawn().expect("a proxy"));
         let (status, results) = check(&proxy.address.to_string(), &root, items);
         let passed: Vec<_> = results.iter().filter(|(_, (result, _))| result != "fail").collect();
         assert!(status == 1 && passed.is_empty(), "{fault}: {passed:#?}");
@@ -132,10 +159,21 @@ fn a_check_that_cannot_start_states_the_remedy() {
 
 #[test]
 fn a_delegated_domain_has_records_for_its_parent() {
-    let arguments = ["check", "resolver", "--delegated", "Check.example.", "--tree-listen", "192.0.2.1", "--print-delegation"];
+    let arguments = [
+        "check",
+        "resolver",
+        "--delegated",
+        "Check.example.",
+        "--tree-listen",
+        "192.0.2.1",
+        "--print-delegation",
+    ];
     let records = done(arguments).stdout;
     let lines: Vec<&str> = records.lines().collect();
-    assert_eq!(lines[..2], ["check.example. 3600 IN NS ns1.check.example.", "ns1.check.example. 3600 IN A 192.0.2.1"]);
+    assert_eq!(
+        lines[..2],
+        ["check.example. 3600 IN NS ns1.check.example.", "ns1.check.example. 3600 IN A 192.0.2.1"]
+    );
     assert!(lines[2].starts_with("check.example. 3600 IN DS ") && lines.len() == 3, "{records}");
     assert_eq!(records, done(arguments).stdout);
 }
@@ -145,6 +183,16 @@ fn the_proxy_of_this_program_passes_and_its_faults_fail() {
     let ended = done(["check", "proxy", "--start-proxy", "--upstream-listen", "127.0.0.1:0", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!((&json["failed"], &json["not_testable"]), (&0.into(), &1.into()), "{}", ended.stdout);
-    let faulty = run(&mut nonesuch(["check", "proxy", "--start-proxy", "--upstream-listen", "127.0.0.1:0", "--fault", "drop-opt", "--profile", "jprs"]));
+    let faulty = run(&mut nonesuch([
+        "check",
+        "proxy",
+        "--start-proxy",
+        "--upstream-listen",
+        "127.0.0.1:0",
+        "--fault",
+        "drop-opt",
+        "--profile",
+        "jprs",
+    ]));
     assert!(faulty.status == 1 && faulty.stdout.contains("P-1"), "{}", faulty.text());
 }

@@ -111,7 +111,8 @@ impl Shared {
     fn new(content: Content) -> Result<Self, AuthorityError> {
         let online_zones = content.tree.zones.iter().filter(|zone| zone.is_online());
         let online = online_zones.map(|zone| {
-            let compiled = OnlineZone::new(zone).ok_or_else(|| AuthorityError::Online(zone.origin.clone()))?;
+            let compiled =
+                OnlineZone::new(zone).ok_or_else(|| AuthorityError::Online(zone.origin.clone()))?;
             Ok((zone.origin.clone(), compiled))
         });
         let online = online.collect::<Result<HashMap<_, _>, AuthorityError>>()?;

@@ -15,7 +15,8 @@ pub use context::{ProxyCheck, ProxyCheckError, ProxyCheckOptions};
 use super::Row;
 
 /// The items of `check proxy`, by topic.
-static ITEMS: &[&[Row<ProxyCheck>]] = &[opaque::CASES, sizes::CASES, cache::CASES, opaque::ITEMS, sizes::ITEMS, cache::ITEMS];
+static ITEMS: &[&[Row<ProxyCheck>]] =
+    &[opaque::CASES, sizes::CASES, cache::CASES, opaque::ITEMS, sizes::ITEMS, cache::ITEMS];
 
 /// All items.
 pub fn items() -> impl Iterator<Item = &'static Row<ProxyCheck>> {

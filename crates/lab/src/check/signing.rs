@@ -47,7 +47,13 @@ impl Unsigned {
     }
 
     /// As [`Unsigned::signature`] of a key of the root, with another key tag.
-    pub(super) fn signature_with_tag(&self, key: &KeyPair, tag: u16, now: u32, lifetime: u32) -> Option<Vec<u8>> {
+    pub(super) fn signature_with_tag(
+        &self,
+        key: &KeyPair,
+        tag: u16,
+        now: u32,
+        lifetime: u32,
+    ) -> Option<Vec<u8>> {
         self.signature_with((key, tag), &Name::root(), now, lifetime)
     }
 

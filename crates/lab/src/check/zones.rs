@@ -5,9 +5,9 @@ mod addresses;
 mod answers;
 
 pub(super) use addresses::{Addresses, Role};
-pub(super) use answers::{SHORT_LIFETIME, SizedZone, sized_name};
 #[cfg(test)]
 pub(super) use answers::SIZES;
+pub(super) use answers::{SHORT_LIFETIME, SizedZone, sized_name};
 
 use super::authority::{Behaviour, Content};
 use crate::tree::{
@@ -130,8 +130,8 @@ impl ZoneOptions {
 
     /// The zones with a fault: with NSEC, with NSEC3, or both for faults of denials.
     fn faulty_zones(&self, row: &FaultEntry) -> Vec<ZoneDescription> {
-        let needs_nsec3 =
-            row.name.contains("nsec3") || matches!(row.fault, Fault::MissingClosestEncloser | Fault::MixedDenial);
+        let needs_nsec3 = row.name.contains("nsec3")
+            || matches!(row.fault, Fault::MissingClosestEncloser | Fault::MixedDenial);
         let is_nsec_only = row.fault == Fault::NextNameOutsideZone;
         let is_denial = row.scope == FaultScope::Denial && !needs_nsec3 && !is_nsec_only;
         let of_signatures = row.scope == FaultScope::Signatures;
@@ -170,14 +170,22 @@ impl ZoneOptions {
             csk: true,
             ..self.zone(&format!("rsa-{bits}"), Role::Leaf)
         };
-        KNOWN_ALGORITHMS.into_iter().chain([Algorithm::MLDSA44.0]).map(of).chain(RSA_BITS.iter().map(rsa)).collect()
+        KNOWN_ALGORITHMS
+            .into_iter()
+            .chain([Algorithm::MLDSA44.0])
+            .map(of)
+            .chain(RSA_BITS.iter().map(rsa))
+            .collect()
     }
 
     /// A zone for each denial mechanism, each with an unsigned child on another server.
     fn mechanism_zones(&self) -> Vec<ZoneDescription> {
         let both = |(denial, label): &(Mechanism, &str)| {
-            let parent =
-                ZoneDescription { denial: *denial, csk: true, ..self.zone(&format!("with-{label}"), Role::Leaf) };
+            let parent = ZoneDescription {
+                denial: *denial,
+                csk: true,
+                ..self.zone(&format!("with-{label}"), Role::Leaf)
+            };
             let child = ZoneDescription {
                 signed: false,
                 ..self.zone(&format!("unsigned.with-{label}"), Role::Child)
@@ -217,7 +225,10 @@ impl ZoneOptions {
                 faults: vec![PlantedFault::new(Fault::WrongDsDigest)],
                 ..at("reported", Role::Leaf)
             },
-            ZoneDescription { records: "*._er TXT \"thanks\"\n".to_owned(), ..unsigned("agent", Role::Child) },
+            ZoneDescription {
+                records: "*._er TXT \"thanks\"\n".to_owned(),
+                ..unsigned("agent", Role::Child)
+            },
             unsigned("cookies", Role::Child),
         ]
     }
@@ -243,7 +254,9 @@ impl ZoneOptions {
             ("cookies", Behaviour { has_cookies: true, ..default() }),
         ];
         let domain = self.domain();
-        let named = |(label, behaviour): (&str, Behaviour)| Some((format!("{label}.{domain}").parse().ok()?, behaviour));
+        let named = |(label, behaviour): (&str, Behaviour)| {
+            Some((format!("{label}.{domain}").parse().ok()?, behaviour))
+        };
         rows.into_iter().filter_map(named).collect()
     }
 }

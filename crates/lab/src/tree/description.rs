@@ -130,7 +130,12 @@ impl PlantedFault {
 
 impl Default for Description {
     fn default() -> Self {
-        Self { first_address: default_first_address(), port: default_port(), zones: Vec::new(), any_address: false }
+        Self {
+            first_address: default_first_address(),
+            port: default_port(),
+            zones: Vec::new(),
+            any_address: false,
+        }
     }
 }
 

@@ -12,7 +12,9 @@ use std::net::SocketAddr;
 #[error(transparent)]
 #[non_exhaustive]
 pub(crate) enum Failure {
-    #[error("name a proxy, for example: nonesuch check proxy 192.0.2.1, or check that of this program with --start-proxy")]
+    #[error(
+        "name a proxy, for example: nonesuch check proxy 192.0.2.1, or check that of this program with --start-proxy"
+    )]
     NoServer,
     Start(#[from] ProxyCheckError),
 }

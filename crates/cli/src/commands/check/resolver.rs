@@ -7,7 +7,8 @@ use crate::files::{FileError, print_line, print_summary, write_failure, write_ou
 use crate::outcome::CommandOutcome;
 use crate::zones::time_or_now;
 use nonesuch_lab::check::resolver::{
-    Place, ProgramOptions, ResolverCheck, ResolverOptions, StartError, Target, configuration, delegation, items,
+    Place, ProgramOptions, ResolverCheck, ResolverOptions, StartError, Target, configuration, delegation,
+    items,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -55,7 +56,8 @@ pub(super) fn run(arguments: &CheckResolverArguments) -> Result<CommandOutcome, 
     };
     let mut check = ResolverCheck::start(&resolver_options(arguments, target)).map_err(Failure::from)?;
     let server = check.server();
-    let name = arguments.program.map_or_else(|| server.to_string(), |kind| format!("{} ({server})", kind.name()));
+    let name =
+        arguments.program.map_or_else(|| server.to_string(), |kind| format!("{} ({server})", kind.name()));
     let subject = Subject { kind: "resolver", name };
     run_and_report(options, subject, &rows, &mut check, ResolverCheck::facts)
 }
@@ -63,7 +65,9 @@ pub(super) fn run(arguments: &CheckResolverArguments) -> Result<CommandOutcome, 
 fn resolver_options(arguments: &CheckResolverArguments, target: Target) -> ResolverOptions {
     let port = arguments.tree_port;
     let place = match &arguments.delegated {
-        Some(zone) => Place::Delegated { zone: zone.view().to_canonical(), listen: arguments.tree_listen.clone(), port },
+        Some(zone) => {
+            Place::Delegated { zone: zone.view().to_canonical(), listen: arguments.tree_listen.clone(), port }
+        }
         None => Place::Local { root: arguments.tree_address, port },
     };
     let now = time_or_now(arguments.now).into();
@@ -81,6 +85,9 @@ fn write_configuration(
         let path = directory.join(name);
         write_output(&path, 0o644, |out| out.write_all(text.as_bytes()).map_err(write_failure(&path)))?;
     }
-    print_summary(&format!("{}: include these files in the configuration of the resolver, and start it", directory.display()))?;
+    print_summary(&format!(
+        "{}: include these files in the configuration of the resolver, and start it",
+        directory.display()
+    ))?;
     Ok(())
 }

@@ -15,7 +15,8 @@ pub(in crate::check) fn push_message(message: &Message, question: &[u8], out: &m
     out.extend_from_slice(question);
     let asked = message.questions.first().map(|question| &question.name);
     let mut counts = [u16::from(!question.is_empty()), 0, 0, 0];
-    for (index, section) in [Section::Answer, Section::Authority, Section::Additional].into_iter().enumerate() {
+    for (index, section) in [Section::Answer, Section::Authority, Section::Additional].into_iter().enumerate()
+    {
         for record in message.records.iter().filter(|record| record.section == section) {
             push_owner(&record.owner, asked, out);
             out.extend_from_slice(&record.rtype.0.to_be_bytes());

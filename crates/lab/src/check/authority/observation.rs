@@ -69,7 +69,9 @@ impl Observation {
             server: self.server,
             transport: self.transport,
             query: self.query,
-            reply: self.reply.ok_or_else(|| "the server of the check sent no response, as the item requires".to_owned()),
+            reply: self
+                .reply
+                .ok_or_else(|| "the server of the check sent no response, as the item requires".to_owned()),
             elapsed: std::time::Duration::ZERO,
         }
     }

@@ -33,7 +33,13 @@ impl OnlineZone {
         for key in zone.keys.as_ref()?.keys() {
             let rdata = key.dnskey_rdata();
             // RFC 3597 §5. Writing to a `String` cannot fail.
-            let _ = writeln!(text, "{} {DNSKEY_TTL} IN DNSKEY \\# {} {}", zone.origin, rdata.len(), HEXUPPER.encode(&rdata));
+            let _ = writeln!(
+                text,
+                "{} {DNSKEY_TTL} IN DNSKEY \\# {} {}",
+                zone.origin,
+                rdata.len(),
+                HEXUPPER.encode(&rdata)
+            );
         }
         let contents: Contents =
             read::read_text(text.as_bytes(), Path::new("zone"), Some(&zone.origin)).ok()?.contents;
@@ -81,12 +87,12 @@ impl OnlineZone {
                 && (record.rtype != Rtype::NS || record.owner == zone.origin)
         };
         let mut signed = Vec::new();
-        let groups = records.chunk_by(|a, b| (&a.owner, a.rtype, a.section) == (&b.owner, b.rtype, b.section));
+        let groups =
+            records.chunk_by(|a, b| (&a.owner, a.rtype, a.section) == (&b.owner, b.rtype, b.section));
         for group in groups {
             let Some(first) = group.first() else { continue };
             let rdatas = group.iter().map(|record| record.rdata.clone()).collect();
-            let rrset =
-                Unsigned { owner: first.owner.clone(), rtype: first.rtype, ttl: first.ttl, rdatas };
+            let rrset = Unsigned { owner: first.owner.clone(), rtype: first.rtype, ttl: first.ttl, rdatas };
             if is_signed(first) {
                 let owner = self.signed_owner(zone, &first.owner).unwrap_or_else(|| first.owner.clone());
                 let wildcard = Unsigned { owner, ..rrset };
@@ -115,9 +121,12 @@ impl OnlineZone {
         let Some(target) = self.target(name, rtype) else { return Vec::new() };
         let pieces = prove_online(&self.image, mechanism, target).into_pieces();
         let generated = pieces.into_iter().filter_map(|piece| match piece {
-            ProofPiece::Generated(record) => {
-                Some(Unsigned { owner: record.owner, rtype: record.rtype, ttl: record.ttl, rdatas: vec![record.rdata] })
-            }
+            ProofPiece::Generated(record) => Some(Unsigned {
+                owner: record.owner,
+                rtype: record.rtype,
+                ttl: record.ttl,
+                rdatas: vec![record.rdata],
+            }),
             _ => None,
         });
         generated.collect()
@@ -127,10 +136,14 @@ impl OnlineZone {
     fn target<'q>(&self, name: &'q Name, rtype: Rtype) -> Option<DenialTarget<'_, 'q>> {
         let has = |node: ImageNode<'_>, rtype: Rtype| node.template(rtype).is_some();
         match self.image.find(name.view()) {
-            Lookup::Exact(node) if has(node, Rtype::NS) && !node.is_apex() => Some(DenialTarget::NoDs { cut: node }),
+            Lookup::Exact(node) if has(node, Rtype::NS) && !node.is_apex() => {
+                Some(DenialTarget::NoDs { cut: node })
+            }
             Lookup::Exact(node) if has(node, rtype) || has(node, Rtype::CNAME) => None,
             Lookup::Exact(node) => Some(DenialTarget::NoData { node }),
-            Lookup::Encloser(cut) if has(cut, Rtype::NS) && !cut.is_apex() => Some(DenialTarget::NoDs { cut }),
+            Lookup::Encloser(cut) if has(cut, Rtype::NS) && !cut.is_apex() => {
+                Some(DenialTarget::NoDs { cut })
+            }
             Lookup::Encloser(encloser) => {
                 let wildcard = Name::wildcard_below(encloser.name()).ok()?;
                 let (name, wildcard) = (name.view(), self.image.find_exact(wildcard.view()));

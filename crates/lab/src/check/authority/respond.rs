@@ -73,7 +73,13 @@ impl Shared {
         is_answered
     }
 
-    fn respond(&self, server: SocketAddr, transport: Transport, query: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn respond(
+        &self,
+        server: SocketAddr,
+        transport: Transport,
+        query: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
         let asked = Asked::read(query)?;
         let IpAddr::V4(address) = server.ip() else { return None };
         let zone = self.zone_at(address, &asked.question.name, asked.question.rtype);
@@ -113,12 +119,15 @@ impl Shared {
     fn message(&self, zone: &TreeZone, behaviour: &Behaviour, asked: &Asked) -> Message {
         let (name, rtype) = (&asked.question.name, asked.question.rtype);
         let mut message = match self.online.get(&zone.origin) {
-            Some(online) => online.respond(zone, name, rtype, self.content.tree.now, asked.accepts_nxdomain()),
+            Some(online) => {
+                online.respond(zone, name, rtype, self.content.tree.now, asked.accepts_nxdomain())
+            }
             None => zone.respond(name.view(), rtype),
         };
         if let Some(records) = self.content.answers.get(&(name.view().to_canonical(), rtype)) {
             message = asked.reply(Rcode::NOERROR, flags::AA);
-            message.records = records.iter().map(|record| Record { owner: name.clone(), ..record.clone() }).collect();
+            message.records =
+                records.iter().map(|record| Record { owner: name.clone(), ..record.clone() }).collect();
         }
         message.header.id = asked.header.id;
         message.header.flags |= asked.header.flags & flags::RD;
@@ -184,7 +193,8 @@ fn opt(behaviour: &Behaviour, asked: &Asked) -> Record {
     let cookie = asked.edns.as_ref().and_then(|(.., sent)| {
         edns::Options::new(sent).find(|(code, _)| *code == edns::COOKIE).map(|(_, data)| data.to_vec())
     });
-    if let Some(client) = cookie.as_ref().and_then(|cookie| cookie.get(..8)).filter(|_| behaviour.has_cookies) {
+    if let Some(client) = cookie.as_ref().and_then(|cookie| cookie.get(..8)).filter(|_| behaviour.has_cookies)
+    {
         edns::push_option(edns::COOKIE, &[client, SERVER_COOKIE], &mut options);
     }
     Record {

@@ -8,19 +8,31 @@ use nonesuch_proto::message::{Rcode, Section, flags};
 
 /// Case 5 of the report of JPRS.
 pub(super) const CASES: &[Row<ProxyCheck>] = &[Row {
-    item: jprs(quick(item("P-5", "A cache of the proxy does not prevent validation", &["RFC 5625 §3", "RFC 4035 §4.1"],
-        "Two clients ask for the same name: the first without DO, the second with DO. The second must get the RRSIG record and AD. With types that devices cache: A, TXT, MX."))),
+    item: jprs(quick(item(
+        "P-5",
+        "A cache of the proxy does not prevent validation",
+        &["RFC 5625 §3", "RFC 4035 §4.1"],
+        "Two clients ask for the same name: the first without DO, the second with DO. The second must get the RRSIG record and AD. With types that devices cache: A, TXT, MX.",
+    ))),
     run: two_clients,
 }];
 
 pub(super) const ITEMS: &[Row<ProxyCheck>] = &[Row {
-    item: item("XP-010", "The proxy has no cache, or one that distinguishes DO and CD", &["RFC 5625 §3", "RFC 4035 §4.7", "RFC 6840 §5.9"],
-        "Asks for the same name without and with DO, and for a name with bogus data without and with CD, in both orders. Whether later queries arrive behind the proxy is reported."),
+    item: item(
+        "XP-010",
+        "The proxy has no cache, or one that distinguishes DO and CD",
+        &["RFC 5625 §3", "RFC 4035 §4.7", "RFC 6840 §5.9"],
+        "Asks for the same name without and with DO, and for a name with bogus data without and with CD, in both orders. Whether later queries arrive behind the proxy is reported.",
+    ),
     run: distinguishes,
 }];
 
 /// Whether the response has an RRSIG record.
-fn is_signed(check: &mut ProxyCheck, evidence: &mut Evidence, query: &Query) -> Result<(bool, bool, bool), String> {
+fn is_signed(
+    check: &mut ProxyCheck,
+    evidence: &mut Evidence,
+    query: &Query,
+) -> Result<(bool, bool, bool), String> {
     let passed = check.pass(evidence, query, Transport::Udp);
     let response = passed.response()?;
     let is_signed = response.message.section(Section::Answer).any(|record| record.rtype == Rtype::RRSIG);
@@ -32,7 +44,11 @@ fn two_clients(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     for rtype in [Rtype::A, Rtype::TXT, Rtype::MX] {
         let second = check.query("clients", rtype);
         let first = second.clone().without_do().without_edns();
-        findings.add(is_signed(check, evidence, &first).map(drop).map_err(|fault| format!("{rtype}, first client: {fault}")));
+        findings.add(
+            is_signed(check, evidence, &first)
+                .map(drop)
+                .map_err(|fault| format!("{rtype}, first client: {fault}")),
+        );
         match is_signed(check, evidence, &second) {
             Ok((true, true, _)) => {}
             Ok((has_signature, has_ad, _)) => findings.add(Err(format!(
@@ -57,7 +73,11 @@ fn distinguishes(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
                 Ok((found, _, is_cached)) => {
                     cached += usize::from(is_cached);
                     findings.require(found == wants_dnssec, || {
-                        format!("query with DO={}: observed {}", u8::from(wants_dnssec), if found { "RRSIG records" } else { "no RRSIG record" })
+                        format!(
+                            "query with DO={}: observed {}",
+                            u8::from(wants_dnssec),
+                            if found { "RRSIG records" } else { "no RRSIG record" }
+                        )
                     });
                 }
                 Err(fault) => findings.add(Err(fault)),
@@ -71,10 +91,17 @@ fn distinguishes(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
             let expected = if is_disabled { Rcode::NOERROR } else { Rcode::SERVFAIL };
             findings.add(passed.response().and_then(|response| match response.message.rcode() {
                 rcode if rcode == expected => Ok(()),
-                rcode => Err(format!("bogus data, query with CD={}: expected {expected}, observed {rcode}", u8::from(is_disabled))),
+                rcode => Err(format!(
+                    "bogus data, query with CD={}: expected {expected}, observed {rcode}",
+                    u8::from(is_disabled)
+                )),
             }));
         }
     }
-    findings.note(if cached == 0 { "has no cache".to_owned() } else { format!("{cached} queries were answered from a cache") });
+    findings.note(if cached == 0 {
+        "has no cache".to_owned()
+    } else {
+        format!("{cached} queries were answered from a cache")
+    });
     findings.outcome()
 }

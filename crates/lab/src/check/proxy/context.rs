@@ -37,7 +37,9 @@ pub struct ProxyCheckOptions {
 #[non_exhaustive]
 pub enum ProxyCheckError {
     /// The resolver of the check cannot listen.
-    #[error("{address}: {source}: choose another address for the resolver of the check with --upstream-listen")]
+    #[error(
+        "{address}: {source}: choose another address for the resolver of the check with --upstream-listen"
+    )]
     Listen {
         /// Its address.
         address: SocketAddr,
@@ -135,7 +137,8 @@ impl ProxyCheck {
     /// They cannot be started, or a first query does not pass the proxy.
     pub fn start(options: &ProxyCheckOptions) -> Result<Self, ProxyCheckError> {
         let listen = options.upstream;
-        let upstream = Upstream::start(listen).map_err(|source| ProxyCheckError::Listen { address: listen, source })?;
+        let upstream =
+            Upstream::start(listen).map_err(|source| ProxyCheckError::Listen { address: listen, source })?;
         let proxy = match options.proxy {
             Some(_) => None,
             None => Some(Proxy::start(&ProxyOptions {
@@ -166,7 +169,11 @@ impl ProxyCheck {
                 (Err(fault), false) => reason = format!("the query was forwarded, and {fault}"),
             }
         }
-        Err(ProxyCheckError::NotForwarded { proxy: self.client.server, upstream: self.upstream.address, reason })
+        Err(ProxyCheckError::NotForwarded {
+            proxy: self.client.server,
+            upstream: self.upstream.address,
+            reason,
+        })
     }
 
     /// The proxy.
@@ -191,7 +198,12 @@ impl ProxyCheck {
     }
 
     /// Sends octets through the proxy.
-    pub(super) fn pass_octets(&mut self, evidence: &mut Evidence, sent: Vec<u8>, transport: Transport) -> Passed {
+    pub(super) fn pass_octets(
+        &mut self,
+        evidence: &mut Evidence,
+        sent: Vec<u8>,
+        transport: Transport,
+    ) -> Passed {
         let client = self.client.clone();
         self.pass_to(&client, evidence, sent, transport)
     }

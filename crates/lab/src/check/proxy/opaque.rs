@@ -19,40 +19,68 @@ const DISTINCT: usize = 20;
 
 /// The first case of the report of JPRS.
 pub(super) const CASES: &[Row<ProxyCheck>] = &[Row {
-    item: jprs(quick(item("P-1", "OPT records and the flags DO, AD and CD pass unchanged", &["RFC 5625 §4.1", "RFC 5625 §4.4.2", "RFC 6891 §6.2.6"],
-        "Sends queries with each of the flags, with an EDNS option, and without EDNS. Query and response must be the same before and after the proxy, except for the ID."))),
+    item: jprs(quick(item(
+        "P-1",
+        "OPT records and the flags DO, AD and CD pass unchanged",
+        &["RFC 5625 §4.1", "RFC 5625 §4.4.2", "RFC 6891 §6.2.6"],
+        "Sends queries with each of the flags, with an EDNS option, and without EDNS. Query and response must be the same before and after the proxy, except for the ID.",
+    ))),
     run: flags_and_opt,
 }];
 
 pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
     Row {
-        item: quick(item("XP-001", "Unknown types, classes of EDNS data and opcodes are forwarded", &["RFC 5625 §3", "RFC 5625 §4.1", "RFC 5625 §4.3"],
-            "Sends queries for unknown types, and messages with the opcodes STATUS, NOTIFY, UPDATE and 15. All must arrive unchanged.")),
+        item: quick(item(
+            "XP-001",
+            "Unknown types, classes of EDNS data and opcodes are forwarded",
+            &["RFC 5625 §3", "RFC 5625 §4.1", "RFC 5625 §4.3"],
+            "Sends queries for unknown types, and messages with the opcodes STATUS, NOTIFY, UPDATE and 15. All must arrive unchanged.",
+        )),
         run: types_and_opcodes,
     },
     Row {
-        item: quick(item("XP-004", "TCP queries are accepted, and forwarded over TCP", &["RFC 5625 §4.4.1", "RFC 7766 §5"],
-            "Sends a query over TCP. It must arrive over TCP, unchanged.")),
+        item: quick(item(
+            "XP-004",
+            "TCP queries are accepted, and forwarded over TCP",
+            &["RFC 5625 §4.4.1", "RFC 7766 §5"],
+            "Sends a query over TCP. It must arrive over TCP, unchanged.",
+        )),
         run: tcp,
     },
     Row {
-        item: item("XP-005", "Messages with TSIG pass unchanged", &["RFC 5625 §4.5", "RFC 8945 §5.5"],
-            "Sends a query with a TSIG record, over UDP and TCP. The octets after the ID must be the same, or the signature would fail."),
+        item: item(
+            "XP-005",
+            "Messages with TSIG pass unchanged",
+            &["RFC 5625 §4.5", "RFC 8945 §5.5"],
+            "Sends a query with a TSIG record, over UDP and TCP. The octets after the ID must be the same, or the signature would fail.",
+        ),
         run: tsig,
     },
     Row {
-        item: quick(item("XP-006", "The flags AD, CD and Z pass unchanged in both directions", &["RFC 5625 §4.1", "RFC 4035 §3.2.2", "RFC 6840 §5.7"],
-            "Sends queries with AD, CD and Z without EDNS, and compares the flags of query and response.")),
+        item: quick(item(
+            "XP-006",
+            "The flags AD, CD and Z pass unchanged in both directions",
+            &["RFC 5625 §4.1", "RFC 4035 §3.2.2", "RFC 6840 §5.7"],
+            "Sends queries with AD, CD and Z without EDNS, and compares the flags of query and response.",
+        )),
         run: header_flags,
     },
     Row {
-        item: item("XP-007", "Forwarded queries have random IDs and ports", &["RFC 5625 §6.1", "RFC 5452 §9.2"],
-            "Sends 24 queries with IDs in sequence from one client, and compares IDs and source ports behind the proxy."),
+        item: item(
+            "XP-007",
+            "Forwarded queries have random IDs and ports",
+            &["RFC 5625 §6.1", "RFC 5452 §9.2"],
+            "Sends 24 queries with IDs in sequence from one client, and compares IDs and source ports behind the proxy.",
+        ),
         run: randomness,
     },
     Row {
-        item: item("XP-008", "The proxy does not answer on the side of the provider", &["RFC 5625 §6.2"],
-            "Sends a query to the address of the proxy on the side of the provider (--wan)."),
+        item: item(
+            "XP-008",
+            "The proxy does not answer on the side of the provider",
+            &["RFC 5625 §6.2"],
+            "Sends a query to the address of the proxy on the side of the provider (--wan).",
+        ),
         run: wan,
     },
 ];
@@ -78,7 +106,8 @@ fn flags_and_opt(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
 
 fn types_and_opcodes(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
-    for rtype in [Rtype::DNSKEY, Rtype::DS, Rtype::NSEC3, Rtype(64), Rtype(256), Rtype(65_280), Rtype(65_000)] {
+    for rtype in [Rtype::DNSKEY, Rtype::DS, Rtype::NSEC3, Rtype(64), Rtype(256), Rtype(65_280), Rtype(65_000)]
+    {
         let query = check.query("type", rtype);
         let passed = check.pass(evidence, &query, Transport::Udp);
         findings.add(passed.is_unchanged().map_err(|fault| format!("type {rtype}: {fault}")));
@@ -102,7 +131,9 @@ fn tcp(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
             Transport::Tcp => Ok(()),
             Transport::Udp => Err("the query over TCP was forwarded over UDP".to_owned()),
         });
-        findings.add(over_tcp.and_then(|()| passed.is_unchanged()).map_err(|fault| format!("{}: {fault}", query.name)));
+        findings.add(
+            over_tcp.and_then(|()| passed.is_unchanged()).map_err(|fault| format!("{}: {fault}", query.name)),
+        );
     }
     findings.outcome()
 }
@@ -139,10 +170,13 @@ fn push_tsig(id: u16, message: &mut Vec<u8>) {
 
 fn header_flags(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
-    for (what, flag) in [("AD", flags::AD), ("CD", flags::CD), ("Z", Z), ("AD, CD and Z", flags::AD | flags::CD | Z)] {
+    for (what, flag) in
+        [("AD", flags::AD), ("CD", flags::CD), ("Z", Z), ("AD, CD and Z", flags::AD | flags::CD | Z)]
+    {
         let query = check.query("flags", Rtype::A).without_edns().with_flags(flag);
         let passed = check.pass(evidence, &query, Transport::Udp);
-        let forwarded = passed.forwarded().map(|seen| seen.header().map_or(0, |header| header.flags) & flag == flag);
+        let forwarded =
+            passed.forwarded().map(|seen| seen.header().map_or(0, |header| header.flags) & flag == flag);
         match forwarded {
             Ok(true) => {}
             Ok(false) => findings.add(Err(format!("{what}: the proxy cleared the flag in the query"))),
@@ -171,24 +205,33 @@ fn randomness(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
         return Outcome::Fail(format!("{count} of {SAMPLED} queries arrived behind the proxy"));
     }
     let mut findings = Findings::default();
-    findings.require(ids.len() >= DISTINCT, || format!("{count} queries have {} distinct IDs: expected random ones", ids.len()));
+    findings.require(ids.len() >= DISTINCT, || {
+        format!("{count} queries have {} distinct IDs: expected random ones", ids.len())
+    });
     let is_copied = ids.iter().enumerate().all(|(number, id)| usize::from(*id) == number);
     findings.require(!is_copied, || "the IDs are those of the client: expected random ones".to_owned());
-    findings.require(ports.len() >= DISTINCT, || format!("{count} queries have {} distinct source ports: expected random ones", ports.len()));
+    findings.require(ports.len() >= DISTINCT, || {
+        format!("{count} queries have {} distinct source ports: expected random ones", ports.len())
+    });
     findings.note(format!("{count} queries with {} IDs and {} ports", ids.len(), ports.len()));
     findings.outcome()
 }
 
 fn wan(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let Some(wan) = check.wan else {
-        return Outcome::NotTestable("the address on the side of the provider is unknown: set --wan ADDRESS".to_owned());
+        return Outcome::NotTestable(
+            "the address on the side of the provider is unknown: set --wan ADDRESS".to_owned(),
+        );
     };
     let client = check.client_of(wan);
     for transport in [Transport::Udp, Transport::Tcp] {
         let octets = check.query("wan", Rtype::A).to_octets(random_id().unwrap_or(4));
         let passed = check.pass_to(&client, evidence, octets, transport);
         if passed.received.is_ok() || !passed.upstream.is_empty() {
-            return Outcome::Fail(format!("{wan}: the proxy accepted a query over {}: expected no answer", transport.name()));
+            return Outcome::Fail(format!(
+                "{wan}: the proxy accepted a query over {}: expected no answer",
+                transport.name()
+            ));
         }
     }
     Outcome::pass()

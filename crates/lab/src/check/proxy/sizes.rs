@@ -18,36 +18,60 @@ const FRAGMENTED: [usize; 3] = [1472, 1473, 4000];
 /// Cases 2 to 4 of the report of JPRS.
 pub(super) const CASES: &[Row<ProxyCheck>] = &[
     Row {
-        item: jprs(quick(item("P-2", "UDP responses of 1,220 octets pass", &["RFC 5625 §4.4.2", "RFC 4035 §4.1"],
-            "Asks with the payload size 4,096 for responses of exactly 512, 513 and 1,220 octets. They must arrive complete over UDP."))),
+        item: jprs(quick(item(
+            "P-2",
+            "UDP responses of 1,220 octets pass",
+            &["RFC 5625 §4.4.2", "RFC 4035 §4.1"],
+            "Asks with the payload size 4,096 for responses of exactly 512, 513 and 1,220 octets. They must arrive complete over UDP.",
+        ))),
         run: |check, evidence| complete(check, evidence, &REQUIRED),
     },
     Row {
-        item: jprs(quick(item("P-3", "UDP responses of 4,000 octets pass", &["RFC 5625 §4.4.2", "RFC 5625 §4.4.3", "RFC 4035 §4.1"],
-            "As P-2, with 1,221, 1,400 and 4,000 octets."))),
+        item: jprs(quick(item(
+            "P-3",
+            "UDP responses of 4,000 octets pass",
+            &["RFC 5625 §4.4.2", "RFC 5625 §4.4.3", "RFC 4035 §4.1"],
+            "As P-2, with 1,221, 1,400 and 4,000 octets.",
+        ))),
         run: |check, evidence| complete(check, evidence, &WANTED),
     },
     Row {
-        item: jprs(quick(item("P-4", "After a truncated response, the client gets the answer over TCP", &["RFC 5625 §4.4.1", "RFC 7766 §5"],
-            "Asks for a response of 4,000 octets with the payload sizes 512 and 1,232. The response over UDP must have TC, and TCP must have the answer."))),
+        item: jprs(quick(item(
+            "P-4",
+            "After a truncated response, the client gets the answer over TCP",
+            &["RFC 5625 §4.4.1", "RFC 7766 §5"],
+            "Asks for a response of 4,000 octets with the payload sizes 512 and 1,232. The response over UDP must have TC, and TCP must have the answer.",
+        ))),
         run: fallback,
     },
 ];
 
 pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
     Row {
-        item: quick(item("XP-002", "The EDNS payload size of queries is forwarded unchanged", &["RFC 5625 §4.4.2", "RFC 6891 §6.2.3"],
-            "Sends queries with the payload sizes 512, 1,232 and 4,096, and compares the OPT record behind the proxy.")),
+        item: quick(item(
+            "XP-002",
+            "The EDNS payload size of queries is forwarded unchanged",
+            &["RFC 5625 §4.4.2", "RFC 6891 §6.2.3"],
+            "Sends queries with the payload sizes 512, 1,232 and 4,096, and compares the OPT record behind the proxy.",
+        )),
         run: payload,
     },
     Row {
-        item: quick(item("XP-003", "A response that is not complete has TC=1", &["RFC 5625 §4.4", "RFC 2181 §9"],
-            "Asks for responses of 513 to 4,000 octets, with EDNS and without. Each response over UDP must be complete or have TC.")),
+        item: quick(item(
+            "XP-003",
+            "A response that is not complete has TC=1",
+            &["RFC 5625 §4.4", "RFC 2181 §9"],
+            "Asks for responses of 513 to 4,000 octets, with EDNS and without. Each response over UDP must be complete or have TC.",
+        )),
         run: truncation,
     },
     Row {
-        item: item("XP-009", "Responses over UDP that need several IP packets pass", &["RFC 5625 §4.4.3", "RFC 791 §3.2"],
-            "Asks for responses of 1,472, 1,473 and 4,000 octets over UDP. On a path with an MTU of 1,500 octets, the last two are fragments."),
+        item: item(
+            "XP-009",
+            "Responses over UDP that need several IP packets pass",
+            &["RFC 5625 §4.4.3", "RFC 791 §3.2"],
+            "Asks for responses of 1,472, 1,473 and 4,000 octets over UDP. On a path with an MTU of 1,500 octets, the last two are fragments.",
+        ),
         run: fragments,
     },
 ];
@@ -78,7 +102,9 @@ fn fragments(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     FRAGMENTED.iter().for_each(|size| findings.add(arrives(check, evidence, *size)));
     if check.server().ip().is_loopback() {
-        findings.note("the proxy has a loopback address, where packets are not fragmented: only the sizes were tested");
+        findings.note(
+            "the proxy has a loopback address, where packets are not fragmented: only the sizes were tested",
+        );
     }
     findings.outcome()
 }
@@ -89,12 +115,25 @@ fn fallback(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
         let query = query(check, 4000, payload);
         let over_udp = check.pass(evidence, &query, Transport::Udp);
         findings.add(over_udp.response().and_then(|response| {
-            if response.has(flags::TC) { Ok(()) } else { Err(format!("payload size {payload}: expected TC=1, observed {} octets with TC=0", response.octets.len())) }
+            if response.has(flags::TC) {
+                Ok(())
+            } else {
+                Err(format!(
+                    "payload size {payload}: expected TC=1, observed {} octets with TC=0",
+                    response.octets.len()
+                ))
+            }
         }));
         let over_tcp = check.pass(evidence, &query, Transport::Tcp);
-        findings.add(over_tcp.response().map_err(|fault| format!("over TCP: {fault}")).and_then(|response| {
-            if response.octets.len() == 4000 { Ok(()) } else { Err(format!("over TCP: expected 4,000 octets, observed {}", response.octets.len())) }
-        }));
+        findings.add(over_tcp.response().map_err(|fault| format!("over TCP: {fault}")).and_then(
+            |response| {
+                if response.octets.len() == 4000 {
+                    Ok(())
+                } else {
+                    Err(format!("over TCP: expected 4,000 octets, observed {}", response.octets.len()))
+                }
+            },
+        ));
     }
     findings.outcome()
 }
@@ -106,7 +145,9 @@ fn payload(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
         let passed = check.pass(evidence, &query, Transport::Udp);
         findings.add(passed.forwarded().and_then(|seen| match seen.edns() {
             Some((found, ..)) if found == payload => Ok(()),
-            Some((found, ..)) => Err(format!("expected the payload size {payload} behind the proxy, observed {found}")),
+            Some((found, ..)) => {
+                Err(format!("expected the payload size {payload} behind the proxy, observed {found}"))
+            }
             None => Err("the query behind the proxy has no OPT record".to_owned()),
         }));
     }

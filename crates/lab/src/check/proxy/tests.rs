@@ -31,7 +31,9 @@ fn items_of(entry: &FaultEntry) -> Vec<String> {
     let mut items = Vec::new();
     for part in entry.items.split(", ") {
         match part.strip_prefix("P ") {
-            Some(cases) => items.extend(cases.split(' ').map(|case| format!("P-{}", case.trim_matches(['(', ')'])))),
+            Some(cases) => {
+                items.extend(cases.split(' ').map(|case| format!("P-{}", case.trim_matches(['(', ')']))))
+            }
             None => items.push(part.to_owned()),
         }
     }

@@ -52,7 +52,8 @@ impl Upstream {
                 move |query: &[u8], client: SocketAddr, out: &mut Vec<u8>| {
                     let is_answered = answer(query, transport, out).is_some();
                     let reply = is_answered.then(|| out.clone());
-                    let observation = Observation { server: address, client, transport, query: query.to_vec(), reply };
+                    let observation =
+                        Observation { server: address, client, transport, query: query.to_vec(), reply };
                     log.lock().unwrap_or_else(PoisonError::into_inner).push(observation);
                     is_answered
                 }
@@ -111,13 +112,25 @@ fn answer(query: &[u8], transport: Transport, out: &mut Vec<u8>) -> Option<()> {
 
 /// The answer to a question, with a signature if the client wants it.
 fn records(name: &Name, rtype: Rtype, label: &[u8], (wants_dnssec, has_edns): (bool, bool)) -> Vec<Record> {
-    let record = |rtype, rdata| Record { section: Section::Answer, owner: name.clone(), rtype, class: Class::IN, ttl: TTL, rdata };
+    let record = |rtype, rdata| Record {
+        section: Section::Answer,
+        owner: name.clone(),
+        rtype,
+        class: Class::IN,
+        ttl: TTL,
+        rdata,
+    };
     let size = std::str::from_utf8(label).ok().and_then(|label| label.strip_prefix("size-"));
     let size = size.and_then(|rest| rest.split('-').next()).and_then(|number| number.parse::<usize>().ok());
     let rdata = match (rtype, size) {
         (Rtype::TXT, Some(size)) => {
             let signature = if wants_dnssec { RECORD + SIGNATURE } else { 0 };
-            let others = HEADER + name.wire().len() + 4 + RECORD + signature + if has_edns { edns::OPT_OCTETS } else { 0 };
+            let others = HEADER
+                + name.wire().len()
+                + 4
+                + RECORD
+                + signature
+                + if has_edns { edns::OPT_OCTETS } else { 0 };
             text(size.saturating_sub(others).max(1))
         }
         (Rtype::TXT, None) => text(20),
@@ -176,7 +189,10 @@ mod tests {
     fn responses_have_the_size_that_the_name_asks_for() {
         for size in [512, 513, 1220, 1221, 1472, 1473, 4000] {
             let name: Name = format!("size-{size}-x.proxy.check.").parse().expect("a name");
-            for query in [Query::new(name.clone(), Rtype::TXT).with_payload(4096), Query::new(name, Rtype::TXT).with_payload(4096).without_do()] {
+            for query in [
+                Query::new(name.clone(), Rtype::TXT).with_payload(4096),
+                Query::new(name, Rtype::TXT).with_payload(4096).without_do(),
+            ] {
                 let mut out = Vec::new();
                 answer(&query.to_octets(7), Transport::Udp, &mut out).expect("a response");
                 assert_eq!(out.len(), size);

@@ -22,11 +22,24 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             &["RFC 4509 §3", "RFC 6605 §2", "RFC 9904"],
             "Zones with DS records of SHA-384 only, of SHA-1 and SHA-256 with one of them wrong, of several keys, and with wrong digests, tags and algorithms.",
         )),
-        run: |check, evidence| check.check_faults(evidence, &[
-            Fault::Sha384Ds, Fault::WrongSha1Ds, Fault::WrongSha256Ds, Fault::StandbyDs, Fault::ManyDs,
-            Fault::WrongDsDigest, Fault::WrongDsTag, Fault::DsAlgorithmMismatch, Fault::DsMatchesNoKey,
-            Fault::DsForZsk, Fault::CollidingDs,
-        ]),
+        run: |check, evidence| {
+            check.check_faults(
+                evidence,
+                &[
+                    Fault::Sha384Ds,
+                    Fault::WrongSha1Ds,
+                    Fault::WrongSha256Ds,
+                    Fault::StandbyDs,
+                    Fault::ManyDs,
+                    Fault::WrongDsDigest,
+                    Fault::WrongDsTag,
+                    Fault::DsAlgorithmMismatch,
+                    Fault::DsMatchesNoKey,
+                    Fault::DsForZsk,
+                    Fault::CollidingDs,
+                ],
+            )
+        },
     },
     Row {
         item: quick(item(
@@ -35,9 +48,12 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             &["RFC 6840 §5.2", "RFC 4035 §5.2"],
             "Zones with DS records of digest type 200 only, of this type and SHA-256, and of this type and a wrong SHA-256.",
         )),
-        run: |check, evidence| check.check_faults(evidence, &[
-            Fault::UnknownDsDigest, Fault::KnownAndUnknownDsDigest, Fault::WrongAndUnknownDsDigest,
-        ]),
+        run: |check, evidence| {
+            check.check_faults(
+                evidence,
+                &[Fault::UnknownDsDigest, Fault::KnownAndUnknownDsDigest, Fault::WrongAndUnknownDsDigest],
+            )
+        },
     },
     Row {
         item: quick(item(
@@ -46,7 +62,9 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             &["RFC 4035 §5.2", "RFC 6840 §5.2"],
             "Zones with DS records of algorithm 200 only, and of this algorithm and a known one.",
         )),
-        run: |check, evidence| check.check_faults(evidence, &[Fault::UnknownDsAlgorithm, Fault::KnownAndUnknownDsAlgorithm]),
+        run: |check, evidence| {
+            check.check_faults(evidence, &[Fault::UnknownDsAlgorithm, Fault::KnownAndUnknownDsAlgorithm])
+        },
     },
     Row {
         item: quick(item(
@@ -55,10 +73,18 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             &["RFC 6840 §5.11", "RFC 4035 §5.3.3"],
             "Zones with three wrong signatures and a valid one, with a key of an unknown algorithm, and with data that the KSK signs.",
         )),
-        run: |check, evidence| check.check_faults(evidence, &[
-            Fault::OneValidSignature, Fault::UnknownAlgorithmKey, Fault::DataSignedByKsk, Fault::NoSepFlag,
-            Fault::ReservedKeyFlags,
-        ]),
+        run: |check, evidence| {
+            check.check_faults(
+                evidence,
+                &[
+                    Fault::OneValidSignature,
+                    Fault::UnknownAlgorithmKey,
+                    Fault::DataSignedByKsk,
+                    Fault::NoSepFlag,
+                    Fault::ReservedKeyFlags,
+                ],
+            )
+        },
     },
     Row {
         item: item(
@@ -67,9 +93,11 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             &["RFC 6840 §5.11"],
             "The policy is a setting of the resolver. By default one valid signature is sufficient.",
         ),
-        run: |_, _| Outcome::NotTestable(
+        run: |_, _| {
+            Outcome::NotTestable(
             "the policy is a local setting without a standard: test it with the configuration of the resolver (nonesuch: require-post-quantum)".to_owned(),
-        ),
+        )
+        },
     },
     Row {
         item: quick(item(
@@ -78,10 +106,19 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             &["RFC 4034 §2.1.1", "RFC 4034 §2.1.2"],
             "Zones whose DNSKEY records have no Zone Key flag or protocol 4, zones without a DNSKEY RRset, with an unsigned one, and with one that only the ZSK signs. All must fail.",
         )),
-        run: |check, evidence| check.check_faults(evidence, &[
-            Fault::NoZoneKeyFlag, Fault::WrongProtocol, Fault::MissingDnskey, Fault::UnsignedDnskey,
-            Fault::DnskeySignedByZsk, Fault::DsForUnsignedZone,
-        ]),
+        run: |check, evidence| {
+            check.check_faults(
+                evidence,
+                &[
+                    Fault::NoZoneKeyFlag,
+                    Fault::WrongProtocol,
+                    Fault::MissingDnskey,
+                    Fault::UnsignedDnskey,
+                    Fault::DnskeySignedByZsk,
+                    Fault::DsForUnsignedZone,
+                ],
+            )
+        },
     },
     Row {
         item: item(
@@ -136,7 +173,9 @@ fn key_tags(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let start = std::time::Instant::now();
     check.add_fault(evidence, Fault::CollidingKeyTags, &mut findings);
     let elapsed = start.elapsed();
-    findings.require(elapsed < WORK_LIMIT, || format!("colliding-key-tags: the failure took {:.1} s", elapsed.as_secs_f64()));
+    findings.require(elapsed < WORK_LIMIT, || {
+        format!("colliding-key-tags: the failure took {:.1} s", elapsed.as_secs_f64())
+    });
     findings.note(format!("the zone with colliding tags failed after {} ms", elapsed.as_millis()));
     findings.outcome()
 }
@@ -148,7 +187,14 @@ fn absence_of_ds(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome 
         let found = check.expect(evidence, (&name, Rtype::A), Rcode::NOERROR, Status::Insecure);
         findings.add(found.map_err(|fault| format!("parent with {mechanism}: {fault}")));
     }
-    for fault in [Fault::MissingDsDenial, Fault::DsBitWithoutDs, Fault::NoNsBit, Fault::SoaBitAtDelegation, Fault::UnsignedDs, Fault::ExpiredDs] {
+    for fault in [
+        Fault::MissingDsDenial,
+        Fault::DsBitWithoutDs,
+        Fault::NoNsBit,
+        Fault::SoaBitAtDelegation,
+        Fault::UnsignedDs,
+        Fault::ExpiredDs,
+    ] {
         check.add_fault(evidence, fault, &mut findings);
     }
     findings.outcome()
@@ -168,7 +214,8 @@ fn negative_anchor(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcom
     match asked.status() {
         Err(fault) => Outcome::Fail(format!("{name}: {fault}")),
         Ok(Status::Insecure) => {
-            let code = asked.ok().ok().and_then(|response| response.message.extended_error()).map(|(code, _)| code);
+            let code =
+                asked.ok().ok().and_then(|response| response.message.extended_error()).map(|(code, _)| code);
             Outcome::Pass(code.map_or_else(String::new, |code| format!("extended error {code}")))
         }
         Ok(Status::Secure) => Outcome::Fail(format!("{name}: expected an insecure answer, observed AD=1")),
@@ -189,7 +236,9 @@ fn unknown_algorithms(check: &mut ResolverCheck, evidence: &mut Evidence) -> Out
         let name = check.name(&relative);
         let asked = check.ask(evidence, &lookup(&name, Rtype::A));
         match asked.status() {
-            Ok(Status::Fails) => findings.add(Err(format!("{what}: {name}: expected an answer, observed SERVFAIL"))),
+            Ok(Status::Fails) => {
+                findings.add(Err(format!("{what}: {name}: expected an answer, observed SERVFAIL")))
+            }
             Ok(found) => findings.note(format!("{what}: {}", found.name())),
             Err(fault) => findings.add(Err(format!("{what}: {name}: {fault}"))),
         }

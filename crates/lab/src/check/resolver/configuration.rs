@@ -58,7 +58,10 @@ impl FromStr for ResolverKind {
 ///
 /// # Errors
 /// The keys of the zones cannot be derived.
-pub fn configuration(options: &ResolverOptions, kind: ResolverKind) -> Result<Vec<(&'static str, String)>, StartError> {
+pub fn configuration(
+    options: &ResolverOptions,
+    kind: ResolverKind,
+) -> Result<Vec<(&'static str, String)>, StartError> {
     let zones = zone_options(options, "run", 1);
     let tree = zones.constant_tree()?;
     let Place::Local { .. } = options.place else { return Ok(Vec::new()) };
@@ -130,7 +133,8 @@ fn powerdns(tree: &Tree, negative: &str) -> Vec<(&'static str, String)> {
         "hint-file={HINTS}\nlua-config-file=check.lua\ndnssec=validate\ndont-query=\nsecurity-poll-suffix=\n\
          dont-throttle-netmasks=127.0.0.0/8\n"
     );
-    let lua = format!("clearTA()\n{}addNTA('{negative}', 'check')\n", tree.anchors(AnchorForm::PowerDnsRecursor));
+    let lua =
+        format!("clearTA()\n{}addNTA('{negative}', 'check')\n", tree.anchors(AnchorForm::PowerDnsRecursor));
     vec![(HINTS, tree.root_hints()), ("recursor-check.conf", settings), ("check.lua", lua)]
 }
 
@@ -140,5 +144,9 @@ fn nonesuch(tree: &Tree, negative: &str) -> Vec<(&'static str, String)> {
          # With it, NSEC5 and the algorithms without a number of IANA are used.\nexperimental-algorithms = false\n\
          [negative-anchor.\"{negative}\"]\nuntil = \"2099-01-01T00:00:00Z\"\n"
     );
-    vec![(HINTS, tree.root_hints()), ("anchor.ds", tree.anchors(AnchorForm::Ds)), ("nonesuch-check.toml", text)]
+    vec![
+        (HINTS, tree.root_hints()),
+        ("anchor.ds", tree.anchors(AnchorForm::Ds)),
+        ("nonesuch-check.toml", text),
+    ]
 }

@@ -247,7 +247,10 @@ impl ResolverCheck {
         let fact = |name: &str, value: String| (name.to_owned(), value);
         vec![
             fact("domain of the run", self.zones.domain()),
-            fact("announced to clients (octets)", self.announced.map_or_else(|| "no EDNS".to_owned(), |size| size.to_string())),
+            fact(
+                "announced to clients (octets)",
+                self.announced.map_or_else(|| "no EDNS".to_owned(), |size| size.to_string()),
+            ),
             fact("announced to servers (octets)", range.unwrap_or_else(|| "no EDNS".to_owned())),
             fact("queries of the resolver", count.to_string()),
             fact("of these over TCP", over_tcp.to_string()),
@@ -272,7 +275,8 @@ impl ResolverCheck {
             let results = rollover::requirement(self.program.as_ref().map(|(program, _)| program));
             let results = results.and_then(|(program, library)| {
                 let place = (self.zones.addresses.of(Role::Unreachable), self.zones.port);
-                let run = rollover::run(program, &library, place, (self.zones.seed, self.zones.now), evidence);
+                let run =
+                    rollover::run(program, &library, place, (self.zones.seed, self.zones.now), evidence);
                 run.map_err(|fault| fault.to_string())
             });
             self.rollover = Some(results);
@@ -380,10 +384,18 @@ impl ResolverCheck {
         let found = asked.status().map_err(|fault| format!("{name} {rtype}: {fault}"))?;
         let found_rcode = asked.ok()?.message.rcode();
         if found != expected {
-            return Err(format!("{name} {rtype}: expected {}, observed {}", expected.name(), describe(found, found_rcode)));
+            return Err(format!(
+                "{name} {rtype}: expected {}, observed {}",
+                expected.name(),
+                describe(found, found_rcode)
+            ));
         }
         if found != Status::Fails && found_rcode != rcode {
-            return Err(format!("{name} {rtype}: expected RCODE {}, observed {}", rcode_name(rcode), rcode_name(found_rcode)));
+            return Err(format!(
+                "{name} {rtype}: expected RCODE {}, observed {}",
+                rcode_name(rcode),
+                rcode_name(found_rcode)
+            ));
         }
         Ok(())
     }

@@ -43,7 +43,10 @@ fn unknown(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let asked = check.ask(evidence, &query);
     findings.add(asked.status().and_then(|found| match found {
         Status::Secure => Ok(()),
-        other => Err(format!("a query with an unknown option and unknown flags: expected a secure answer, observed {}", other.name())),
+        other => Err(format!(
+            "a query with an unknown option and unknown flags: expected a secure answer, observed {}",
+            other.name()
+        )),
     }));
     if let Ok(response) = asked.ok() {
         let flags = response.message.opt().map_or(0, |opt| opt.ttl as u16);
@@ -59,7 +62,9 @@ fn unknown(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
         let version = response.message.opt().map(|opt| (opt.ttl >> 16) as u8);
         match (response.message.rcode(), version) {
             (Rcode::BADVERS, Some(0)) => Ok(()),
-            (Rcode::BADVERS, Some(version)) => Err(format!("EDNS version 1: the response has version {version}, expected 0")),
+            (Rcode::BADVERS, Some(version)) => {
+                Err(format!("EDNS version 1: the response has version {version}, expected 0"))
+            }
             (rcode, _) => Err(format!("EDNS version 1: expected BADVERS, observed {rcode}")),
         }
     }));
@@ -70,7 +75,9 @@ fn unknown(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
 
 fn without_edns(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     if !check.is_separate(Role::RejectsEdns) {
-        return Outcome::NotTestable("the server without EDNS needs an address of its own: add --tree-listen addresses".to_owned());
+        return Outcome::NotTestable(
+            "the server without EDNS needs an address of its own: add --tree-listen addresses".to_owned(),
+        );
     }
     let mut findings = Findings::default();
     let plain = check.name("www.plain-rejects-edns");

@@ -100,7 +100,12 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             &["RFC 1034 §5.3.3", "RFC 9520 §3.1"],
             "Names of a zone whose server is silent, of a lame delegation, and of a delegation without the address of the server.",
         ),
-        run: |check, evidence| check.check_faults(evidence, &[Fault::UnreachableServer, Fault::LameDelegation, Fault::MissingGlue]),
+        run: |check, evidence| {
+            check.check_faults(
+                evidence,
+                &[Fault::UnreachableServer, Fault::LameDelegation, Fault::MissingGlue],
+            )
+        },
     },
 ];
 
@@ -109,10 +114,17 @@ const fn also_right(fault: Fault) -> &'static [u16] {
     match fault {
         // 9: DNSKEY Missing, 10: RRSIGs Missing, 12: NSEC Missing describe several faults alike.
         Fault::ReversedValidity => &[7, 8, 25],
-        Fault::UnknownNsec3Hash | Fault::UnknownNsec3Flags | Fault::MixedNsec3Parameters | Fault::RemovedData => &[12, 27],
-        Fault::MissingSignature | Fault::WrongTypeCovered | Fault::UnsignedDnskey | Fault::UnsignedDs => &[9, 10],
+        Fault::UnknownNsec3Hash
+        | Fault::UnknownNsec3Flags
+        | Fault::MixedNsec3Parameters
+        | Fault::RemovedData => &[12, 27],
+        Fault::MissingSignature | Fault::WrongTypeCovered | Fault::UnsignedDnskey | Fault::UnsignedDs => {
+            &[9, 10]
+        }
         Fault::NoZoneKeyFlag => &[9, 10, 11],
-        Fault::RevokedKey | Fault::WrongProtocol | Fault::MissingDnskey | Fault::DsForUnsignedZone => &[9, 10],
+        Fault::RevokedKey | Fault::WrongProtocol | Fault::MissingDnskey | Fault::DsForUnsignedZone => {
+            &[9, 10]
+        }
         Fault::ExpiredDs | Fault::ExpiredDenial => &[7, 12],
         Fault::UnsignedDenial | Fault::TooFewLabels => &[10, 12],
         _ => &[9, 10, 12],
@@ -125,7 +137,9 @@ fn extended_errors(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcom
     let (mut asked_count, mut exact) = (0, 0);
     for row in FAULTS.iter().filter(|row| matches!(row.outcome, Expected::Bogus | Expected::Insecure)) {
         let Some(expected) = row.extended_error else { continue };
-        let Some(question) = check.questions(row.fault, |zone| !has_nsec5(zone)).into_iter().next() else { continue };
+        let Some(question) = check.questions(row.fault, |zone| !has_nsec5(zone)).into_iter().next() else {
+            continue;
+        };
         let asked = check.ask(evidence, &lookup(&question.name, question.rtype));
         let Ok(response) = asked.ok() else { continue };
         let is_failure = response.message.rcode() == Rcode::SERVFAIL;
@@ -136,14 +150,20 @@ fn extended_errors(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcom
         asked_count += 1;
         exact += usize::from(code == expected);
         *codes.entry(code).or_default() += 1;
-        let is_right = code == expected || GENERAL_CODES.contains(&code) || also_right(row.fault).contains(&code);
-        findings.require(is_right || !is_failure, || format!("{}: expected the code {expected}, observed {code}", row.name));
+        let is_right =
+            code == expected || GENERAL_CODES.contains(&code) || also_right(row.fault).contains(&code);
+        findings.require(is_right || !is_failure, || {
+            format!("{}: expected the code {expected}, observed {code}", row.name)
+        });
     }
     if codes.is_empty() {
         findings.note("has no extended errors, which are optional");
     } else {
         let list: Vec<String> = codes.keys().map(u16::to_string).collect();
-        findings.note(format!("{exact} of {asked_count} answers have the expected code; codes: {}", list.join(", ")));
+        findings.note(format!(
+            "{exact} of {asked_count} answers have the expected code; codes: {}",
+            list.join(", ")
+        ));
     }
     findings.outcome()
 }
@@ -157,7 +177,9 @@ fn cached_failure(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome
     let second = check.lookup(evidence, &name, Rtype::TXT);
     findings.require(second.status() == Ok(Status::Fails), || format!("{name}, again: expected SERVFAIL"));
     let queries = second.upstream.iter().filter(|seen| seen.is_at_or_below(&zone)).count();
-    findings.require(queries == 0, || format!("the second query caused {queries} queries to the servers of the zone: expected none"));
+    findings.require(queries == 0, || {
+        format!("the second query caused {queries} queries to the servers of the zone: expected none")
+    });
     findings.outcome()
 }
 
@@ -180,24 +202,37 @@ fn reports(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     };
     // RFC 9567 §6.1.1: `_er`, type, name, extended error, `_er`, agent.
     let is_right = reports.iter().any(|report| {
-        report.starts_with("_er.") && report.contains(&format!(".reported.{}", check.run())) && report.contains("._er.")
+        report.starts_with("_er.")
+            && report.contains(&format!(".reported.{}", check.run()))
+            && report.contains("._er.")
     });
-    if is_right { Outcome::Pass(format!("report {report}")) } else { Outcome::Fail(format!("the report {report} does not name the failure")) }
+    if is_right {
+        Outcome::Pass(format!("report {report}"))
+    } else {
+        Outcome::Fail(format!("the report {report} does not name the failure"))
+    }
 }
 
 fn bounded_work(check: &mut ResolverCheck, evidence: &mut Evidence, fault: Fault) -> Outcome {
     let mut findings = Findings::default();
-    let Some(question) = check.questions(fault, |_| true).into_iter().next_back() else { return Outcome::pass() };
+    let Some(question) = check.questions(fault, |_| true).into_iter().next_back() else {
+        return Outcome::pass();
+    };
     let start = Instant::now();
     let asked = check.lookup(evidence, &question.name, question.rtype);
     let elapsed = start.elapsed();
     findings.add(asked.status().map(drop));
-    findings.require(elapsed < WORK_LIMIT, || format!("{fault}: the answer took {:.1} s", elapsed.as_secs_f64()));
+    findings
+        .require(elapsed < WORK_LIMIT, || format!("{fault}: the answer took {:.1} s", elapsed.as_secs_f64()));
     let other = check.name("www.special");
     let start = Instant::now();
     findings.add(check.expect(evidence, (&other, Rtype::A), Rcode::NOERROR, Status::Secure));
     let after = start.elapsed();
-    findings.note(format!("{} ms, and {} ms for another name after it", elapsed.as_millis(), after.as_millis()));
+    findings.note(format!(
+        "{} ms, and {} ms for another name after it",
+        elapsed.as_millis(),
+        after.as_millis()
+    ));
     findings.outcome()
 }
 
@@ -233,13 +268,21 @@ fn minimised_names(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcom
     let mut findings = Findings::default();
     let name = check.name("deep.ent.minimised");
     let asked = check.lookup(evidence, &name, Rtype::A);
-    findings.require(asked.status() == Ok(Status::Secure), || format!("{name}: expected a secure answer, observed {:?}", asked.status()));
+    findings.require(asked.status() == Ok(Status::Secure), || {
+        format!("{name}: expected a secure answer, observed {:?}", asked.status())
+    });
     let zone = check.name("minimised");
     let seen_above = asked.upstream.iter().any(|seen| {
-        seen.is_for(&name) && check.tree().zones.iter().any(|found| {
-            zone.view().is_below(found.origin.view()) && std::net::IpAddr::V4(found.server) == seen.server.ip()
-        })
+        seen.is_for(&name)
+            && check.tree().zones.iter().any(|found| {
+                zone.view().is_below(found.origin.view())
+                    && std::net::IpAddr::V4(found.server) == seen.server.ip()
+            })
     });
-    findings.note(if seen_above { "servers above the zone see the whole name" } else { "query names are minimised" });
+    findings.note(if seen_above {
+        "servers above the zone see the whole name"
+    } else {
+        "query names are minimised"
+    });
     findings.outcome()
 }

@@ -116,14 +116,18 @@ impl ResolverCheck {
         findings: &mut Findings,
     ) {
         let permitted = permitted(fault);
-        findings.require(!questions.is_empty(), || format!("{fault}: the check has no question for this fault"));
+        findings
+            .require(!questions.is_empty(), || format!("{fault}: the check has no question for this fault"));
         for question in questions {
             match self.result_of(evidence, &question) {
                 Err(fault) => findings.add(Err(fault)),
                 Ok(found) if !permitted.contains(&found) => {
                     let (name, rtype) = (&question.name, question.rtype);
                     let expected = permitted[0].name();
-                    findings.add(Err(format!("{fault}: {name} {rtype}: expected {expected}, observed {}", found.name())));
+                    findings.add(Err(format!(
+                        "{fault}: {name} {rtype}: expected {expected}, observed {}",
+                        found.name()
+                    )));
                 }
                 Ok(found) if permitted.len() > 1 => findings.note(format!("{fault}: {}", found.name())),
                 Ok(_) => {}
@@ -132,13 +136,21 @@ impl ResolverCheck {
     }
 
     /// The status of an answer, which must have the RCODE of the zone's servers unless it fails.
-    pub(super) fn result_of(&mut self, evidence: &mut Evidence, question: &Expectation) -> Result<Status, String> {
+    pub(super) fn result_of(
+        &mut self,
+        evidence: &mut Evidence,
+        question: &Expectation,
+    ) -> Result<Status, String> {
         let (name, rtype) = (&question.name, question.rtype);
         let asked = self.lookup(evidence, name, rtype);
         let found = asked.status().map_err(|fault| format!("{name} {rtype}: {fault}"))?;
         let rcode = asked.ok()?.message.rcode();
         if found != Status::Fails && rcode != question.rcode {
-            return Err(format!("{name} {rtype}: expected {}, observed {}", question.rcode, describe(found, rcode)));
+            return Err(format!(
+                "{name} {rtype}: expected {}, observed {}",
+                question.rcode,
+                describe(found, rcode)
+            ));
         }
         Ok(found)
     }

@@ -66,11 +66,15 @@ fn authenticated_data(check: &mut ResolverCheck, evidence: &mut Evidence) -> Out
         ("neither DO nor AD", lookup(&secure, Rtype::A).without_do(), false),
     ];
     for (what, query, expected) in rows {
-        findings.add(has_ad(check, evidence, &query, expected).map_err(|fault| format!("a secure name, query with {what}: {fault}")));
+        findings.add(
+            has_ad(check, evidence, &query, expected)
+                .map_err(|fault| format!("a secure name, query with {what}: {fault}")),
+        );
     }
     for insecure in ["www.plain", "to-insecure.special"] {
         let query = lookup(&check.name(insecure), Rtype::A).with_flags(flags::AD);
-        findings.add(has_ad(check, evidence, &query, false).map_err(|fault| format!("{}: {fault}", query.name)));
+        findings
+            .add(has_ad(check, evidence, &query, false).map_err(|fault| format!("{}: {fault}", query.name)));
     }
     let alias = check.name("to-secure.special");
     findings.add(check.expect(evidence, (&alias, Rtype::A), Rcode::NOERROR, Status::Secure));
@@ -80,12 +84,21 @@ fn authenticated_data(check: &mut ResolverCheck, evidence: &mut Evidence) -> Out
 }
 
 /// The response is NOERROR, with or without AD.
-fn has_ad(check: &mut ResolverCheck, evidence: &mut Evidence, query: &Query, expected: bool) -> Result<(), String> {
+fn has_ad(
+    check: &mut ResolverCheck,
+    evidence: &mut Evidence,
+    query: &Query,
+    expected: bool,
+) -> Result<(), String> {
     let asked = check.ask(evidence, query);
     let response = asked.ok()?;
     let (rcode, found) = (response.message.rcode(), response.has(flags::AD));
     if rcode != Rcode::NOERROR || found != expected {
-        return Err(format!("expected NOERROR and AD={}, observed {rcode} and AD={}", u8::from(expected), u8::from(found)));
+        return Err(format!(
+            "expected NOERROR and AD={}, observed {rcode} and AD={}",
+            u8::from(expected),
+            u8::from(found)
+        ));
     }
     Ok(())
 }
@@ -100,7 +113,11 @@ fn bogus_with_cd(check: &mut ResolverCheck, evidence: &mut Evidence) -> Result<(
     let asked = check.ask(evidence, &query);
     let response = asked.ok()?;
     if response.message.rcode() != Rcode::NOERROR || !has_answer(response, Rtype::TXT) {
-        return Err(format!("{} with CD: expected the TXT record, observed {}", query.name, response.message.rcode()));
+        return Err(format!(
+            "{} with CD: expected the TXT record, observed {}",
+            query.name,
+            response.message.rcode()
+        ));
     }
     if response.has(flags::AD) {
         return Err(format!("{} with CD: the answer with a wrong signature has AD", query.name));
@@ -115,7 +132,8 @@ fn checking_disabled(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outc
     let mut findings = Findings::default();
     let found = bogus_with_cd(check, evidence);
     // XF-012 compares the flag CD of the response.
-    findings.add(found.or_else(|fault| if fault.ends_with("does not have CD") { Ok(()) } else { Err(fault) }));
+    findings
+        .add(found.or_else(|fault| if fault.ends_with("does not have CD") { Ok(()) } else { Err(fault) }));
     findings.outcome()
 }
 
@@ -131,8 +149,12 @@ fn cd_and_cache(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
 fn without_do(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     let apex = check.name("special");
-    for (name, rtype) in [("www.special", Rtype::A), ("missing.special", Rtype::A), ("www.special", Rtype::MX)] {
-        for query in [lookup(&check.name(name), rtype).without_do(), lookup(&check.name(name), rtype).without_edns()] {
+    for (name, rtype) in
+        [("www.special", Rtype::A), ("missing.special", Rtype::A), ("www.special", Rtype::MX)]
+    {
+        for query in
+            [lookup(&check.name(name), rtype).without_do(), lookup(&check.name(name), rtype).without_edns()]
+        {
             findings.add(has_no_dnssec_records(check, evidence, &query, &[]));
         }
     }

@@ -71,7 +71,11 @@ impl ResolverKind {
 
 impl Program {
     /// Starts the resolver for the zones of a check.
-    pub(super) fn start(options: &ProgramOptions, zones: &ZoneOptions, tree: &Tree) -> Result<Self, StartError> {
+    pub(super) fn start(
+        options: &ProgramOptions,
+        zones: &ZoneOptions,
+        tree: &Tree,
+    ) -> Result<Self, StartError> {
         let directory = tempfile::tempdir().map_err(StartError::Directory)?;
         let path = directory.path().canonicalize().map_err(StartError::Directory)?;
         let negative = options.kind.negative_anchor(&format!("nta.{}", zones.suffix));
@@ -110,7 +114,12 @@ fn setup(options: &ProgramOptions, zones: &ZoneOptions, tree: &Tree, path: &Path
     }
 }
 
-fn start_nonesuch(options: &ProgramOptions, tree: &Tree, path: &Path, negative: &str) -> Result<Server, StartError> {
+fn start_nonesuch(
+    options: &ProgramOptions,
+    tree: &Tree,
+    path: &Path,
+    negative: &str,
+) -> Result<Server, StartError> {
     let write = |name: &str, text: &str| {
         let path = path.join(name);
         fs::write(&path, text).map(|()| path).map_err(StartError::Directory)

@@ -140,7 +140,9 @@ pub(super) fn run(
     let mut key_queries = 0;
     for (day, keys) in STEPS.into_iter().chain([LAST]) {
         let (found, queries) = world.step(day, keys, evidence)?;
-        evidence.notes.push(format!("day {day}, root with {keys:?}: {found:?}, {queries} queries for its keys"));
+        evidence
+            .notes
+            .push(format!("day {day}, root with {keys:?}: {found:?}, {queries} queries for its keys"));
         seen.push(found);
         key_queries += queries;
     }
@@ -218,7 +220,11 @@ impl World<'_> {
             let mut zone = ZoneDescription::new(".");
             zone.server = Some(self.address);
             "*.wild A 192.0.2.15\n".clone_into(&mut zone.records);
-            Tree::build(&Description { zones: vec![zone], port: self.port, ..Description::default() }, seed, now)
+            Tree::build(
+                &Description { zones: vec![zone], port: self.port, ..Description::default() },
+                seed,
+                now,
+            )
         };
         let (old, new) = (tree(self.seed)?, tree(self.seed.wrapping_add(1))?);
         let anchor = anchor_texts(&old.zones[0]);
@@ -232,12 +238,20 @@ impl World<'_> {
     }
 
     /// Starts the resolver with a moved clock.
-    fn start(&self, listen: SocketAddr, day: u32, [dnskey, ds]: &[String; 2]) -> Result<KillOnDrop, StartError> {
+    fn start(
+        &self,
+        listen: SocketAddr,
+        day: u32,
+        [dnskey, ds]: &[String; 2],
+    ) -> Result<KillOnDrop, StartError> {
         let write = |name: &str, text: String| {
             let path = self.path.join(name);
             fs::write(&path, text).map(|()| path).map_err(StartError::Directory)
         };
-        write("root.hints", format!(". 3600000 IN NS a.root-server.\na.root-server. 3600000 IN A {}\n", self.address))?;
+        write(
+            "root.hints",
+            format!(". 3600000 IN NS a.root-server.\na.root-server. 3600000 IN A {}\n", self.address),
+        )?;
         let state = self.path.join("state");
         let (ip, port) = (listen.ip(), listen.port());
         let hints = self.path.join("root.hints");
@@ -246,7 +260,8 @@ impl World<'_> {
             ResolverKind::Unbound => {
                 let anchor = state.join("root.key");
                 if !anchor.exists() {
-                    fs::write(&anchor, format!(". 3600 IN DNSKEY {dnskey}\n")).map_err(StartError::Directory)?;
+                    fs::write(&anchor, format!(". 3600 IN DNSKEY {dnskey}\n"))
+                        .map_err(StartError::Directory)?;
                 }
                 let text = format!(
                     "server:\n  interface: {ip}@{port}\n  username: \"\"\n  chroot: \"\"\n  do-daemonize: no\n  use-syslog: no\n  pidfile: \"\"\n  do-ip6: no\n  \
@@ -284,7 +299,10 @@ impl World<'_> {
                 command
             }
         };
-        command.env("LD_PRELOAD", self.library).env("FAKETIME", format!("+{day}d")).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        command
+            .env("LD_PRELOAD", self.library)
+            .env("FAKETIME", format!("+{day}d"))
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let log = File::create(self.path.join("log")).map_err(StartError::Directory)?;
         let same = log.try_clone().map_err(StartError::Directory)?;
         command.current_dir(self.path).stdin(Stdio::null()).stdout(log).stderr(same);
@@ -329,7 +347,11 @@ fn key_answers(old: &Tree, new: &Tree, keys: Keys, now: u32) -> HashMap<(Name, R
     let lifetime = 10 * DAY;
     let mut records = rrset.records(Section::Answer);
     let mut push = |signature: Option<Vec<u8>>| {
-        records.extend(signature.map(|rdata| Record { rtype: Rtype::RRSIG, rdata, ..rrset.records(Section::Answer)[0].clone() }));
+        records.extend(signature.map(|rdata| Record {
+            rtype: Rtype::RRSIG,
+            rdata,
+            ..rrset.records(Section::Answer)[0].clone()
+        }));
     };
     for key in &signers {
         push(rrset.signature(key, &Name::root(), now, lifetime));

@@ -24,72 +24,150 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         run: algorithms,
     },
     Row {
-        item: quick(item("XF-031", "Expired signatures are rejected", &["RFC 4035 §5.3.1"],
-            "A signature that expired a week ago.")),
+        item: quick(item(
+            "XF-031",
+            "Expired signatures are rejected",
+            &["RFC 4035 §5.3.1"],
+            "A signature that expired a week ago.",
+        )),
         run: |check, evidence| check.check_faults(evidence, &[Fault::ExpiredSignature]),
     },
     Row {
-        item: quick(item("XF-032", "Signatures that are not yet valid are rejected", &["RFC 4035 §5.3.1"],
-            "A signature that becomes valid in a week.")),
+        item: quick(item(
+            "XF-032",
+            "Signatures that are not yet valid are rejected",
+            &["RFC 4035 §5.3.1"],
+            "A signature that becomes valid in a week.",
+        )),
         run: |check, evidence| check.check_faults(evidence, &[Fault::SignatureNotYetValid]),
     },
     Row {
-        item: item("XF-033", "Times of signatures are compared in serial number arithmetic", &["RFC 4034 §3.1.5"],
-            "A signature whose expiration is before its inception."),
+        item: item(
+            "XF-033",
+            "Times of signatures are compared in serial number arithmetic",
+            &["RFC 4034 §3.1.5"],
+            "A signature whose expiration is before its inception.",
+        ),
         run: |check, evidence| check.check_faults(evidence, &[Fault::ReversedValidity]),
     },
     Row {
-        item: item("XF-034", "Signatures with more labels than the owner are rejected", &["RFC 4035 §5.3.1"],
-            "A signature whose Labels field exceeds the number of labels of the owner."),
+        item: item(
+            "XF-034",
+            "Signatures with more labels than the owner are rejected",
+            &["RFC 4035 §5.3.1"],
+            "A signature whose Labels field exceeds the number of labels of the owner.",
+        ),
         run: |check, evidence| check.check_faults(evidence, &[Fault::WrongLabels]),
     },
     Row {
-        item: quick(item("XF-035", "Answers from a wildcard need the proof that no closer match exists",
+        item: quick(item(
+            "XF-035",
+            "Answers from a wildcard need the proof that no closer match exists",
             &["RFC 4035 §5.3.4", "RFC 5155 §8.8", "RFC 4592 §3.3.1"],
-            "Answers from a wildcard with the proof must be secure; without it, and with a wrong number of labels, they must fail.")),
+            "Answers from a wildcard with the proof must be secure; without it, and with a wrong number of labels, they must fail.",
+        )),
         run: wildcards,
     },
     Row {
-        item: item("XF-036", "Signatures whose Signer's Name is not the zone are rejected", &["RFC 4035 §5.3.1"],
-            "Signatures with a Signer's Name outside the zone, and with that of the parent."),
+        item: item(
+            "XF-036",
+            "Signatures whose Signer's Name is not the zone are rejected",
+            &["RFC 4035 §5.3.1"],
+            "Signatures with a Signer's Name outside the zone, and with that of the parent.",
+        ),
         run: |check, evidence| check.check_faults(evidence, &[Fault::WrongSigner, Fault::SignerIsParent]),
     },
     Row {
-        item: item("XF-037", "Signatures over another type, another name or other data are rejected", &["RFC 4035 §5.3.1", "RFC 4035 §5.3.3", "RFC 4034 §3.1.8.1"],
-            "Signatures with another Type Covered, of another name, with changed octets, with a wrong tag or algorithm, cut, and missing."),
-        run: |check, evidence| check.check_faults(evidence, &[
-            Fault::WrongTypeCovered, Fault::SignatureOfOtherName, Fault::WrongSignature, Fault::MalformedSignature,
-            Fault::MissingSignature, Fault::ChangedOriginalTtl, Fault::UnknownSignatureAlgorithm, Fault::UnknownKeyTag,
-        ]),
+        item: item(
+            "XF-037",
+            "Signatures over another type, another name or other data are rejected",
+            &["RFC 4035 §5.3.1", "RFC 4035 §5.3.3", "RFC 4034 §3.1.8.1"],
+            "Signatures with another Type Covered, of another name, with changed octets, with a wrong tag or algorithm, cut, and missing.",
+        ),
+        run: |check, evidence| {
+            check.check_faults(
+                evidence,
+                &[
+                    Fault::WrongTypeCovered,
+                    Fault::SignatureOfOtherName,
+                    Fault::WrongSignature,
+                    Fault::MalformedSignature,
+                    Fault::MissingSignature,
+                    Fault::ChangedOriginalTtl,
+                    Fault::UnknownSignatureAlgorithm,
+                    Fault::UnknownKeyTag,
+                ],
+            )
+        },
     },
     Row {
-        item: item("XF-038", "The order of records and duplicates do not matter", &["RFC 4034 §6.3"],
-            "The server of a zone reverses the order of its records and repeats one."),
-        run: |check, evidence| secure_names(check, evidence, &[("www.reorders", Rtype::A), ("mail.reorders", Rtype::MX), ("reorders", Rtype::DNSKEY)]),
+        item: item(
+            "XF-038",
+            "The order of records and duplicates do not matter",
+            &["RFC 4034 §6.3"],
+            "The server of a zone reverses the order of its records and repeats one.",
+        ),
+        run: |check, evidence| {
+            secure_names(
+                check,
+                evidence,
+                &[("www.reorders", Rtype::A), ("mail.reorders", Rtype::MX), ("reorders", Rtype::DNSKEY)],
+            )
+        },
     },
     Row {
-        item: item("XF-039", "The case of names does not matter for signatures", &["RFC 4034 §6.2", "RFC 6840 §5.1"],
-            "The server of a zone sends owners, and names in RDATA of MX, NS and CNAME, in upper case."),
-        run: |check, evidence| secure_names(check, evidence, &[("www.upper-case", Rtype::A), ("mail.upper-case", Rtype::MX), ("alias.upper-case", Rtype::CNAME)]),
+        item: item(
+            "XF-039",
+            "The case of names does not matter for signatures",
+            &["RFC 4034 §6.2", "RFC 6840 §5.1"],
+            "The server of a zone sends owners, and names in RDATA of MX, NS and CNAME, in upper case.",
+        ),
+        run: |check, evidence| {
+            secure_names(
+                check,
+                evidence,
+                &[
+                    ("www.upper-case", Rtype::A),
+                    ("mail.upper-case", Rtype::MX),
+                    ("alias.upper-case", Rtype::CNAME),
+                ],
+            )
+        },
     },
     Row {
-        item: item("XF-040", "The TTL is limited by the Original TTL and by the expiration of the signature", &["RFC 4035 §5.3.3", "RFC 4034 §3.1.4"],
-            "An RRset with twice the Original TTL of its signature, and one whose signature expires in two minutes."),
+        item: item(
+            "XF-040",
+            "The TTL is limited by the Original TTL and by the expiration of the signature",
+            &["RFC 4035 §5.3.3", "RFC 4034 §3.1.4"],
+            "An RRset with twice the Original TTL of its signature, and one whose signature expires in two minutes.",
+        ),
         run: ttls,
     },
     Row {
-        item: item("XF-041", "CNAME and DNAME records must be signed; a CNAME record may follow from a DNAME record", &["RFC 6672 §5.3.1", "RFC 4035 §2.2"],
-            "A DNAME record with its unsigned CNAME record must be secure. Unsigned CNAME and DNAME records must fail. A CNAME record with a forged target must not be in an answer."),
+        item: item(
+            "XF-041",
+            "CNAME and DNAME records must be signed; a CNAME record may follow from a DNAME record",
+            &["RFC 6672 §5.3.1", "RFC 4035 §2.2"],
+            "A DNAME record with its unsigned CNAME record must be secure. Unsigned CNAME and DNAME records must fail. A CNAME record with a forged target must not be in an answer.",
+        ),
         run: aliases,
     },
     Row {
-        item: item("XF-042", "RSA keys of 1,024 to 3,072 bits are used, also of unusual lengths", &["RFC 3110 §2", "RFC 5702 §2"],
-            "Zones with RSA keys of 1,024, 1,280 and 3,072 bits. A resolver may refuse 1,024 bits by policy."),
+        item: item(
+            "XF-042",
+            "RSA keys of 1,024 to 3,072 bits are used, also of unusual lengths",
+            &["RFC 3110 §2", "RFC 5702 §2"],
+            "Zones with RSA keys of 1,024, 1,280 and 3,072 bits. A resolver may refuse 1,024 bits by policy.",
+        ),
         run: rsa,
     },
     Row {
-        item: item("XF-043", "ECDSA signatures with leading zero octets are valid, numbers out of range are not", &["RFC 6605 §4"],
-            "Valid signatures of P-256 whose r or s begins with a zero octet, and signatures whose r or s is zero or above the group order."),
+        item: item(
+            "XF-043",
+            "ECDSA signatures with leading zero octets are valid, numbers out of range are not",
+            &["RFC 6605 §4"],
+            "Valid signatures of P-256 whose r or s begins with a zero octet, and signatures whose r or s is zero or above the group order.",
+        ),
         run: ecdsa,
     },
 ];
@@ -145,9 +223,16 @@ fn ttls(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
             other => Err(format!("{name}: expected a secure answer, observed {}", other.name())),
         }));
         let Ok(response) = asked.ok() else { continue };
-        let ttl = response.message.section(Section::Answer).filter(|record| record.rtype == Rtype::TXT).map(|record| record.ttl).max();
+        let ttl = response
+            .message
+            .section(Section::Answer)
+            .filter(|record| record.rtype == Rtype::TXT)
+            .map(|record| record.ttl)
+            .max();
         if let Some(ttl) = ttl {
-            findings.require(ttl <= limit, || format!("{name}: expected a TTL of at most {limit} s, observed {ttl} s"));
+            findings.require(ttl <= limit, || {
+                format!("{name}: expected a TTL of at most {limit} s, observed {ttl} s")
+            });
         }
     }
     findings.outcome()
@@ -155,7 +240,9 @@ fn ttls(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
 
 fn aliases(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
-    for fault in [Fault::Dname, Fault::UnsignedDname, Fault::UnsignedCname, Fault::ForgedCname, Fault::CnameLoop] {
+    for fault in
+        [Fault::Dname, Fault::UnsignedDname, Fault::UnsignedCname, Fault::ForgedCname, Fault::CnameLoop]
+    {
         check.add_fault(evidence, fault, &mut findings);
     }
     // The servers send the target `www` for a name that the DNAME record leads to `deep.ent`.
@@ -163,9 +250,13 @@ fn aliases(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let forged = check.name("www.forged-cname");
     let asked = check.lookup(evidence, &name, Rtype::A);
     if let Ok(response) = asked.ok() {
-        let is_forged = |target: &[u8]| NameRef::from_wire(target).is_ok_and(|target| target == forged.view());
-        let mut aliases = response.message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
-        findings.require(!aliases.any(|record| is_forged(&record.rdata)), || format!("{name}: the answer has the forged target"));
+        let is_forged =
+            |target: &[u8]| NameRef::from_wire(target).is_ok_and(|target| target == forged.view());
+        let mut aliases =
+            response.message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
+        findings.require(!aliases.any(|record| is_forged(&record.rdata)), || {
+            format!("{name}: the answer has the forged target")
+        });
     }
     findings.outcome()
 }
@@ -179,7 +270,8 @@ fn rsa(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
             Ok(Status::Secure) => {}
             // RFC 9904 has no minimum; some libraries refuse short keys.
             Ok(Status::Insecure) if bits == 1024 => findings.note("1,024 bits: insecure (AD=0)"),
-            Ok(other) => findings.add(Err(format!("{bits} bits: {name}: expected secure (AD=1), observed {}", other.name()))),
+            Ok(other) => findings
+                .add(Err(format!("{bits} bits: {name}: expected secure (AD=1), observed {}", other.name()))),
             Err(fault) => findings.add(Err(format!("{bits} bits: {name}: {fault}"))),
         }
     }
@@ -188,7 +280,13 @@ fn rsa(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
 
 fn ecdsa(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
-    let rows = [("zero-r", Status::Secure), ("zero-s", Status::Secure), ("large-r", Status::Fails), ("large-s", Status::Fails), ("null-s", Status::Fails)];
+    let rows = [
+        ("zero-r", Status::Secure),
+        ("zero-s", Status::Secure),
+        ("large-r", Status::Fails),
+        ("large-s", Status::Fails),
+        ("null-s", Status::Fails),
+    ];
     for (label, expected) in rows {
         let name: Name = check.name(&format!("{label}.special"));
         findings.add(check.expect(evidence, (&name, Rtype::TXT), Rcode::NOERROR, expected));

@@ -131,11 +131,17 @@ fn large_answer(
     }
     // RFC 4035 §3: a message size of at least 1,220 octets must be supported.
     if size <= REQUIRED {
-        return Err(format!("{name}: expected {size} octets over UDP, observed TC=1 for a client that accepts 4,096"));
+        return Err(format!(
+            "{name}: expected {size} octets over UDP, observed TC=1 for a client that accepts 4,096"
+        ));
     }
-    let over_tcp = check.observe(evidence, |client, evidence| client.ask_over(evidence, &query, Transport::Tcp));
+    let over_tcp =
+        check.observe(evidence, |client, evidence| client.ask_over(evidence, &query, Transport::Tcp));
     complete(over_tcp.ok()?, name)?;
-    Ok(join([&format!("limited by policy (RFC 9715), answered over TCP; announces {} octets", announced(response)), &upstream]))
+    Ok(join([
+        &format!("limited by policy (RFC 9715), answered over TCP; announces {} octets", announced(response)),
+        &upstream,
+    ]))
 }
 
 /// How the answer reached the resolver.
@@ -187,7 +193,8 @@ fn limits(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     let zone = check.name(SizedZone::Unsigned.label());
     // The sizes of the zone include an OPT record of 11 octets.
-    let plain = sized_name(PLAIN, &zone).map(|name| Query::new(name, Rtype::TXT).with_flags(flags::RD).without_edns());
+    let plain = sized_name(PLAIN, &zone)
+        .map(|name| Query::new(name, Rtype::TXT).with_flags(flags::RD).without_edns());
     if let Some(query) = plain {
         findings.add(fits(check, evidence, &query));
     }
@@ -209,8 +216,12 @@ fn fits(check: &mut ResolverCheck, evidence: &mut Evidence, query: &Query) -> Re
     let asked = check.observe(evidence, |client, evidence| client.ask_over(evidence, query, Transport::Udp));
     let response = asked.ok()?;
     if response.has(flags::TC) {
-        let payload = query.payload.map_or_else(|| "no EDNS".to_owned(), |payload| format!("payload size {payload}"));
-        return Err(format!("{}: expected a complete answer over UDP ({payload}), observed TC=1", query.name));
+        let payload =
+            query.payload.map_or_else(|| "no EDNS".to_owned(), |payload| format!("payload size {payload}"));
+        return Err(format!(
+            "{}: expected a complete answer over UDP ({payload}), observed TC=1",
+            query.name
+        ));
     }
     complete(response, &query.name)
 }
@@ -220,7 +231,10 @@ fn complete(response: &Response, name: &Name) -> Result<(), String> {
     let has_answer = response.message.section(Section::Answer).any(|record| record.rtype == Rtype::TXT);
     if response.message.rcode().0 != 0 || !has_answer || response.has(flags::TC) {
         let rcode = response.message.rcode();
-        return Err(format!("{name}: expected a complete TXT RRset, observed {rcode} in {} octets", response.octets.len()));
+        return Err(format!(
+            "{name}: expected a complete TXT RRset, observed {rcode} in {} octets",
+            response.octets.len()
+        ));
     }
     Ok(())
 }
@@ -242,7 +256,9 @@ pub(super) fn payloads(upstream: &[Observation]) -> Vec<u16> {
 
 /// The payload sizes in words.
 pub(super) fn payload_note(payloads: &[u16]) -> String {
-    let (Some(smallest), Some(largest)) = (payloads.iter().min(), payloads.iter().max()) else { return String::new() };
+    let (Some(smallest), Some(largest)) = (payloads.iter().min(), payloads.iter().max()) else {
+        return String::new();
+    };
     if smallest == largest {
         format!("announces {smallest} octets to authoritative servers")
     } else {

@@ -88,11 +88,14 @@ fn tcp_after_tc(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     match asked.status() {
         Ok(Status::Secure) => {}
-        Ok(found) => findings.add(Err(format!("{name}: expected a secure answer, observed {}", found.name()))),
+        Ok(found) => {
+            findings.add(Err(format!("{name}: expected a secure answer, observed {}", found.name())))
+        }
         Err(fault) => findings.add(Err(format!("{name}: {fault}"))),
     }
     let zone = check.name("truncates");
-    let over_tcp = asked.upstream.iter().filter(|seen| seen.transport == Transport::Tcp && seen.is_at_or_below(&zone));
+    let over_tcp =
+        asked.upstream.iter().filter(|seen| seen.transport == Transport::Tcp && seen.is_at_or_below(&zone));
     findings.require(over_tcp.count() > 0, || "the servers saw no query over TCP".to_owned());
     findings.outcome()
 }
@@ -107,12 +110,15 @@ fn pipelining(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let names: Vec<Name> = std::iter::once(slow).chain(fast).collect();
     match exchange_pipelined(check, evidence, &names) {
         Err(fault) => Outcome::Fail(fault),
-        Ok(order) if order.len() < names.len() => {
-            Outcome::Fail(format!("expected {} responses on the connection, observed {}", names.len(), order.len()))
-        }
-        Ok(order) if order.first() == Some(&0) => {
-            Outcome::Pass(format!("answers in the order of the queries, although the first takes {} ms", SLOW.as_millis()))
-        }
+        Ok(order) if order.len() < names.len() => Outcome::Fail(format!(
+            "expected {} responses on the connection, observed {}",
+            names.len(),
+            order.len()
+        )),
+        Ok(order) if order.first() == Some(&0) => Outcome::Pass(format!(
+            "answers in the order of the queries, although the first takes {} ms",
+            SLOW.as_millis()
+        )),
         Ok(_) => Outcome::Pass("answers out of order".to_owned()),
     }
 }
@@ -127,9 +133,10 @@ fn exchange_pipelined(
     let start = Instant::now();
     let deadline = start + client.timeout + SLOW;
     let first_id = random_id().map_err(|fault| fault.to_string())?;
-    let queries: Vec<Vec<u8>> = (0..).zip(names).map(|(number, name)| {
-        lookup(name, Rtype::A).to_octets(first_id.wrapping_add(number))
-    }).collect();
+    let queries: Vec<Vec<u8>> = (0..)
+        .zip(names)
+        .map(|(number, name)| lookup(name, Rtype::A).to_octets(first_id.wrapping_add(number)))
+        .collect();
     let mut connection = TcpClient::connect(client.server, deadline).map_err(|fault| fault.to_string())?;
     for query in &queries {
         connection.send(query, deadline).map_err(|fault| fault.to_string())?;
@@ -192,16 +199,30 @@ fn dnssec_ok(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let name = check.name(&format!("{label}.wild.special"));
     let asked = check.lookup(evidence, &name, Rtype::A);
     if asked.upstream.is_empty() {
-        return Outcome::Fail("the servers of the check saw no query: the resolver does not use them".to_owned());
+        return Outcome::Fail(
+            "the servers of the check saw no query: the resolver does not use them".to_owned(),
+        );
     }
     let mut findings = Findings::default();
-    let without = asked.upstream.iter().filter(|seen| seen.edns().is_none_or(|(_, flags, _)| flags & edns::DO == 0));
-    let without: Vec<String> = without.filter_map(Observation::question).map(|(name, rtype)| format!("{name} {rtype}")).collect();
+    let without =
+        asked.upstream.iter().filter(|seen| seen.edns().is_none_or(|(_, flags, _)| flags & edns::DO == 0));
+    let without: Vec<String> =
+        without.filter_map(Observation::question).map(|(name, rtype)| format!("{name} {rtype}")).collect();
     findings.require(without.is_empty(), || {
-        format!("{} of {} queries have no DO flag: {}", without.len(), asked.upstream.len(), without.join(", "))
+        format!(
+            "{} of {} queries have no DO flag: {}",
+            without.len(),
+            asked.upstream.len(),
+            without.join(", ")
+        )
     });
     let count = |flag: u16| {
-        asked.upstream.iter().filter_map(Observation::header).filter(|header| header.flags & flag != 0).count()
+        asked
+            .upstream
+            .iter()
+            .filter_map(Observation::header)
+            .filter(|header| header.flags & flag != 0)
+            .count()
     };
     let (cd, rd) = (count(nonesuch_proto::message::flags::CD), count(nonesuch_proto::message::flags::RD));
     findings.note(format!("{} queries, {cd} with CD, {rd} with RD", asked.upstream.len()));
@@ -253,11 +274,19 @@ fn server_cookies(check: &mut ResolverCheck, evidence: &mut Evidence) -> Result<
     let asked = check.ask(evidence, &query);
     let response = asked.ok()?;
     if response.message.rcode() != Rcode::NOERROR && response.message.rcode() != Rcode::BADCOOKIE {
-        return Err(format!("a query with a client cookie: expected NOERROR, observed {}", response.message.rcode()));
+        return Err(format!(
+            "a query with a client cookie: expected NOERROR, observed {}",
+            response.message.rcode()
+        ));
     }
-    let Some(cookie) = cookie_of(response) else { return Ok("has no cookies for clients, which is optional") };
+    let Some(cookie) = cookie_of(response) else {
+        return Ok("has no cookies for clients, which is optional");
+    };
     if cookie.get(..8) != Some(&client_cookie) || !(16..=40).contains(&cookie.len()) {
-        return Err(format!("expected the client cookie and 8 to 32 octets, observed a cookie of {} octets", cookie.len()));
+        return Err(format!(
+            "expected the client cookie and 8 to 32 octets, observed a cookie of {} octets",
+            cookie.len()
+        ));
     }
     query.options = vec![(edns::COOKIE, cookie)];
     let rcode = check.ask(evidence, &query).ok()?.message.rcode();
@@ -280,11 +309,15 @@ fn randomness(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
         let name = check.name(&format!("{label}.wild.plain"));
         upstream.extend(check.lookup(evidence, &name, Rtype::A).upstream);
     }
-    let over_udp: Vec<&Observation> = upstream.iter().filter(|seen| seen.transport == Transport::Udp).collect();
+    let over_udp: Vec<&Observation> =
+        upstream.iter().filter(|seen| seen.transport == Transport::Udp).collect();
     let ids: Vec<u16> = over_udp.iter().filter_map(|seen| seen.header()).map(|header| header.id).collect();
     let ports: Vec<u16> = over_udp.iter().map(|seen| seen.client.port()).collect();
     if ids.len() < SAMPLED / 2 {
-        return Outcome::NotTestable(format!("the servers saw only {} queries over UDP for {SAMPLED} names", ids.len()));
+        return Outcome::NotTestable(format!(
+            "the servers saw only {} queries over UDP for {SAMPLED} names",
+            ids.len()
+        ));
     }
     let distinct = |values: &[u16]| values.iter().collect::<BTreeSet<_>>().len();
     // Of the differences of random numbers, few are equal.

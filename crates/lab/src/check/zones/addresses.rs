@@ -45,7 +45,11 @@ impl Addresses {
         let [first, second, third, fourth] = root.octets();
         let of_run = |role: usize| Ipv4Addr::new(first, second, third.wrapping_add(run), role as u8 + 1);
         let constant = |role: usize| Ipv4Addr::new(first, second, third, fourth.wrapping_add(role as u8));
-        Self((0..Self::ROLES).map(|role| if role < CONSTANT_ROLES { constant(role) } else { of_run(role) }).collect())
+        Self(
+            (0..Self::ROLES)
+                .map(|role| if role < CONSTANT_ROLES { constant(role) } else { of_run(role) })
+                .collect(),
+        )
     }
 
     /// The addresses of a delegated domain. If there are fewer than roles, the last one has the remaining

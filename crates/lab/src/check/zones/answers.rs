@@ -56,7 +56,9 @@ pub(super) fn answers(options: &ZoneOptions, tree: &Tree) -> HashMap<(Name, Rtyp
         let origin: Name = format!("{label}.{}", options.domain()).parse().ok()?;
         tree.zones.iter().find(|zone| zone.origin == origin)
     };
-    for found in [SizedZone::Signed.label(), SizedZone::Unsigned.label(), "drop-large"].into_iter().filter_map(zone) {
+    for found in
+        [SizedZone::Signed.label(), SizedZone::Unsigned.label(), "drop-large"].into_iter().filter_map(zone)
+    {
         for size in SIZES {
             let Some(name) = sized_name(size, &found.origin) else { continue };
             if let Some(records) = sized_answer(found, &name, size, options.now) {
