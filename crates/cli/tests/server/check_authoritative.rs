@@ -205,7 +205,8 @@ fn a_zone_that_exists_is_checked_without_a_test_zone() {
     let folder = common::folder();
     let (zone, keys, signed) =
         (folder.path().join("zone"), folder.path().join("keys"), folder.path().join("signed"));
-    common::generate_keys(&keys, "own.example.", "ecdsap256sha256");
+    // With such a key, the answer for DNSKEY has more than 512 octets.
+    common::generate_key(&keys, "own.example.", "rsasha256", &["--csk"]);
     let records =
         "@ SOA ns h 1 7200 3600 1209600 5\n@ NS ns\nns A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n";
     for wildcard in ["", "* TXT \"w\"\n"] {

@@ -15,7 +15,7 @@ use std::thread;
 const PLAIN_OCTETS: usize = 512;
 /// UDP payload size that the servers announce.
 const PAYLOAD: u16 = 4096;
-/// An EDNS option code for local use (RFC 6891 §9), which nobody knows.
+/// An EDNS option code for local use (RFC 6891 §9), which is unknown to resolvers.
 const UNKNOWN_OPTION: u16 = 65_001;
 /// The cookie of all servers.
 const SERVER_COOKIE: &[u8; 16] = b"\x01\0\0\0check cookie";
@@ -132,7 +132,7 @@ impl Shared {
         message.header.id = asked.header.id;
         message.header.flags |= asked.header.flags & flags::RD;
         message.questions = vec![asked.question.clone()];
-        // RFC 4035 §3.1: without DO, no records of DNSSEC except those that were asked for.
+        // RFC 4035 §3.1: without DO, no records of DNSSEC except of the queried type.
         if !asked.wants_dnssec() {
             message.records.retain(|record| !record.rtype.is_signature_or_chain() || record.rtype == rtype);
         }

@@ -39,7 +39,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
     Row {
         item: quick(item(
             "XF-013",
-            "Without DO, the response has no records of DNSSEC except those that were asked for",
+            "Without DO, the response has no records of DNSSEC except of the queried type",
             &["RFC 4035 §3.2.1", "RFC 3225 §3"],
             "Asks for A, a missing name and DNSKEY of a secure zone without DO, and without EDNS.",
         )),
