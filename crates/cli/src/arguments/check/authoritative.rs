@@ -18,7 +18,7 @@ pub(crate) struct CheckAuthoritativeArguments {
     /// Write test zones to this directory, one for each denial mechanism, and exit.
     ///
     /// Load one of them on the server, and check it with --zone: the check recognises a test zone, and
-    /// tests more items with its names. The directory must not exist.
+    /// tests more items with its names. The directory must be empty or not exist.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "list"])]
     pub(crate) write_test_zones: Option<PathBuf>,
     /// Set the apex of the test zones. Each zone is one label below it.

@@ -30,7 +30,8 @@ impl Authoritative {
             Some(Recognised::SignedWithoutDenial) => "none, although the zone is signed",
             Some(Recognised::Mechanism(mechanism)) => mechanism.entry().title,
         };
-        let announced = self.announced.map_or("no EDNS".to_owned(), |octets| format!("{octets} octets"));
+        let announced =
+            self.announced.map_or_else(|| "no EDNS".to_owned(), |octets| format!("{octets} octets"));
         let test_zone = if self.is_test_zone { "yes" } else { "no" };
         [
             ("zone", self.zone.to_string()),

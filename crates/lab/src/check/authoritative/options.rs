@@ -1,7 +1,7 @@
 //! Optional features, which a server implements correctly or not at all: DNS cookies, small responses to ANY,
 //! error reporting (XA-016 to XA-018).
 
-use super::super::{Evidence, Outcome, Query, Response, Row};
+use super::super::{Evidence, Outcome, Query, Response, Row, Transport};
 use super::cases::Cases;
 use super::responses::{expect_aa, expect_rcode};
 use super::{Authoritative, Fault, quick, row};
@@ -36,6 +36,8 @@ pub(super) const ITEMS: &[Row<Authoritative>] = &[
     )),
 ];
 
+/// HINFO, the type of a synthesised answer (RFC 8482 §4.2).
+const HINFO: Rtype = Rtype(13);
 /// Octets of a client cookie (RFC 7873 §4).
 const CLIENT_COOKIE: usize = 8;
 /// Octets of a server cookie in the form of RFC 9018 §4.
@@ -156,7 +158,7 @@ fn answer_any(check: &Authoritative, evidence: &mut Evidence) -> Result<String, 
     let query = check.query(&check.zone, Rtype::ANY);
     let first = check
         .client
-        .ask_over(evidence, &query, super::super::Transport::Udp)
+        .ask_over(evidence, &query, Transport::Udp)
         .map_err(|fault| format!("over UDP: {fault}"))?;
     let response = if first.has(flags::TC) { check.ask(evidence, &query)? } else { first.clone() };
     expect_rcode(&response, &[Rcode::NOERROR])?;
@@ -167,7 +169,6 @@ fn answer_any(check: &Authoritative, evidence: &mut Evidence) -> Result<String, 
     types.sort_unstable();
     types.dedup();
     let truncated = if first.has(flags::TC) { " over TCP; truncated over UDP" } else { "" };
-    const HINFO: Rtype = Rtype(13);
     match types[..] {
         [] => Err("the answer section has no RRset".to_owned()),
         [HINFO] => Ok(format!("a HINFO record (RFC 8482 §4.2){truncated}")),

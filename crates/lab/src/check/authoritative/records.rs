@@ -2,7 +2,7 @@
 
 use super::super::{Evidence, Outcome, Row};
 use super::cases::Cases;
-use super::responses::{answers, expect_aa, expect_rcode, records};
+use super::responses::{answers, expect_aa, expect_rcode, proved_text, records};
 use super::{Authoritative, Fault, quick, row, test_zone};
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::keys::ds_rdata;
@@ -75,7 +75,7 @@ fn rdatas(
     match (proved, rdatas.is_empty()) {
         (Some(ProvedAnswer::Answer), false) | (Some(ProvedAnswer::NoData), true) => Ok(rdatas),
         (proved, _) => {
-            let proved = proved.as_ref().map_or("nothing".to_owned(), super::responses::proved_text);
+            let proved = proved.as_ref().map_or_else(|| "nothing".to_owned(), proved_text);
             Err(format!("{name} {rtype}: the response has {} records and proves {proved}", rdatas.len()))
         }
     }
