@@ -230,18 +230,7 @@ impl Chain {
     ) {
         let records: Vec<(Name, Rtype)> = denial_records(step.message);
         let Some((owner, rtype)) = records.first().cloned() else { return };
-        let signatures: Vec<Signature> = records
-            .iter()
-            .filter_map(|(owner, rtype)| MessageRrset::find(step.message, owner, *rtype))
-            .collect::<Vec<_>>()
-            .iter()
-            .flat_map(|rrset| self.signatures(rrset, apex))
-            .fold(Vec::new(), |mut all, signature| {
-                if !all.contains(&signature) {
-                    all.push(signature);
-                }
-                all
-            });
+        let signatures = self.denial_signatures(step, apex, &records);
         let child = unsigned_child(step, validation);
         let proved = match (&child, &validation.proved) {
             (Some(child), _) => format!("no DS for {child}"),
@@ -258,18 +247,39 @@ impl Chain {
         let zone = apex.clone();
         let data = Data { owner, rtype, lines, status, reason, is_denial: true, signatures, zone };
         match child {
-            Some(child) => {
-                if let Some(zone) = self.zone(&child) {
-                    if zone.status == PartStatus::Unknown {
-                        (zone.status, zone.reason) =
-                            (PartStatus::Insecure, format!("{apex} has no DS records for it"));
-                    }
-                    zone.delegation = Some(data);
-                }
-            }
+            Some(child) => self.set_unsigned(&child, data),
             None if status != PartStatus::Secure || is_denied(validation) => self.push_data(apex, data),
             None => {}
         }
+    }
+
+    /// The signatures over all denial records of a message, each once.
+    fn denial_signatures(
+        &mut self,
+        step: &ChainStep<'_>,
+        apex: &Name,
+        records: &[(Name, Rtype)],
+    ) -> Vec<Signature> {
+        let mut all: Vec<Signature> = Vec::new();
+        for (owner, rtype) in records {
+            let Some(rrset) = MessageRrset::find(step.message, owner, *rtype) else { continue };
+            for signature in self.signatures(&rrset, apex) {
+                if !all.contains(&signature) {
+                    all.push(signature);
+                }
+            }
+        }
+        all
+    }
+
+    /// Sets the denial of the DS RRset of a zone.
+    fn set_unsigned(&mut self, child: &Name, denial: Data) {
+        let Some(zone) = self.zone(child) else { return };
+        if zone.status == PartStatus::Unknown {
+            let reason = format!("{} has no DS records for it", denial.zone);
+            (zone.status, zone.reason) = (PartStatus::Insecure, reason);
+        }
+        zone.delegation = Some(denial);
     }
 
     /// Adds the DNSKEY RRset of a zone.

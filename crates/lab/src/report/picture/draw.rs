@@ -1,6 +1,6 @@
 //! The variables of the template `picture.svg`.
 
-use super::layout::{LETTER_WIDTH, LINE_CHARACTERS, LINE_HEIGHT, Layout, MARGIN, Rectangle};
+use super::layout::{LETTER_WIDTH, LINE_CHARACTERS, LINE_HEIGHT, Layout, MARGIN, NAME_INDENT, Rectangle};
 use super::{Arrow, Form, PartStatus, Picture, Shape, ZoneBox};
 use minijinja::context;
 use minijinja::value::Value;
@@ -78,6 +78,7 @@ fn zone_value(zone: &ZoneBox, frame: Rectangle, places: &[Rectangle]) -> Value {
         shapes => shapes.collect::<Vec<_>>(),
         omitted => zone.omitted,
         omitted_at => frame.bottom() - 10.0,
+        name_at => frame.x + NAME_INDENT,
         ..rectangle_value(frame)
     }
 }

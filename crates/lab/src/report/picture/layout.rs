@@ -4,6 +4,10 @@ use super::{Arrow, Form, Picture, Place, Row, Shape, ZoneBox};
 
 /// Width of a character of the monospaced font, in SVG units.
 pub(super) const LETTER_WIDTH: f64 = 6.65;
+/// Width of a character of the name of a zone.
+const NAME_LETTER_WIDTH: f64 = 7.9;
+/// Space between the edge of a zone and its name.
+pub(super) const NAME_INDENT: f64 = 24.0;
 /// Distance between lines of text.
 pub(super) const LINE_HEIGHT: f64 = 14.0;
 /// Maximum number of characters of a line.
@@ -159,44 +163,18 @@ fn size(shape: &Shape) -> (f64, f64) {
 fn place_shapes(picture: &Picture, index: usize, zone: &ZoneBox) -> PlacedZone {
     let mut placed =
         PlacedZone { frame: Rectangle::default(), shapes: vec![Rectangle::default(); zone.shapes.len()] };
-    let has_loop = |shape: usize| {
-        let place = Place::Shape(index, shape);
-        picture.arrows.iter().any(|arrow| arrow.from == place && arrow.to == place)
-    };
-    let mut lines: Vec<Vec<(usize, f64, f64)>> = Vec::new();
-    for row in [Row::Anchors, Row::EntryKeys, Row::Keys, Row::Data, Row::Delegations] {
-        let mut line: Vec<(usize, f64, f64)> = Vec::new();
-        let mut used = 0.0;
-        for (shape, part) in zone.shapes.iter().enumerate().filter(|(_, part)| part.row == row) {
-            let (width, height) = size(part);
-            let needed = width + if has_loop(shape) { 2.0 * LOOP_WIDTH } else { 0.0 };
-            if !line.is_empty() && used + needed > ROW_WIDTH_MAX {
-                lines.push(std::mem::take(&mut line));
-                used = 0.0;
-            }
-            line.push((shape, width, height));
-            used += needed + SHAPE_GAP;
-        }
-        if !line.is_empty() {
-            lines.push(line);
-        }
-    }
-    let side = |shape: usize| if has_loop(shape) { LOOP_WIDTH } else { 0.0 };
-    let space = |shape: usize, width: f64| width + 2.0 * side(shape);
-    let width_of = |line: &[(usize, f64, f64)]| {
-        line.iter().map(|&(shape, width, _)| space(shape, width)).sum::<f64>()
-            + SHAPE_GAP * line.len().saturating_sub(1) as f64
-    };
-    let title = (zone.name.chars().count().min(LINE_CHARACTERS) + zone.status.name().len() + 12) as f64;
-    let inner = lines.iter().map(|line| width_of(line)).fold(title * LETTER_WIDTH, f64::max);
+    let lines = lines(picture, index, zone);
+    // "zone NAME – STATUS".
+    let title = zone.name.chars().count().min(LINE_CHARACTERS) + zone.status.name().len() + 8;
+    let title = title as f64 * NAME_LETTER_WIDTH + 2.0 * NAME_INDENT;
+    let inner = lines.iter().map(|line| line_width(line)).fold(title - ZONE_PADDING, f64::max);
     let mut y = ZONE_HEADER;
     for line in &lines {
-        let mut x = ZONE_PADDING + (inner - width_of(line)) / 2.0;
-        let tallest = line.iter().map(|&(_, _, height)| height).fold(0.0, f64::max);
-        for &(shape, width, height) in line {
-            placed.shapes[shape] =
-                Rectangle { x: x + side(shape), y: y + (tallest - height) / 2.0, width, height };
-            x += space(shape, width) + SHAPE_GAP;
+        let mut x = ZONE_PADDING + (inner - line_width(line)) / 2.0;
+        let tallest = line.iter().map(|part| part.height).fold(0.0, f64::max);
+        for &SizedShape { shape, side, width, height } in line {
+            placed.shapes[shape] = Rectangle { x: x + side, y: y + (tallest - height) / 2.0, width, height };
+            x += width + 2.0 * side + SHAPE_GAP;
         }
         y += tallest + ROW_GAP;
     }
@@ -204,6 +182,45 @@ fn place_shapes(picture: &Picture, index: usize, zone: &ZoneBox) -> PlacedZone {
     let height = bottom + if zone.omitted > 0 { LINE_HEIGHT } else { 0.0 };
     placed.frame = Rectangle { x: 0.0, y: 0.0, width: inner + 2.0 * ZONE_PADDING, height };
     placed
+}
+
+/// The size of a shape, with the space at both sides.
+#[derive(Clone, Copy)]
+struct SizedShape {
+    shape: usize,
+    side: f64,
+    width: f64,
+    height: f64,
+}
+
+/// The shapes of a zone in lines of limited width. Each row begins a line.
+fn lines(picture: &Picture, index: usize, zone: &ZoneBox) -> Vec<Vec<SizedShape>> {
+    let has_loop = |shape: usize| {
+        let place = Place::Shape(index, shape);
+        picture.arrows.iter().any(|arrow| arrow.from == place && arrow.to == place)
+    };
+    let mut lines: Vec<Vec<SizedShape>> = Vec::new();
+    for row in [Row::Anchors, Row::EntryKeys, Row::Keys, Row::Data, Row::Delegations] {
+        let mut line: Vec<SizedShape> = Vec::new();
+        for (shape, part) in zone.shapes.iter().enumerate().filter(|(_, part)| part.row == row) {
+            let (width, height) = size(part);
+            let side = if has_loop(shape) { LOOP_WIDTH } else { 0.0 };
+            line.push(SizedShape { shape, side, width, height });
+            if line.len() > 1 && line_width(&line) > ROW_WIDTH_MAX {
+                let next = line.split_off(line.len() - 1);
+                lines.push(std::mem::replace(&mut line, next));
+            }
+        }
+        if !line.is_empty() {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn line_width(line: &[SizedShape]) -> f64 {
+    let shapes: f64 = line.iter().map(|part| part.width + 2.0 * part.side).sum();
+    shapes + SHAPE_GAP * line.len().saturating_sub(1) as f64
 }
 
 /// A curve that leaves and arrives vertically.

@@ -10,7 +10,7 @@ use crate::check::{Evidence, Outcome, Query, Response, Row};
 use data_encoding::HEXLOWER;
 use nonesuch_dnssec::denial::nsec3::{Nsec3, OPT_OUT_FLAG};
 use nonesuch_dnssec::validate::{
-    Budget, ProvedAnswer, Question, SecurityStatus, TrustedKeys, ValidationLimits, validate,
+    Budget, ProvedAnswer, Question, SecurityStatus, TrustedKeys, Validation, ValidationLimits, validate,
 };
 use nonesuch_proto::message::{Record, Section};
 use nonesuch_proto::{Name, Rtype};
@@ -142,17 +142,22 @@ fn validate_denial(
         let _ = trusted.learn_nsec5_keys(&response.message, now, &mut budget);
     }
     let (name, rtype) = question(context, denied);
-    let validation =
-        validate(Question { name: name.view(), rtype }, &response.message, &trusted, now, &mut budget);
-    let text = server.text();
-    match validation.status {
+    let question = Question { name: name.view(), rtype };
+    let validation = validate(question, &response.message, &trusted, now, &mut budget);
+    push_validation(&validation, &server.text(), &format!("{name} {rtype}"), findings);
+}
+
+/// Adds the result of the validation of a denial.
+fn push_validation(validation: &Validation, server: &str, denied: &str, findings: &mut Findings) {
+    match &validation.status {
         SecurityStatus::Secure => {
             findings.good();
-            let proved = validation.proved.as_ref();
-            if matches!(proved, Some(ProvedAnswer::WildcardAnswer | ProvedAnswer::WildcardNoData)) {
-                findings.note(format!("a wildcard matches {name}"));
-            } else if matches!(proved, Some(ProvedAnswer::Answer)) {
-                findings.note(format!("{name} {rtype} exists"));
+            match validation.proved {
+                Some(ProvedAnswer::WildcardAnswer | ProvedAnswer::WildcardNoData) => {
+                    findings.note(format!("a wildcard matches {denied}"));
+                }
+                Some(ProvedAnswer::Answer) => findings.note(format!("{denied} exists")),
+                _ => {}
             }
         }
         SecurityStatus::Insecure(reason) => {
@@ -160,13 +165,11 @@ fn validate_denial(
             findings.note(format!("the denial is insecure: {reason} ({})", reason.rule()));
         }
         SecurityStatus::Bogus(reason) => {
-            findings.fault(format!(
-                "{text}: the denial of {name} {rtype} is bogus: {reason} ({})",
-                reason.rule()
-            ));
+            let rule = reason.rule();
+            findings.fault(format!("{server}: the denial of {denied} is bogus: {reason} ({rule})"));
         }
         SecurityStatus::Indeterminate(reason) => {
-            findings.fault(format!("{text}: the denial of {name} {rtype} cannot be validated: {reason}"));
+            findings.fault(format!("{server}: the denial of {denied} cannot be validated: {reason}"));
         }
     }
 }

@@ -345,52 +345,63 @@ fn disagreement(zone: &Name, cds: Option<&MessageRrset>, cdnskeys: Option<&Messa
 }
 
 fn cds_would_work(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
-    let ds = context.discovery.ds.clone();
     for_each_signed_server(context, evidence, |context, evidence, (server, keys), findings| {
         let parts = requests(context, evidence, server);
         if parts.iter().all(Option::is_none) {
             return findings.skip("the zone has neither CDS nor CDNSKEY records");
         }
-        let (zone, text) = (context.zone().clone(), server.text());
-        let trusted: Vec<&Vec<u8>> =
-            ds.iter().filter_map(|rdata| Ds::read(rdata)?.find_key(&zone, keys).ok()).collect();
-        for rrset in parts.iter().flatten() {
-            let is_signed = trusted.iter().any(|key| is_signed_by(context, rrset, key));
-            // Without DS records, the request is for the first DS RRset (RFC 9615).
-            findings.check((!is_signed && !ds.is_empty()).then(|| {
-                format!(
-                    "{text}: the {} RRset is not signed by a key in the DNSKEY and DS RRsets",
-                    rrset.rtype
-                )
-            }));
-        }
-        let [cds, cdnskeys] = &parts;
-        if parts
-            .iter()
-            .flatten()
-            .any(|rrset| rrset.rdatas.iter().any(|rdata| is_deletion(rrset.rtype, rdata)))
-        {
+        check_request_signatures(context, (server, keys), &parts, findings);
+        let asks_deletion =
+            |rrset: &MessageRrset| rrset.rdatas.iter().any(|rdata| is_deletion(rrset.rtype, rdata));
+        if parts.iter().flatten().any(asks_deletion) {
             return findings.note("the zone requests the deletion of its DS records");
         }
         let Some(dnskey_rrset) = context.apex_rrset(evidence, server, Rtype::DNSKEY) else { return };
-        let wanted: Vec<&Vec<u8>> = match (cds, cdnskeys) {
-            (Some(cds), _) => {
-                cds.rdatas.iter().filter_map(|rdata| Ds::read(rdata)?.find_key(&zone, keys).ok()).collect()
-            }
-            (None, Some(cdnskeys)) => keys.iter().filter(|key| cdnskeys.rdatas.contains(key)).collect(),
-            (None, None) => Vec::new(),
-        };
+        let wanted = requested_keys(context.zone(), keys, &parts);
         let works = wanted.iter().any(|key| is_signed_by(context, &dnskey_rrset, key));
         findings.check((!works).then(|| {
-            format!("{text}: no requested DS record names a key that signs the DNSKEY RRset: the zone would become bogus")
+            let server = server.text();
+            format!("{server}: no requested DS record names a key that signs the DNSKEY RRset: the zone would become bogus")
         }));
-        let differs = cds.as_ref().is_some_and(|cds| {
-            let (wanted, present): (BTreeSet<_>, BTreeSet<_>) =
-                (cds.rdatas.iter().collect(), ds.iter().collect());
-            wanted != present
-        });
-        if differs {
+        let present: BTreeSet<&Vec<u8>> = context.discovery.ds.iter().collect();
+        let [cds, _] = &parts;
+        if cds.as_ref().is_some_and(|cds| cds.rdatas.iter().collect::<BTreeSet<_>>() != present) {
             findings.note("the CDS records differ from the DS records: a change is requested");
         }
     })
+}
+
+/// Checks that a key in the DNSKEY and DS RRsets signs the CDS and CDNSKEY RRsets.
+fn check_request_signatures(
+    context: &ZoneContext,
+    (server, keys): (&Server, &[Vec<u8>]),
+    parts: &[Option<MessageRrset>; 2],
+    findings: &mut Findings,
+) {
+    let ds = &context.discovery.ds;
+    let trusted = ds.iter().filter_map(|rdata| Ds::read(rdata)?.find_key(context.zone(), keys).ok());
+    let trusted: Vec<&Vec<u8>> = trusted.collect();
+    for rrset in parts.iter().flatten() {
+        let is_signed = trusted.iter().any(|key| is_signed_by(context, rrset, key));
+        // Without DS records, the request is for the first DS RRset (RFC 9615).
+        findings.check((!is_signed && !ds.is_empty()).then(|| {
+            let (server, rtype) = (server.text(), rrset.rtype);
+            format!("{server}: the {rtype} RRset is not signed by a key in the DNSKEY and DS RRsets")
+        }));
+    }
+}
+
+/// The keys that the requested DS records name.
+fn requested_keys<'k>(
+    zone: &Name,
+    keys: &'k [Vec<u8>],
+    parts: &[Option<MessageRrset>; 2],
+) -> Vec<&'k Vec<u8>> {
+    match parts {
+        [Some(cds), _] => {
+            cds.rdatas.iter().filter_map(|rdata| Ds::read(rdata)?.find_key(zone, keys).ok()).collect()
+        }
+        [None, Some(cdnskeys)] => keys.iter().filter(|key| cdnskeys.rdatas.contains(key)).collect(),
+        [None, None] => Vec::new(),
+    }
 }
