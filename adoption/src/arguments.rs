@@ -107,7 +107,7 @@ pub(crate) struct GenerateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// Read these Parquet files, or all files *.parquet in these directories.
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required = true, value_name = "SNAPSHOTS")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Write the report to this directory.
     #[arg(long, value_name = "DIR", default_value = "adoption-report")]
@@ -117,7 +117,7 @@ pub(crate) struct ReportArguments {
     /// A number with MiB or GiB. The program needs up to 1 GiB in addition, for buffers of files.
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = parse_size)]
     pub(crate) memory: usize,
-    /// Write temporary files to this directory. Default: that of the system.
+    /// Write temporary files to this directory, which is created. Default: that of the system.
     #[arg(long, value_name = "DIR")]
     pub(crate) spill: Option<PathBuf>,
     /// Print report.json instead of tables.

@@ -17,11 +17,10 @@ pub(crate) struct Output {
 impl Output {
     /// Creates the temporary file in the directory of `path`.
     pub(crate) fn create(path: &Path) -> Result<Self, AdoptionError> {
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let file = tempfile::Builder::new()
             .prefix(".nonesuch-")
             .permissions(Permissions::from_mode(0o644))
-            .tempfile_in(directory.unwrap_or(Path::new(".")));
+            .tempfile_in(directory_of(path));
         let path = path.to_owned();
         match file {
             Ok(file) => Ok(Self { file, path }),
@@ -40,14 +39,18 @@ impl Output {
         let Self { file, path } = self;
         let failed = |source| AdoptionError::Write { path: path.clone(), source };
         file.persist(&path).map_err(|error| failed(error.error))?;
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = File::open(directory.unwrap_or(Path::new("."))).map_err(failed)?;
+        let directory = File::open(directory_of(&path)).map_err(failed)?;
         directory.sync_all().map_err(failed)
     }
 
     fn failed(&self, source: io::Error) -> AdoptionError {
         AdoptionError::Write { path: self.path.clone(), source }
     }
+}
+
+/// Returns the directory of a file.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 /// Writes a file with these contents.

@@ -120,7 +120,7 @@ impl FileReader {
         snapshot.rows += 1;
         let domain = values.domain.unwrap_or_default();
         let is_repeated = snapshot.rows > 1 && domain == self.last_domain;
-        let fault = self.checker.fault(values).or(is_repeated.then_some(RowFault::Repeated));
+        let fault = self.checker.fault(values).or_else(|| is_repeated.then_some(RowFault::Repeated));
         if let Some(fault) = fault {
             snapshot.faults.add(self.rows, domain, &fault);
         }
@@ -162,7 +162,9 @@ impl<'b> Columns<'b> {
             denial: text_column(batch, "denial")?,
             iterations: number_column(batch, "nsec3_iterations")?,
             salt: text_column(batch, "nsec3_salt")?,
-            opt_out: column(batch, "nsec3_opt_out")?.as_boolean_opt().ok_or(missing("nsec3_opt_out"))?,
+            opt_out: column(batch, "nsec3_opt_out")?
+                .as_boolean_opt()
+                .ok_or_else(|| missing("nsec3_opt_out"))?,
             rank: number_column(batch, "rank")?,
         })
     }
@@ -187,18 +189,18 @@ fn missing(column: &'static str) -> FileFault {
 }
 
 fn column<'b>(batch: &'b RecordBatch, name: &'static str) -> Result<&'b dyn Array, FileFault> {
-    batch.column_by_name(name).map(AsRef::as_ref).ok_or(missing(name))
+    batch.column_by_name(name).map(AsRef::as_ref).ok_or_else(|| missing(name))
 }
 
 fn text_column<'b>(batch: &'b RecordBatch, name: &'static str) -> Result<&'b StringArray, FileFault> {
-    column(batch, name)?.as_string_opt().ok_or(missing(name))
+    column(batch, name)?.as_string_opt().ok_or_else(|| missing(name))
 }
 
 fn number_column<'b, T: ArrowPrimitiveType>(
     batch: &'b RecordBatch,
     name: &'static str,
 ) -> Result<&'b PrimitiveArray<T>, FileFault> {
-    column(batch, name)?.as_primitive_opt().ok_or(missing(name))
+    column(batch, name)?.as_primitive_opt().ok_or_else(|| missing(name))
 }
 
 fn text(array: &StringArray, place: usize) -> Option<&str> {

@@ -56,10 +56,7 @@ pub(crate) struct RowChecker {
 impl RowChecker {
     /// Returns the first fault of a row.
     pub(crate) fn fault<'a>(&mut self, row: &Values<'a>) -> Option<RowFault<'a>> {
-        let domain = match row.domain {
-            None => return Some(RowFault::NoDomain),
-            Some(domain) => domain,
-        };
+        let Some(domain) = row.domain else { return Some(RowFault::NoDomain) };
         if !is_domain(domain) {
             return Some(RowFault::Domain);
         }
@@ -77,7 +74,7 @@ impl RowChecker {
         if row.ds_digests.is_some_and(|list| row.ds_algorithms.map(str::is_empty) != Some(list.is_empty())) {
             return Some(RowFault::Digests);
         }
-        denial_fault(row).or(row.rank.filter(|rank| *rank < 1).map(RowFault::Rank))
+        denial_fault(row).or_else(|| row.rank.filter(|rank| *rank < 1).map(RowFault::Rank))
     }
 
     fn is_list(&mut self, text: &str) -> bool {
@@ -101,7 +98,9 @@ fn denial_fault<'a>(row: &Values<'a>) -> Option<RowFault<'a>> {
         return Some(RowFault::NotNsec3);
     }
     let iterations = row.iterations.filter(|iterations| u16::try_from(*iterations).is_err());
-    iterations.map(RowFault::Iterations).or(row.salt.filter(|salt| !is_salt(salt)).map(RowFault::Salt))
+    iterations
+        .map(RowFault::Iterations)
+        .or_else(|| row.salt.filter(|salt| !is_salt(salt)).map(RowFault::Salt))
 }
 
 /// Whether the name is in the form of the column: so that equal names are equal texts.

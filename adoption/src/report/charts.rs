@@ -46,7 +46,7 @@ pub(super) fn by_source(timelines: &Timelines, lines: &Lines, title: &str, unit:
     let charts = lines.iter().map(|(source, of_source)| {
         let series = largest(of_source);
         let series = series.iter().map(|(name, values)| line(timelines, source, name, values));
-        chart(format!("{title}, {source}"), unit, series.collect())
+        chart(format!("{title}, {}", source_name(source)), unit, series.collect())
     });
     charts.collect()
 }
@@ -60,8 +60,18 @@ pub(super) fn all_sources(
     unit: &str,
 ) -> LineChart {
     let of_name = lines.iter().filter_map(|(source, of_source)| Some((source, of_source.get(name)?)));
-    let series = of_name.map(|(source, values)| line(timelines, source, source, values));
+    let series = of_name.map(|(source, values)| line(timelines, source, source_name(source), values));
     chart(title.to_owned(), unit, series.collect())
+}
+
+/// Returns the name of a source in titles.
+pub(super) fn source_name(source: &str) -> &str {
+    if source == "." { "root zone" } else { source }
+}
+
+/// Whether a chart has a value above 0.
+pub(super) fn has_values(chart: &LineChart) -> bool {
+    chart.series.iter().flat_map(|series| &series.points).any(|point| point.value > 0.0)
 }
 
 fn chart(title: String, unit: &str, series: Vec<LineSeries>) -> LineChart {

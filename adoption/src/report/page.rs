@@ -1,6 +1,6 @@
 //! The page and the text of a report.
 
-use super::charts::{all_sources, by_source, lines, percent};
+use super::charts::{all_sources, by_source, has_values, lines, percent, source_name};
 use super::timeline::{Timelines, last_days};
 use super::{InputFacts, Report};
 use crate::check::Skipped;
@@ -106,16 +106,16 @@ fn signed(report: &Report, timelines: &Timelines, last: &BTreeMap<String, Day>) 
     let share = |column: &'static str| {
         lines(report, timelines, "status", |_| Some(String::new()), move |row| percent(row, column))
     };
-    let charts = vec![
-        all_sources(timelines, &share("signed_share"), "", "Signed domains", "% of domains"),
-        all_sources(
-            timelines,
-            &share("dnskey_without_ds_share"),
-            "",
-            "Domains with DNSKEY and without DS",
-            "% of domains",
-        ),
-    ];
+    let signed = all_sources(timelines, &share("signed_share"), "", "Signed domains", "% of domains");
+    let without_ds = all_sources(
+        timelines,
+        &share("dnskey_without_ds_share"),
+        "",
+        "Domains with DNSKEY and without DS",
+        "% of domains",
+    );
+    // Input without measurements of DNSKEY records has no such domains.
+    let charts = [vec![signed], [without_ds].into_iter().filter(has_values).collect()].concat();
     Section {
         title: "Signed domains".to_owned(),
         blocks: vec![Block::LineCharts(charts), Block::Table(status_table(report, last))],
@@ -139,7 +139,7 @@ fn status_table(report: &Report, last: &BTreeMap<String, Day>) -> Table {
     columns.extend(titles.map(|title| Column::figures("", title)));
     columns.push(Column::figures("", "signed, %"));
     let rows = last_rows(report, "status", last).map(|row| {
-        let mut cells = vec![row.text("source").to_owned(), date_text(row.day("date"))];
+        let mut cells = vec![source_name(row.text("source")).to_owned(), date_text(row.day("date"))];
         cells.extend(COLUMNS.map(|column| grouped(row.integer(column))));
         cells.push(figure(percent(row, "signed_share")));
         cells
@@ -172,7 +172,7 @@ fn algorithms(report: &Report, timelines: &Timelines, last: &BTreeMap<String, Da
 fn algorithm_table(report: &Report, last: &BTreeMap<String, Day>) -> Table {
     let rows = last_rows(report, "algorithms", last).map(|row| {
         vec![
-            row.text("source").to_owned(),
+            source_name(row.text("source")).to_owned(),
             date_text(row.day("date")),
             row.integer("algorithm").to_string(),
             algorithm_name(row),
@@ -270,7 +270,7 @@ fn nsec3_table(report: &Report, last: &BTreeMap<String, Day>) -> Table {
     let known = |value: Option<i64>| value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
     let rows = most.map(|row| {
         vec![
-            row.text("source").to_owned(),
+            source_name(row.text("source")).to_owned(),
             date_text(row.day("date")),
             known(row.optional_integer("iterations")),
             known(row.optional_integer("salt_octets")),
@@ -304,7 +304,7 @@ fn operators(report: &Report, timelines: &Timelines, last: &BTreeMap<String, Day
     );
     let rows = last_rows(report, "operators", last).map(|row| {
         vec![
-            row.text("source").to_owned(),
+            source_name(row.text("source")).to_owned(),
             date_text(row.day("date")),
             row.text("operator").to_owned(),
             grouped(row.integer("domains")),
@@ -365,7 +365,7 @@ fn rank_bars(report: &Report, source: &str, last: &BTreeMap<String, Day>) -> Cha
     let bar = |row: &TableRow<'_>| Some(Bar { value: percent(*row, "signed_share"), spread: None });
     let date = last.get(source).map_or_else(String::new, |day| date_text(*day));
     Chart {
-        title: format!("Signed domains by popularity, {source}, {date}"),
+        title: format!("Signed domains by popularity, {}, {date}", source_name(source)),
         unit: "% of domains".to_owned(),
         groups: rows.iter().map(|row| rank_class(row.integer("rank_up_to"))).collect(),
         series: vec![Series { name: "signed".to_owned(), bars: rows.iter().map(bar).collect() }],
