@@ -148,7 +148,7 @@ impl ProxyCheck {
                 ..ProxyOptions::new((upstream.address.ip(), 0).into(), upstream.address)
             })?),
         };
-        let server = proxy.as_ref().map_or(options.proxy.unwrap_or(listen), Proxy::address);
+        let server = proxy.as_ref().map_or_else(|| options.proxy.unwrap_or(listen), Proxy::address);
         let client = CheckClient { server, timeout: options.timeout, attempts: 1 };
         let run = format!("r{:05}", random_id().map_err(ProxyCheckError::Random)?);
         let mut check = Self { client, upstream, _proxy: proxy, wan: options.wan, run, names: 0, seen: 0 };

@@ -107,6 +107,6 @@ fn candidates_are_the_names_of_the_plan() {
 
 #[test]
 fn many_iterations_do_not_delay_the_end() {
-    assert_eq!(super::names_per_step(4096, 0), 4096);
-    assert!(super::names_per_step(4096, u16::MAX) * (u64::from(u16::MAX) + 1) <= 1 << 22);
+    assert_eq!(names_per_step(4096, 0), 4096);
+    assert!(names_per_step(4096, u16::MAX) * (u64::from(u16::MAX) + 1) <= 1 << 22);
 }
