@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// The prefix of the names of pages, and the pages to which they refer. The first matching prefix
 /// applies.
-const SEE_ALSO: [(&str, &[&str]); 11] = [
+const SEE_ALSO: [(&str, &[&str]); 12] = [
     (
         "nonesuch-serve",
         &["nonesuch.toml (5)", "nonesuch\\-ctl (1)", "nonesuch\\-metrics (7)", "nonesuch (1)"],
@@ -23,6 +23,7 @@ const SEE_ALSO: [(&str, &[&str]); 11] = [
     ("nonesuch-ctl", &["nonesuch\\-serve (1)", "nonesuch.toml (5)", "nonesuch (1)"]),
     ("nonesuch-query", &["nonesuch\\-serve (1)", "nonesuch\\-validate (1)", "nonesuch (1)"]),
     ("nonesuch-validate", &["nonesuch\\-query (1)", "nonesuch (1)"]),
+    ("nonesuch-check", &["nonesuch\\-query (1)", "nonesuch\\-serve (1)", "nonesuch (1)"]),
     ("nonesuch-enumerate", &["nonesuch\\-query (1)", "nonesuch\\-serve (1)", "nonesuch (1)"]),
     ("nonesuch-proxy", &["nonesuch\\-query (1)", "nonesuch\\-resolve (1)", "nonesuch (1)"]),
     ("nonesuch-load", &["nonesuch\\-serve (1)", "nonesuch\\-lab (1)", "nonesuch (1)"]),
