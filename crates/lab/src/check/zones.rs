@@ -13,6 +13,7 @@ use super::authority::{Behaviour, Content};
 use crate::tree::{
     Description, FAULTS, Fault, FaultEntry, FaultScope, PlantedFault, Tree, TreeError, ZoneDescription,
 };
+use answers::{SPECIAL_LABELS, placeholder, sized_placeholders};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_proto::{Name, Rtype};
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// Time that the slow server takes for a response.
-pub(super) const SLOW: Duration = Duration::from_millis(700);
+pub(super) const SLOW: Duration = Duration::from_millis(300);
 /// Size above which the server of `drop-large` drops responses over UDP, in octets: what fits into one
 /// packet of 1,280 octets, the minimum MTU of IPv6.
 pub(super) const DROPPED_OVER: usize = 1232;
@@ -201,13 +202,21 @@ impl ZoneOptions {
         let unsigned = |label: &str, role| ZoneDescription { signed: false, ..at(label, role) };
         let domain = self.domain();
         let aliases = format!(
-            "to-insecure CNAME www.plain.{domain}\nto-secure CNAME www.special.{domain}\n\
-             to-bogus CNAME www.wrong-signature.{domain}\n"
+            "{}to-insecure CNAME www.plain.{domain}\nto-secure CNAME www.special.{domain}\n\
+             to-bogus CNAME www.wrong-signature.{domain}\n",
+            SPECIAL_LABELS.map(placeholder).concat()
         );
         vec![
             ZoneDescription { csk: true, records: aliases, ..at("special", Role::Leaf) },
-            ZoneDescription { csk: true, ..at(SizedZone::Signed.label(), Role::Leaf) },
-            unsigned(SizedZone::Unsigned.label(), Role::Leaf),
+            ZoneDescription {
+                csk: true,
+                records: sized_placeholders(),
+                ..at(SizedZone::Signed.label(), Role::Leaf)
+            },
+            ZoneDescription {
+                records: sized_placeholders(),
+                ..unsigned(SizedZone::Unsigned.label(), Role::Leaf)
+            },
             unsigned("plain", Role::Leaf),
             ZoneDescription { ds: false, ..at("island", Role::Leaf) },
             at("minimised", Role::Leaf),
@@ -219,7 +228,11 @@ impl ZoneOptions {
             at("rejects-edns", Role::RejectsEdns),
             unsigned("plain-rejects-edns", Role::RejectsEdns),
             unsigned("slow", Role::Slow),
-            ZoneDescription { csk: true, ..at("drop-large", Role::DropsLarge) },
+            ZoneDescription {
+                csk: true,
+                records: sized_placeholders(),
+                ..at("drop-large", Role::DropsLarge)
+            },
             ZoneDescription { records: "short 1 A 192.0.2.14\n".to_owned(), ..at("stale", Role::Leaf) },
             ZoneDescription {
                 faults: vec![PlantedFault::new(Fault::WrongDsDigest)],

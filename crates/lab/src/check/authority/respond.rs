@@ -102,15 +102,15 @@ impl Shared {
         if transport == Transport::Tcp {
             return Some(());
         }
-        if behaviour.drops_over.is_some_and(|limit| out.len() > limit) {
-            return None;
-        }
         let accepted = asked.edns.as_ref().map_or(PLAIN_OCTETS, |(payload, ..)| usize::from(*payload));
         if behaviour.truncates || out.len() > accepted.clamp(PLAIN_OCTETS, behaviour.udp_octets) {
             message.header.flags |= flags::TC;
             message.records.retain(|record| record.rtype == Rtype::OPT);
             out.clear();
             push_message(&message, &asked.octets, out);
+        }
+        if behaviour.drops_over.is_some_and(|limit| out.len() > limit) {
+            return None;
         }
         Some(())
     }

@@ -7,7 +7,7 @@
 //! | others | an address; for other types than A and TXT, RDATA of three octets |
 //!
 //! With DO, answers have an RRSIG record. AD is set if the query has DO or AD. Messages with other opcodes
-//! than QUERY get an empty response with the same opcode.
+//! than QUERY get NOTIMP with the same opcode.
 
 use super::super::Transport;
 use super::super::authority::{Log, Observation, push_message};
@@ -75,8 +75,9 @@ impl Upstream {
 fn answer(query: &[u8], transport: Transport, out: &mut Vec<u8>) -> Option<()> {
     let header = Header::read(query)?;
     if header.opcode() != 0 {
-        // An empty response: the question, whatever its form, is not repeated.
-        let flags = flags::QR | header.flags & (flags::OPCODE | flags::RD | flags::AD | flags::CD | Z);
+        // A response with an error may omit the question.
+        let kept = flags::OPCODE | flags::RD | flags::AD | flags::CD | Z;
+        let flags = flags::QR | header.flags & kept | Rcode::NOTIMP.0;
         out.extend_from_slice(&Header { id: header.id, flags, counts: [0; 4] }.to_octets());
         return Some(());
     }

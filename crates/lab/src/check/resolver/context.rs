@@ -103,6 +103,11 @@ pub enum StartError {
         "{0}: the resolver does not query the servers of the check: configure it with the files of --write-configuration, or delegate a domain with --delegated"
     )]
     NotUsed(SocketAddr),
+    /// The resolver queries the root of the check, and not the servers below.
+    #[error(
+        "{0}: the resolver queries the root of the check, and not the servers of its zones: Knot Resolver ignores loopback addresses in delegations, so use --tree-address 198.18.0.1 in a network namespace (docs/check-resolver.md)"
+    )]
+    NotFollowed(SocketAddr),
 }
 
 /// The zones of a check at a place, for the label `run` and the addresses of run number `number`.
@@ -224,11 +229,13 @@ impl ResolverCheck {
     /// The resolver must find the domain of the run at the servers of the check.
     fn probe(&mut self) -> Result<(), StartError> {
         let server = self.client.server;
-        let domain = self.zones.domain().parse().unwrap_or_else(|_| Name::root());
+        let domain = self.domain();
         let asked = self.lookup(&mut Evidence::default(), &domain, Rtype::SOA);
+        let is_queried = asked.upstream.iter().any(|seen| seen.is_for(&domain));
         match asked.response {
             Err(source) => Err(StartError::Silent { server, source }),
             Ok(_) if asked.upstream.is_empty() => Err(StartError::NotUsed(server)),
+            Ok(_) if !is_queried => Err(StartError::NotFollowed(server)),
             Ok(_) => Ok(()),
         }
     }
@@ -321,6 +328,11 @@ impl ResolverCheck {
     pub(super) fn name(&self, relative: &str) -> Name {
         // The names of the items fit: `ResolverCheck::start` has built the zones.
         format!("{relative}.{}", self.zones.domain()).parse().unwrap_or_else(|_| Name::root())
+    }
+
+    /// The domain of the run.
+    pub(super) fn domain(&self) -> Name {
+        self.zones.domain().parse().unwrap_or_else(|_| Name::root())
     }
 
     /// A name of the domain of the check, above that of the run.

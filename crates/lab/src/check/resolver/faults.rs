@@ -5,7 +5,7 @@ use super::context::{ResolverCheck, Status, describe};
 use crate::tree::{Expectation, Fault, Outcome as Expected, TreeZone};
 use nonesuch_dnssec::denial::NameHash;
 use nonesuch_proto::Name;
-use nonesuch_proto::message::Rcode;
+use nonesuch_proto::message::{Rcode, Section};
 use std::collections::BTreeMap;
 
 /// Whether the zone has NSEC5, which only experimental resolvers know.
@@ -15,6 +15,13 @@ pub(super) fn has_nsec5(zone: &TreeZone) -> bool {
 
 /// Maximum number of questions about a zone with a fault.
 const QUESTIONS: usize = 2;
+
+/// Whether the NSEC record of the delegation does not belong to a delegation. A secure answer, such as that to a
+/// query for DS, puts the record into the cache, and then it may deny the names of the child (RFC 8198 §5.1).
+/// An answer must not be secure.
+const fn denies_child(fault: Fault) -> bool {
+    matches!(fault, Fault::NoNsBit | Fault::SoaBitAtDelegation)
+}
 
 /// The results of an item with several questions.
 #[derive(Debug, Default)]
@@ -144,7 +151,12 @@ impl ResolverCheck {
         let (name, rtype) = (&question.name, question.rtype);
         let asked = self.lookup(evidence, name, rtype);
         let found = asked.status().map_err(|fault| format!("{name} {rtype}: {fault}"))?;
-        let rcode = asked.ok()?.message.rcode();
+        let response = asked.ok()?;
+        let rcode = response.message.rcode();
+        let has_answer = response.message.section(Section::Answer).next().is_some();
+        if found == Status::Secure && !has_answer && question.fault.is_some_and(denies_child) {
+            return Ok(Status::Fails);
+        }
         if found != Status::Fails && rcode != question.rcode {
             return Err(format!(
                 "{name} {rtype}: expected {}, observed {}",
@@ -157,11 +169,15 @@ impl ResolverCheck {
 
     /// The questions that show a fault: at most [`QUESTIONS`] about each zone, the denials of names first.
     pub(super) fn questions(&self, fault: Fault, is_wanted: impl Fn(&TreeZone) -> bool) -> Vec<Expectation> {
+        let domain = self.domain();
         let mut by_zone: BTreeMap<Name, Vec<Expectation>> = BTreeMap::new();
         for expected in self.expectations().iter().filter(|expected| expected.fault == Some(fault)) {
             if let Some(zone) = self.tree().zone_of(expected.name.view()) {
                 // The resolver knows the address of the nameserver from the referral.
-                if expected.name != zone.nameserver && is_wanted(zone) {
+                if expected.name != zone.nameserver
+                    && expected.name.view().is_below(domain.view())
+                    && is_wanted(zone)
+                {
                     by_zone.entry(zone.origin.clone()).or_default().push(expected.clone());
                 }
             }

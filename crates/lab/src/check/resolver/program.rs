@@ -60,7 +60,7 @@ impl ResolverKind {
     fn negative_anchor(self, zone: &str) -> String {
         match self {
             Self::Unbound => format!("  domain-insecure: \"{zone}\"\n"),
-            Self::Bind => format!("  validate-except {{ \"{zone}\"; }};\n  resolver-query-timeout 3000;\n"),
+            Self::Bind => format!("  validate-except {{ \"{zone}\"; }};\n  resolver-query-timeout 1500;\n"),
             Self::KnotResolver => format!("trust_anchors.set_insecure({{ '{zone}' }})\n"),
             // Only its Lua file can have negative trust anchors.
             Self::PowerDns => "dont-throttle-netmasks=127.0.0.0/8\npacketcache-servfail-ttl=0\n".to_owned(),

@@ -11,6 +11,7 @@ use crate::query::{TcpClient, random_id};
 use nonesuch_proto::message::{Header, Rcode, Section};
 use nonesuch_proto::{Name, Rtype, edns};
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::time::Instant;
 
 /// The largest UDP payload that avoids fragmentation on a path with an MTU of 1,500 octets (RFC 9715 §3.2,
@@ -131,7 +132,8 @@ fn exchange_pipelined(
 ) -> Result<Vec<usize>, String> {
     let client = check.client().clone();
     let start = Instant::now();
-    let deadline = start + client.timeout + SLOW;
+    // Several slow queries may lead to the answer.
+    let deadline = start + client.timeout * client.attempts + SLOW;
     let first_id = random_id().map_err(|fault| fault.to_string())?;
     let queries: Vec<Vec<u8>> = (0..)
         .zip(names)
@@ -242,9 +244,12 @@ fn cookies(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
         let name = check.name(&format!("{label}.wild.cookies"));
         upstream.extend(check.lookup(evidence, &name, Rtype::A).upstream);
     }
+    let server = check.tree().zone_of(zone.view()).map(|found| IpAddr::from(found.server));
     let sent: Vec<Option<Vec<u8>>> = upstream
         .iter()
-        .filter(|seen| seen.is_at_or_below(&zone) && seen.transport == Transport::Udp)
+        .filter(|seen| {
+            seen.is_at_or_below(&zone) && Some(seen.server.ip()) == server && seen.transport == Transport::Udp
+        })
         .map(|seen| seen.option(edns::COOKIE))
         .collect();
     let with: Vec<&Vec<u8>> = sent.iter().flatten().collect();

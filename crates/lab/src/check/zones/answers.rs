@@ -49,6 +49,21 @@ pub(in crate::check) fn sized_name(size: usize, zone: &Name) -> Option<Name> {
     Name::prepend(format!("octets-{size}").as_bytes(), zone.view()).ok()
 }
 
+/// The labels of the special answers of the zone `special`.
+pub(super) const SPECIAL_LABELS: [&str; 6] =
+    ["zero-r", "zero-s", "large-r", "large-s", "null-s", "short-lived"];
+
+/// The line of a zone file for a name whose answer is not that of the zone, so that no denial covers the
+/// name.
+pub(super) fn placeholder(label: &str) -> String {
+    format!("{label} TXT \"placeholder\"\n")
+}
+
+/// The lines for the names with answers of exact sizes.
+pub(super) fn sized_placeholders() -> String {
+    SIZES.iter().map(|size| placeholder(&format!("octets-{size}"))).collect()
+}
+
 /// The answers, by name and type.
 pub(super) fn answers(options: &ZoneOptions, tree: &Tree) -> HashMap<(Name, Rtype), Vec<Record>> {
     let mut answers = HashMap::new();
