@@ -367,7 +367,7 @@ fn different_keys_of_the_servers_are_found() {
     let servers =
         sockets.serve(move |last| Arc::clone(if last == CHILD[1] { &other } else { &served }), unchanged);
     let results = run(options(&servers, &tree));
-    assert_failed(&results, &["Z-033", "Z-034", "Z-040", "Z-041", "Z-042"], "keys");
+    assert_failed(&results, &["Z-033", "Z-034", "Z-040", "Z-041"], "keys");
 }
 
 #[test]
@@ -519,7 +519,8 @@ fn nameservers_that_depend_on_each_other_end_the_check() {
     }));
     let servers = sockets.serve(|_| Arc::clone(&tree), unchanged);
     let results = run(ZoneCheckOptions { zone: name("loop.example."), ..options(&servers, &tree) });
-    assert_eq!(failed(&results), ["Z-001"], "{results:#?}");
+    assert_failed(&results, &["Z-010", "Z-011"], "loop");
+    assert!(matches!(results["Z-020"], Outcome::NotTestable(_)), "{results:#?}");
 }
 
 #[test]

@@ -75,6 +75,12 @@ fn no_nameserver(context: &ZoneContext) -> Option<Outcome> {
     fault.map(|fault| Outcome::NotTestable(fault.to_string()))
 }
 
+/// Why there are no addresses.
+fn no_address(context: &ZoneContext) -> Option<Outcome> {
+    let without = || Outcome::NotTestable("no nameserver has an address".to_owned());
+    no_nameserver(context).or_else(|| all_addresses(context).is_empty().then(without))
+}
+
 fn at_least_two(context: &mut ZoneContext, _: &mut Evidence) -> Outcome {
     if let Some(outcome) = no_nameserver(context) {
         return outcome;
@@ -143,7 +149,7 @@ fn names_have_addresses(context: &mut ZoneContext, evidence: &mut Evidence) -> O
 }
 
 fn different_networks(context: &mut ZoneContext, _: &mut Evidence) -> Outcome {
-    if let Some(outcome) = no_nameserver(context) {
+    if let Some(outcome) = no_address(context) {
         return outcome;
     }
     let mut findings = Findings::default();
@@ -170,7 +176,7 @@ fn network(address: &IpAddr) -> String {
 }
 
 fn global_addresses(context: &mut ZoneContext, _: &mut Evidence) -> Outcome {
-    if let Some(outcome) = no_nameserver(context) {
+    if let Some(outcome) = no_address(context) {
         return outcome;
     }
     let mut findings = Findings::default();
@@ -220,7 +226,7 @@ fn special_use_ipv6(address: Ipv6Addr) -> Option<&'static str> {
 }
 
 fn address_families(context: &mut ZoneContext, _: &mut Evidence) -> Outcome {
-    if let Some(outcome) = no_nameserver(context) {
+    if let Some(outcome) = no_address(context) {
         return outcome;
     }
     let all = all_addresses(context);
