@@ -121,7 +121,7 @@ impl Secondary {
     }
 
     /// Returns all records of this version in the form of [`canonical`]. While NSD changes to a new
-    /// version, the old process may still accept connections, and closes them when it ends.
+    /// version, the old process may still accept connections, and closes them when it ends; or it answers NOTAUTH.
     pub fn records(&self, serial: u32) -> Vec<Canonical> {
         let started_at = Instant::now();
         loop {
@@ -150,7 +150,10 @@ impl Secondary {
             let mut octets = vec![0; usize::from(u16::from_be_bytes(length))];
             stream.read_exact(&mut octets)?;
             let answer = Message::parse(&octets).expect("well formed");
-            assert_eq!(answer.header.rcode().0, 0);
+            let rcode = answer.header.rcode().0;
+            if rcode != 0 {
+                return Err(io::Error::other(format!("RCODE {rcode}")));
+            }
             all.extend(
                 answer
                     .section(Section::Answer)
