@@ -32,14 +32,17 @@ pub(super) fn question(message: &[u8]) -> Option<&[u8]> {
 }
 
 /// Whether a message of the server with the right ID answers a query with this question. The case of
-/// letters may differ. Errors may lack the question.
+/// letters may differ. Errors, and responses to other opcodes, may lack the question.
 pub(super) fn is_response(message: &[u8], asked: Option<&[u8]>) -> bool {
     let Some(header) = Header::read(message).filter(|header| header.flags & flags::QR != 0) else {
         return false;
     };
     match (asked, question(message)) {
         (Some(asked), Some(found)) => found.eq_ignore_ascii_case(asked),
-        (Some(_), None) => header.counts[0] == 0 && header.rcode() != Rcode::NOERROR,
+        (Some(_), None) => {
+            let may_lack = header.opcode() != opcode::QUERY || header.rcode() != Rcode::NOERROR;
+            header.counts[0] == 0 && may_lack
+        }
         // A query without a question, or with a malformed one.
         (None, _) => true,
     }

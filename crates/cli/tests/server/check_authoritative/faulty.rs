@@ -13,16 +13,16 @@ use std::time::Duration;
 /// Time limit for the correct server.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Alters the response to a query; `None` drops it. Over TCP, this closes the connection.
-type AlterResponse = fn(&[u8], Vec<u8>, bool) -> Option<Vec<u8>>;
+/// Alters the response to a query; the flag is set for TCP.
+type ResponseChange = fn(&[u8], Vec<u8>, bool) -> Option<Vec<u8>>;
 
 /// A fault. Both functions also get the transport: whether it is TCP.
 #[derive(Clone, Copy)]
 pub(super) struct Fault {
     /// Alters a query before it is forwarded.
     pub(super) query: fn(&mut Vec<u8>, bool),
-    /// Alters the response.
-    pub(super) response: AlterResponse,
+    /// Alters the response to a query; `None` drops it. Over TCP, this closes the connection.
+    pub(super) response: ResponseChange,
     /// Whether a response over UDP comes from another port than that of the server.
     pub(super) from_other_port: fn() -> bool,
 }
@@ -33,7 +33,7 @@ impl Fault {
         Self { query: |_, _| {}, response: |_, response, _| Some(response), from_other_port: || false };
 
     /// A fault of responses.
-    pub(super) const fn of_responses(response: AlterResponse) -> Self {
+    pub(super) const fn of_responses(response: ResponseChange) -> Self {
         Self { response, ..Self::NONE }
     }
 
