@@ -24,7 +24,12 @@ const KNOWN: [Known; 3] = [
         failing: &["F-194", "XF-020", "XF-040"],
         sometimes: &[],
     },
-    Known { program: "bind", peer: Peer::BindResolver, failing: &[], sometimes: &[] },
+    Known {
+        program: "bind",
+        peer: Peer::BindResolver,
+        failing: &["XF-058"],
+        sometimes: &["XF-023", "XF-025", "XF-041"],
+    },
     Known {
         program: "pdns",
         peer: Peer::PowerDnsRecursor,
