@@ -90,6 +90,11 @@ pub enum StartError {
     /// `nonesuch resolve` cannot be started.
     #[error("nonesuch resolve: {0}")]
     Nonesuch(ServerError),
+    /// The resolver does not answer with a moved clock. The text is the end of its output.
+    #[error(
+        "the resolver does not find the root secure with the configured key and libfaketime; its output: {0}"
+    )]
+    MovedClock(String),
     /// The resolver does not answer.
     #[error("{server}: {source}")]
     Silent {

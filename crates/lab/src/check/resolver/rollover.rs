@@ -10,6 +10,7 @@ use super::context::lookup;
 use super::program::ProgramOptions;
 use super::{ResolverKind, StartError};
 use crate::measure::child::KillOnDrop;
+use crate::measure::server::log_end;
 use crate::peers::{find_program, free_address};
 use crate::tree::{Description, Tree, TreeZone, ZoneDescription};
 use nonesuch_crypto::DigestType;
@@ -28,9 +29,11 @@ use std::time::{Duration, Instant};
 /// A day, in seconds.
 const DAY: u32 = 86_400;
 /// Time limit for the resolver to be ready, and for its trust anchors to change.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(10);
 /// Time for the resolver to query the keys and to store its trust anchors.
 const SETTLE: Duration = Duration::from_millis(1500);
+/// File with the output of the resolver.
+const LOG: &str = "log";
 /// Places of libfaketime.
 const LIBRARIES: [&str; 4] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -143,6 +146,9 @@ pub(super) fn run(
         evidence
             .notes
             .push(format!("day {day}, root with {keys:?}: {found:?}, {queries} queries for its keys"));
+        if seen.is_empty() && found != Seen::Secure {
+            return Err(StartError::MovedClock(log_end(&path.join(LOG))));
+        }
         seen.push(found);
         key_queries += queries;
     }
@@ -303,7 +309,7 @@ impl World<'_> {
             .env("LD_PRELOAD", self.library)
             .env("FAKETIME", format!("+{day}d"))
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-        let log = File::create(self.path.join("log")).map_err(StartError::Directory)?;
+        let log = File::create(self.path.join(LOG)).map_err(StartError::Directory)?;
         let same = log.try_clone().map_err(StartError::Directory)?;
         command.current_dir(self.path).stdin(Stdio::null()).stdout(log).stderr(same);
         command.spawn().map(KillOnDrop).map_err(StartError::Directory)
