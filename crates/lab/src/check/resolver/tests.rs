@@ -114,6 +114,6 @@ fn every_item_ends_in_bounded_time_with_words_whatever_the_resolver_answers() {
             assert!(matches!(outcome, Outcome::Pass(_)) || !outcome.text().is_empty(), "{}", row.item.id);
             failed += usize::from(matches!(outcome, Outcome::Fail(_)));
         }
-        assert!(failed > 50, "{failed}");
+        assert!(failed > 40, "{failed}");
     }
 }
