@@ -89,9 +89,11 @@ fn truncated(query: &[u8]) -> Option<Vec<u8>> {
     Some(reply)
 }
 
+/// What a resolver answers to a query; `None`: nothing.
+type Reply = fn(&[u8]) -> Option<Vec<u8>>;
+
 /// Silent, useless and malformed resolvers.
-const REPLIES: [fn(&[u8]) -> Option<Vec<u8>>; 5] =
-    [|_| None, echo, cut, truncated, |_| Some(vec![0xff; 700])];
+const REPLIES: [Reply; 5] = [|_| None, echo, cut, truncated, |_| Some(vec![0xff; 700])];
 
 #[test]
 fn every_item_ends_in_bounded_time_with_words_whatever_the_resolver_answers() {
