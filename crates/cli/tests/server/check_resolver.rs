@@ -120,13 +120,12 @@ fn faults_before_a_resolver_are_found() {
     let Some(root) = root_address(162) else { return };
     let folder = folder();
     let resolver = start(&configuration(folder.path(), &root, &[]));
-    let rows: [(&str, &[&str]); 6] = [
+    let rows: [(&str, &[&str]); 5] = [
         ("drop-opt", &["F-85", "XF-005", "XF-010", "F-229"]),
         ("cut-at-512", &["F-85", "F-86"]),
         ("no-tcp", &["F-85", "F-86", "F-87", "XF-002", "XF-009"]),
         ("clear-flags", &["XF-010", "XF-011", "XF-012"]),
         ("limit-payload", &["F-86", "XF-009"]),
-        ("cache-regardless", &["XF-011", "XF-013"]),
     ];
     for (fault, items) in rows {
         let upstream = resolver.address.to_string();
