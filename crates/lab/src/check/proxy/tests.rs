@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// A dropped response costs this time.
-const TIMEOUT: Duration = Duration::from_millis(150);
+const TIMEOUT: Duration = Duration::from_millis(80);
 
 /// The outcomes of the items that `is_wanted` selects, for a proxy with these faults.
 fn outcomes(faults: &[Fault], is_wanted: impl Fn(&str) -> bool) -> Vec<(&'static str, Outcome)> {

@@ -250,7 +250,9 @@ fn bounded_work(check: &mut ResolverCheck, evidence: &mut Evidence, fault: Fault
 fn stale(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     let name = check.name("short.stale");
-    findings.add(check.expect(evidence, (&name, Rtype::A), Rcode::NOERROR, Status::Secure));
+    if let Err(fault) = check.expect(evidence, (&name, Rtype::A), Rcode::NOERROR, Status::Secure) {
+        return Outcome::Fail(fault);
+    }
     check.authority().set_bogus(true);
     thread::sleep(EXPIRED);
     let asked = check.lookup(evidence, &name, Rtype::A);
