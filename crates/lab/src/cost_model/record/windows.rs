@@ -83,7 +83,10 @@ impl Windows {
         if self.time_source == TimeSource::Messages {
             self.follow(time);
         }
-        if self.time_source == TimeSource::Clock && time > self.latest.saturating_add(SILENCE) {
+        if self.time_source == TimeSource::Clock
+            && !self.open.is_empty()
+            && time > self.latest.saturating_add(SILENCE)
+        {
             // The program did not run for a minute.
             self.abandon(GapReason::ClockJump);
             self.begin(time);
