@@ -1,5 +1,5 @@
 //! Checks of a validating resolver. The check serves the zones that the resolver queries
-//! ([`zones`](super::zones)), so it sees both sides of the resolver.
+//! (`zones`), so it sees both sides of the resolver.
 
 mod anchors;
 mod chain;
