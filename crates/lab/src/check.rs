@@ -18,6 +18,7 @@ mod result;
 mod run;
 mod signature;
 mod signing;
+mod texts;
 pub mod zone;
 mod zones;
 

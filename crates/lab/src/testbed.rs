@@ -13,7 +13,7 @@ mod tree_files;
 
 pub(crate) use error::TestbedError;
 pub(crate) use network::{LinkPlace, Network, PlacedLink, Site};
-pub(crate) use resolver::{Recorded, Resolver, ResolverOptions, RunningResolver};
+pub(crate) use resolver::{RecordedPeer, Resolver, ResolverOptions, RunningResolver};
 pub(crate) use servers::{ServersOptions, TreeServers, UpstreamCounts, ZoneServer};
 pub(crate) use tree_files::TreeFiles;
 
@@ -31,7 +31,7 @@ fn user_setting() -> &'static str {
 }
 
 /// A value in a TOML file.
-fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     toml::Value::String(path.display().to_string()).to_string()
 }
 

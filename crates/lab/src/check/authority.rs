@@ -11,7 +11,7 @@ mod online;
 mod respond;
 
 pub(super) use behaviour::Behaviour;
-pub(super) use encode::push_message;
+pub(super) use encode::{push_message, txt_rdata};
 pub(super) use observation::{Log, Observation};
 
 use super::Transport;
@@ -54,7 +54,16 @@ struct Shared {
 #[derive(Debug)]
 pub(super) struct Authority {
     shared: Arc<Shared>,
-    _servers: Vec<(UdpServer, TcpServer)>,
+    _servers: Vec<RunningServer>,
+}
+
+/// A server of one address. Dropping it stops it.
+#[derive(Debug)]
+pub(super) struct RunningServer {
+    /// Its address.
+    pub(super) address: SocketAddr,
+    _udp: UdpServer,
+    _tcp: TcpServer,
 }
 
 /// Why the servers do not start.
@@ -85,7 +94,11 @@ impl Authority {
         let shared = Arc::new(Shared::new(content)?);
         let start = |address: Ipv4Addr| {
             let address = SocketAddr::from((address, port));
-            serve(address, &shared).map_err(|source| AuthorityError::Listen { address, source })
+            let shared = Arc::clone(&shared);
+            let answer = move |server, client, transport, query: &[u8], out: &mut Vec<u8>| {
+                shared.answer(server, client, transport, query, out)
+            };
+            serve(address, answer).map_err(|source| AuthorityError::Listen { address, source })
         };
         let servers = addresses.into_iter().map(start).collect::<Result<_, _>>()?;
         Ok(Self { shared, _servers: servers })
@@ -133,22 +146,27 @@ impl Shared {
     }
 }
 
-/// Starts the server of one address.
-fn serve(address: SocketAddr, shared: &Arc<Shared>) -> Result<(UdpServer, TcpServer), NetError> {
-    let listeners = bind(address, 1)?;
+/// Starts a server on one address, over UDP and TCP. Port 0 selects a free port. `answer` gets the address of the
+/// server, that of the client, the transport and the query, writes the response, and returns whether there is one.
+pub(super) fn serve<A>(listen: SocketAddr, answer: A) -> Result<RunningServer, NetError>
+where
+    A: Fn(SocketAddr, SocketAddr, Transport, &[u8], &mut Vec<u8>) -> bool + Clone + Send + Sync + 'static,
+{
+    let listeners = bind(listen, 1)?;
+    let address = listeners.local_addr;
     let handler = |transport: Transport| {
-        let shared = Arc::clone(shared);
+        let answer = answer.clone();
         move || {
-            let shared = Arc::clone(&shared);
+            let answer = answer.clone();
             move |query: &[u8], client: SocketAddr, out: &mut Vec<u8>| {
-                shared.answer(address, client, transport, query, out)
+                answer(address, client, transport, query, out)
             }
         }
     };
     let (of_udp, of_tcp) = (handler(Transport::Udp), handler(Transport::Tcp));
     let udp = udp::serve(listeners.udp, &UdpOptions::default(), move |_| of_udp())?;
     let tcp = tcp::serve(listeners.tcp, &TcpOptions::default(), of_tcp)?;
-    Ok((udp, tcp))
+    Ok(RunningServer { address, _udp: udp, _tcp: tcp })
 }
 
 #[cfg(test)]

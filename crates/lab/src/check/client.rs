@@ -2,7 +2,7 @@
 
 use super::{Evidence, Exchange, Transport};
 use crate::query::{QueryFault, over_tcp, over_udp, random_id};
-use nonesuch_proto::message::{Header, Message, flags, push_query};
+use nonesuch_proto::message::{Message, flags, push_query};
 use nonesuch_proto::{Name, Rtype, edns};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -178,17 +178,5 @@ impl CheckClient {
             elapsed: started_at.elapsed(),
         });
         returned
-    }
-
-    /// Whether the server answers at all: a query for the SOA record of the root over UDP, then TCP.
-    ///
-    /// # Errors
-    /// The fault of the last attempt.
-    pub fn probe(&self, evidence: &mut Evidence) -> Result<Header, QueryFault> {
-        let query = Query::new(Name::root(), Rtype::SOA).with_flags(flags::RD);
-        let response = self
-            .ask_over(evidence, &query, Transport::Udp)
-            .or_else(|_| self.ask_over(evidence, &query, Transport::Tcp))?;
-        Ok(response.message.header)
     }
 }

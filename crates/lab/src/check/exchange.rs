@@ -37,7 +37,7 @@ pub struct Exchange {
     pub transport: Transport,
     /// The query.
     pub query: Vec<u8>,
-    /// The response, or why there is none.
+    /// The response, or the fault because of which it is missing.
     pub reply: Result<Vec<u8>, String>,
     /// Time from the query to the response or to the fault.
     pub elapsed: Duration,

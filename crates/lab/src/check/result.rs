@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 /// The result of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The server obeys the rule. The text states what was observed if it is worth reading, for example
+    /// The server obeys the rule. The text has the observations that an operator needs, for example
     /// "limited by policy (RFC 9715), answered over TCP"; otherwise it is empty.
     Pass(String),
-    /// The server violates the rule: what was expected, and what was observed.
+    /// The server violates the rule: the expected and the observed behaviour.
     Fail(String),
     /// The item could not be tested; completes the sentence "could not verify this because …".
     NotTestable(String),
@@ -47,7 +47,7 @@ pub struct ItemResult {
     pub item: Item,
     /// The result.
     pub outcome: Outcome,
-    /// What was sent and received.
+    /// The messages that were sent and received.
     pub evidence: Evidence,
     /// Time that the item took.
     pub elapsed: Duration,
@@ -56,7 +56,7 @@ pub struct ItemResult {
 /// The results of a check.
 #[derive(Debug)]
 pub struct CheckReport {
-    /// What was checked: "resolver", "authoritative server", "proxy", "zone".
+    /// The kind of the subject: "resolver", "authoritative server", "proxy", "zone".
     pub kind: &'static str,
     /// The server with its port, or the zone.
     pub subject: String,

@@ -1,9 +1,9 @@
 //! Signatures over RRsets that the zones of a check do not contain.
 
-use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_dnssec::{KeyPair, KeySet};
 use nonesuch_proto::message::{Record, Section};
-use nonesuch_proto::{Class, Name, Rtype, rdata};
+use nonesuch_proto::{Class, Name, Rtype};
 
 /// Time from the inception of a signature to the time of the tree, in seconds.
 const INCEPTION_OFFSET: u32 = 3600;
@@ -75,13 +75,6 @@ impl Unsigned {
             signer: signer.view(),
             signature: &[],
         };
-        let mut rdatas: Vec<&[u8]> = self.rdatas.iter().map(Vec::as_slice).collect();
-        rdatas.sort_by(|a, b| rdata::cmp_canonical(self.rtype, a, b));
-        rdatas.dedup();
-        let (mut message, mut octets) = (Vec::new(), Vec::new());
-        push_signed_data(&fields, self.owner.view(), rdatas.into_iter(), &mut message);
-        fields.push_fields(&mut octets);
-        key.private().sign(&message, &mut octets).ok()?;
-        Some(octets)
+        fields.sign(self.owner.view(), self.rdatas.iter().map(Vec::as_slice), key.private()).ok()
     }
 }

@@ -13,7 +13,7 @@ use super::authority::{Behaviour, Content};
 use crate::tree::{
     Description, FAULTS, Fault, FaultEntry, FaultScope, PlantedFault, Tree, TreeError, ZoneDescription,
 };
-use answers::{SPECIAL_LABELS, placeholder, sized_placeholders};
+use answers::{SPECIAL_LABELS, existing_name, sized_names};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_proto::{Name, Rtype};
@@ -204,19 +204,16 @@ impl ZoneOptions {
         let aliases = format!(
             "{}to-insecure CNAME www.plain.{domain}\nto-secure CNAME www.special.{domain}\n\
              to-bogus CNAME www.wrong-signature.{domain}\n",
-            SPECIAL_LABELS.map(placeholder).concat()
+            SPECIAL_LABELS.map(existing_name).concat()
         );
         vec![
             ZoneDescription { csk: true, records: aliases, ..at("special", Role::Leaf) },
             ZoneDescription {
                 csk: true,
-                records: sized_placeholders(),
+                records: sized_names(),
                 ..at(SizedZone::Signed.label(), Role::Leaf)
             },
-            ZoneDescription {
-                records: sized_placeholders(),
-                ..unsigned(SizedZone::Unsigned.label(), Role::Leaf)
-            },
+            ZoneDescription { records: sized_names(), ..unsigned(SizedZone::Unsigned.label(), Role::Leaf) },
             unsigned("plain", Role::Leaf),
             ZoneDescription { ds: false, ..at("island", Role::Leaf) },
             at("minimised", Role::Leaf),
@@ -228,11 +225,7 @@ impl ZoneOptions {
             at("rejects-edns", Role::RejectsEdns),
             unsigned("plain-rejects-edns", Role::RejectsEdns),
             unsigned("slow", Role::Slow),
-            ZoneDescription {
-                csk: true,
-                records: sized_placeholders(),
-                ..at("drop-large", Role::DropsLarge)
-            },
+            ZoneDescription { csk: true, records: sized_names(), ..at("drop-large", Role::DropsLarge) },
             ZoneDescription { records: "short 1 A 192.0.2.14\n".to_owned(), ..at("stale", Role::Leaf) },
             ZoneDescription {
                 faults: vec![PlantedFault::new(Fault::WrongDsDigest)],

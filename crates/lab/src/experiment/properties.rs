@@ -13,7 +13,9 @@ pub(super) use parameters::{MechanismChoice, Parameters};
 use super::error::{RunError, temporary_directory};
 use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
-use crate::testbed::{Network, ServersOptions, Site, TestbedError, TreeFiles, TreeServers, ZoneServer};
+use crate::testbed::{
+    Network, ServersOptions, Site, TestbedError, TreeFiles, TreeServers, ZoneServer, quoted,
+};
 use crate::tree::{Description, ZoneDescription};
 use nonesuch_dnssec::Mechanism;
 use rand::{Rng as _, SeedableRng as _};
@@ -76,7 +78,7 @@ fn attack(
         cpu: None,
         zone_server: ZoneServer::Nonesuch,
         directory: directory.path(),
-        settings: &format!("state-dir = {}\n", toml::Value::String(state.display().to_string())),
+        settings: &format!("state-dir = {}\n", quoted(&state)),
     };
     let servers = TreeServers::start(&tree, &network, how)?;
     let enumerate = |stolen: &[PathBuf]| {

@@ -20,7 +20,7 @@ use super::error::{RunError, temporary_directory};
 use super::run::{Findings, RunOptions};
 use crate::machine;
 use crate::peers::{Peer, TlsIdentity};
-use crate::testbed::{Network, Resolver, ServersOptions, TestbedError, TreeFiles, TreeServers, ZoneServer};
+use crate::testbed::{Network, ServersOptions, TestbedError, TreeFiles, TreeServers, ZoneServer};
 use measure::{Bench, TLS_NAME};
 use parameters::{ClientTransport, LoadCase, ResolverCase, Surroundings};
 use replayed::Recorded;
@@ -115,7 +115,9 @@ pub(super) fn run(
     if findings.data.rows().is_empty() {
         return Err(findings.nothing_to_measure("no resolver can be measured"));
     }
-    record_peers(parameters, findings);
+    let has_powerdns = parameters.zone_servers.contains(&ZoneServer::Powerdns);
+    let resolvers = parameters.resolvers.iter().filter_map(|resolver| resolver.peer());
+    findings.record_peers(resolvers.chain(has_powerdns.then_some(Peer::PowerDns)));
     Ok(json!({
         "version": format!("Nonesuch {}", env!("CARGO_PKG_VERSION")),
         "resolver_cpu": cpus.map(|cpus| cpus.server),
@@ -188,20 +190,6 @@ fn note_overruns(network: &Network, surroundings: &Surroundings, findings: &mut 
             "The path {} was too slow for the load: the system dropped packets in addition to its loss.",
             surroundings.path
         ));
-    }
-}
-
-/// Adds the versions of the measured peers to the record of the run.
-fn record_peers(parameters: &Parameters, findings: &mut Findings) {
-    let resolvers = parameters.resolvers.iter().filter_map(|resolver| match resolver {
-        Resolver::Peer(peer) => Some(*peer),
-        Resolver::Nonesuch => None,
-    });
-    let has_powerdns = parameters.zone_servers.contains(&ZoneServer::Powerdns);
-    for peer in resolvers.chain(has_powerdns.then_some(Peer::PowerDns)) {
-        if let Some(version) = peer.version() {
-            findings.peers.entry(peer.info().name.to_owned()).or_insert(version);
-        }
     }
 }
 

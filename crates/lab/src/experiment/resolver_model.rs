@@ -87,7 +87,7 @@ pub(super) fn run(
     for ((fitted, today), after) in fits.fits.iter().zip(&today).zip(measured) {
         findings.push(&Row::new(fitted, &today.recording, after))?;
     }
-    record_peers(&resolvers, findings);
+    findings.record_peers(resolvers.iter().filter_map(|resolver| resolver.peer()));
     Ok(json!({
         "version": format!("Nonesuch {}", env!("CARGO_PKG_VERSION")),
         "populations": populations.iter().map(Population::describe).collect::<Vec<_>>(),
@@ -142,15 +142,5 @@ fn note_overload(recorded: &Recorded, findings: &mut Findings) {
             "{population}, {signed}: the load took {relative_duration:.2} times as long as planned, so that the rates \
              of client queries differ: use a faster or idle machine, or a lower rate."
         ));
-    }
-}
-
-/// Adds the versions of the recorded peers to the record of the run.
-fn record_peers(resolvers: &[Resolver], findings: &mut Findings) {
-    for resolver in resolvers {
-        let Resolver::Peer(peer) = resolver else { continue };
-        if let Some(version) = peer.version() {
-            findings.peers.entry(peer.info().name.to_owned()).or_insert(version);
-        }
     }
 }

@@ -8,6 +8,7 @@ use crate::measure::bench::make_key;
 use crate::measure::level::{Level, LevelError, LevelProgram};
 use crate::measure::probe::Ready;
 use crate::measure::prober::ProberError;
+use crate::peers::Peer;
 use crate::record::{LIMITED_BY, MACHINE_ID, OTHERS_CPU, RUN_ID, RunRecord, measurement_columns};
 use serde::Serialize;
 use serde_json::Value;
@@ -110,6 +111,15 @@ impl Findings {
     /// Sets the identifiers that each row has.
     pub(crate) fn of_run(self, run: &RunRecord) -> Self {
         Self { run_id: run.run_id.clone(), machine_id: run.machine.id.clone(), ..self }
+    }
+
+    /// Adds the installed versions of measured peers to the record of the run.
+    pub(crate) fn record_peers(&mut self, peers: impl IntoIterator<Item = Peer>) {
+        for peer in peers {
+            if let Some(version) = peer.version() {
+                self.peers.entry(peer.info().name.to_owned()).or_insert(version);
+            }
+        }
     }
 
     /// Adds a row from a structure with one field for each column of the experiment, and the fields

@@ -45,7 +45,7 @@ pub(super) fn run(
     if findings.data.rows().is_empty() {
         return Err(findings.nothing_to_measure("no resolver can be measured"));
     }
-    record_peers(&resolvers, findings);
+    findings.record_peers(resolvers.iter().filter_map(|resolver| resolver.peer()));
     let titles = attacks.iter().map(|attack| json!({ "name": attack.name, "title": attack.title }));
     Ok(json!({
         "version": format!("Nonesuch {}", env!("CARGO_PKG_VERSION")),
@@ -126,16 +126,6 @@ fn push(row: Row, round: u32, attack: &Attack, findings: &mut Findings) -> Resul
         findings.note(format!("{}, {attack}: answers to other clients without the flag AD.", row.resolver));
     }
     findings.push(&Row { round, ..row })
-}
-
-/// Adds the versions of the measured peers to the record of the run.
-fn record_peers(resolvers: &[Resolver], findings: &mut Findings) {
-    for resolver in resolvers {
-        let Resolver::Peer(peer) = resolver else { continue };
-        if let Some(version) = peer.version() {
-            findings.peers.entry(peer.info().name.to_owned()).or_insert(version);
-        }
-    }
 }
 
 #[cfg(test)]

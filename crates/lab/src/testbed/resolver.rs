@@ -30,6 +30,16 @@ pub enum Resolver {
     Peer(Peer),
 }
 
+impl Resolver {
+    /// The other resolver; `None` for this program.
+    pub(crate) const fn peer(self) -> Option<Peer> {
+        match self {
+            Self::Nonesuch => None,
+            Self::Peer(peer) => Some(peer),
+        }
+    }
+}
+
 /// The text is not the name of a resolver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a resolver: write nonesuch or the name of a resolver that `nonesuch lab list` shows")]
@@ -73,14 +83,14 @@ pub(crate) struct ResolverOptions<'o> {
     /// Certificate and key, if it answers over TLS.
     pub(crate) tls: Option<&'o TlsIdentity>,
     /// How a peer is recorded. This program counts by itself.
-    pub(crate) recorded: Option<&'o Recorded>,
+    pub(crate) recorded: Option<&'o RecordedPeer>,
     /// CPU; `None`: any.
     pub(crate) cpu: Option<usize>,
 }
 
 /// How the work of a peer is recorded for the cost model.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedPeer {
     /// The Unix socket for its dnstap messages, on which the recorder listens.
     pub(crate) dnstap: PathBuf,
     /// The library that counts verified signatures (`tools/count-verifications`).
@@ -229,7 +239,7 @@ impl Place<'_> {
         }
         let lines = recorded.map(|recorded| peer.dnstap_lines(&recorded.dnstap));
         let lines = lines.map(|lines| lines.ok_or(TestbedError::NoDnstap(peer.info().title))).transpose()?;
-        let environment = recorded.map(|Recorded { library, totals, .. }| {
+        let environment = recorded.map(|RecordedPeer { library, totals, .. }| {
             [("LD_PRELOAD", library), ("NONESUCH_VERIFICATIONS", totals)]
                 .map(|(name, path)| (name.to_owned(), path.clone().into_os_string()))
                 .to_vec()

@@ -2,7 +2,7 @@
 
 use super::error::TreeError;
 use super::fault::Fault;
-use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_dnssec::{KeyPair, KeySet};
 use nonesuch_proto::{Name, Rtype, rdata};
 use nonesuch_zone::{Contents, NodesBuilder};
@@ -185,13 +185,5 @@ fn sign_changed(
     change: &dyn Fn(&mut Rrsig<'_>),
 ) -> Result<Vec<u8>, nonesuch_crypto::SignError> {
     change(&mut fields);
-    let rtype = fields.covered;
-    let mut rdatas: Vec<&[u8]> = covered.rdatas.iter().map(Vec::as_slice).collect();
-    rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
-    rdatas.dedup();
-    let (mut message, mut octets) = (Vec::new(), Vec::new());
-    push_signed_data(&fields, owner.view(), rdatas.into_iter(), &mut message);
-    fields.push_fields(&mut octets);
-    key.private().sign(&message, &mut octets)?;
-    Ok(octets)
+    fields.sign(owner.view(), covered.rdatas.iter().map(Vec::as_slice), key.private())
 }

@@ -8,7 +8,7 @@ use super::zone::{RecordSet, Zone};
 use crate::simulation::name_below;
 use crate::simulation::world::HOSTILE;
 use nonesuch_dnssec::KeyPair;
-use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_proto::message::{Rcode, Section};
 use nonesuch_proto::{Name, NameRef, Rtype};
 
@@ -325,12 +325,9 @@ fn wrong_signer(world: &World, zone: &Zone, part: &Part) -> Name {
 
 /// Returns RDATA of a signature.
 fn sign(part: &Part, fields: &Rrsig<'_>, key: &KeyPair) -> Vec<u8> {
-    let (mut message, mut rdata) = (Vec::new(), Vec::new());
-    push_signed_data(fields, part.owner.view(), part.set.rdatas.iter().map(Vec::as_slice), &mut message);
-    fields.push_fields(&mut rdata);
-    let signed = key.private().sign(&message, &mut rdata);
-    signed.unwrap_or_else(|error| unreachable!("{error}"));
-    rdata
+    let rdatas = part.set.rdatas.iter().map(Vec::as_slice);
+    let signed = fields.sign(part.owner.view(), rdatas, key.private());
+    signed.unwrap_or_else(|error| unreachable!("{error}"))
 }
 
 /// Returns other RDATA of the type.

@@ -1,6 +1,7 @@
 //! The cases of an item: an item passes if all its cases pass.
 
 use super::super::Outcome;
+use super::super::texts::push_new;
 use super::Fault;
 
 /// The results of cases so far.
@@ -37,13 +38,13 @@ impl Cases {
 
     /// Adds an observation to the text of a pass. Equal observations count once.
     pub(super) fn note(&mut self, note: impl Into<String>) {
-        push_once(&mut self.notes, note.into());
+        push_new(&mut self.notes, note.into());
     }
 
     /// Adds the reason for which a case was not run; completes the sentence "could not verify this
     /// because …".
     pub(super) fn skip(&mut self, reason: impl Into<String>) {
-        push_once(&mut self.skipped, reason.into());
+        push_new(&mut self.skipped, reason.into());
     }
 
     /// The result of the item.
@@ -59,12 +60,6 @@ impl Cases {
         }
         let skipped = skipped.into_iter().map(|reason| format!("partly not verified because {reason}"));
         Outcome::Pass(notes.into_iter().chain(skipped).collect::<Vec<_>>().join("; "))
-    }
-}
-
-fn push_once(texts: &mut Vec<String>, text: String) {
-    if !texts.contains(&text) {
-        texts.push(text);
     }
 }
 

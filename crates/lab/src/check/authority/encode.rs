@@ -32,6 +32,17 @@ pub(in crate::check) fn push_message(message: &Message, question: &[u8], out: &m
     out[start..start + 12].copy_from_slice(&header.to_octets());
 }
 
+/// TXT RDATA of this length: strings of at most 255 octets.
+pub(in crate::check) fn txt_rdata(octets: usize) -> Vec<u8> {
+    let mut rdata = Vec::with_capacity(octets);
+    while rdata.len() < octets {
+        let length = (octets - rdata.len() - 1).min(255);
+        rdata.push(length as u8);
+        rdata.extend(std::iter::repeat_n(b'x', length));
+    }
+    rdata
+}
+
 fn push_owner(owner: &Name, asked: Option<&Name>, out: &mut Vec<u8>) {
     // The case of the owner may differ on purpose.
     let is_asked = asked.is_some_and(|asked| asked.wire() == owner.wire() && !owner.view().is_root());

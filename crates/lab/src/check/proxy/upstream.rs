@@ -10,10 +10,8 @@
 //! than QUERY get NOTIMP with the same opcode.
 
 use super::super::Transport;
-use super::super::authority::{Log, Observation, push_message};
-use nonesuch_net::tcp::{self, TcpOptions, TcpServer};
-use nonesuch_net::udp::{self, UdpOptions, UdpServer};
-use nonesuch_net::{NetError, bind};
+use super::super::authority::{Log, Observation, RunningServer, push_message, serve, txt_rdata};
+use nonesuch_net::NetError;
 use nonesuch_proto::message::{HEADER, Header, Message, Rcode, Record, Section, flags};
 use nonesuch_proto::{Class, Name, Rtype, edns};
 use std::net::SocketAddr;
@@ -36,33 +34,22 @@ pub(super) struct Upstream {
     /// Its address.
     pub(super) address: SocketAddr,
     log: Arc<Mutex<Log>>,
-    _udp: UdpServer,
-    _tcp: TcpServer,
+    _server: RunningServer,
 }
 
 impl Upstream {
     /// Starts the resolver. Port 0 selects a free port.
     pub(super) fn start(listen: SocketAddr) -> Result<Self, NetError> {
-        let listeners = bind(listen, 1)?;
-        let (address, log) = (listeners.local_addr, Arc::new(Mutex::new(Log::default())));
-        let handler = |transport: Transport| {
-            let log = Arc::clone(&log);
-            move || {
-                let log = Arc::clone(&log);
-                move |query: &[u8], client: SocketAddr, out: &mut Vec<u8>| {
-                    let is_answered = answer(query, transport, out).is_some();
-                    let reply = is_answered.then(|| out.clone());
-                    let observation =
-                        Observation { server: address, client, transport, query: query.to_vec(), reply };
-                    log.lock().unwrap_or_else(PoisonError::into_inner).push(observation);
-                    is_answered
-                }
-            }
-        };
-        let (of_udp, of_tcp) = (handler(Transport::Udp), handler(Transport::Tcp));
-        let udp = udp::serve(listeners.udp, &UdpOptions::default(), move |_| of_udp())?;
-        let tcp = tcp::serve(listeners.tcp, &TcpOptions::default(), of_tcp)?;
-        Ok(Self { address, log, _udp: udp, _tcp: tcp })
+        let log = Arc::new(Mutex::new(Log::default()));
+        let own = Arc::clone(&log);
+        let server = serve(listen, move |server, client, transport, query: &[u8], out: &mut Vec<u8>| {
+            let is_answered = answer(query, transport, out).is_some();
+            let reply = is_answered.then(|| out.clone());
+            let observation = Observation { server, client, transport, query: query.to_vec(), reply };
+            own.lock().unwrap_or_else(PoisonError::into_inner).push(observation);
+            is_answered
+        })?;
+        Ok(Self { address: server.address, log, _server: server })
     }
 
     /// The number of queries so far, and those from this number on.
@@ -132,9 +119,9 @@ fn records(name: &Name, rtype: Rtype, label: &[u8], (wants_dnssec, has_edns): (b
                 + RECORD
                 + signature
                 + if has_edns { edns::OPT_OCTETS } else { 0 };
-            text(size.saturating_sub(others).max(1))
+            txt_rdata(size.saturating_sub(others).max(1))
         }
-        (Rtype::TXT, None) => text(20),
+        (Rtype::TXT, None) => txt_rdata(20),
         (Rtype::A, _) => vec![192, 0, 2, 1],
         // Preference and the root.
         (Rtype::MX, _) => vec![0, 10, 0],
@@ -156,17 +143,6 @@ fn signature(name: &Name, rtype: Rtype) -> Vec<u8> {
     // The signer is the root.
     rdata.push(0);
     rdata.resize(SIGNATURE, 0x5a);
-    rdata
-}
-
-/// TXT RDATA of this length.
-fn text(octets: usize) -> Vec<u8> {
-    let mut rdata = Vec::with_capacity(octets);
-    while rdata.len() < octets {
-        let length = (octets - rdata.len() - 1).min(255);
-        rdata.push(length as u8);
-        rdata.extend(std::iter::repeat_n(b'x', length));
-    }
     rdata
 }
 

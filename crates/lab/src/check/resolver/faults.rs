@@ -1,5 +1,6 @@
 //! Items about the planted faults of the zones.
 
+use super::super::texts::{listed, push_new};
 use super::super::{Evidence, Outcome};
 use super::context::{ResolverCheck, Status, describe};
 use crate::tree::{Expectation, Fault, Outcome as Expected, TreeZone};
@@ -42,8 +43,8 @@ impl Findings {
     /// Adds an observation that is no failure.
     pub(in crate::check) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
-        if !text.is_empty() && !self.notes.contains(&text) {
-            self.notes.push(text);
+        if !text.is_empty() {
+            push_new(&mut self.notes, text);
         }
     }
 
@@ -57,11 +58,10 @@ impl Findings {
     /// The outcome: a failure if there is one, else a pass with the notes.
     pub(in crate::check) fn outcome(self) -> Outcome {
         let Self { failures, notes } = self;
-        match failures.len() {
-            0 => Outcome::Pass(notes.join("; ")),
-            1..=LISTED => Outcome::Fail(failures.join("; ")),
-            more => Outcome::Fail(format!("{}; and {} more", failures[..LISTED].join("; "), more - LISTED)),
+        if failures.is_empty() {
+            return Outcome::Pass(notes.join("; "));
         }
+        Outcome::Fail(listed(&failures, LISTED))
     }
 }
 

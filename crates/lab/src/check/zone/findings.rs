@@ -1,6 +1,7 @@
 //! What an item finds at several servers, and the outcome that follows.
 
 use crate::check::Outcome;
+use crate::check::texts::{listed, push_new};
 
 /// Maximum number of faults in the text of an outcome.
 const FAULTS_SHOWN: usize = 6;
@@ -56,10 +57,10 @@ impl Findings {
 
     pub(super) fn outcome(self) -> Outcome {
         if !self.faults.is_empty() {
-            return Outcome::Fail(shown(&self.faults));
+            return Outcome::Fail(listed(&self.faults, FAULTS_SHOWN));
         }
         if self.tested == 0 {
-            let reason = shown(&self.skipped);
+            let reason = listed(&self.skipped, FAULTS_SHOWN);
             return Outcome::NotTestable(if reason.is_empty() {
                 "there is nothing to test".to_owned()
             } else {
@@ -68,22 +69,6 @@ impl Findings {
         }
         let skipped = self.skipped.into_iter().map(|text| format!("not tested: {text}"));
         let notes: Vec<String> = self.notes.into_iter().chain(skipped).collect();
-        Outcome::Pass(shown(&notes))
+        Outcome::Pass(listed(&notes, FAULTS_SHOWN))
     }
-}
-
-fn push_new(list: &mut Vec<String>, text: String) {
-    if !list.contains(&text) {
-        list.push(text);
-    }
-}
-
-/// The first texts, and the number of the others.
-pub(super) fn shown(texts: &[String]) -> String {
-    let mut text = texts.iter().take(FAULTS_SHOWN).cloned().collect::<Vec<_>>().join("; ");
-    let others = texts.len().saturating_sub(FAULTS_SHOWN);
-    if others > 0 {
-        text.push_str(&format!("; and {others} more"));
-    }
-    text
 }

@@ -1,6 +1,7 @@
 //! Answers that the zone files do not have: answers of exact sizes, and signatures with special values.
 
 use super::ZoneOptions;
+use crate::check::authority::txt_rdata;
 use crate::check::signing::Unsigned;
 use crate::tree::{Tree, TreeZone};
 use nonesuch_proto::message::{HEADER, Record, Section};
@@ -53,15 +54,15 @@ pub(in crate::check) fn sized_name(size: usize, zone: &Name) -> Option<Name> {
 pub(super) const SPECIAL_LABELS: [&str; 6] =
     ["zero-r", "zero-s", "large-r", "large-s", "null-s", "short-lived"];
 
-/// The line of a zone file for a name whose answer is not that of the zone, so that no denial covers the
-/// name.
-pub(super) fn placeholder(label: &str) -> String {
-    format!("{label} TXT \"placeholder\"\n")
+/// The line of a zone file for a name with one of [`answers`]: the name exists, so that no denial covers it, and
+/// the servers send the answer instead of this record.
+pub(super) fn existing_name(label: &str) -> String {
+    format!("{label} TXT \"the servers send another record\"\n")
 }
 
 /// The lines for the names with answers of exact sizes.
-pub(super) fn sized_placeholders() -> String {
-    SIZES.iter().map(|size| placeholder(&format!("octets-{size}"))).collect()
+pub(super) fn sized_names() -> String {
+    SIZES.iter().map(|size| existing_name(&format!("octets-{size}"))).collect()
 }
 
 /// The answers, by name and type.
@@ -94,7 +95,7 @@ fn sized_answer(zone: &TreeZone, name: &Name, size: usize, now: u32) -> Option<V
         owner: name.clone(),
         rtype: Rtype::TXT,
         ttl: TTL,
-        rdatas: vec![strings(octets)],
+        rdatas: vec![txt_rdata(octets)],
     };
     let sign = |rrset: &Unsigned| match &zone.keys {
         Some(keys) => rrset.sign(Section::Answer, keys, now, LIFETIME),
@@ -104,17 +105,6 @@ fn sized_answer(zone: &TreeZone, name: &Name, size: usize, now: u32) -> Option<V
     let signatures: usize = sign(&text(1)).iter().skip(1).map(|record| RECORD + record.rdata.len()).sum();
     let others = HEADER + name.wire().len() + 4 + RECORD + signatures + edns::OPT_OCTETS;
     Some(sign(&text(size.checked_sub(others).filter(|octets| *octets > 0)?)))
-}
-
-/// TXT RDATA of this length: strings of at most 255 octets.
-fn strings(octets: usize) -> Vec<u8> {
-    let mut rdata = Vec::with_capacity(octets);
-    while rdata.len() < octets {
-        let length = (octets - rdata.len() - 1).min(255);
-        rdata.push(length as u8);
-        rdata.extend(std::iter::repeat_n(b'x', length));
-    }
-    rdata
 }
 
 /// The answers of the zone `special`, which has keys for P-256: signatures whose first or second number has
@@ -176,7 +166,7 @@ mod tests {
     #[test]
     fn strings_have_the_wanted_length_and_are_well_formed() {
         for octets in [1, 2, 255, 256, 257, 512, 513, 3900] {
-            let rdata = strings(octets);
+            let rdata = txt_rdata(octets);
             assert_eq!(rdata.len(), octets);
             assert!(nonesuch_proto::rdata::is_well_formed(Rtype::TXT, &rdata), "{octets}");
         }

@@ -4,7 +4,7 @@ use super::{Attempt, Scene, StolenFiles};
 use nonesuch_crypto::{Algorithm, PrivateKey, key_tag};
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::Nsec5Key;
-use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_dnssec::validate::{Budget, Question, SecurityStatus, ValidationLimits, validate};
 use nonesuch_proto::message::{self, Header, Message, Rcode, Record, Section, flags};
 use nonesuch_proto::{Class, Name, Rtype, bitmap};
@@ -166,11 +166,7 @@ impl<'k> Signer<'k> {
             signer: scene.zone.view(),
             signature: &[],
         };
-        let (mut data, mut rrsig) = (Vec::new(), Vec::new());
-        push_signed_data(&fields, owner.view(), std::iter::once(rdata), &mut data);
-        fields.push_fields(&mut rrsig);
-        self.private.sign(&data, &mut rrsig).ok()?;
-        Some(rrsig)
+        fields.sign(owner.view(), [rdata], self.private).ok()
     }
 }
 

@@ -4,7 +4,7 @@ use super::MechanismChoice;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What was learnt and forged with one mechanism.
+/// The names that attackers learnt and the responses that they forged with one mechanism.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     mechanism: String,
@@ -76,7 +76,7 @@ fn texts(value: &Value) -> Vec<&str> {
     list(value).iter().filter_map(Value::as_str).collect()
 }
 
-/// The number of forged responses, the number of those that the validator accepts, and all of them as text.
+/// The number of forged responses, the number of accepted ones, and all of them as text.
 fn attempts(stolen: &Value) -> (u64, u64, String) {
     let all = list(&stolen["attempts"]);
     let accepted = all.iter().filter(|attempt| attempt["accepted"] == true).count() as u64;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::experiment::results::{FORMAT, Record};
 use crate::experiment::{Definition, ParameterOverrides, Results};
-use crate::testbed::UpstreamCounts;
+use crate::testbed::{Resolver, UpstreamCounts};
 use std::collections::BTreeMap;
 
 const QUERIES: u64 = 100;

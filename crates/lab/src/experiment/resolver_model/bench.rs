@@ -7,8 +7,7 @@ use super::zones::{Signed, Zones};
 use crate::cost_model::Recording;
 use crate::load::{self, LoadOptions, LoadReport};
 use crate::testbed::{
-    Network, Recorded as RecordedPeer, Resolver, ResolverOptions, RunningResolver, Site, TestbedError,
-    TreeFiles,
+    Network, RecordedPeer, Resolver, ResolverOptions, RunningResolver, Site, TestbedError, TreeFiles,
 };
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

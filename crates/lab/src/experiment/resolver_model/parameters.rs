@@ -44,7 +44,8 @@ pub struct Parameters {
     pub slice_seconds: Seconds,
     /// File with the queries of the population `logged`: a name and a type in each line.
     pub query_file: PathBuf,
-    /// The counting library. Empty: that beside the program, or that which `just count-verifications` builds.
+    /// The counting library. Empty: the file in the directory of the program, or the one that
+    /// `just count-verifications` builds.
     pub library: PathBuf,
 }
 

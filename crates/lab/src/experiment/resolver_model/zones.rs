@@ -51,7 +51,7 @@ impl fmt::Display for Signed {
 pub(super) struct Zones {
     /// Number of zones of each top-level domain.
     each: u32,
-    /// Number of those that are signed today.
+    /// Number of signed zones today, of each top-level domain.
     signed: [u32; 2],
     names: u32,
     ttl: u32,
