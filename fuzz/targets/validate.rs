@@ -247,8 +247,9 @@ fn in_batches(question: Question<'_>, message: &Message, keys: &TrustedKeys) -> 
         if let Some(validation) = pending.step(&mut budget) {
             return validation;
         }
-        assert!(pending.job_nanoseconds() > 0, "a validation that waits for nothing");
-        verify_jobs([&mut pending], &mut ValidSignatures::new(16, &[7; 16]), |_, _| {});
+        let mut valid = ValidSignatures::new(16, &[7; 16]);
+        assert!(pending.job_nanoseconds(&valid) > 0, "a validation that waits for nothing");
+        verify_jobs([&mut pending], &mut valid, |_, _| {});
     }
 }
 

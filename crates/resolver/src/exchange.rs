@@ -101,9 +101,14 @@ fn cookie(message: &Message) -> Option<&[u8]> {
     Opt::from_parts(opt.class.0, opt.ttl, &opt.rdata)?.option(edns::COOKIE)
 }
 
-/// Returns the parts of a response from which the table of servers learns.
-pub(crate) fn facts(message: &Message) -> ResponseFacts<'_> {
-    ResponseFacts { rcode: message.rcode(), has_opt: message.opt().is_some(), cookie: cookie(message) }
+/// Returns the parts of a response of `octets` octets from which the table of servers learns.
+pub(crate) fn facts(message: &Message, octets: usize) -> ResponseFacts<'_> {
+    ResponseFacts {
+        rcode: message.rcode(),
+        has_opt: message.opt().is_some(),
+        cookie: cookie(message),
+        octets,
+    }
 }
 
 /// Returns the name with random case of its letters (draft-vixie-dnsext-dns0x20).

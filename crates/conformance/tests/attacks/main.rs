@@ -233,6 +233,30 @@ fn guessed_message_ids_lead_to_tcp_and_not_to_a_forged_answer() {
     assert_good(&mut simulator);
 }
 
+/// A server whose answers do not fit into datagrams is asked over TCP at once. If it then refuses connections,
+/// it is asked over UDP.
+#[test]
+fn a_server_that_is_asked_over_tcp_at_once_may_refuse_connections() {
+    let large = |asked: &Message, _: Ipv4Addr| {
+        let count: u8 = if question(asked).starts_with("large") { 100 } else { 1 };
+        let addresses = (0..count).map(|last| address(&question(asked), Ipv4Addr::new(6, 6, 6, last)));
+        Some(answer(asked, addresses.collect()))
+    };
+    let mut simulator =
+        simulate(Servers::new(Box::new(large)), 1, |options| options.qname_minimisation = false);
+    let mut ask = |asked: &str, refuses_tcp: bool| {
+        simulator.network_mut().refuses_tcp = refuses_tcp;
+        simulator.network_mut().seen.clear();
+        let reply = resolve(&mut simulator, asked).0;
+        let seen = simulator.network().seen.iter().filter(|seen| seen.server == EVIL);
+        (addresses(&reply).len(), seen.map(|seen| seen.transport).collect::<Vec<_>>())
+    };
+    assert_eq!(ask("large1.evil.", false), (100, vec![Transport::Udp, Transport::Tcp]));
+    assert_eq!(ask("large2.evil.", false), (100, vec![Transport::Tcp]));
+    assert_eq!(ask("small1.evil.", true), (1, vec![Transport::Tcp, Transport::Udp]));
+    assert_eq!(ask("small2.evil.", true), (1, vec![Transport::Udp]));
+}
+
 /// Fragments of a response can be forged without its ID and port: no response needs to be fragmented.
 #[test]
 fn the_payload_size_avoids_fragments() {

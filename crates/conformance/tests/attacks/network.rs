@@ -2,7 +2,7 @@
 
 use nonesuch_conformance::simulator::{Network, Options, Reaction, ServerQuery, Simulator};
 use nonesuch_net::Transport;
-use nonesuch_net::machine::{ClientToken, Machine, Now};
+use nonesuch_net::machine::{ClientToken, Machine, Now, SendFailure};
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Message, Question, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Class, Name, Rtype};
@@ -36,6 +36,7 @@ pub(crate) struct Seen {
     pub(crate) rtype: Rtype,
     pub(crate) flags: u16,
     pub(crate) payload: Option<u16>,
+    pub(crate) transport: Transport,
 }
 
 /// The servers.
@@ -43,6 +44,8 @@ pub(crate) struct Servers {
     /// Apex and records of each honest server.
     pub(crate) zones: BTreeMap<Ipv4Addr, (Name, Vec<Record>)>,
     pub(crate) hostile: Hostile,
+    /// Whether no server accepts connections.
+    pub(crate) refuses_tcp: bool,
     pub(crate) seen: Vec<Seen>,
 }
 
@@ -63,7 +66,7 @@ impl Servers {
             address("www.good.", WEB),
         ];
         let zones = BTreeMap::from([(ROOT, (name("."), root)), (GOOD, (name("good."), good))]);
-        Self { zones, hostile, seen: Vec::new() }
+        Self { zones, hostile, refuses_tcp: false, seen: Vec::new() }
     }
 
     /// Returns the number of queries that a server got.
@@ -78,12 +81,23 @@ impl Network for Servers {
         let IpAddr::V4(server) = query.server.ip() else { return Reaction::SILENCE };
         let Question { name, rtype, .. } = asked.questions[0].clone();
         let payload = asked.opt().map(|opt| opt.class.0);
-        self.seen.push(Seen { server, name, rtype, flags: asked.header.flags, payload });
+        let transport = query.transport;
+        self.seen.push(Seen { server, name, rtype, flags: asked.header.flags, payload, transport });
+        if transport == Transport::Tcp && self.refuses_tcp {
+            return Reaction::Failure(SendFailure::Refused);
+        }
         let response = match self.zones.get(&server) {
             Some((apex, records)) => Some(respond(apex, records, &asked)),
             None => (self.hostile)(&asked, server),
         };
-        response.map_or(Reaction::SILENCE, |response| Reaction::answer(query.server, response.to_octets()))
+        let Some(mut response) = response else { return Reaction::SILENCE };
+        let mut octets = response.to_octets();
+        if transport == Transport::Udp && octets.len() > payload.unwrap_or(512).into() {
+            response.header.flags |= flags::TC;
+            response.records.clear();
+            octets = response.to_octets();
+        }
+        Reaction::answer(query.server, octets)
     }
 }
 

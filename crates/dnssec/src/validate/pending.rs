@@ -163,12 +163,14 @@ impl PendingValidation {
         self.response.records.len()
     }
 
-    /// Approximate time to verify the signatures and proofs that the next step needs, in ns, if none is known to
-    /// be valid.
+    /// Approximate time to verify the signatures and proofs that the next step needs, in ns, except those in
+    /// `valid`.
     #[must_use]
-    pub fn job_nanoseconds(&self) -> u64 {
-        let signatures = self.verdicts.jobs.iter().map(|job| job.key.verification_nanoseconds());
-        let proofs = self.verdicts.proofs.jobs().iter().map(|job| job.key.public.verification_nanoseconds());
+    pub fn job_nanoseconds(&self, valid: &ValidSignatures) -> u64 {
+        let signatures = self.verdicts.jobs.iter().filter(|job| !valid.contains(valid.hash(job)));
+        let proofs = self.verdicts.proofs.jobs().iter().filter(|job| !valid.contains(valid.hash_proof(job)));
+        let signatures = signatures.map(|job| job.key.verification_nanoseconds());
+        let proofs = proofs.map(|job| job.key.public.verification_nanoseconds());
         signatures.chain(proofs).map(u64::from).sum()
     }
 
@@ -231,9 +233,17 @@ impl ValidSignatures {
         hasher.finish128().as_u128()
     }
 
-    fn place(&mut self, hash: u128) -> &mut u128 {
-        let mask = self.hashes.len() - 1;
-        &mut self.hashes[hash as usize & mask]
+    fn contains(&self, hash: u128) -> bool {
+        self.hashes[self.index(hash)] == hash
+    }
+
+    fn insert(&mut self, hash: u128) {
+        let index = self.index(hash);
+        self.hashes[index] = hash;
+    }
+
+    const fn index(&self, hash: u128) -> usize {
+        hash as usize & (self.hashes.len() - 1)
     }
 }
 
@@ -263,7 +273,7 @@ fn verify_signatures(
 ) {
     let jobs = validations.iter().flat_map(|validation| &validation.verdicts.jobs);
     let jobs: Vec<(u128, &Job)> = jobs.map(|job| (valid.hash(job), job)).collect();
-    let is_known: Vec<bool> = jobs.iter().map(|(hash, _)| *valid.place(*hash) == *hash).collect();
+    let is_known: Vec<bool> = jobs.iter().map(|(hash, _)| valid.contains(*hash)).collect();
     let unknown = jobs.iter().zip(&is_known).filter(|(_, is_known)| !**is_known);
     let items: Vec<VerifyItem<'_>> = unknown
         .map(|((_, Job { key, message, signature, .. }), _)| VerifyItem { key, message, signature })
@@ -280,7 +290,7 @@ fn verify_signatures(
             let Some((hash, is_known)) = known.next() else { return };
             let is_valid = is_known || results.next().is_some_and(|result| result.is_ok());
             if is_valid {
-                *valid.place(hash) = hash;
+                valid.insert(hash);
             }
             if !is_valid && job.is_last {
                 validation.uncounted.add(job.failures);
@@ -297,7 +307,7 @@ fn verify_proofs(
 ) {
     let jobs = validations.iter().flat_map(|validation| validation.verdicts.proofs.jobs());
     let jobs: Vec<(u128, &ProofJob)> = jobs.map(|job| (valid.hash_proof(job), job)).collect();
-    let known: Vec<bool> = jobs.iter().map(|(hash, _)| *valid.place(*hash) == *hash).collect();
+    let known: Vec<bool> = jobs.iter().map(|(hash, _)| valid.contains(*hash)).collect();
     let unknown = jobs.iter().zip(&known).filter(|(_, is_known)| !**is_known);
     let items: Vec<VrfVerifyItem<'_>> = unknown
         .map(|((_, ProofJob { key, name, proof }), _)| VrfVerifyItem { key: &key.public, input: name, proof })
@@ -316,7 +326,7 @@ fn verify_proofs(
             results.next().unwrap_or(Err(BadProof))
         };
         if verdict.is_ok() {
-            *valid.place(hash) = hash;
+            valid.insert(hash);
         }
         verdicts.push(verdict);
     }

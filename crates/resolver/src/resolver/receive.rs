@@ -60,20 +60,20 @@ impl Resolver {
             }
             Received::Truncated(rcode) => {
                 self.model.count_truncated(octets.len());
-                let facts = ResponseFacts { rcode, has_opt: false, cookie: None };
+                let facts = ResponseFacts { rcode, has_opt: false, cookie: None, octets: octets.len() };
                 let next = self.shared.servers.answered(exchange.attempt, &facts, now);
                 let repeat = if let Next::Repeat(repeat) = next { Some(repeat) } else { None };
                 self.send_again(id, server, Transport::Tcp, repeat, now);
             }
             Received::Response(message) => {
                 self.model.count_response(&message, octets.len());
-                self.handle_message(id, exchange, message, now);
+                self.handle_message(id, exchange, message, octets.len(), now);
             }
         }
     }
 
-    /// Processes the response of an exchange that has ended.
-    fn handle_message(&mut self, id: TaskId, exchange: Exchange, message: Message, now: Now) {
+    /// Processes the response of an exchange that has ended, a message of `octets` octets.
+    fn handle_message(&mut self, id: TaskId, exchange: Exchange, message: Message, octets: usize, now: Now) {
         let changes_case = exchange.changes_case(&message);
         self.note_agent(id, &message);
         let Exchange { attempt, name, rtype, .. } = exchange;
@@ -82,7 +82,7 @@ impl Resolver {
             self.shared.servers.mark_changes_case(server, now);
         }
         let is_truncated = message.header.flags & flags::TC != 0;
-        match self.shared.servers.answered(attempt, &facts(&message), now) {
+        match self.shared.servers.answered(attempt, &facts(&message, octets), now) {
             Next::Repeat(repeat) => self.send_again(id, server, transport, Some(repeat), now),
             Next::Use if is_truncated && transport == Transport::Udp => {
                 self.send_again(id, server, Transport::Tcp, None, now);
@@ -128,10 +128,10 @@ impl Resolver {
     /// The driver reports that an exchange failed.
     pub(super) fn handle_failure(&mut self, id: ExchangeId, failure: SendFailure, now: Now) {
         let Some((task_id, exchange)) = self.end_exchange(id) else { return };
-        let server = exchange.attempt.server;
+        let (server, can_use_udp) = (exchange.attempt.server, exchange.attempt.can_use_udp());
         self.shared.servers.failed(exchange.attempt, failure, now);
         let is_local = failure == SendFailure::Local;
-        if let Some(task) = self.tasks.get_mut(task_id).filter(|_| !is_local) {
+        if let Some(task) = self.tasks.get_mut(task_id).filter(|_| !is_local && !can_use_udp) {
             task.exclude(server);
         }
         self.fail_attempt(task_id, if is_local { NETWORK_ERROR } else { NO_REACHABLE_AUTHORITY });

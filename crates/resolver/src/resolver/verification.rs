@@ -103,7 +103,7 @@ impl Resolver {
                     self.end_costly(id, now);
                 }
                 None => {
-                    estimated += pending.job_nanoseconds();
+                    estimated += pending.job_nanoseconds(&self.valid_signatures);
                     waiting.push(id);
                 }
             }

@@ -22,7 +22,7 @@ const TCP_TIMEOUT_MAX: Duration = Duration::from_secs(12);
 /// loses large responses, the server then truncates them, and TCP follows.
 const SMALL_PAYLOAD_AFTER: u8 = 2;
 /// The payload size of a client without EDNS (RFC 6891 §6.2.3).
-const PAYLOAD_MIN: u16 = 512;
+pub(super) const PAYLOAD_MIN: u16 = 512;
 
 /// How usual the type of a query is. Servers that drop queries for unusual types exist; their silence
 /// does not count for usual types.
@@ -67,9 +67,9 @@ pub struct Purpose {
 }
 
 impl Purpose {
-    /// Returns the purpose of the query that is sent, if the server requires TCP.
-    pub(super) fn adapt(self, requires_tcp: bool) -> Self {
-        let is_changed = requires_tcp && self.transport == Transport::Udp;
+    /// Returns the purpose of the query that is sent, if the server is to be asked over TCP.
+    pub(super) fn adapt(self, uses_tcp: bool) -> Self {
+        let is_changed = uses_tcp && self.transport == Transport::Udp;
         if is_changed { Self { transport: Transport::Tcp, ..self } } else { self }
     }
 }
@@ -99,6 +99,8 @@ pub struct Attempt {
     pub(super) silent: [u8; 2],
     /// The day of the client cookie.
     pub(super) day: u32,
+    /// Whether the table selected TCP because responses of the server were too large for UDP.
+    pub(super) is_tcp_at_once: bool,
     _slot: Slot,
 }
 
@@ -115,6 +117,13 @@ impl fmt::Debug for Attempt {
 }
 
 impl Attempt {
+    /// Whether the query can be sent over UDP if it fails: the server was asked over TCP because its last
+    /// responses were truncated.
+    #[must_use]
+    pub const fn can_use_udp(&self) -> bool {
+        self.is_tcp_at_once
+    }
+
     /// Whether a response with the cookie option `data` can belong to the query. If not, it is
     /// forged: discard it, and wait for the response (RFC 7873 §5.3).
     #[must_use]
@@ -142,7 +151,10 @@ impl ServerTable {
         let entry = shard.server_mut(&place, now_ms).clone();
         let limit = self.in_flight_limit(Some(&entry), now_ms);
         let slot = self.in_flight.acquire(place.hash, limit).ok_or(NoServer::Busy)?;
-        let purpose = purpose.adapt(repeat == Some(Repeat::OverTcp) || entry.requires_tcp(now_ms));
+        let requires_tcp = repeat == Some(Repeat::OverTcp) || entry.requires_tcp(now_ms);
+        let is_tcp_at_once =
+            purpose.transport == Transport::Udp && !requires_tcp && entry.prefers_tcp(now_ms);
+        let purpose = purpose.adapt(requires_tcp || is_tcp_at_once);
         let transport = purpose.transport;
         let path = if entry.has_paths { shard.path(&place, purpose.zone, now_ms) } else { None };
         let silence = path.map(|path| path.silence(purpose.kind, transport)).unwrap_or_default();
@@ -151,7 +163,10 @@ impl ServerTable {
             return Err(NoServer::Silent);
         }
         let silent = count_silent(Some(&entry), path, purpose, now_ms);
-        let timeout = timeout(&entry, transport, silent, now_ms);
+        let timeout = timeout(&entry, transport, is_tcp_at_once, silent, now_ms);
+        if is_tcp_at_once {
+            shard.server_mut(&place, now_ms).use_tcp_at_once();
+        }
         if silence.count() >= SILENT_MAX {
             shard.path_mut(&place, purpose.zone, now_ms).begin_probe(
                 purpose.kind,
@@ -176,6 +191,7 @@ impl ServerTable {
             begun: now.instant,
             silent: [silence.count(), entry.silent],
             day,
+            is_tcp_at_once,
             _slot: slot,
         })
     }
@@ -197,10 +213,12 @@ pub(super) fn count_silent(server: Option<&Server>, path: Option<&Path>, purpose
     }
 }
 
-fn timeout(server: &Server, transport: Transport, silent: u8, now: u64) -> Duration {
+fn timeout(server: &Server, transport: Transport, is_tcp_at_once: bool, silent: u8, now: u64) -> Duration {
     let timeout = server.rtt.timeout(silent, now);
     match transport {
         Transport::Udp => timeout,
+        // Without the lower bound: the connection probably exists, and UDP is left.
+        Transport::Tcp | Transport::Tls if is_tcp_at_once => (timeout * TCP_ROUND_TRIPS).min(TCP_TIMEOUT_MAX),
         Transport::Tcp | Transport::Tls => {
             (timeout * TCP_ROUND_TRIPS).clamp(TCP_TIMEOUT_MIN, TCP_TIMEOUT_MAX)
         }

@@ -20,6 +20,10 @@ const PROBE_DOUBLINGS_MAX: u8 = 6;
 /// failures.
 const LAME_MS: u64 = 300_000;
 
+/// Number of queries to a server that go over TCP at once after a response was truncated. The next query goes
+/// over UDP, and its time is a sample of the round-trip time.
+const TCP_AT_ONCE: u8 = 15;
+
 /// Whether a property that was seen at `at` still holds.
 fn holds(at: Option<u64>, now: u64) -> bool {
     at.is_some_and(|at| now.saturating_sub(at) < PROPERTY_MS)
@@ -51,6 +55,8 @@ pub(super) struct Server {
     pub(super) changed_case_at: Option<u64>,
     /// When the server required TCP.
     pub(super) required_tcp_at: Option<u64>,
+    /// Number of queries that go over TCP at once, because the responses do not fit into a datagram.
+    tcp_at_once: u8,
     pub(super) cookie: Option<ServerCookie>,
     /// The last event.
     pub(super) touched_at: u64,
@@ -72,6 +78,34 @@ impl Server {
 
     pub(super) fn requires_tcp(&self, now: u64) -> bool {
         holds(self.required_tcp_at, now)
+    }
+
+    /// Whether the next query goes over TCP.
+    pub(super) fn prefers_tcp(&self, now: u64) -> bool {
+        self.requires_tcp(now) || self.tcp_at_once > 0
+    }
+
+    /// Counts a query that goes over TCP at once.
+    pub(super) const fn use_tcp_at_once(&mut self) {
+        self.tcp_at_once = self.tcp_at_once.saturating_sub(1);
+    }
+
+    /// Records a response over TCP. `fits`: a datagram could have had it. `was_at_once`: no response over UDP
+    /// was truncated before.
+    ///
+    /// Only a response that is too large leads to further queries over TCP: anyone can forge TC, and a server
+    /// may set it to test the address of its client.
+    pub(super) const fn record_tcp_response(&mut self, fits: bool, was_at_once: bool) {
+        if fits {
+            self.tcp_at_once = 0;
+        } else if !was_at_once {
+            self.tcp_at_once = TCP_AT_ONCE;
+        }
+    }
+
+    /// Records that the server did not answer over TCP.
+    pub(super) const fn record_tcp_silence(&mut self) {
+        self.tcp_at_once = 0;
     }
 
     pub(super) fn lacks_edns(&self, now: u64) -> bool {

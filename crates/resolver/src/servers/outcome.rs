@@ -1,5 +1,6 @@
 //! What the table learns from the end of a query.
 
+use super::attempt::PAYLOAD_MIN;
 use super::cookie::ServerCookie;
 use super::entry::{EdnsSupport, Server, count_round};
 use super::{Attempt, ServerTable, ZoneKey};
@@ -17,6 +18,8 @@ pub struct ResponseFacts<'m> {
     pub has_opt: bool,
     /// The data of the cookie option.
     pub cookie: Option<&'m [u8]>,
+    /// Length of the message in octets.
+    pub octets: usize,
 }
 
 /// What follows a response.
@@ -53,6 +56,10 @@ impl ServerTable {
         // The time of a TCP query includes that of the connection, if it was opened for the query.
         if attempt.transport == Transport::Udp {
             server.rtt.update(now.instant.saturating_duration_since(attempt.begun), now_ms);
+        } else {
+            let payload = attempt.payload.unwrap_or(PAYLOAD_MIN);
+            let fits = response.octets <= usize::from(payload);
+            server.record_tcp_response(fits, attempt.is_tcp_at_once);
         }
         let next = learn(server, &attempt, response, now_ms);
         if server.has_paths {
@@ -91,6 +98,9 @@ impl ServerTable {
         let mut shard = self.lock(&attempt.place);
         let server = shard.server_mut(&attempt.place, now_ms);
         server.silent = count_round(server.silent, of_server);
+        if attempt.transport != Transport::Udp {
+            server.record_tcp_silence();
+        }
         let is_known = server.rtt.is_known(now_ms);
         let path = shard.path_mut(&attempt.place, attempt.purpose.zone, now_ms);
         path.record_timeout(attempt.purpose.kind, attempt.transport, of_zone, now_ms);

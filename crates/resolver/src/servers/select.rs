@@ -141,7 +141,7 @@ impl ServerTable {
         if self.in_flight.count(place.hash) >= self.in_flight_limit(entry, now) {
             return Standing::Busy;
         }
-        let purpose = purpose.adapt(entry.is_some_and(|entry| entry.requires_tcp(now)));
+        let purpose = purpose.adapt(entry.is_some_and(|entry| entry.prefers_tcp(now)));
         let has_paths = entry.is_some_and(|entry| entry.has_paths);
         let path = if has_paths { shard.path(&place, purpose.zone, now) } else { None };
         if path.is_some_and(|path| path.silence(purpose.kind, purpose.transport).is_barred(now)) {

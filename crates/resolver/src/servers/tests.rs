@@ -78,8 +78,9 @@ impl Lab {
     }
 }
 
-/// A response with OPT and without a cookie.
-const GOOD: ResponseFacts<'_> = ResponseFacts { rcode: Rcode::NOERROR, has_opt: true, cookie: None };
+/// A small response with OPT and without a cookie.
+const GOOD: ResponseFacts<'_> =
+    ResponseFacts { rcode: Rcode::NOERROR, has_opt: true, cookie: None, octets: 100 };
 
 fn server(number: u32) -> SocketAddr {
     SocketAddr::from((std::net::Ipv4Addr::from(0xc000_0200 + number), 53))
@@ -293,7 +294,7 @@ fn workers_share_the_table() {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Begin { server: u32, zone: u8, kind: QueryKind, transport: Transport, repeat: Option<Repeat> },
-    Answer { rcode: u16, has_opt: bool, server_cookie: Option<usize> },
+    Answer { rcode: u16, has_opt: bool, server_cookie: Option<usize>, octets: usize },
     TimeOut,
     Fail(SendFailure),
     Drop,
@@ -319,8 +320,9 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0..6u32, 0..3u8, kind, transport, repeat).prop_map(|(server, zone, kind, transport, repeat)| {
             Step::Begin { server, zone, kind, transport, repeat }
         }),
-        3 => (0..30u16, any::<bool>(), proptest::option::of(0..40usize))
-            .prop_map(|(rcode, has_opt, server_cookie)| Step::Answer { rcode, has_opt, server_cookie }),
+        3 => (0..30u16, any::<bool>(), proptest::option::of(0..40usize), 12..3000usize).prop_map(
+            |(rcode, has_opt, server_cookie, octets)| Step::Answer { rcode, has_opt, server_cookie, octets }
+        ),
         4 => Just(Step::TimeOut),
         1 => failure.prop_map(Step::Fail),
         1 => Just(Step::Drop),
@@ -353,12 +355,12 @@ fn apply(lab: &mut Lab, attempts: &mut Vec<Attempt>, step: Step) {
         Step::MarkChangesCase(server) => lab.table.mark_changes_case(any_server(server), lab.now),
         Step::MarkRequiresTcp(server) => lab.table.mark_requires_tcp(any_server(server), lab.now),
         Step::Answer { .. } | Step::TimeOut | Step::Fail(_) | Step::Drop if attempts.is_empty() => {}
-        Step::Answer { rcode, has_opt, server_cookie } => {
+        Step::Answer { rcode, has_opt, server_cookie, octets } => {
             let attempt = attempts.remove(0);
             let cookie = server_cookie
                 .zip(attempt.cookie)
                 .map(|(length, cookie)| [&cookie.option_data()[..8], &vec![9; length]].concat());
-            let facts = ResponseFacts { rcode: Rcode(rcode), has_opt, cookie: cookie.as_deref() };
+            let facts = ResponseFacts { rcode: Rcode(rcode), has_opt, cookie: cookie.as_deref(), octets };
             let _ = lab.table.answered(attempt, &facts, lab.now);
         }
         Step::TimeOut => lab.table.timed_out(attempts.remove(0), lab.now),

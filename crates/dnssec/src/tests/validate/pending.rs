@@ -25,13 +25,18 @@ fn one_batch_has_the_signatures_of_several_responses() {
     assert_eq!(answered.step(&mut budgets[1]), None);
     assert_eq!((denied.job_count(), answered.job_count()), (3, 1));
     // The estimate limits the batch before it is verified.
-    assert_eq!(denied.job_nanoseconds(), 3 * answered.job_nanoseconds());
-    assert!(answered.job_nanoseconds() > 0);
+    let mut valid = ValidSignatures::new(16, &[7; 16]);
+    assert_eq!(denied.job_nanoseconds(&valid), 3 * answered.job_nanoseconds(&valid));
+    assert!(answered.job_nanoseconds(&valid) > 0);
     // Without verdicts, another step changes nothing and costs nothing.
     assert_eq!(denied.step(&mut budgets[0]), None);
     assert_eq!((denied.job_count(), budgets[0].spent().signatures), (3, 3));
-    verify_jobs([&mut denied, &mut answered], &mut ValidSignatures::new(16, &[7; 16]), |_, _| {});
+    verify_jobs([&mut denied, &mut answered], &mut valid, |_, _| {});
     assert_eq!((denied.job_count(), answered.job_count()), (0, 0));
+    // The signatures are known now.
+    let mut again = pending(&answer());
+    assert_eq!(again.step(&mut Budget::default()), None);
+    assert_eq!((again.job_count(), again.job_nanoseconds(&valid)), (1, 0));
     let ended = [denied.step(&mut budgets[0]), answered.step(&mut budgets[1])];
     let proved = ended.map(|validation| validation.and_then(|validation| validation.proved));
     assert_eq!(proved, [Some(ProvedAnswer::NxDomain), Some(ProvedAnswer::Answer)]);

@@ -2,7 +2,7 @@ use super::*;
 
 /// Returns a response without OPT.
 fn plain(rcode: Rcode) -> ResponseFacts<'static> {
-    ResponseFacts { rcode, has_opt: false, cookie: None }
+    ResponseFacts { rcode, has_opt: false, ..GOOD }
 }
 
 /// Returns the cookie option of a response to `attempt`, with `server` as the server cookie.
@@ -123,7 +123,7 @@ fn badcookie_repeats_the_query_with_the_new_cookie_and_then_over_tcp() {
     let mut attempt = lab.begin(server(1));
     for (cookie, expected) in [(5, Repeat::WithCookie), (6, Repeat::OverTcp)] {
         let option = cookie_option(&attempt, &[cookie; 16]);
-        let response = ResponseFacts { rcode: Rcode::BADCOOKIE, has_opt: true, cookie: Some(&option) };
+        let response = ResponseFacts { rcode: Rcode::BADCOOKIE, cookie: Some(&option), ..GOOD };
         let next = lab.table.answered(attempt, &response, lab.now);
         assert_eq!(next, Next::Repeat(expected));
         attempt = lab.repeat(server(1), next);
@@ -131,7 +131,7 @@ fn badcookie_repeats_the_query_with_the_new_cookie_and_then_over_tcp() {
     }
     assert_eq!(attempt.transport, Transport::Tcp);
     let option = cookie_option(&attempt, &[7; 16]);
-    let response = ResponseFacts { rcode: Rcode::BADCOOKIE, has_opt: true, cookie: Some(&option) };
+    let response = ResponseFacts { rcode: Rcode::BADCOOKIE, cookie: Some(&option), ..GOOD };
     // There is nothing left to try.
     assert_eq!(lab.table.answered(attempt, &response, lab.now), Next::Use);
     assert_eq!(lab.begin(server(1)).transport, Transport::Tcp);
@@ -140,7 +140,7 @@ fn badcookie_repeats_the_query_with_the_new_cookie_and_then_over_tcp() {
 #[test]
 fn badcookie_without_a_server_cookie_leads_to_tcp() {
     let lab = Lab::new();
-    let response = ResponseFacts { rcode: Rcode::BADCOOKIE, has_opt: true, cookie: None };
+    let response = ResponseFacts { rcode: Rcode::BADCOOKIE, cookie: None, ..GOOD };
     let next = lab.table.answered(lab.begin(server(1)), &response, lab.now);
     assert_eq!(next, Next::Repeat(Repeat::OverTcp));
 }
@@ -177,6 +177,56 @@ fn case_and_tcp_are_remembered_for_fifteen_minutes() {
     lab.pass(900_000);
     let attempt = lab.begin(server(1));
     assert_eq!((attempt.copies_case, attempt.transport), (true, Transport::Udp));
+}
+
+/// A response that does not fit into a datagram.
+const LARGE: ResponseFacts<'_> = ResponseFacts { octets: 1233, ..GOOD };
+
+/// Asks over TCP, as after a truncated response.
+fn repeat_over_tcp(lab: &Lab, response: &ResponseFacts<'_>) {
+    let purpose = Purpose { transport: Transport::Tcp, ..lab.purpose("example.") };
+    let attempt = lab.table.begin(server(1), purpose, None, lab.now).expect("an attempt");
+    assert!(!attempt.can_use_udp());
+    let _ = lab.table.answered(attempt, response, lab.now);
+}
+
+#[test]
+fn after_a_large_response_fifteen_queries_go_over_tcp_at_once() {
+    let lab = Lab::new();
+    repeat_over_tcp(&lab, &GOOD);
+    assert_eq!(lab.begin(server(1)).transport, Transport::Udp);
+    repeat_over_tcp(&lab, &LARGE);
+    for _ in 0..15 {
+        let attempt = lab.begin(server(1));
+        assert_eq!((attempt.transport, attempt.can_use_udp()), (Transport::Tcp, true));
+        let _ = lab.table.answered(attempt, &LARGE, lab.now);
+    }
+    assert_eq!(lab.begin(server(1)).transport, Transport::Udp);
+    assert_eq!(lab.begin(server(2)).transport, Transport::Udp);
+}
+
+#[test]
+fn a_small_response_and_a_failure_over_tcp_end_tcp_at_once() {
+    let lab = Lab::new();
+    let ends: [fn(&Lab, Attempt); 3] = [
+        |lab, attempt| assert_eq!(lab.table.answered(attempt, &GOOD, lab.now), Next::Use),
+        |lab, attempt| lab.table.timed_out(attempt, lab.now),
+        |lab, attempt| lab.table.failed(attempt, SendFailure::Refused, lab.now),
+    ];
+    for end in ends {
+        repeat_over_tcp(&lab, &LARGE);
+        end(&lab, lab.begin(server(1)));
+        assert_eq!(lab.begin(server(1)).transport, Transport::Udp);
+    }
+}
+
+#[test]
+fn a_query_over_tcp_at_once_does_not_wait_as_long_as_for_a_connection() {
+    let mut lab = Lab::new();
+    (0..50).for_each(|_| lab.exchange(server(1), 100));
+    repeat_over_tcp(&lab, &LARGE);
+    let timeout = lab.begin(server(1)).timeout.as_millis();
+    assert!((315..=345).contains(&timeout), "{timeout}");
 }
 
 #[test]
