@@ -33,7 +33,7 @@ const KNOWN: [Known; 3] = [
     Known {
         program: "pdns",
         peer: Peer::PowerDnsRecursor,
-        failing: &["XF-035", "XF-040", "XF-058", "XF-067"],
+        failing: &["XF-035", "XF-040", "XF-058"],
         sometimes: &[],
     },
 ];

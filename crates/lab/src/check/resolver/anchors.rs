@@ -6,15 +6,15 @@ use super::faults::Findings;
 use super::rollover::{self, Results, Seen};
 use super::{item, jprs};
 use crate::tree::Fault;
-use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
+use nonesuch_proto::{Name, Rtype};
 
 pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
     Row {
         item: jprs(item(
             "F-194",
             "A self-signed DNSKEY with the REVOKE flag is treated as revoked",
-            &["RFC 5011 §2.1"],
+            &["RFC 5011 §2.1", "RFC 5011 §3"],
             "A zone whose DS records match a revoked key must fail, because the key is only used for its own revocation. With a moved clock: the root publishes the configured key with REVOKE, which signs its DNSKEY RRset; then the key no longer makes data secure.",
         )),
         run: revoked_key,
@@ -23,7 +23,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: jprs(item(
             "F-196",
             "A revoked DNSKEY is not used as trust anchor",
-            &["RFC 5011 §2.1", "RFC 5011 §4"],
+            &["RFC 5011 §2.1", "RFC 5011 §4.2"],
             "The root of the check publishes the configured key with REVOKE.",
         )),
         run: revoked_anchor,
@@ -69,7 +69,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             "XF-072",
             "The keys of trust anchors are queried regularly",
             &["RFC 5011 §2.3"],
-            "Queries for the DNSKEY RRset of the root between one hour and 15 days.",
+            "Counts the queries for the DNSKEY RRset of the root in the starts on different days. Intervals without a restart are not tested.",
         ),
         run: refresh,
     },
@@ -86,8 +86,8 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-074",
             "The states of trust anchors survive a restart",
-            &["RFC 5011 §4"],
-            "The resolver is stopped and started during the hold-down time.",
+            &["RFC 5011 §2.2", "RFC 5011 §4.2"],
+            "The resolver is stopped and started during the hold-down time. RFC 5011 does not mention restarts, but the hold-down time is longer than a process may run, and a revocation is permanent.",
         ),
         run: restarts,
     },
@@ -95,7 +95,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-075",
             "The resolver signals its trust anchors, and answers the sentinel",
-            &["RFC 8145 §5", "RFC 8509 §3"],
+            &["RFC 8145 §5.2", "RFC 8509 §2.2", "RFC 8509 §3"],
             "Asks for root-key-sentinel names in a secure zone: with a tag that is no trust anchor, `is-ta` must fail and `not-ta` be answered, or both be answered by a resolver without the sentinel. Queries for `_ta-` names are reported.",
         ),
         run: sentinel,
@@ -234,7 +234,15 @@ fn restarts(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     })
 }
 
-/// RFC 8509: the sentinel names are below a secure wildcard.
+/// Number of queries that signal the trust anchors of the resolver (RFC 8145 §5.1).
+fn key_tag_queries(check: &ResolverCheck) -> usize {
+    let (_, observations) = check.authority().observations_from(0);
+    let names = observations.iter().filter_map(|seen| seen.question()).map(|(name, _)| name);
+    let is_signal = |name: &Name| name.view().labels().next().is_some_and(|label| label.starts_with(b"_ta-"));
+    names.filter(is_signal).count()
+}
+
+/// RFC 8509 §3: the sentinel names are in a secure zone, here below a wildcard.
 fn sentinel(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     if !check.has_root() {
         return Outcome::NotTestable(
@@ -243,6 +251,8 @@ fn sentinel(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
         );
     }
     let mut findings = Findings::default();
+    findings
+        .note(format!("{} key tag queries (`_ta-`) since the start of the check", key_tag_queries(check)));
     let tag = check
         .tree()
         .anchor_ds()

@@ -27,7 +27,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-006",
             "A server without EDNS gets queries without EDNS, and its signed zone is bogus",
-            &["RFC 6891 §6.2.2", "RFC 6891 §7", "RFC 4035 §5.3.3"],
+            &["RFC 6891 §6.2.2", "RFC 3225 §3", "RFC 4035 §5", "RFC 4035 §5.5"],
             "A server answers FORMERR to queries with an OPT record. Names of its unsigned zone must be found; its signed zone has no signatures without EDNS, so its names must fail.",
         ),
         run: without_edns,

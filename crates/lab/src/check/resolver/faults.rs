@@ -74,19 +74,20 @@ fn permitted(fault: Fault) -> Vec<Status> {
         _ => Fails,
     };
     let also: &[Status] = match fault {
-        // RFC 9276 §3.2: the validator chooses both limits.
-        Fault::Nsec3Iterations51 | Fault::Nsec3Iterations => &[Secure, Fails],
-        Fault::Nsec3Iterations500 => &[Secure, Fails],
-        Fault::Nsec3Iterations501 | Fault::ExcessiveNsec3Iterations => &[Insecure],
+        // RFC 9276 §3.2: the validator chooses both limits, or has none.
+        Fault::Nsec3Iterations51 | Fault::Nsec3Iterations | Fault::Nsec3Iterations500 => &[Secure, Fails],
+        Fault::Nsec3Iterations501 | Fault::ExcessiveNsec3Iterations => &[Secure, Insecure],
         // A limit for the work of a validator is local policy.
         Fault::DeepNsec3 => &[Secure, Insecure],
         Fault::LargeRrset => &[Fails],
         // RFC 6840 §4.1 forbids that the record denies the name, and it states an unsigned delegation.
         Fault::DelegationBitAboveName => &[Insecure],
-        // RFC 5155 §10.4 does not forbid a second proof.
+        // RFC 5155 §7.2 replaces NSEC records in responses; §8 does not forbid a second proof.
         Fault::MixedDenial => &[Secure],
-        // RFC 6672 §3.4: the resolver may generate the CNAME record from the DNAME record. The item
-        // compares the target.
+        // RFC 4034 §4.1.1 forbids the record in a zone; RFC 4035 §5.4 compares only the order of names.
+        Fault::NextNameOutsideZone => &[Secure],
+        // RFC 6672 §3.4: the resolver generates the CNAME record from the DNAME record. The item compares
+        // the target.
         Fault::ForgedCname => &[Secure],
         _ => &[],
     };

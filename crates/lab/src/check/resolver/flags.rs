@@ -22,7 +22,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: quick(item(
             "XF-011",
             "With CD=1, data that do not validate are returned",
-            &["RFC 4035 §3.2.2", "RFC 6840 §5.9"],
+            &["RFC 4035 §3.2.2", "RFC 4035 §5.5", "RFC 6840 §5.9", "RFC 4035 §3.2.3"],
             "Asks for a name with a wrong signature with CD. The response must have the data and not AD.",
         )),
         run: checking_disabled,
@@ -49,7 +49,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: quick(item(
             "XF-014",
             "AD in the responses of servers is not trusted",
-            &["RFC 4035 §4.9.3", "RFC 6840 §5.8"],
+            &["RFC 4035 §4.6", "RFC 4035 §3.2.3"],
             "The server of an unsigned zone sets AD. The answer of the resolver must not have it.",
         )),
         run: upstream_ad,

@@ -18,8 +18,8 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: quick(item(
             "XF-030",
             "Signatures of the algorithms 8, 10, 13, 14, 15 and 16 are verified, others make a zone insecure",
-            &["RFC 9904", "RFC 4035 §5.2"],
-            "A zone for each algorithm must be secure. The zone with algorithm 18 must be secure or insecure.",
+            &["RFC 9904 §3", "RFC 9904 §4", "RFC 4035 §5.2"],
+            "A zone for each algorithm must be secure, and one whose DS records have SHA-1 digests. The zone with algorithm 18 must be secure or insecure.",
         )),
         run: algorithms,
     },
@@ -44,8 +44,8 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
     Row {
         item: item(
             "XF-033",
-            "Times of signatures are compared in serial number arithmetic",
-            &["RFC 4034 §3.1.5"],
+            "Signatures whose expiration is before their inception are rejected",
+            &["RFC 4034 §3.1.5", "RFC 4035 §5.3.1"],
             "A signature whose expiration is before its inception.",
         ),
         run: |check, evidence| check.check_faults(evidence, &[Fault::ReversedValidity]),
@@ -63,7 +63,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: quick(item(
             "XF-035",
             "Answers from a wildcard need the proof that no closer match exists",
-            &["RFC 4035 §5.3.4", "RFC 5155 §8.8", "RFC 4592 §3.3.1"],
+            &["RFC 4035 §5.3.4", "RFC 5155 §8.8", "RFC 4592 §3.3.1", "RFC 5155 §9.2"],
             "Answers from a wildcard with the proof must be secure; without it, and with a wrong number of labels, they must fail.",
         )),
         run: wildcards,
@@ -81,7 +81,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-037",
             "Signatures over another type, another name or other data are rejected",
-            &["RFC 4035 §5.3.1", "RFC 4035 §5.3.3", "RFC 4034 §3.1.8.1"],
+            &["RFC 4035 §5.3.1", "RFC 4035 §5.3.3", "RFC 4034 §3.1.8.1", "RFC 4035 §5.5"],
             "Signatures with another Type Covered, of another name, with changed octets, with a wrong tag or algorithm, cut, and missing.",
         ),
         run: |check, evidence| {
@@ -103,9 +103,9 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
     Row {
         item: item(
             "XF-038",
-            "The order of records and duplicates do not matter",
-            &["RFC 4034 §6.3"],
-            "The server of a zone reverses the order of its records and repeats one.",
+            "The order of records does not matter, nor does a repeated signature",
+            &["RFC 4034 §6.3", "RFC 6840 §5.11"],
+            "The server of a zone reverses the order of the records, and repeats a signature of the answer.",
         ),
         run: |check, evidence| {
             secure_names(
@@ -138,7 +138,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-040",
             "The TTL is limited by the Original TTL and by the expiration of the signature",
-            &["RFC 4035 §5.3.3", "RFC 4034 §3.1.4"],
+            &["RFC 4035 §5.3.3"],
             "An RRset with twice the Original TTL of its signature, and one whose signature expires in two minutes.",
         ),
         run: ttls,
@@ -147,8 +147,8 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-041",
             "CNAME and DNAME records must be signed; a CNAME record may follow from a DNAME record",
-            &["RFC 6672 §5.3.1", "RFC 4035 §2.2"],
-            "A DNAME record with its unsigned CNAME record must be secure. Unsigned CNAME and DNAME records must fail. A CNAME record with a forged target must not be in an answer.",
+            &["RFC 6672 §5.3.1", "RFC 4035 §4.8", "RFC 4035 §2.2", "RFC 1034 §3.6.2"],
+            "A DNAME record with its unsigned CNAME record must be secure. Unsigned CNAME and DNAME records, and a loop of CNAME records, must fail. A CNAME record with a forged target must not be in an answer.",
         ),
         run: aliases,
     },
@@ -156,7 +156,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-042",
             "RSA keys of 1,024 to 3,072 bits are used, also of unusual lengths",
-            &["RFC 3110 §2", "RFC 5702 §2"],
+            &["RFC 5702 §2.1", "RFC 3110 §2"],
             "Zones with RSA keys of 1,024, 1,280 and 3,072 bits. A resolver may refuse 1,024 bits by policy.",
         ),
         run: rsa,
@@ -203,7 +203,7 @@ fn wildcards(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     for zone in ["special", "with-nsec3", "with-opt-out"] {
         let label = check.fresh_label();
         let name = check.name(&format!("{label}.wild.{zone}"));
-        // RFC 5155 §9.2: an opt-out record that covers the next closer name proves nothing about it.
+        // RFC 5155 §9.2: a name that an opt-out record covers may exist as an insecure delegation.
         let status = if zone == "with-opt-out" { Status::Insecure } else { Status::Secure };
         findings.add(check.expect(evidence, (&name, Rtype::A), Rcode::NOERROR, status));
     }
@@ -268,7 +268,7 @@ fn rsa(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
         let found = check.lookup(evidence, &name, Rtype::A).status();
         match found {
             Ok(Status::Secure) => {}
-            // RFC 9904 has no minimum; some libraries refuse short keys.
+            // RFC 5702 §2.1 permits keys from 512 bits on; some libraries refuse short keys.
             Ok(Status::Insecure) if bits == 1024 => findings.note("1,024 bits: insecure (AD=0)"),
             Ok(other) => findings
                 .add(Err(format!("{bits} bits: {name}: expected secure (AD=1), observed {}", other.name()))),

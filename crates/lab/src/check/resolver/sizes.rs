@@ -26,7 +26,14 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: jprs(quick(item(
             "F-85",
             "The resolver exchanges UDP messages of more than 512 octets with EDNS",
-            &["RFC 6891 §6.2.3", "RFC 6891 §6.2.5", "RFC 4035 §3", "RFC 4035 §4.1"],
+            &[
+                "RFC 6891 §6.1.1",
+                "RFC 6891 §6.2.3",
+                "RFC 4035 §3",
+                "RFC 4035 §4.1",
+                "RFC 2181 §9",
+                "RFC 7766 §5",
+            ],
             "Asks for DNSKEY of a signed zone and for TXT RRsets of 513 octets of a signed and an unsigned zone, with the payload sizes 4,096 and 512. The large answers must arrive over UDP with an OPT record; with 512, TC is set and TCP has the answer. The queries of the resolver must announce more than 512 octets.",
         ))),
         run: f85,
@@ -35,8 +42,8 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: jprs(quick(item(
             "F-86",
             "The resolver handles UDP messages of 1,220 octets",
-            &["RFC 4035 §3", "RFC 4035 §4.1"],
-            "Asks for TXT RRsets whose responses have exactly 1,220 octets, of a signed and an unsigned zone, with the payload sizes 4,096 and 512. The first must arrive over UDP, and reach the resolver over UDP; with 512, TC is set and TCP has the answer.",
+            &["RFC 4035 §3", "RFC 4035 §4.1", "RFC 2181 §9", "RFC 7766 §5"],
+            "Asks for TXT RRsets whose responses have exactly 1,220 octets, of a signed and an unsigned zone, with the payload sizes 4,096 and 512. The first must arrive over UDP; with 512, TC is set and TCP has the answer. How the response reached the resolver is reported.",
         ))),
         run: |check, evidence| sized(check, evidence, REQUIRED),
     },
@@ -44,7 +51,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: jprs(quick(item(
             "F-87",
             "The resolver handles answers of 4,000 octets",
-            &["RFC 4035 §3", "RFC 4035 §4.1", "RFC 9715 §3.1", "RFC 9715 §3.2"],
+            &["RFC 4035 §3", "RFC 4035 §4.1", "RFC 9715 §3.1", "RFC 9715 §3.2", "RFC 2181 §9", "RFC 7766 §5"],
             "As F-86, with responses of exactly 4,000 octets. A resolver that limits its UDP messages by policy must set TC, and have the answer over TCP.",
         ))),
         run: |check, evidence| sized(check, evidence, WANTED),
@@ -53,8 +60,15 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: item(
             "XF-009",
             "Responses of exactly the size that the client accepts arrive over UDP, larger ones set TC",
-            &["RFC 1035 §4.2.1", "RFC 6891 §6.2.3", "RFC 2181 §9"],
-            "Asks without EDNS for responses of 512 octets and of one octet more, and with the payload sizes 1,220 and 1,232 for responses of these sizes and of one more. Every larger answer must have TC and be complete over TCP.",
+            &[
+                "RFC 1035 §4.2.1",
+                "RFC 4035 §3",
+                "RFC 6891 §6.2.3",
+                "RFC 9715 §3.1",
+                "RFC 2181 §9",
+                "RFC 7766 §5",
+            ],
+            "Asks without EDNS for a response below 512 octets and for a larger one, and with the payload sizes 1,220 and 1,232 for responses of these sizes and for larger ones. Every larger answer must have TC and be complete over TCP. Above 1,220 octets, the resolver may have a limit of its own.",
         ),
         run: limits,
     },
@@ -195,13 +209,11 @@ fn limits(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     // The sizes of the zone include an OPT record of 11 octets.
     let plain = sized_name(PLAIN, &zone)
         .map(|name| Query::new(name, Rtype::TXT).with_flags(flags::RD).without_edns());
-    if let Some(query) = plain {
-        findings.add(fits(check, evidence, &query));
-    }
+    plain.into_iter().for_each(|query| add_fitting(check, evidence, &query, &mut findings));
     for (payload, larger) in [(1220, 1221), (1232, 1400)] {
         let exact = sized_name(payload, &zone).map(|name| query(&name, Rtype::TXT, payload as u16));
         let more = sized_name(larger, &zone).map(|name| query(&name, Rtype::TXT, payload as u16));
-        exact.into_iter().for_each(|query| findings.add(fits(check, evidence, &query)));
+        exact.into_iter().for_each(|query| add_fitting(check, evidence, &query, &mut findings));
         more.into_iter().for_each(|query| findings.add(truncated_then_complete(check, evidence, &query)));
     }
     if let Some(name) = sized_name(1220, &zone) {
@@ -211,19 +223,31 @@ fn limits(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     findings.outcome()
 }
 
-/// The complete answer arrives over UDP. A resolver may have a lower limit of its own, above 1,220 octets.
-fn fits(check: &mut ResolverCheck, evidence: &mut Evidence, query: &Query) -> Result<(), String> {
-    let asked = check.observe(evidence, |client, evidence| client.ask_over(evidence, query, Transport::Udp));
-    let response = asked.ok()?;
-    if response.has(flags::TC) {
-        let payload =
-            query.payload.map_or_else(|| "no EDNS".to_owned(), |payload| format!("payload size {payload}"));
-        return Err(format!(
-            "{}: expected a complete answer over UDP ({payload}), observed TC=1",
-            query.name
-        ));
+fn add_fitting(check: &mut ResolverCheck, evidence: &mut Evidence, query: &Query, findings: &mut Findings) {
+    match fits(check, evidence, query) {
+        Ok(note) => findings.note(note),
+        Err(failure) => findings.add(Err(failure)),
     }
-    complete(response, &query.name)
+}
+
+/// The complete answer arrives over UDP. A resolver may have a lower limit of its own (RFC 9715 §3.1, R3), but
+/// not below 1,220 octets with EDNS (RFC 4035 §3). Returns a note about the limit.
+fn fits(check: &mut ResolverCheck, evidence: &mut Evidence, query: &Query) -> Result<String, String> {
+    let over = |check: &mut ResolverCheck, evidence: &mut Evidence, transport| {
+        check.observe(evidence, |client, evidence| client.ask_over(evidence, query, transport))
+    };
+    let asked = over(check, evidence, Transport::Udp);
+    let response = asked.ok()?;
+    if !response.has(flags::TC) {
+        return complete(response, &query.name).map(|()| String::new());
+    }
+    let accepted = query.payload.map(usize::from);
+    if let Some(octets) = accepted.filter(|octets| *octets > REQUIRED) {
+        complete(over(check, evidence, Transport::Tcp).ok()?, &query.name)?;
+        return Ok(format!("{octets} octets: limited by policy (RFC 9715), answered over TCP"));
+    }
+    let payload = accepted.map_or_else(|| "no EDNS".to_owned(), |payload| format!("payload size {payload}"));
+    Err(format!("{}: expected a complete answer over UDP ({payload}), observed TC=1", query.name))
 }
 
 /// The response has the TXT RRset.
