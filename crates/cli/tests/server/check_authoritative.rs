@@ -235,12 +235,27 @@ fn responses_from_another_port_are_no_answer() {
     let mut context = start(server.address, "nsec", LIMIT).expect("started");
     context.set_timeout(SHORT);
     IS_OTHER.store(true, Relaxed);
-    let selected = ["A-85", "XA-013"].map(str::to_owned).to_vec();
+    let selected = ["A-85", "XA-018"].map(str::to_owned).to_vec();
     let rows = Selection { items: selected, ..Selection::default() }.select(items()).expect("items");
     for result in run_rows(&rows, &mut context, &mut |_, _| {}) {
         let Outcome::Fail(text) = &result.outcome else { panic!("{}: {:?}", result.item.id, result.outcome) };
         assert!(text.contains("no response within 0.150 s"), "{text}");
     }
+}
+
+#[test]
+fn optional_behaviour_is_no_fault() {
+    let site = site("");
+    let without_co = Fault::of_queries(|query, _| faults::clear_co(query));
+    let server = FaultyServer::start(site.server.address, without_co);
+    let results = check(server.address, "compact", &["XA-020"], LIMIT);
+    assert_expected(&results, &[], "CO");
+    assert!(results[0].outcome.text().contains("does not implement the CO flag"), "{:?}", results[0].outcome);
+    // RFC 1996 §3.10.
+    let ignores_notify =
+        Fault::of_responses(|query, response, _| (query[2] >> 3 & 0x0f != 4).then_some(response));
+    let server = FaultyServer::start(site.server.address, ignores_notify);
+    assert_expected(&check(server.address, "nsec", &["XA-013"], SHORT), &["XA-013"], "NOTIFY");
 }
 
 #[test]

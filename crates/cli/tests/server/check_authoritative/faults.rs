@@ -78,6 +78,15 @@ fn change_opt(query: &mut Vec<u8>, payload: Option<u16>, dnssec: bool) {
     }
 }
 
+/// Clears the flag CO of a query, so that the server answers as one that does not know the flag.
+pub(super) fn clear_co(query: &mut Vec<u8>) {
+    let Ok(mut message) = Message::parse(query) else { return };
+    if let Some(opt) = opt_mut(&mut message) {
+        opt.ttl &= !u32::from(edns::CO);
+        *query = message.to_octets();
+    }
+}
+
 /// Truncates a response over UDP that has more than these octets.
 fn limit(response: Vec<u8>, is_tcp: bool, octets: usize) -> Option<Vec<u8>> {
     if is_tcp || response.len() <= octets {
@@ -376,11 +385,12 @@ pub(super) const FAULTS: &[Row] = &[
     row(
         "XA-013",
         "nsec",
-        "is silent to NOTIFY",
-        "no response",
-        Fault::of_responses(|query, response, _| {
-            let is_notify = Header::read(query).is_some_and(|header| header.opcode() == opcode::NOTIFY);
-            (!is_notify).then_some(response)
+        "answers SERVFAIL to NOTIFY",
+        "the response has SERVFAIL",
+        edited!(|query, response: &mut Message| {
+            if query.header.opcode() == opcode::NOTIFY {
+                set_rcode(response, Rcode::SERVFAIL);
+            }
         }),
     ),
     row(
@@ -637,6 +647,30 @@ pub(super) const FAULTS: &[Row] = &[
         }),
     ),
     row(
+        "XA-018",
+        "nsec",
+        "announces an agent in the zone",
+        "is in the zone",
+        edited!(|query, response: &mut Message| {
+            let zone = query.questions.first().map(|question| question.name.wire().to_vec());
+            if let (Some(opt), Some(zone)) = (opt_mut(response), zone) {
+                opt.rdata.clear();
+                edns::push_option(edns::REPORT_CHANNEL, &[b"\x05agent", &zone], &mut opt.rdata);
+            }
+        }),
+    ),
+    row(
+        "XA-018",
+        "nsec",
+        "announces two agents",
+        "2 times",
+        edited!(|_, response: &mut Message| {
+            if let Some(opt) = opt_mut(response) {
+                edns::push_option(edns::REPORT_CHANNEL, &[b"\x05other\x00"], &mut opt.rdata);
+            }
+        }),
+    ),
+    row(
         "XA-019",
         "nsec",
         "omits the CDS records",
@@ -650,7 +684,7 @@ pub(super) const FAULTS: &[Row] = &[
     row(
         "XA-020",
         "compact",
-        "does not know CO",
+        "answers NOERROR with CO",
         "expected NXDOMAIN",
         edited!(|query, response: &mut Message| {
             if opt_flags(query) & edns::CO != 0 {
@@ -661,11 +695,12 @@ pub(super) const FAULTS: &[Row] = &[
     row(
         "XA-020",
         "compact",
-        "answers NOERROR without DO",
-        "without DO",
+        "answers NOERROR to a query for NXNAME",
+        "query for NXNAME",
         edited!(|query, response: &mut Message| {
-            if opt_flags(query) & edns::DO == 0 {
+            if has_question(query, Rtype::NXNAME) {
                 set_rcode(response, Rcode::NOERROR);
+                response.questions.clone_from(&query.questions);
             }
         }),
     ),

@@ -158,7 +158,8 @@ fn check_contents(check: &Authoritative, response: &Response, expected: Expected
     ))
 }
 
-/// The reserved flag is clear, RD is copied, and AD is clear (RFC 8906 §8.1.3).
+/// The reserved flag is clear, and RD is copied (RFC 8906 §8.1.3). AD is clear unless the query has AD, or DO in a
+/// version that the server implements (RFC 8906 §8.1.3.2, §8.2.7 and §8.2.8).
 fn check_flags(query: &Query, response: &Response) -> Result<(), Fault> {
     if response.has(Z) {
         return Err("the response has the reserved flag".to_owned());
@@ -166,7 +167,12 @@ fn check_flags(query: &Query, response: &Response) -> Result<(), Fault> {
     if response.has(flags::RD) != (query.flags & flags::RD != 0) {
         return Err("the flag RD of the response is not that of the query".to_owned());
     }
-    if response.has(flags::AD) { Err("the response has the flag AD".to_owned()) } else { Ok(()) }
+    let has_do = query.edns_flags & edns::DO != 0 && query.payload.is_some();
+    let may_have_ad = query.flags & flags::AD != 0 || has_do && query.version == 0;
+    if response.has(flags::AD) && !may_have_ad {
+        return Err("the response has the flag AD".to_owned());
+    }
+    Ok(())
 }
 
 /// The OPT record: as in the query, version 0, without unknown flags and options.
@@ -205,8 +211,13 @@ fn unknown_opcode(check: &Authoritative, evidence: &mut Evidence) -> Result<(), 
     if header.rcode() != Rcode::NOTIMP {
         return Err(format!("expected NOTIMP, the response has {}", header.rcode()));
     }
-    if header.flags & flags::AA != 0 {
-        return Err("the response has the flag AA".to_owned());
+    if u16::from(header.opcode()) != UNKNOWN_OPCODE {
+        return Err(format!("expected the opcode {UNKNOWN_OPCODE}, the response has {}", header.opcode()));
+    }
+    for (name, flag) in [("AA", flags::AA), ("RD", flags::RD), ("AD", flags::AD)] {
+        if header.flags & flag != 0 {
+            return Err(format!("the response has the flag {name}"));
+        }
     }
     match octets.len() {
         HEADER => Ok(()),

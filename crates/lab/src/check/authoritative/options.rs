@@ -13,7 +13,7 @@ pub(super) const ITEMS: &[Row<Authoritative>] = &[
     quick(row(
         "XA-016",
         "Implements DNS cookies as other servers do",
-        &["RFC 7873 §5.2", "RFC 7873 §5.3", "RFC 9018 §4"],
+        &["RFC 7873 §4", "RFC 7873 §5.2", "RFC 9018 §4"],
         "Queries with a client cookie, with the server cookie of the response, with a wrong server cookie and with a \
          malformed cookie. The server cookie has the form of RFC 9018: version 1 and the present time.",
         cookies,
@@ -29,9 +29,9 @@ pub(super) const ITEMS: &[Row<Authoritative>] = &[
     quick(row(
         "XA-018",
         "Announces a reporting agent in correct form",
-        &["RFC 9567 §5", "RFC 9567 §6.2", "RFC 6891 §6.1.2"],
-        "The option 18 in the response to a query for SOA, which has the option in the query, too: exactly one domain \
-         name, which is not the root.",
+        &["RFC 9567 §4", "RFC 9567 §5", "RFC 9567 §6.2", "RFC 9567 §8.1"],
+        "The option 18 in the response to a query for SOA with EDNS: at most one option, with exactly one domain name, \
+         which is neither the root nor in the zone.",
         report_channel,
     )),
 ];
@@ -46,8 +46,13 @@ const SERVER_COOKIE: usize = 16;
 const WITH_WRONG_COOKIE: &[Rcode] = &[Rcode::NOERROR, Rcode::BADCOOKIE];
 
 fn option_of(response: &Response, wanted: u16) -> Option<Vec<u8>> {
-    let opt = response.message.opt()?;
-    edns::Options::new(&opt.rdata).find(|(code, _)| *code == wanted).map(|(_, data)| data.to_vec())
+    options_of(response, wanted).into_iter().next()
+}
+
+/// The data of all options with this code.
+fn options_of(response: &Response, wanted: u16) -> Vec<Vec<u8>> {
+    let rdata = response.message.opt().map(|opt| opt.rdata.as_slice()).unwrap_or_default();
+    edns::Options::new(rdata).filter(|(code, _)| *code == wanted).map(|(_, data)| data.to_vec()).collect()
 }
 
 impl Authoritative {
@@ -180,26 +185,31 @@ fn answer_any(check: &Authoritative, evidence: &mut Evidence) -> Result<String, 
 /// XA-018.
 fn report_channel(check: &mut Authoritative, evidence: &mut Evidence) -> Outcome {
     let mut cases = Cases::default();
-    // RFC 6891 §6.1.2: a server ignores an option that has no meaning in a query.
-    match check.ask(evidence, &check.soa_with_option(edns::REPORT_CHANNEL, b"")) {
-        Ok(response) => {
-            let result = expect_rcode(&response, &[Rcode::NOERROR]);
-            match option_of(&response, edns::REPORT_CHANNEL) {
-                Some(data) => match edns::read_report_channel(&data) {
-                    Some(agent) if !agent.is_root() => {
-                        cases.add("option 18", result);
-                        cases.note(format!("the agent is {agent}"));
-                    }
-                    _ => cases.add(
-                        "option 18",
-                        Err(format!("its {} octets are not a name below the root", data.len())),
-                    ),
-                },
-                None if result.is_err() => cases.add("option 18 in the query", result),
-                None => cases.skip("the server announces no reporting agent"),
-            }
-        }
-        Err(fault) => cases.add("option 18 in the query", Err(fault)),
+    // RFC 9567 §6.1: a query does not have the option.
+    match check.ask(evidence, &check.query(&check.zone, Rtype::SOA).without_do()) {
+        Ok(response) => match &options_of(&response, edns::REPORT_CHANNEL)[..] {
+            [] => cases.skip("the server announces no reporting agent"),
+            [data] => match reporting_agent(check, data) {
+                Ok(note) => {
+                    cases.add("option 18", Ok(()));
+                    cases.note(note);
+                }
+                Err(fault) => cases.add("option 18", Err(fault)),
+            },
+            several => cases.add("option 18", Err(format!("the response has it {} times", several.len()))),
+        },
+        Err(fault) => cases.add("query", Err(fault)),
     }
     cases.outcome()
+}
+
+/// Reads the agent in the data of the option. Returns a note for the result.
+fn reporting_agent(check: &Authoritative, data: &[u8]) -> Result<String, Fault> {
+    match edns::read_report_channel(data) {
+        Some(agent) if agent.is_at_or_below(check.zone.view()) => {
+            Err(format!("the agent {agent} is in the zone whose errors it gets"))
+        }
+        Some(agent) if !agent.is_root() => Ok(format!("the agent is {agent}")),
+        _ => Err(format!("its {} octets are not a name below the root", data.len())),
+    }
 }

@@ -23,7 +23,7 @@ pub(super) const CDS: &[Row<Authoritative>] = &[quick(row(
 pub(super) const CATALOG: &[Row<Authoritative>] = &[row(
     "XA-021",
     "Serves the member zones of a catalog zone",
-    &["RFC 9432 §4.2.1", "RFC 9432 §4.1", "RFC 9432 §5"],
+    &["RFC 9432 §4.2.1", "RFC 9432 §4.1", "RFC 9432 §5.1"],
     "If the zone is the catalog zone of the test zones: its version is 2, and the server is authoritative for the \
      member zones, which only a consumer of the catalog serves.",
     catalog,

@@ -41,7 +41,7 @@ pub(super) fn expect_aa(response: &Response, expected: bool) -> Result<(), Fault
 }
 
 /// Checks that the response is the authoritative negative answer of a zone: NOERROR or another code,
-/// AA, no answer, and the SOA record of the zone (RFC 2308 §2).
+/// AA, no answer, and the SOA record of the zone (RFC 2308 §2 and §3).
 pub(super) fn expect_negative(response: &Response, zone: &Name, rcode: &[Rcode]) -> Result<(), Fault> {
     expect_rcode(response, rcode)?;
     expect_aa(response, true)?;

@@ -16,7 +16,7 @@ pub(super) const ITEMS: &[Row<Authoritative>] = &[
     quick(row(
         "XA-001",
         "Adds DNSSEC records if and only if the query has DO",
-        &["RFC 4035 §3.1", "RFC 4035 §3.1.1", "RFC 3225 §3", "RFC 4035 §3.1.6"],
+        &["RFC 4035 §3", "RFC 4035 §3.1", "RFC 4035 §3.1.1", "RFC 3225 §3", "RFC 4035 §3.1.6"],
         "Queries for SOA, NS and DNSKEY at the apex and for a name that does not exist, with DO, without DO and \
          without EDNS. With DO each RRset has an RRSIG record that validates, DO is in the response, and AD is \
          clear.",
@@ -106,7 +106,7 @@ fn expect_do(response: &Response, expected: bool) -> Result<(), Fault> {
     }
 }
 
-/// Without DO, DNSSEC records are returned if they are queried by type (RFC 4035 §3.2.1, §3.1).
+/// Without DO, DNSSEC records are returned if they are queried by type (RFC 3225 §3, RFC 4035 §3).
 fn explicit_type(check: &Authoritative, evidence: &mut Evidence) -> Result<(), Fault> {
     let response = check.ask(evidence, &check.query(&check.zone, Rtype::DNSKEY).without_do())?;
     if answers(&response.message, &check.zone, Rtype::DNSKEY).next().is_none() {
@@ -190,7 +190,7 @@ fn ds_queries(check: &mut Authoritative, evidence: &mut Evidence) -> Outcome {
 }
 
 /// Validates a denial of DS at the apex. A validator rejects it, because only the parent can deny DS records (RFC
-/// 6840 §4.1). The same records deny a type that no zone has, which it accepts.
+/// 4035 §5.2). The same records deny a type that no zone has, which it accepts.
 fn validate_apex_denial(check: &Authoritative, response: &Response) -> Result<(), Fault> {
     let mut other = response.clone();
     for question in &mut other.message.questions {

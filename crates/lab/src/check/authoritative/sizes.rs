@@ -22,7 +22,7 @@ pub(super) const JPRS: &[Row<Authoritative>] = &[
     jprs(quick(row(
         "A-85",
         "Answers over UDP with EDNS",
-        &["RFC 4035 §3", "RFC 6891 §6.1.1", "RFC 6891 §6.2.5", "RFC 7766 §5"],
+        &["RFC 4035 §3", "RFC 6891 §6.1.1", "RFC 8906 §3.2.5", "RFC 2181 §9", "RFC 7766 §5"],
         "Queries for an answer of more than 512 octets: with the UDP payload size 4096 it is complete and has an \
          OPT record, with 512 it is truncated and then complete over TCP. In a test zone with and without \
          DNSSEC records; otherwise the largest answer at the apex.",
@@ -31,7 +31,7 @@ pub(super) const JPRS: &[Row<Authoritative>] = &[
     jprs(row(
         "A-86",
         "Supports UDP messages of 1,220 octets",
-        &["RFC 4035 §3", "RFC 6891 §6.2.5"],
+        &["RFC 4035 §3", "RFC 8906 §3.2.5"],
         "Queries for answers of 1,220 and 1,221 octets, with the UDP payload sizes 1220, 1221, 4096 and 512, with \
          and without DNSSEC records.",
         required_size,
@@ -39,7 +39,7 @@ pub(super) const JPRS: &[Row<Authoritative>] = &[
     jprs(row(
         "A-87",
         "Supports UDP messages of 4,000 octets",
-        &["RFC 4035 §3", "RFC 6891 §6.2.5", "RFC 9715 §3.1"],
+        &["RFC 4035 §3", "RFC 8906 §3.2.5", "RFC 9715 §3.1"],
         "Queries for answers of 4,000 and 4,001 octets, with the UDP payload sizes 4000, 4001, 4096 and 512, with \
          and without DNSSEC records. A server that limits UDP by policy must answer over TCP.",
         recommended_size,
@@ -51,7 +51,7 @@ pub(super) const ITEMS: &[Row<Authoritative>] = &[
     quick(row(
         "XA-009",
         "Truncates an answer exactly if it exceeds the limit",
-        &["RFC 2181 §9", "RFC 6891 §6.2.3", "RFC 6891 §7"],
+        &["RFC 1035 §4.2.1", "RFC 2181 §9", "RFC 6891 §6.2.3", "RFC 6891 §7"],
         "Queries for answers that fit the limit exactly and that exceed it by one octet, without EDNS, with payload \
          sizes of 512 and below, and an answer of 60,000 octets over TCP. Truncated responses need the question \
          and an OPT record.",
@@ -60,7 +60,7 @@ pub(super) const ITEMS: &[Row<Authoritative>] = &[
     quick(row(
         "XA-010",
         "Returns the complete DNSKEY RRset over TCP",
-        &["RFC 7766 §5", "RFC 9715 §3.1"],
+        &["RFC 7766 §5", "RFC 2181 §9", "RFC 8906 §3.2.5"],
         "Queries for DNSKEY at the apex over UDP with the payload size 1232 and over TCP. If the answer exceeds 1,232 \
          octets, the response over UDP is truncated.",
         dnskey,

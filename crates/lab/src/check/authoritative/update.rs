@@ -12,7 +12,7 @@ use nonesuch_proto::{Class, Name, Rtype};
 pub(super) const ITEMS: &[Row<Authoritative>] = &[row(
     "XA-022",
     "Answers dynamic updates, and keeps the zone signed",
-    &["RFC 2136 §2.4.4", "RFC 2136 §3.8", "RFC 8906 §3.1.4"],
+    &["RFC 2136 §2.4.4", "RFC 2136 §3.2.1", "RFC 2136 §3.8", "RFC 3007 §4.3", "RFC 8906 §3.1.4"],
     "An UPDATE message that changes nothing, because its prerequisite is false: it is answered. In a test zone with \
      --tsig-key: adds a name, whose answer validates, and deletes it, after which its denial validates.",
     updates,
@@ -63,8 +63,8 @@ fn update(check: &Authoritative, evidence: &mut Evidence, records: Vec<Record>) 
     Ok(rcode)
 }
 
-/// An update with the prerequisite that a random name exists (RFC 2136 §2.4.4): NXDOMAIN, or the server
-/// does not permit or implement updates.
+/// An update with the prerequisite that a random name exists (RFC 2136 §2.4.4): NXDOMAIN (RFC 2136 §3.2.1), or the
+/// server does not permit or implement updates.
 fn false_prerequisite(check: &Authoritative, evidence: &mut Evidence) -> Result<Rcode, Fault> {
     let owner = check.random_name(&check.zone)?;
     let prerequisite = Record {

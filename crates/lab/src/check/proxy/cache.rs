@@ -11,7 +11,7 @@ pub(super) const CASES: &[Row<ProxyCheck>] = &[Row {
     item: jprs(quick(item(
         "P-5",
         "A cache of the proxy does not prevent validation",
-        &["RFC 5625 §3", "RFC 4035 §4.1"],
+        &["RFC 5625 §3", "RFC 6891 §6.2.6", "RFC 4035 §3.2.1"],
         "Two clients ask for the same name: the first without DO, the second with DO. The second must get the RRSIG record and AD. With types that devices cache: A, TXT, MX.",
     ))),
     run: two_clients,
@@ -21,7 +21,7 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[Row {
     item: item(
         "XP-010",
         "The proxy has no cache, or one that distinguishes DO and CD",
-        &["RFC 5625 §3", "RFC 4035 §4.7", "RFC 6840 §5.9"],
+        &["RFC 5625 §3", "RFC 4035 §3.2.1", "RFC 4035 §3.2.2", "RFC 6840 §5.9"],
         "Asks for the same name without and with DO, and for a name with bogus data without and with CD, in both orders. Whether later queries arrive behind the proxy is reported.",
     ),
     run: distinguishes,

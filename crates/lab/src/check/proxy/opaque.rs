@@ -22,7 +22,7 @@ pub(super) const CASES: &[Row<ProxyCheck>] = &[Row {
     item: jprs(quick(item(
         "P-1",
         "OPT records and the flags DO, AD and CD pass unchanged",
-        &["RFC 5625 §4.1", "RFC 5625 §4.4.2", "RFC 6891 §6.2.6"],
+        &["RFC 5625 §3", "RFC 5625 §4.1", "RFC 5625 §4.4.2", "RFC 6891 §6.2.6"],
         "Sends queries with each of the flags, with an EDNS option, and without EDNS. Query and response must be the same before and after the proxy, except for the ID.",
     ))),
     run: flags_and_opt,
@@ -32,7 +32,7 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
     Row {
         item: quick(item(
             "XP-001",
-            "Unknown types, classes of EDNS data and opcodes are forwarded",
+            "Unknown types and opcodes are forwarded",
             &["RFC 5625 §3", "RFC 5625 §4.1", "RFC 5625 §4.3"],
             "Sends queries for unknown types, and messages with the opcodes STATUS, NOTIFY, UPDATE and 15. All must arrive unchanged.",
         )),
@@ -60,7 +60,7 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
         item: quick(item(
             "XP-006",
             "The flags AD, CD and Z pass unchanged in both directions",
-            &["RFC 5625 §4.1", "RFC 4035 §3.2.2", "RFC 6840 §5.7"],
+            &["RFC 5625 §3", "RFC 5625 §4.1", "RFC 4035 §3.2.2", "RFC 6840 §5.7"],
             "Sends queries with AD, CD and Z without EDNS, and compares the flags of query and response.",
         )),
         run: header_flags,

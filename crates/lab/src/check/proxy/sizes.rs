@@ -21,7 +21,7 @@ pub(super) const CASES: &[Row<ProxyCheck>] = &[
         item: jprs(quick(item(
             "P-2",
             "UDP responses of 1,220 octets pass",
-            &["RFC 5625 §4.4.2", "RFC 4035 §4.1"],
+            &["RFC 5625 §4.4", "RFC 6891 §6.2.6", "RFC 4035 §4.1"],
             "Asks with the payload size 4,096 for responses of exactly 512, 513 and 1,220 octets. They must arrive complete over UDP.",
         ))),
         run: |check, evidence| complete(check, evidence, &REQUIRED),
@@ -30,7 +30,7 @@ pub(super) const CASES: &[Row<ProxyCheck>] = &[
         item: jprs(quick(item(
             "P-3",
             "UDP responses of 4,000 octets pass",
-            &["RFC 5625 §4.4.2", "RFC 5625 §4.4.3", "RFC 4035 §4.1"],
+            &["RFC 5625 §4.4", "RFC 5625 §4.4.3", "RFC 4035 §4.1"],
             "As P-2, with 1,221, 1,400 and 4,000 octets.",
         ))),
         run: |check, evidence| complete(check, evidence, &WANTED),
@@ -39,7 +39,7 @@ pub(super) const CASES: &[Row<ProxyCheck>] = &[
         item: jprs(quick(item(
             "P-4",
             "After a truncated response, the client gets the answer over TCP",
-            &["RFC 5625 §4.4.1", "RFC 7766 §5"],
+            &["RFC 5625 §4.4", "RFC 5625 §4.4.1", "RFC 7766 §5"],
             "Asks for a response of 4,000 octets with the payload sizes 512 and 1,232. The response over UDP must have TC, and TCP must have the answer.",
         ))),
         run: fallback,
@@ -51,7 +51,7 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
         item: quick(item(
             "XP-002",
             "The EDNS payload size of queries is forwarded unchanged",
-            &["RFC 5625 §4.4.2", "RFC 6891 §6.2.3"],
+            &["RFC 5625 §4.4.2", "RFC 6891 §6.2.6"],
             "Sends queries with the payload sizes 512, 1,232 and 4,096, and compares the OPT record behind the proxy.",
         )),
         run: payload,

@@ -255,11 +255,11 @@ impl ZoneContext {
             for rtype in [Rtype::A, Rtype::AAAA] {
                 let query = Query::new(name.clone(), rtype);
                 if let Ok(response) = self.network.client.ask(evidence, server.address, &query) {
-                    found.extend(addresses_in(&response.message, name, &[Section::Answer]));
+                    let addresses = addresses_in(&response.message, name, &[Section::Answer]);
+                    found.extend(addresses.into_iter().take(ADDRESSES_MAX));
                 }
             }
             if !found.is_empty() {
-                found.truncate(ADDRESSES_MAX);
                 return found;
             }
         }

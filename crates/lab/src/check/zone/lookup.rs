@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Maximum number of nameservers of a zone that are used.
 pub(super) const NAMESERVERS_MAX: usize = 16;
-/// Maximum number of addresses of a nameserver that are used.
+/// Maximum number of addresses of a nameserver that are used, of each family.
 pub(super) const ADDRESSES_MAX: usize = 4;
 /// Number of servers of a zone above the parent that are queried before it counts as unreachable.
 const SERVERS_TRIED: usize = 6;
@@ -76,7 +76,8 @@ impl Network {
         }
     }
 
-    /// The addresses of a name, at most [`ADDRESSES_MAX`]; empty if it has none or they cannot be found.
+    /// The addresses of a name, at most [`ADDRESSES_MAX`] of each family; empty if it has none or they cannot be
+    /// found.
     pub(super) fn addresses(&mut self, evidence: &mut Evidence, name: &Name) -> Vec<IpAddr> {
         let key = name.view().to_canonical();
         if let Some(known) = self.addresses.get(&key) {
@@ -89,11 +90,11 @@ impl Network {
         let mut found = Vec::new();
         for rtype in [Rtype::A, Rtype::AAAA] {
             if let Some(response) = self.resolve(evidence, name, rtype) {
-                found.extend(addresses_in(&response.message, name, &[Section::Answer]));
+                let addresses = addresses_in(&response.message, name, &[Section::Answer]);
+                found.extend(addresses.into_iter().take(ADDRESSES_MAX));
             }
         }
         self.depth -= 1;
-        found.truncate(ADDRESSES_MAX);
         self.addresses.insert(key, found.clone());
         found
     }

@@ -25,7 +25,7 @@ impl Use {
         }
     }
 
-    /// Whether a zone with this number violates the rule. RFC 9904 §1.1: RECOMMENDED and NOT RECOMMENDED are
+    /// Whether a zone with this number violates the rule. RFC 9904 §1.3: RECOMMENDED and NOT RECOMMENDED are
     /// SHOULD and SHOULD NOT.
     pub(super) const fn is_violation(self) -> bool {
         matches!(self, Self::NotRecommended | Self::MustNot | Self::Unassigned)
@@ -39,7 +39,7 @@ pub(super) const fn signing(algorithm: u8) -> Use {
         // 18 was registered with "Specification Required", so its value is MAY (RFC 9904 §2.2).
         14 | 16 | 17 | 18 | 23 | 253 | 254 => Use::May,
         10 => Use::NotRecommended,
-        // RFC 9905 for 5 and 7, RFC 9906 for 12.
+        // RFC 9905 §5 for 5 and 7.
         1 | 3 | 5 | 6 | 7 | 12 => Use::MustNot,
         _ => Use::Unassigned,
     }
@@ -49,8 +49,8 @@ pub(super) const fn signing(algorithm: u8) -> Use {
 pub(super) const fn delegation(digest_type: u8) -> Use {
     match digest_type {
         2 => Use::Recommended,
+        // 253 and 254 are for private use (RFC 9904 §7.2).
         4..=6 | 253 | 254 => Use::May,
-        // RFC 9905 for 1, RFC 9906 for 3.
         0 | 1 | 3 => Use::MustNot,
         _ => Use::Unassigned,
     }

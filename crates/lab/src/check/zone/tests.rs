@@ -1,5 +1,6 @@
 //! Each item passes on a sound local tree, and fails on one with the fault.
 
+mod addresses;
 mod server;
 
 use super::*;
@@ -230,22 +231,6 @@ const RESPONSE_FAULTS: &[(&str, &[&str], Change)] = &[
             message.header.flags = flags::QR | flags::RA | Rcode::NXDOMAIN.0;
         }
     }),
-    ("transfers for everyone", &["Z-026"], |reply| {
-        if reply.server == CHILD[0]
-            && reply.rtype == Rtype::AXFR
-            && let Some(message) = &mut reply.message
-        {
-            message.header.flags = flags::QR | flags::AA;
-            message.records.push(Record {
-                section: Section::Answer,
-                owner: name(ZONE),
-                rtype: Rtype::TXT,
-                class: Class::IN,
-                ttl: 1,
-                rdata: vec![0],
-            });
-        }
-    }),
     ("an older serial", &["Z-030"], |reply| {
         if reply.server == CHILD[1] {
             edit_soa(reply, 0, 0);
@@ -264,6 +249,27 @@ const RESPONSE_FAULTS: &[(&str, &[&str], Change)] = &[
         }
     }),
     ("expire below refresh", &["Z-035"], |reply| edit_soa(reply, 3, 7000)),
+    ("expire below retry", &["Z-035"], |reply| edit_soa(reply, 2, u32::MAX)),
+    ("no DNSKEY RRset over TCP", &["Z-033", "Z-034", "Z-040", "Z-055"], |reply| {
+        if reply.server == CHILD[1] && reply.rtype == Rtype::DNSKEY {
+            reply.limit = 100;
+            if reply.is_tcp {
+                reply.message = None;
+            }
+        }
+    }),
+    ("a DNSKEY response above the payload size", &["Z-055"], |reply| {
+        if CHILD.contains(&reply.server) && reply.rtype == Rtype::DNSKEY {
+            reply.limit = usize::MAX;
+            let added = record(Section::Additional, Rtype(65_280), vec![0; 1300]);
+            reply.message.iter_mut().for_each(|message| message.records.push(added.clone()));
+        }
+    }),
+    ("a denial without SOA record", &["Z-063"], |reply| {
+        if CHILD.contains(&reply.server) && reply.name == name("nonesuch-zone-check.zone.example.") {
+            retain(reply, |record| record.rtype != Rtype::SOA);
+        }
+    }),
     ("another TTL of denial records", &["Z-063"], |reply| {
         reply.edit(|record| {
             if record.rtype == Rtype::NSEC {
@@ -286,6 +292,11 @@ const RESPONSE_FAULTS: &[(&str, &[&str], Change)] = &[
         }
     }),
 ];
+
+/// A record at the apex of the zone.
+fn record(section: Section, rtype: Rtype, rdata: Vec<u8>) -> Record {
+    Record { section, owner: name(ZONE), rtype, class: Class::IN, ttl: 1, rdata }
+}
 
 fn retain(reply: &mut Reply, keep: impl Fn(&Record) -> bool) {
     if let Some(message) = &mut reply.message {
@@ -392,6 +403,7 @@ fn requests_for_new_ds_records_are_checked() {
     assert!(matches!(&deletion["Z-045"], Outcome::Pass(note) if note.contains("deletion")), "{deletion:#?}");
     let mixed = with(cds(&ds) + "@ CDS 0 0 0 00\n");
     assert!(failed(&mixed).contains(&"Z-044"), "{mixed:#?}");
+    assert_failed(&with(cds(&[0, 1, 0, 0, 0])), &["Z-044"], "deletion with other fields");
 }
 
 #[test]
@@ -413,17 +425,70 @@ fn advice_is_noted() {
     let tree = Arc::new(sockets.tree(|_| {}));
     let servers = sockets.serve(|_| Arc::clone(&tree), unchanged);
     let mut late = options(&servers, &tree);
-    late.now = NOW + 30 * 86_400 - 600;
+    late.now = NOW + 20 * 86_400;
     let results = run(late);
-    assert_failed(&results, &[], "ten minutes before the expiration");
+    assert_failed(&results, &[], "ten days before the expiration");
     let note = |id: &str| results[id].text().to_owned();
-    assert!(note("Z-054").contains("before the TTL of 3600 s"), "{}", note("Z-054"));
     assert!(note("Z-054").contains("SOA expire 14 days"), "{}", note("Z-054"));
     assert!(note("Z-012").contains("127.77.1.0/24"), "{}", note("Z-012"));
     assert!(note("Z-013").contains("loopback"), "{}", note("Z-013"));
     assert!(note("Z-014").contains("no nameserver has an IPv6 address"), "{}", note("Z-014"));
     assert!(note("Z-050").contains("RECOMMENDED"), "{}", note("Z-050"));
     assert!(note("Z-055").contains("octets with 2 keys"), "{}", note("Z-055"));
+}
+
+#[test]
+fn signatures_that_expire_in_caches_are_found() {
+    let sockets = Sockets::bind();
+    let tree = Arc::new(sockets.tree(|_| {}));
+    let servers = sockets.serve(|_| Arc::clone(&tree), unchanged);
+    let mut late = options(&servers, &tree);
+    late.now = NOW + 30 * 86_400 - 600;
+    let results = run(late);
+    assert_failed(&results, &["Z-054"], "ten minutes before the expiration");
+    assert!(results["Z-054"].text().contains("before the TTL of 3600 s"), "{results:#?}");
+}
+
+/// The signatures of a new algorithm are published before its keys (RFC 6781 §4.1.4).
+#[test]
+fn a_signature_of_a_key_that_is_not_published_is_noted() {
+    let results = check(
+        |_| {},
+        |reply| {
+            if CHILD.contains(&reply.server)
+                && reply.rtype == Rtype::SOA
+                && let Some(message) = &mut reply.message
+            {
+                let signature = message.records.iter().find(|record| record.rtype == Rtype::RRSIG).cloned();
+                message.records.extend(signature.map(|mut signature| {
+                    // Ed25519.
+                    signature.rdata[2] = 15;
+                    signature
+                }));
+            }
+        },
+    );
+    assert_failed(&results, &[], "a signature without a key");
+    let note = results["Z-053"].text();
+    assert!(note.contains("names a key that the DNSKEY RRset does not have"), "{note}");
+}
+
+#[test]
+fn transfers_for_everyone_are_noted() {
+    let results = check(
+        |_| {},
+        |reply| {
+            if reply.server == CHILD[0]
+                && reply.rtype == Rtype::AXFR
+                && let Some(message) = &mut reply.message
+            {
+                message.header.flags = flags::QR | flags::AA;
+                message.records.push(record(Section::Answer, Rtype::TXT, vec![0]));
+            }
+        },
+    );
+    assert_failed(&results, &[], "transfer");
+    assert!(results["Z-026"].text().contains("sends a transfer"), "{results:#?}");
 }
 
 #[test]

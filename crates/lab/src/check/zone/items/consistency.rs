@@ -8,6 +8,7 @@ use crate::check::zone::items::delegation::read_names;
 use crate::check::zone::items::denial::mechanism;
 use crate::check::zone::lookup::Server;
 use crate::check::{Evidence, Outcome, Row};
+use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::{NameRef, Rtype};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,31 +61,30 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-033",
             "all servers have the same DNSKEY records",
-            &["RFC 1034 §4.3.5", "RFC 4035 §2.1"],
-            "Compares the DNSKEY RRsets of all servers.",
+            &["RFC 1034 §4.3.5", "RFC 8901 §3"],
+            "Compares the DNSKEY RRsets of all servers. A difference is noted if several signers sign the zone, and each \
+             DNSKEY RRset has the keys of all signatures over SOA and NS.",
         ),
         run: |context, evidence| {
-            same_if_signed(context, evidence, |context, evidence, server| {
+            let outcome = same_if_signed(context, evidence, |context, evidence, server| {
                 let keys = context.apex_rrset(evidence, server, Rtype::DNSKEY);
-                let tags: BTreeSet<u16> = keys
-                    .iter()
-                    .flat_map(|keys| &keys.rdatas)
-                    .map(|key| nonesuch_crypto::key_tag(key))
-                    .collect();
+                let tags: BTreeSet<u16> =
+                    keys.iter().flat_map(|keys| &keys.rdatas).map(|key| key_tag(key)).collect();
                 Some(format!("DNSKEY with key tags {}", list(tags)))
-            })
+            });
+            note_several_signers(context, evidence, outcome)
         },
     },
     Row {
         item: item(
             "Z-034",
             "all servers sign with the same keys and deny with the same mechanism",
-            &["RFC 1034 §4.3.5", "RFC 5155 §7.3"],
+            &["RFC 1034 §4.3.5", "RFC 8901 §3", "RFC 8901 §5"],
             "Compares the key tags of the signatures over SOA, NS and DNSKEY, and the records with which the servers \
-             deny a name: NSEC, NSEC3 with its parameters, or NSEC5.",
+             deny a name: NSEC, NSEC3 with its parameters, or NSEC5. Several signers are noted as in Z-033.",
         ),
         run: |context, evidence| {
-            same_if_signed(context, evidence, |context, evidence, server| {
+            let outcome = same_if_signed(context, evidence, |context, evidence, server| {
                 let mut parts = Vec::new();
                 for rtype in [Rtype::SOA, Rtype::NS, Rtype::DNSKEY] {
                     let rrset = context.apex_rrset(evidence, server, rtype);
@@ -94,17 +94,18 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
                 }
                 parts.push(format!("denial with {}", mechanism(context, evidence, server)?));
                 Some(parts.join(", "))
-            })
+            });
+            note_several_signers(context, evidence, outcome)
         },
     },
     Row {
         item: item(
             "Z-035",
             "the SOA record has usual values",
-            &["RFC 1912 §2.2", "RFC 2308 §5"],
+            &["RFC 1912 §2.2", "RFC 2308 §5", "RFC 1034 §4.3.5"],
             "Compares the SOA record of each server with the advice of the RFCs: refresh 20 minutes to 12 hours, retry \
              less than refresh, expire 2 to 4 weeks and more than refresh and retry together, minimum at most 3 hours. \
-             Other values are noted. An expire that is not above refresh fails.",
+             Other values are noted. An expire that is not above both refresh and retry fails.",
         ),
         run: soa_values,
     },
@@ -197,15 +198,62 @@ fn same_if_signed(
     same(context, evidence, read)
 }
 
+/// The keys of one server: tags and algorithms.
+#[derive(Debug, Default)]
+struct ServerKeys {
+    /// Those of the signatures over SOA and NS.
+    signing: BTreeSet<(u16, Algorithm)>,
+    /// Those in the DNSKEY RRset.
+    published: BTreeSet<(u16, Algorithm)>,
+}
+
+impl ServerKeys {
+    fn read(context: &mut ZoneContext, evidence: &mut Evidence, server: &Server) -> Self {
+        let mut keys = Self::default();
+        for rtype in [Rtype::SOA, Rtype::NS] {
+            let rrset = context.apex_rrset(evidence, server, rtype);
+            let rrsigs = rrset.iter().flat_map(MessageRrset::rrsigs);
+            keys.signing.extend(rrsigs.map(|rrsig| (rrsig.tag, rrsig.algorithm)));
+        }
+        let rrset = context.apex_rrset(evidence, server, Rtype::DNSKEY);
+        for key in rrset.iter().flat_map(|rrset| &rrset.rdatas) {
+            let algorithm = key.get(3).copied().unwrap_or_default();
+            keys.published.insert((key_tag(key), Algorithm(algorithm)));
+        }
+        keys
+    }
+}
+
+/// Whether the servers sign with different keys, and each of them publishes all these keys, so that a validator can
+/// combine their responses (RFC 8901 §3).
+fn have_several_signers(servers: &[ServerKeys]) -> bool {
+    let signing: BTreeSet<&(u16, Algorithm)> = servers.iter().flat_map(|keys| &keys.signing).collect();
+    let is_different = servers.iter().any(|keys| keys.signing.len() < signing.len());
+    is_different && servers.iter().all(|keys| signing.iter().all(|key| keys.published.contains(key)))
+}
+
+/// A difference between the servers is a note if it follows from several signers.
+fn note_several_signers(context: &mut ZoneContext, evidence: &mut Evidence, outcome: Outcome) -> Outcome {
+    let Outcome::Fail(text) = outcome else { return outcome };
+    let live = context.live_servers(evidence);
+    let keys: Vec<ServerKeys> =
+        live.iter().map(|server| ServerKeys::read(context, evidence, server)).collect();
+    if have_several_signers(&keys) {
+        Outcome::Pass(format!("several signers: {text}"))
+    } else {
+        Outcome::Fail(text)
+    }
+}
+
 fn soa_values(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
     super::for_each_server(context, evidence, |context, evidence, server, findings| {
         let Some(soa) = soa(context, evidence, server) else {
             return findings.fault(format!("{} has no well-formed SOA record", server.text()));
         };
-        let Soa { refresh, expire, .. } = soa;
-        findings.check((expire <= refresh).then(|| {
+        let Soa { refresh, retry, expire, .. } = soa;
+        findings.check((expire <= refresh.max(retry)).then(|| {
             format!(
-                "{}: expire {expire} s is not above refresh {refresh} s: secondaries discard the zone",
+                "{}: expire {expire} s is not above refresh {refresh} s and retry {retry} s: secondaries discard the zone",
                 server.text()
             )
         }));
@@ -235,5 +283,25 @@ fn advise(soa: &Soa, findings: &mut Findings) {
     if minimum > hours(3) {
         findings
             .note(format!("minimum is {minimum} s: negative responses are cached for longer than 3 hours"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(signing: &[u16], published: &[u16]) -> ServerKeys {
+        let of = |tags: &[u16]| tags.iter().map(|tag| (*tag, Algorithm(13))).collect();
+        ServerKeys { signing: of(signing), published: of(published) }
+    }
+
+    #[test]
+    fn several_signers_publish_the_keys_of_all_signatures() {
+        // RFC 8901 §2.1.2: each signer has a key-signing key of its own.
+        assert!(have_several_signers(&[keys(&[1], &[1, 2, 11]), keys(&[2], &[1, 2, 12])]));
+        assert!(!have_several_signers(&[keys(&[1], &[1, 11]), keys(&[2], &[1, 2, 12])]));
+        // One signer, and servers with different keys.
+        assert!(!have_several_signers(&[keys(&[1], &[1, 11]), keys(&[1], &[1, 12])]));
+        assert!(!have_several_signers(&[]));
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// Octets of a response over UDP without EDNS (RFC 1035 §4.2.1).
 const PLAIN_OCTETS: usize = 512;
-/// Octets of a response over UDP that is not fragmented (RFC 9715 §3).
+/// Octets of a response over UDP that is not fragmented on any path of IPv6 (RFC 9715 §A).
 const UDP_OCTETS: usize = 1232;
 
 pub(super) const ITEMS: &[Row<ZoneContext>] = &[
@@ -19,7 +19,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-001",
             "each server of the parent zone delegates the zone",
-            &["RFC 1034 §4.2.1"],
+            &["RFC 1034 §4.2.1", "RFC 1034 §4.2.2"],
             "Queries the NS RRset of the zone at each server of the parent. A server that also serves the zone \
              answers with the data of the zone instead of a referral.",
         ),
@@ -38,7 +38,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-003",
             "the parent and the zone have the same NS records",
-            &["RFC 1034 §4.2.2"],
+            &["RFC 1034 §4.2.1", "RFC 1034 §4.2.2"],
             "Compares the NS records in referrals of the parent with the NS RRsets of all servers of the zone.",
         ),
         run: same_nameservers,
@@ -47,9 +47,9 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-004",
             "the nameservers in the zone that the parent names have glue in referrals",
-            &["RFC 9471 §3.1", "RFC 9471 §3.2"],
-            "Reads the additional section of each referral. Glue of a nameserver in the zone is required; glue of \
-             a nameserver in another zone below the parent is a recommendation.",
+            &["RFC 1034 §4.2.1", "RFC 9471 §3.1", "RFC 9471 §3.2"],
+            "Reads the additional section of each referral. Glue of a nameserver in the zone is required. A server \
+             should send the glue that it has for a nameserver in another zone below the parent: missing glue is noted.",
         ),
         run: has_glue,
     },
@@ -67,7 +67,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-006",
             "the referral fits in a response over UDP",
-            &["RFC 1035 §4.2.1", "RFC 9715 §3"],
+            &["RFC 1035 §4.2.1", "RFC 9715 §4", "RFC 9715 §A"],
             "Requests the referral without EDNS and with DO. A referral that is truncated at 512 octets, or has \
              more than 1,232 octets with DO, is noted: resolvers need TCP then.",
         ),

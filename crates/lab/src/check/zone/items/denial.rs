@@ -25,7 +25,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-060",
             "each server proves that a name does not exist",
-            &["RFC 4035 §5.4", "RFC 5155 §8.4", "RFC 9824 §3"],
+            &["RFC 4035 §3.1.3", "RFC 4035 §5.4", "RFC 5155 §7.2.2", "RFC 5155 §8.4", "RFC 9824 §3.1"],
             "Queries the name nonesuch-zone-check in the zone and validates the response with the DNSKEY RRset of the \
              server. If a wildcard matches the name, its answer is validated.",
         ),
@@ -35,7 +35,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-061",
             "each server proves that a type does not exist",
-            &["RFC 4035 §5.4", "RFC 5155 §8.5"],
+            &["RFC 4035 §3.1.3", "RFC 4035 §5.4", "RFC 5155 §7.2.3", "RFC 5155 §8.5", "RFC 9824 §3.2"],
             "Queries the type TYPE65400 at the apex and validates the response with the DNSKEY RRset of the server.",
         ),
         run: |context, evidence| denial(context, evidence, Denied::Type),
@@ -44,9 +44,10 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-062",
             "the NSEC3 parameters are those of RFC 9276",
-            &["RFC 9276 §3.1", "RFC 5155 §4.1.2"],
+            &["RFC 9276 §3.1", "RFC 5155 §4.1.2", "RFC 5155 §7.3"],
             "Reads the NSEC3PARAM record and the NSEC3 records of a denial. Additional iterations fail (MUST be 0), as \
-             does a salt (SHOULD NOT be used). Opt-out is noted.",
+             does a salt (SHOULD NOT be used). Opt-out is noted, and a missing NSEC3PARAM record: secondaries need it, but \
+             not a server that generates the NSEC3 records online.",
         ),
         run: nsec3_parameters,
     },
@@ -54,8 +55,9 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-063",
             "the TTL of denial records is the smaller one of the TTL and the field minimum of the SOA record",
-            &["RFC 9077 §3.1", "RFC 9077 §3.3", "RFC 2308 §5"],
-            "Compares the TTL of the NSEC or NSEC3 records of a denial with the SOA record.",
+            &["RFC 9077 §3.1", "RFC 9077 §3.3", "RFC 2308 §3"],
+            "Compares the TTL of the NSEC or NSEC3 records of a denial with the SOA record. The denial must have the SOA \
+             record, too.",
         ),
         run: denial_ttl,
     },
@@ -199,7 +201,9 @@ fn nsec3_parameters(context: &mut ZoneContext, evidence: &mut Evidence) -> Outco
         let flags = parameters.iter().flat_map(|rrset| &rrset.rdatas).filter_map(|rdata| rdata.get(1));
         // RFC 5155 §4.1.2: other records are ignored.
         let is_missing = !flags.clone().any(|flags| *flags == 0);
-        findings.check(is_missing.then(|| format!("{text}: no NSEC3PARAM record with the flags 0")));
+        if is_missing {
+            findings.note(format!("{text}: no NSEC3PARAM record with the flags 0"));
+        }
     })
 }
 
@@ -227,8 +231,10 @@ fn denial_ttl(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
             findings.skip("the denial has no NSEC or NSEC3 records");
         }
         let zone = context.zone().clone();
-        if !has_soa_at(&response.message, &zone) && has_any {
-            findings.note(format!("{}: the denial has no SOA record: it cannot be cached", server.text()));
+        // An answer from a wildcard has denial records, and no SOA record.
+        let is_denial = has_any && response.message.section(Section::Answer).next().is_none();
+        if is_denial && !has_soa_at(&response.message, &zone) {
+            findings.fault(format!("{}: the denial has no SOA record: it cannot be cached", server.text()));
         }
         let soa = MessageRrset::find(&response.message, &zone, Rtype::SOA);
         if let Some(soa) = soa.filter(|soa| soa.ttl > expected) {

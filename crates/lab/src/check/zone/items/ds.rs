@@ -18,7 +18,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-040",
             "DS records match DNSKEY records of the zone",
-            &["RFC 4035 §2.4", "RFC 4034 §5.2"],
+            &["RFC 4035 §2.4", "RFC 4034 §5.2", "RFC 4034 §2.1.2", "RFC 5011 §2.1", "RFC 6840 §5.11"],
             "Compares key tag, algorithm and digest of each DS record with the DNSKEY RRset of each server. The key \
              must have the Zone Key flag and protocol 3, and must not be revoked. A DS record without a key is noted \
              if another DS record matches: it may be for a key that is published later.",
@@ -47,7 +47,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-043",
             "the DS records have recommended digest types",
-            &["RFC 9904 §4", "RFC 9905 §2"],
+            &["RFC 9904 §4", "RFC 9905 §5", "RFC 9906 §2"],
             "Looks up the digest type of each DS record in the IANA registry, column \"Use for DNSSEC Delegation\". \
              MUST NOT, NOT RECOMMENDED and unassigned numbers fail.",
         ),
@@ -57,9 +57,10 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-044",
             "the CDS and CDNSKEY records agree with each other and between servers",
-            &["RFC 7344 §4", "RFC 7344 §5", "RFC 8078 §4"],
+            &["RFC 7344 §4", "RFC 8078 §4", "RFC 9615 §4.2", "RFC 1034 §4.3.5"],
             "Compares the CDS records with the digests of the CDNSKEY records if both exist, and the records of all \
-             servers. A record that requests the deletion of the DS RRset must be the only one.",
+             servers. A record that requests the deletion of the DS RRset must be the only one, with the fields of the \
+             RFC.",
         ),
         run: cds_agrees,
     },
@@ -75,6 +76,9 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         run: cds_would_work,
     },
 ];
+
+/// RDATA that requests the deletion of the DS RRset, of CDS and of CDNSKEY records (RFC 8078 §4).
+const DELETION: (&[u8], &[u8]) = (&[0, 0, 0, 0, 0], &[0, 0, 3, 0, 0]);
 
 /// The fields of a DS record.
 struct Ds<'r> {
@@ -321,6 +325,13 @@ fn disagreement(zone: &Name, cds: Option<&MessageRrset>, cdnskeys: Option<&Messa
         if deletions > 0 && rrset.rdatas.len() > 1 {
             return Some(format!("the {} RRset requests a deletion and has other records", rrset.rtype));
         }
+        let expected = if rrset.rtype == Rtype::CDS { DELETION.0 } else { DELETION.1 };
+        if deletions > 0 && rrset.rdatas[0] != expected {
+            return Some(format!(
+                "the {} RRset requests a deletion with other fields than required",
+                rrset.rtype
+            ));
+        }
     }
     let (cds, cdnskeys) = (cds?, cdnskeys?);
     let deletes = |rrset: &MessageRrset| rrset.rdatas.iter().any(|rdata| is_deletion(rrset.rtype, rdata));
@@ -383,7 +394,7 @@ fn check_request_signatures(
     let trusted: Vec<&Vec<u8>> = trusted.collect();
     for rrset in parts.iter().flatten() {
         let is_signed = trusted.iter().any(|key| is_signed_by(context, rrset, key));
-        // Without DS records, the request is for the first DS RRset (RFC 9615).
+        // Without DS records, the request is for the first DS RRset (RFC 9615 §4).
         findings.check((!is_signed && !ds.is_empty()).then(|| {
             let (server, rtype) = (server.text(), rrset.rtype);
             format!("{server}: the {rtype} RRset is not signed by a key in the DNSKEY and DS RRsets")

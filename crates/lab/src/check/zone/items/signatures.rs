@@ -1,6 +1,6 @@
 //! Items about keys and signatures.
 
-use super::{for_each_signed_server, item, list};
+use super::{for_each_server, for_each_signed_server, item, list};
 use crate::check::signature::{MessageRrset, SignatureFault, verify_signature};
 use crate::check::zone::context::ZoneContext;
 use crate::check::zone::findings::Findings;
@@ -8,16 +8,18 @@ use crate::check::zone::items::consistency::soa_times;
 use crate::check::zone::lookup::Server;
 use crate::check::zone::registry;
 use crate::check::zone::trust::ChainStatus;
-use crate::check::{Evidence, Outcome, Query, Row};
+use crate::check::{Evidence, Outcome, Query, Response, Row, Transport};
 use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_dnssec::inspect::KeyInfo;
 use nonesuch_dnssec::keys::{PROTOCOL, ZONE_KEY};
+use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_proto::Rtype;
+use nonesuch_proto::message::flags;
 use nonesuch_proto::timestamp::Rfc3339;
 use std::collections::BTreeSet;
 
-/// Octets of a response over UDP that is not fragmented (RFC 9715 §3).
-const UDP_OCTETS: usize = 1232;
+/// Octets of a response over UDP that is not fragmented on any path of IPv6 (RFC 9715 §A).
+const PAYLOAD: u16 = 1232;
 /// RSA keys below this length are noted (NIST SP 800-131A: 112 bits of security).
 const RSA_BITS: u32 = 2048;
 
@@ -26,7 +28,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-050",
             "the keys have recommended algorithms",
-            &["RFC 9904 §3", "RFC 9905 §2", "RFC 9906 §2"],
+            &["RFC 9904 §3", "RFC 9905 §2", "RFC 9905 §5", "RFC 9906 §2"],
             "Looks up the algorithm of each DNSKEY record in the IANA registry, column \"Use for DNSSEC Signing\". MUST \
              NOT, NOT RECOMMENDED and unassigned numbers fail. RSA keys of less than 2,048 bits are noted.",
         ),
@@ -36,7 +38,7 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-051",
             "the DNSKEY records are well-formed zone keys",
-            &["RFC 4034 §2.1.1", "RFC 4034 §2.1.2"],
+            &["RFC 4034 §2.1.1", "RFC 4034 §2.1.2", "RFC 4034 §2.1.4"],
             "Reads flags, protocol and public key of each DNSKEY record. A key without the Zone Key flag is noted: it \
              must not sign the zone.",
         ),
@@ -55,9 +57,10 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-053",
             "all signatures at the apex are valid now",
-            &["RFC 4035 §5.3.1", "RFC 4035 §5.3.3"],
+            &["RFC 4035 §2.2", "RFC 4035 §5.3.1", "RFC 4035 §5.3.3", "RFC 6781 §4.1.4"],
             "Verifies each signature over DNSKEY, SOA and NS of each server: signer, period of validity, and the \
-             signature itself with the key that it names.",
+             signature itself with the key that it names. A signature of a key that is not in the DNSKEY RRset is noted if \
+             another signature is valid, because a rollover of the algorithm publishes signatures before their keys.",
         ),
         run: signatures_are_valid,
     },
@@ -65,9 +68,10 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-054",
             "the signatures remain valid for longer than caches and secondaries keep the data",
-            &["RFC 6781 §4.4.1", "RFC 6781 §4.4.2"],
-            "Compares the time until the expiration of each signature with the TTL of its RRset and with the field \
-             expire of the SOA record. The RFC gives advice: shorter times are noted.",
+            &["RFC 6781 §4.4.1", "RFC 4035 §5.3.3"],
+            "Compares the time until the expiration of each signature with the TTL of its RRset: a shorter time fails, \
+             because caches that do not validate keep the expired signature. The RFC advises also a longer time than the \
+             field expire of the SOA record: a shorter time is noted.",
         ),
         run: remaining_validity,
     },
@@ -75,9 +79,10 @@ pub(super) const ITEMS: &[Row<ZoneContext>] = &[
         item: item(
             "Z-055",
             "the response with the DNSKEY RRset fits in a response over UDP",
-            &["RFC 9715 §3"],
-            "Requests the DNSKEY RRset with DO and measures the response. More than 1,232 octets are noted: resolvers \
-             need TCP then.",
+            &["RFC 9715 §4", "RFC 9715 §A", "RFC 8906 §3.2.5", "RFC 7766 §5"],
+            "Requests the DNSKEY RRset with DO and the payload size 1232, and measures the response. More than 1,232 octets \
+             are noted: resolvers need TCP then. It fails if the server exceeds the payload size, or truncates the response \
+             and has no response over TCP.",
         ),
         run: dnskey_size,
     },
@@ -140,7 +145,8 @@ fn apex_rrsets(context: &mut ZoneContext, evidence: &mut Evidence, server: &Serv
 
 fn all_algorithms_sign(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
     for_each_signed_server(context, evidence, |context, evidence, (server, keys), findings| {
-        // A key without the Zone Key flag signs nothing (RFC 4034 §2.1.1), and a revoked key only the key set.
+        // A key without the Zone Key flag signs nothing (RFC 4034 §2.1.1), and a revoked key only the key set (RFC
+        // 5011 §2.1).
         let usable = keys.iter().filter_map(|key| KeyInfo::read(key));
         let usable =
             usable.filter(|key| key.flags & ZONE_KEY != 0 && key.flags & nonesuch_dnssec::keys::REVOKE == 0);
@@ -163,12 +169,19 @@ fn signatures_are_valid(context: &mut ZoneContext, evidence: &mut Evidence) -> O
             if rrset.signatures.is_empty() {
                 findings.fault(format!("{text}: the {rtype} RRset has no signature"));
             }
-            for rrsig in rrset.rrsigs() {
-                let tag = rrsig.tag;
-                match verify_signature(&rrsig, &rrset, &zone, keys, now) {
+            let results: Vec<_> = rrset
+                .rrsigs()
+                .map(|rrsig| (rrsig, verify_signature(&rrsig, &rrset, &zone, keys, now)))
+                .collect();
+            let has_valid = results.iter().any(|(_, result)| result.is_ok());
+            for (Rrsig { tag, algorithm, .. }, result) in results {
+                match result {
                     Ok(()) => findings.good(),
                     Err(SignatureFault::UnsupportedKey) => {
-                        findings.skip(format!("the algorithm {} is not supported here", rrsig.algorithm));
+                        findings.skip(format!("the algorithm {algorithm} is not supported here"));
+                    }
+                    Err(fault @ SignatureFault::NoKey) if has_valid => {
+                        findings.note(format!("{text}: the signature over {rtype} by key {tag} {fault}"));
                     }
                     Err(fault) => {
                         findings.fault(format!("{text}: the signature over {rtype} by key {tag} {fault}"))
@@ -190,19 +203,18 @@ fn remaining_validity(context: &mut ZoneContext, evidence: &mut Evidence) -> Out
                 if verify_signature(&rrsig, &rrset, &zone, keys, now).is_err() {
                     continue;
                 }
-                findings.good();
                 let left = rrsig.expiration.wrapping_sub(now);
                 if first.is_none_or(|(least, ..)| left < least) {
                     first = Some((left, rrsig.expiration, rrset.rtype));
                 }
-                if left < rrset.ttl {
+                findings.check((left < rrset.ttl).then(|| {
                     let (rtype, ttl) = (rrset.rtype, rrset.ttl);
-                    findings.note(format!(
+                    format!(
                         "the signature over {rtype} by key {} expires in {}, before the TTL of {ttl} s",
                         rrsig.tag,
                         time(left)
-                    ));
-                }
+                    )
+                }));
             }
         }
         note_first(findings, first, expire);
@@ -234,20 +246,52 @@ fn time(seconds: u32) -> String {
 }
 
 fn dnskey_size(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
-    for_each_signed_server(context, evidence, |context, evidence, (server, keys), findings| {
-        let query = Query::new(context.zone().clone(), Rtype::DNSKEY);
-        let Ok(response) = context.network.client.ask(evidence, server.address, &query) else { return };
-        findings.good();
-        let octets = response.octets.len();
-        findings.note(format!("{octets} octets with {} keys", keys.len()));
-        if octets > UDP_OCTETS {
-            findings.note(format!("{}: {octets} octets are more than {UDP_OCTETS}", server.text()));
-        }
-        let tags: BTreeSet<u16> = keys.iter().map(|key| key_tag(key)).collect();
-        if tags.len() < keys.len() {
-            findings.note("two keys have the same key tag");
+    for_each_server(context, evidence, |context, evidence, server, findings| {
+        let (zone, text) = (context.zone().clone(), server.text());
+        match dnskey_response(context, evidence, server) {
+            Err(fault) => findings.fault(format!("{text}: {fault}")),
+            Ok(response) => match MessageRrset::find(&response.message, &zone, Rtype::DNSKEY) {
+                Some(rrset) => note_size(&response, &rrset.rdatas, &text, findings),
+                None => findings.skip(format!("{text} has no DNSKEY RRset: the zone is not signed")),
+            },
         }
     })
+}
+
+/// The complete response to the question for the DNSKEY RRset; an error if a resolver cannot get it.
+fn dnskey_response(
+    context: &mut ZoneContext,
+    evidence: &mut Evidence,
+    server: &Server,
+) -> Result<Response, String> {
+    let query = Query::new(context.zone().clone(), Rtype::DNSKEY).with_payload(PAYLOAD);
+    let client = &mut context.network.client;
+    let response = client
+        .ask_over(evidence, server.address, &query, Transport::Udp)
+        .map_err(|fault| fault.to_string())?;
+    let octets = response.octets.len();
+    if octets > usize::from(PAYLOAD) {
+        return Err(format!("{octets} octets over UDP exceed the payload size {PAYLOAD} of the query"));
+    }
+    if !response.has(flags::TC) {
+        return Ok(response);
+    }
+    let complete = client.ask_over(evidence, server.address, &query, Transport::Tcp);
+    complete.map_err(|fault| format!("the response over UDP is truncated, and over TCP: {fault}"))
+}
+
+/// Notes the size of a response with these keys.
+fn note_size(response: &Response, keys: &[Vec<u8>], server: &str, findings: &mut Findings) {
+    findings.good();
+    let octets = response.octets.len();
+    findings.note(format!("{octets} octets with {} keys", keys.len()));
+    if octets > usize::from(PAYLOAD) {
+        findings.note(format!("{server}: {octets} octets are more than {PAYLOAD}"));
+    }
+    let tags: BTreeSet<u16> = keys.iter().map(|key| key_tag(key)).collect();
+    if tags.len() < keys.len() {
+        findings.note("two keys have the same key tag");
+    }
 }
 
 fn chain_is_secure(context: &mut ZoneContext, evidence: &mut Evidence) -> Outcome {
