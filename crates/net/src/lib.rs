@@ -41,6 +41,6 @@ pub use heartbeat::{Heartbeat, Heartbeats};
 pub use map::{Map, keep_little_free_memory, release_free_memory};
 pub use memory::memory_limit;
 pub use sys::{
-    BATCH, ChildUsage, Poll, ProcessSignal, ReceiveBatch, SendBatch, pin_current_thread, send_inherited,
-    signal_process, wait_with_usage,
+    BATCH, ChildUsage, Poll, ProcessSignal, ReceiveBatch, SendBatch, forbid_fragments, pin_current_thread,
+    send_inherited, signal_process, wait_with_usage,
 };

@@ -631,6 +631,21 @@ pub(crate) fn ignore_path_mtu(socket: &impl AsFd, address: SocketAddr) -> io::Re
     }
 }
 
+/// Prevents the fragmentation of the datagrams of a UDP socket with this address: routers drop those
+/// that exceed the path MTU (RFC 791 section 2.3), and the kernel rejects those that exceed the MTU of the
+/// interface.
+///
+/// # Errors
+/// The system rejects the option.
+pub fn forbid_fragments(socket: &impl AsFd, address: SocketAddr) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(_) => {
+            set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+        }
+        SocketAddr::V6(_) => set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1),
+    }
+}
+
 /// Returns the octets that the peer of a TCP connection has acknowledged (`tcpi_bytes_acked` of
 /// tcp(7), Linux 4.1); `None` if the system does not count them.
 #[cfg(target_os = "linux")]
