@@ -34,13 +34,13 @@ mod testing;
 pub mod tls;
 pub mod udp;
 
-pub use bind::{Listeners, bind, bind_tcp, has_address};
+pub use bind::{Listeners, bind, bind_tcp, forbid_fragments, has_address};
 pub use error::{ClientError, ClientPhase, NetError, TlsError, Transport};
 pub use handler::{Answer, Handler, ResponseStream, StreamError, TlsSession};
 pub use heartbeat::{Heartbeat, Heartbeats};
 pub use map::{Map, keep_little_free_memory, release_free_memory};
 pub use memory::memory_limit;
 pub use sys::{
-    BATCH, ChildUsage, Poll, ProcessSignal, ReceiveBatch, SendBatch, forbid_fragments, pin_current_thread,
-    send_inherited, signal_process, wait_with_usage,
+    BATCH, ChildUsage, Poll, ProcessSignal, ReceiveBatch, SendBatch, pin_current_thread, send_inherited,
+    signal_process, wait_with_usage,
 };

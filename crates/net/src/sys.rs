@@ -610,7 +610,7 @@ impl std::fmt::Debug for Poll {
     }
 }
 
-fn set_option(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
+pub(crate) fn set_option(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     let length = size_of::<c_int>() as socklen_t;
     let place: *const c_void = (&raw const value).cast();
     // SAFETY: `place` points to an integer of the given length, which is valid for the call.
@@ -628,21 +628,6 @@ pub(crate) fn ignore_path_mtu(socket: &impl AsFd, address: SocketAddr) -> io::Re
         SocketAddr::V6(_) => {
             set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT)
         }
-    }
-}
-
-/// Prevents the fragmentation of the datagrams of a UDP socket with this address: routers drop those
-/// that exceed the path MTU (RFC 791 section 2.3), and the kernel rejects those that exceed the MTU of the
-/// interface.
-///
-/// # Errors
-/// The system rejects the option.
-pub fn forbid_fragments(socket: &impl AsFd, address: SocketAddr) -> io::Result<()> {
-    match address {
-        SocketAddr::V4(_) => {
-            set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
-        }
-        SocketAddr::V6(_) => set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1),
     }
 }
 

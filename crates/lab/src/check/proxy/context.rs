@@ -167,7 +167,7 @@ impl ProxyCheck {
         self.client.server
     }
 
-    /// What is checked.
+    /// The proxy of the options.
     pub(super) const fn target(&self) -> &ProxyTarget {
         &self.options.target
     }

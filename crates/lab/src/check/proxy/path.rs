@@ -3,13 +3,14 @@
 
 use super::super::resolver::{Findings, item};
 use super::super::{Evidence, Outcome, Row, Transport};
-use super::context::ProxyCheck;
-use super::sizes::{LARGE, arrives, complete, fallback, is_complete_or_truncated, query};
+use super::context::{Passed, ProxyCheck};
+use super::sizes::{LARGE, complete, fallback, is_complete_or_truncated, query};
 use super::start::{ProxyCheckError, ProxyTarget};
 use super::{cache, opaque};
 use crate::link::{LinkOptions, PathOptions};
 use crate::testbed::{LinkPlace, PlacedLink};
 use nonesuch_proto::Rtype;
+use nonesuch_proto::message::{Rcode, Section, flags};
 
 /// MTU of Ethernet, in octets.
 const ETHERNET_MTU: u16 = 1500;
@@ -24,7 +25,7 @@ const ETHERNET_SIZES: [usize; 3] = [1472, 1473, 4000];
 const MINIMUM_SIZES: [usize; 5] = [1232, 1252, 1253, 1473, 4000];
 /// Payload size of a client that avoids fragments (RFC 6891 §6.2.3).
 const UNFRAGMENTED: u16 = 1232;
-/// Attempts of a client. A sender may learn the path MTU from the loss of the first response (RFC 1191 §4).
+/// Attempts of a client. A sender may learn the path MTU from the loss of the first response (RFC 1191 §3).
 const ATTEMPTS: u32 = 2;
 /// Both places of a path.
 const BOTH: &[LinkPlace] = &[LinkPlace::Clients, LinkPlace::Servers];
@@ -42,9 +43,9 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
     Row {
         item: item(
             "XP-011",
-            "On a path with an MTU of 1,280 octets, responses over UDP pass, and small ones are not fragmented",
-            &["RFC 5625 §4.4.3", "RFC 8200 §5", "RFC 791 §2.3"],
-            "As XP-009, with 1,232 and 1,252 octets, which are one packet, and with 1,253, 1,473 and 4,000 octets. The client sends a query again if its first response is lost.",
+            "On a path with an MTU of 1,280 octets, each answer arrives, and small responses are not fragmented",
+            &["RFC 5625 §4.4.3", "RFC 8200 §5", "RFC 1191 §3"],
+            "As XP-009, with 1,232 and 1,252 octets, which are one packet, and with 1,253, 1,473 and 4,000 octets. The client sends a query again if its first response is lost. After a response with TC, it asks over TCP.",
         ),
         run: |check, evidence| {
             let path = PathOptions { mtu: MINIMUM_MTU, ..PathOptions::default() };
@@ -112,7 +113,7 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
     Row {
         item: item(
             "XP-016",
-            "Flags, OPT records and the cache are the same on a path with an MTU of 1,280 octets",
+            "Flags, OPT records and the cache obey the rules on a path with an MTU of 1,280 octets, too",
             &["RFC 5625 §3", "RFC 5625 §4.1", "RFC 5625 §4.4.2"],
             "Runs P-1, P-5, XP-006 and XP-010 with a path before the proxy, and with a path behind it.",
         ),
@@ -192,32 +193,58 @@ fn ethernet(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     outcome
 }
 
-/// Responses of these sizes arrive, and those that fit the MTU are one packet.
+/// Responses of these sizes arrive. A response that fits the MTU is one packet.
 fn in_packets(check: &mut ProxyCheck, evidence: &mut Evidence, mtu: u16, sizes: &[usize]) -> Outcome {
     let mut findings = Findings::default();
     for size in sizes {
-        match count_packets(check, evidence, *size) {
-            Err(fault) => findings.add(Err(fault)),
-            Ok(packets) if packets != 1 && size + HEADERS <= mtu.into() => {
+        match packets(check, evidence, *size) {
+            Err(fault) => findings.add(Err(format!("{size} octets: {fault}"))),
+            // The minimum MTU may be a reason to limit responses.
+            Ok(None) if mtu == MINIMUM_MTU => findings.note(format!("{size} octets over TCP, after TC")),
+            Ok(None) => {
+                findings.add(Err(format!("{size} octets: expected a response over UDP, observed TC=1")))
+            }
+            Ok(Some(packets)) if packets > 1 && size + HEADERS <= mtu.into() => {
                 findings.add(Err(format!("{size} octets: expected 1 packet, observed {packets}")));
             }
-            Ok(1) => findings.note(format!("{size} octets in 1 packet")),
-            Ok(packets) => findings.note(format!("{size} octets in {packets} packets")),
+            Ok(Some(1)) => findings.note(format!("{size} octets in 1 packet")),
+            Ok(Some(packets)) => findings.note(format!("{size} octets in {packets} packets")),
         }
     }
     findings.outcome()
 }
 
-/// The number of packets in which a response of this size arrives.
-fn count_packets(check: &mut ProxyCheck, evidence: &mut Evidence, size: usize) -> Result<u64, String> {
+/// The number of packets of a response of this size; `None` if it is truncated, and arrives over TCP.
+fn packets(check: &mut ProxyCheck, evidence: &mut Evidence, size: usize) -> Result<Option<u64>, String> {
+    let query = query(check, size, LARGE);
     let mut attempt = 1;
     loop {
         let before = check.response_packets();
-        match arrives(check, evidence, size, LARGE) {
-            Ok(()) => return Ok(check.response_packets() - before),
-            Err(fault) if attempt == ATTEMPTS => return Err(fault),
-            Err(_) => attempt += 1,
+        let passed = check.pass(evidence, &query, Transport::Udp);
+        if passed.is_timeout && attempt < ATTEMPTS {
+            attempt += 1;
+            continue;
         }
+        if passed.response()?.has(flags::TC) {
+            let over_tcp = check.pass(evidence, &query, Transport::Tcp);
+            return is_answer(&over_tcp)
+                .map(|()| None)
+                .map_err(|fault| format!("over TCP, after TC: {fault}"));
+        }
+        return is_answer(&passed).map(|()| Some(check.response_packets() - before));
+    }
+}
+
+/// The client got an answer. The other items compare its contents.
+fn is_answer(passed: &Passed) -> Result<(), String> {
+    let response = passed.response()?;
+    if response.has(flags::TC) {
+        return Err("observed TC=1".to_owned());
+    }
+    match (response.message.rcode(), response.message.section(Section::Answer).next()) {
+        (Rcode::NOERROR, Some(_)) => Ok(()),
+        (Rcode::NOERROR, None) => Err("observed no records".to_owned()),
+        (rcode, _) => Err(format!("observed {rcode}")),
     }
 }
 
@@ -233,7 +260,9 @@ fn small_answers(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     if let Outcome::Fail(text) = fallback(check, evidence) {
         findings.add(Err(text));
     }
-    findings.add(arrives(check, evidence, UNFRAGMENTED.into(), UNFRAGMENTED));
+    let small = query(check, UNFRAGMENTED.into(), UNFRAGMENTED);
+    let passed = check.pass(evidence, &small, Transport::Udp);
+    findings.add(is_answer(&passed).map_err(|fault| format!("{UNFRAGMENTED} octets: {fault}")));
     findings.outcome()
 }
 
@@ -251,8 +280,9 @@ fn refused_tcp(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     findings.add(
         is_complete_or_truncated(&passed, 0).map_err(|_| "over TCP: the response has no error".to_owned()),
     );
-    findings
-        .add(arrives(check, evidence, 500, LARGE).map_err(|fault| format!("over UDP, afterwards: {fault}")));
+    let next = check.query("next", Rtype::A);
+    let over_udp = check.pass(evidence, &next, Transport::Udp);
+    findings.add(is_answer(&over_udp).map_err(|fault| format!("over UDP, afterwards: {fault}")));
     findings.note(match passed.response() {
         Ok(response) => format!("response over TCP: {}", response.message.rcode()),
         Err(fault) => format!("over TCP: {fault}"),
@@ -267,6 +297,6 @@ fn blocked_udp(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     findings.add(is_complete_or_truncated(&over_udp, 400));
     let waiting = query(check, 4000, LARGE);
     let over_tcp = check.pass(evidence, &waiting, Transport::Tcp);
-    findings.add(over_tcp.is_unchanged().map_err(|fault| format!("over TCP: {fault}")));
+    findings.add(is_answer(&over_tcp).map_err(|fault| format!("over TCP: {fault}")));
     findings.outcome()
 }

@@ -70,13 +70,8 @@ pub(super) fn query(check: &mut ProxyCheck, size: usize, payload: u16) -> Query 
 }
 
 /// The response of this size arrives over UDP.
-pub(super) fn arrives(
-    check: &mut ProxyCheck,
-    evidence: &mut Evidence,
-    size: usize,
-    payload: u16,
-) -> Result<(), String> {
-    let query = query(check, size, payload);
+fn arrives(check: &mut ProxyCheck, evidence: &mut Evidence, size: usize) -> Result<(), String> {
+    let query = query(check, size, LARGE);
     let passed = check.pass(evidence, &query, Transport::Udp);
     let octets = passed.received.as_ref().map_err(|fault| format!("{size} octets: {fault}"))?;
     if octets.len() != size {
@@ -88,7 +83,7 @@ pub(super) fn arrives(
 
 pub(super) fn complete(check: &mut ProxyCheck, evidence: &mut Evidence, sizes: &[usize]) -> Outcome {
     let mut findings = Findings::default();
-    sizes.iter().for_each(|size| findings.add(arrives(check, evidence, *size, LARGE)));
+    sizes.iter().for_each(|size| findings.add(arrives(check, evidence, *size)));
     findings.outcome()
 }
 

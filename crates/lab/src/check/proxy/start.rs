@@ -143,7 +143,7 @@ pub(super) fn linked_network(path: &PlacedLink) -> Result<Network, ProxyCheckErr
     Ok(Network::new(Some(path), &[RESOLVER_ADDRESS], None)?)
 }
 
-/// Runs `action` at a part of the network, or here if there is none.
+/// Runs `action` at a part of the network; without a network, here.
 pub(super) fn at<T: Send>(
     network: Option<&Network>,
     site: Site,

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// A dropped response costs this time.
 const TIMEOUT: Duration = Duration::from_millis(80);
+/// Number of faults that are tested at the same time.
+const THREADS: usize = 5;
 /// The items that need network namespaces.
 const OVER_PATHS: [&str; 6] = ["XP-009", "XP-011", "XP-012", "XP-013", "XP-015", "XP-016"];
 
@@ -84,14 +86,20 @@ fn large_responses_are_fragments_on_the_paths() {
 #[test]
 fn every_fault_is_found_by_its_items() {
     let has_paths = has_paths();
-    for entry in FAULTS {
-        let mut wanted = items_of(entry);
-        assert!(wanted.iter().all(|id| items().any(|row| row.item.id == id)), "{wanted:?}");
-        wanted.retain(|id| has_paths || !OVER_PATHS.contains(&id.as_str()));
-        let found = outcomes(&[entry.fault], |id| wanted.iter().any(|wanted| wanted == id));
-        for (id, outcome) in found {
-            assert_eq!(outcome.name(), "fail", "{} with {}: {}", id, entry.name, outcome.text());
+    // The threads wait for time limits most of the time.
+    std::thread::scope(|scope| {
+        for entries in FAULTS.chunks(FAULTS.len().div_ceil(THREADS)) {
+            scope.spawn(move || entries.iter().for_each(|entry| is_found(entry, has_paths)));
         }
+    });
+}
+
+fn is_found(entry: &FaultEntry, has_paths: bool) {
+    let mut wanted = items_of(entry);
+    assert!(wanted.iter().all(|id| items().any(|row| row.item.id == id)), "{wanted:?}");
+    wanted.retain(|id| has_paths || !OVER_PATHS.contains(&id.as_str()));
+    for (id, outcome) in outcomes(&[entry.fault], |id| wanted.iter().any(|wanted| wanted == id)) {
+        assert_eq!(outcome.name(), "fail", "{} with {}: {}", id, entry.name, outcome.text());
     }
 }
 
