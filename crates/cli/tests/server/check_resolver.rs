@@ -218,7 +218,8 @@ fn a_program_is_checked_in_namespaces() {
         ["--program", program, "--", "proxy", "--listen", "{listen}:53", "--upstream", "{upstream}:53"];
     let (status, results) = check_proxy(&[&items[..], &proxy].concat());
     assert!(status == 0 && results.values().all(|(result, _)| result == "pass"), "{results:#?}");
-    let (status, results) = check_proxy(&[&items[..], &proxy, &["--fault", "forbid-fragments"]].concat());
+    let (status, results) =
+        check_proxy(&[&items[..], &["--timeout", "0.5"], &proxy, &["--fault", "forbid-fragments"]].concat());
     assert!(status == 1 && results["XP-009"].0 == "fail" && results["P-1"].0 == "pass", "{results:#?}");
     let ended =
         run(&mut nonesuch(["check", "proxy", "--program", program, "--", "proxy", "--fault", "none"]));
