@@ -42,6 +42,18 @@ pub enum QueryFault {
     Random(getrandom::Error),
 }
 
+impl QueryFault {
+    /// Whether the server was silent up to the time limit.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::TimedOut(_) | Self::OnlyOthers(..) => true,
+            Self::Io(error) => is_timeout(error),
+            _ => false,
+        }
+    }
+}
+
 /// A random message ID (RFC 5452 §9.2).
 pub(crate) fn random_id() -> Result<u16, QueryFault> {
     let mut id = [0; 2];

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::AsFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -64,6 +65,21 @@ pub fn bind(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> 
 /// As [`bind`], except [`NetError::NoWorkers`] and [`NetError::NoFreePort`].
 pub fn bind_tcp(address: SocketAddr) -> Result<TcpListener, NetError> {
     open_tcp(address).map_err(|source| NetError::open(address, Transport::Tcp, source))
+}
+
+/// Prevents the fragmentation of the datagrams of a UDP socket with this address. Routers drop a datagram
+/// that exceeds the path MTU (RFC 791 section 2.3). The kernel rejects a datagram that exceeds the MTU of
+/// the interface.
+///
+/// # Errors
+/// The system rejects the option.
+pub fn forbid_fragments(socket: &impl AsFd, address: SocketAddr) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(_) => {
+            sys::set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+        }
+        SocketAddr::V6(_) => sys::set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1),
+    }
 }
 
 /// Whether an interface of this machine has the address.

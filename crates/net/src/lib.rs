@@ -34,7 +34,7 @@ mod testing;
 pub mod tls;
 pub mod udp;
 
-pub use bind::{Listeners, bind, bind_tcp, has_address};
+pub use bind::{Listeners, bind, bind_tcp, forbid_fragments, has_address};
 pub use error::{ClientError, ClientPhase, NetError, TlsError, Transport};
 pub use handler::{Answer, Handler, ResponseStream, StreamError, TlsSession};
 pub use heartbeat::{Heartbeat, Heartbeats};

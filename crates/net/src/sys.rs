@@ -610,7 +610,7 @@ impl std::fmt::Debug for Poll {
     }
 }
 
-fn set_option(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
+pub(crate) fn set_option(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     let length = size_of::<c_int>() as socklen_t;
     let place: *const c_void = (&raw const value).cast();
     // SAFETY: `place` points to an integer of the given length, which is valid for the call.

@@ -3,7 +3,8 @@
 
 use crate::common;
 use common::configured::{Configured, write_beside};
-use common::{done, folder, nonesuch, run, text};
+use common::{Ended, done, folder, nonesuch, run, text};
+use nonesuch_net::namespace::NetworkNamespace;
 use nonesuch_testing::record_skip;
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,14 +58,16 @@ fn check(server: &str, root: &str, items: &[&str]) -> (i32, Results) {
     let mut arguments = vec!["check", "resolver", server, "--tree-address", root, "--json"];
     items.iter().for_each(|item| arguments.extend(["--item", *item]));
     let ended = run(&mut nonesuch(arguments));
+    (ended.status, results(&ended))
+}
+
+/// The results in the output of a check.
+fn results(ended: &Ended) -> Results {
     let json: serde_json::Value =
         serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()));
     let field = |item: &serde_json::Value, name: &str| item[name].as_str().expect("text").to_owned();
     let items = json["items"].as_array().expect("items").iter();
-    (
-        ended.status,
-        items.map(|item| (field(item, "id"), (field(item, "result"), field(item, "text")))).collect(),
-    )
+    items.map(|item| (field(item, "id"), (field(item, "result"), field(item, "text")))).collect()
 }
 
 #[test]
@@ -178,21 +181,47 @@ fn a_delegated_domain_has_records_for_its_parent() {
     assert_eq!(records, done(arguments).stdout);
 }
 
+/// Checks a proxy that the check starts. Returns the exit status and the results.
+fn check_proxy(arguments: &[&str]) -> (i32, Results) {
+    let ended = run(&mut nonesuch([&["check", "proxy", "--json"], arguments].concat()));
+    (ended.status, results(&ended))
+}
+
 #[test]
 fn the_proxy_of_this_program_passes_and_its_faults_fail() {
-    let ended = done(["check", "proxy", "--start-proxy", "--upstream-listen", "127.0.0.1:0", "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    assert_eq!((&json["failed"], &json["not_testable"]), (&0.into(), &1.into()), "{}", ended.stdout);
-    let faulty = run(&mut nonesuch([
-        "check",
-        "proxy",
-        "--start-proxy",
-        "--upstream-listen",
-        "127.0.0.1:0",
-        "--fault",
-        "drop-opt",
-        "--profile",
-        "jprs",
-    ]));
-    assert!(faulty.status == 1 && faulty.stdout.contains("P-1"), "{}", faulty.text());
+    let started = ["--start-proxy", "--upstream-listen", "127.0.0.1:0"];
+    let (status, results) = check_proxy(&started);
+    let has_paths = NetworkNamespace::new().is_ok_and(|namespace| namespace.open_tun(1500).is_ok());
+    if !has_paths {
+        record_skip("network namespaces or TUN devices cannot be used");
+    }
+    let without_paths = ["XP-009", "XP-011", "XP-012", "XP-013", "XP-015", "XP-016"];
+    for (id, (result, text)) in &results {
+        // The side of the provider has no address.
+        let is_testable = id != "XP-008" && (has_paths || !without_paths.contains(&id.as_str()));
+        assert_eq!(result, if is_testable { "pass" } else { "not testable" }, "{id}: {text}");
+    }
+    assert_eq!(status, 0);
+    let (status, results) =
+        check_proxy(&[&started[..], &["--fault", "drop-opt", "--profile", "jprs"]].concat());
+    assert!(status == 1 && results["P-1"].0 == "fail", "{results:#?}");
+}
+
+#[test]
+fn a_program_is_checked_in_namespaces() {
+    if !NetworkNamespace::new().is_ok_and(|namespace| namespace.open_tun(1500).is_ok()) {
+        return record_skip("network namespaces or TUN devices cannot be used");
+    }
+    let program = env!("CARGO_BIN_EXE_nonesuch");
+    let items = ["--item", "P-1", "--item", "XP-009", "--item", "XP-014"];
+    let proxy =
+        ["--program", program, "--", "proxy", "--listen", "{listen}:53", "--upstream", "{upstream}:53"];
+    let (status, results) = check_proxy(&[&items[..], &proxy].concat());
+    assert!(status == 0 && results.values().all(|(result, _)| result == "pass"), "{results:#?}");
+    let (status, results) =
+        check_proxy(&[&items[..], &["--timeout", "0.5"], &proxy, &["--fault", "forbid-fragments"]].concat());
+    assert!(status == 1 && results["XP-009"].0 == "fail" && results["P-1"].0 == "pass", "{results:#?}");
+    let ended =
+        run(&mut nonesuch(["check", "proxy", "--program", program, "--", "proxy", "--fault", "none"]));
+    assert!(ended.status == 2 && ended.stderr.contains("cut-at-512"), "{}", ended.text());
 }

@@ -23,7 +23,7 @@ use nonesuch_proto::message::Record;
 use nonesuch_proto::{Name, Rtype};
 use online::OnlineZone;
 use std::collections::{BTreeSet, HashMap};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,7 +63,8 @@ pub(super) struct RunningServer {
     /// Its address.
     pub(super) address: SocketAddr,
     _udp: UdpServer,
-    _tcp: TcpServer,
+    /// `None`: the system refuses connections.
+    pub(super) tcp: Option<TcpServer>,
 }
 
 /// Why the servers do not start.
@@ -154,19 +155,35 @@ where
 {
     let listeners = bind(listen, 1)?;
     let address = listeners.local_addr;
-    let handler = |transport: Transport| {
-        let answer = answer.clone();
-        move || {
-            let answer = answer.clone();
-            move |query: &[u8], client: SocketAddr, out: &mut Vec<u8>| {
-                answer(address, client, transport, query, out)
-            }
-        }
-    };
-    let (of_udp, of_tcp) = (handler(Transport::Udp), handler(Transport::Tcp));
-    let udp = udp::serve(listeners.udp, &UdpOptions::default(), move |_| of_udp())?;
-    let tcp = tcp::serve(listeners.tcp, &TcpOptions::default(), of_tcp)?;
-    Ok(RunningServer { address, _udp: udp, _tcp: tcp })
+    let of_udp = handler(address, Transport::Udp, answer.clone());
+    let udp = udp::serve(listeners.udp, &UdpOptions::default(), move |_| of_udp.clone())?;
+    let tcp = serve_tcp(listeners.tcp, address, answer)?;
+    Ok(RunningServer { address, _udp: udp, tcp: Some(tcp) })
+}
+
+/// Serves only TCP connections, as [`serve`] does.
+pub(super) fn serve_tcp<A>(
+    listener: TcpListener,
+    address: SocketAddr,
+    answer: A,
+) -> Result<TcpServer, NetError>
+where
+    A: Fn(SocketAddr, SocketAddr, Transport, &[u8], &mut Vec<u8>) -> bool + Clone + Send + Sync + 'static,
+{
+    let of_tcp = handler(address, Transport::Tcp, answer);
+    tcp::serve(listener, &TcpOptions::default(), move || of_tcp)
+}
+
+/// The function that answers the messages of a transport.
+fn handler<A>(
+    address: SocketAddr,
+    transport: Transport,
+    answer: A,
+) -> impl Fn(&[u8], SocketAddr, &mut Vec<u8>) -> bool + Clone
+where
+    A: Fn(SocketAddr, SocketAddr, Transport, &[u8], &mut Vec<u8>) -> bool + Clone,
+{
+    move |query, client, out| answer(address, client, transport, query, out)
 }
 
 #[cfg(test)]

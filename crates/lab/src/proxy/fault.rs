@@ -43,6 +43,12 @@ pub enum Fault {
     FixedPort,
     /// Queries from the side of the provider are answered.
     OpenWan,
+    /// Responses over UDP are not fragmented.
+    ForbidFragments,
+    /// The EDNS payload size of queries is set to 4,096.
+    RaisePayload,
+    /// Connections of clients stay open without a response if the server refuses TCP.
+    HoldTcp,
 }
 
 /// One row of [`FAULTS`].
@@ -71,22 +77,32 @@ pub static FAULTS: &[FaultEntry] = &[
     row(
         Fault::DropFragments,
         "drop-fragments",
-        "P (3), XP-009",
+        "P (3), XP-009, XP-011",
         "drops UDP responses of more than 1,472 octets",
     ),
-    row(Fault::DropOpt, "drop-opt", "P (1)", "removes the OPT record of queries"),
+    row(Fault::DropOpt, "drop-opt", "P (1), XP-016", "removes the OPT record of queries"),
     row(Fault::LimitPayload, "limit-payload", "XP-002", "sets the EDNS payload size of queries to 512"),
-    row(Fault::ClearFlags, "clear-flags", "P (1), XP-006", "clears AD, CD and Z in queries and responses"),
+    row(
+        Fault::ClearFlags,
+        "clear-flags",
+        "P (1), XP-006, XP-016",
+        "clears AD, CD and Z in queries and responses",
+    ),
     row(Fault::ClearDo, "clear-do", "P (1)", "clears DO in queries"),
     row(Fault::NoTcp, "no-tcp", "P (4), XP-004", "refuses TCP connections"),
-    row(Fault::TcpToUdp, "tcp-to-udp", "XP-004", "forwards TCP queries over UDP"),
+    row(Fault::TcpToUdp, "tcp-to-udp", "XP-004, XP-015", "forwards TCP queries over UDP"),
     row(
         Fault::CacheWithoutRrsig,
         "cache-without-rrsig",
         "P (5), XP-010",
         "caches answers of common types without their RRSIG records",
     ),
-    row(Fault::CacheRegardless, "cache-regardless", "XP-010", "caches responses whatever DO and CD are"),
+    row(
+        Fault::CacheRegardless,
+        "cache-regardless",
+        "XP-010, XP-016",
+        "caches responses whatever DO and CD are",
+    ),
     row(Fault::DropUnknownTypes, "drop-unknown-types", "XP-001", "drops queries for types above 255"),
     row(
         Fault::DropUnknownOpcodes,
@@ -98,6 +114,24 @@ pub static FAULTS: &[FaultEntry] = &[
     row(Fault::FixedId, "fixed-id", "XP-007", "forwards all queries with the ID 1"),
     row(Fault::FixedPort, "fixed-port", "XP-007", "forwards all queries from one port"),
     row(Fault::OpenWan, "open-wan", "XP-008", "also answers on the address of --wan"),
+    row(
+        Fault::ForbidFragments,
+        "forbid-fragments",
+        "XP-009, XP-011",
+        "sends UDP responses that must not be fragmented, so that larger ones than the path MTU are lost",
+    ),
+    row(
+        Fault::RaisePayload,
+        "raise-payload",
+        "P (4), XP-002, XP-012, XP-013",
+        "sets the EDNS payload size of queries to 4,096",
+    ),
+    row(
+        Fault::HoldTcp,
+        "hold-tcp",
+        "XP-014",
+        "leaves TCP queries without a response if the server refuses TCP",
+    ),
 ];
 
 impl Fault {

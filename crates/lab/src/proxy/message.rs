@@ -16,6 +16,8 @@ const CLASSIC_SIZE: usize = 512;
 const DNSSEC_SIZE: usize = 1220;
 /// The largest message in one IPv4 packet on Ethernet.
 const PACKET_SIZE: usize = 1472;
+/// The payload size that some devices announce for all clients (RFC 6891 §6.2.5).
+const RAISED_SIZE: u16 = 4096;
 /// Types up to this number are known to a device with the fault.
 const KNOWN_TYPES: u16 = 255;
 
@@ -62,7 +64,13 @@ pub(super) fn change_query(message: &mut Vec<u8>, faults: Faults) -> bool {
     if faults.has(Fault::ClearFlags) {
         message[3] &= !AD_CD_Z;
     }
-    if faults.has_any(&[Fault::DropOpt, Fault::LimitPayload, Fault::ClearDo, Fault::DropTsig]) {
+    if faults.has_any(&[
+        Fault::DropOpt,
+        Fault::LimitPayload,
+        Fault::RaisePayload,
+        Fault::ClearDo,
+        Fault::DropTsig,
+    ]) {
         rewrite(message, faults);
     }
     true
@@ -114,6 +122,9 @@ fn rewrite(message: &mut Vec<u8>, faults: Faults) {
         if faults.has(Fault::LimitPayload) {
             opt.class = Class(CLASSIC_SIZE as u16);
         }
+        if faults.has(Fault::RaisePayload) {
+            opt.class = Class(RAISED_SIZE);
+        }
         if faults.has(Fault::ClearDo) {
             opt.ttl &= !u32::from(DO);
         }
@@ -162,6 +173,10 @@ mod tests {
         };
         assert!(parse(Fault::DropOpt).opt().is_none());
         assert_eq!(parse(Fault::LimitPayload).opt().map(|opt| opt.class.0), Some(512));
+        let mut small = Message::parse(&query(Rtype::A)).expect("a message");
+        small.records.iter_mut().for_each(|record| record.class = Class(1232));
+        let raised = changed(small.to_octets(), &[Fault::RaisePayload]).expect("forwarded");
+        assert_eq!(Message::parse(&raised).expect("a message").opt().map(|opt| opt.class.0), Some(4096));
         assert_eq!(parse(Fault::ClearDo).opt().map(|opt| opt.ttl), Some(0));
         assert_eq!(parse(Fault::ClearFlags).header.flags, flags::RD);
         assert_eq!(changed(query(Rtype(65_000)), &[Fault::DropUnknownTypes]), None);

@@ -105,7 +105,11 @@ impl<'s> Connection<'s> {
         if !self.read_message(client, &mut query)? {
             return Ok(());
         }
-        let server = TcpStream::connect_timeout(&self.shared.upstream, self.shared.timeout)?;
+        let connected = TcpStream::connect_timeout(&self.shared.upstream, self.shared.timeout);
+        if connected.is_err() && self.shared.faults.has(Fault::HoldTcp) {
+            while self.read_message(client, &mut query)? {}
+        }
+        let server = connected?;
         self.prepare(&server)?;
         thread::scope(|scope| {
             let responses = scope.spawn(|| {

@@ -4,7 +4,7 @@ use super::cache::Cache;
 use super::fault::Fault;
 use super::message::{change_query, change_udp_response, is_query, is_response, question};
 use super::{Shared, TICK, count};
-use nonesuch_net::Poll;
+use nonesuch_net::{Poll, forbid_fragments};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd as _;
@@ -48,6 +48,9 @@ struct InFlight {
 impl Relay {
     pub(super) fn new(listener: UdpSocket, shared: Arc<Shared>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
+        if shared.faults.has(Fault::ForbidFragments) {
+            forbid_fragments(&listener, listener.local_addr()?)?;
+        }
         let fixed = shared.faults.has(Fault::FixedPort).then(|| open(shared.upstream)).transpose()?;
         Ok(Self {
             listener,

@@ -1,7 +1,7 @@
 //! The network of a testbed: one namespace, or two with a simulated path between them.
 
 use super::TestbedError;
-use crate::link::{End, Link, LinkOptions};
+use crate::link::{End, Link, LinkCounters, LinkOptions};
 use nonesuch_net::namespace::{Interface, NetworkNamespace};
 use nonesuch_net::pin_current_thread;
 use std::net::Ipv4Addr;
@@ -110,6 +110,14 @@ impl Network {
             Self::Linked(link, LinkPlace::Servers) => link.client_side().ipv4(),
             Self::Linked(link, LinkPlace::Clients) => link.server_side().ipv4(),
             Self::Direct(_) => Ipv4Addr::LOCALHOST,
+        }
+    }
+
+    /// The numbers of packets of the path; 0 without a path.
+    pub(crate) fn counters(&self) -> LinkCounters {
+        match self {
+            Self::Direct(_) => LinkCounters::default(),
+            Self::Linked(link, _) => link.counters(),
         }
     }
 

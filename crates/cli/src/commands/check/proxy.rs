@@ -4,7 +4,9 @@ use super::{Subject, list, run_and_report};
 use crate::arguments::CheckProxyArguments;
 use crate::commands::query::first_address;
 use crate::outcome::CommandOutcome;
-use nonesuch_lab::check::proxy::{ProxyCheck, ProxyCheckError, ProxyCheckOptions, items};
+use nonesuch_lab::check::proxy::{
+    ProxyCheck, ProxyCheckError, ProxyCheckOptions, ProxyProgram, ProxyTarget, items,
+};
 use std::net::SocketAddr;
 
 /// Why the check does not start.
@@ -24,21 +26,34 @@ pub(super) fn run(arguments: &CheckProxyArguments) -> Result<CommandOutcome, sup
     if options.list {
         return list(items());
     }
-    let proxy = arguments.server.as_deref().map(first_address).transpose()?;
-    if proxy.is_none() && !arguments.start_proxy {
-        return Err(Failure::NoServer.into());
-    }
+    let target = target(arguments)?;
     let rows = options.select(items())?;
     // A proxy that the check starts finds the resolver behind it on any port.
     let port = if arguments.start_proxy { 0 } else { arguments.upstream_listen.port() };
     let mut check = ProxyCheck::start(&ProxyCheckOptions {
-        proxy,
+        target,
         upstream: SocketAddr::new(arguments.upstream_listen.ip(), port),
         wan: arguments.wan,
-        faults: arguments.fault.clone(),
         timeout: options.timeout(),
     })
     .map_err(Failure::from)?;
-    let subject = Subject { kind: "proxy", name: check.server().to_string() };
-    run_and_report(options, subject, &rows, &mut check, |_| Vec::new())
+    let server = check.server();
+    let name = match &arguments.program {
+        Some(program) => format!("{} ({server})", program.display()),
+        None => server.to_string(),
+    };
+    run_and_report(options, Subject { kind: "proxy", name }, &rows, &mut check, |_| Vec::new())
+}
+
+/// The proxy that the arguments name.
+fn target(arguments: &CheckProxyArguments) -> Result<ProxyTarget, super::Failure> {
+    match (&arguments.server, &arguments.program) {
+        (Some(server), _) => Ok(ProxyTarget::Running(first_address(server)?)),
+        (None, Some(program)) => Ok(ProxyTarget::Program(ProxyProgram {
+            program: program.clone(),
+            arguments: arguments.arguments.clone(),
+        })),
+        (None, None) if arguments.start_proxy => Ok(ProxyTarget::Own(arguments.fault.clone())),
+        (None, None) => Err(Failure::NoServer.into()),
+    }
 }

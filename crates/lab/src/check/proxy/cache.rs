@@ -39,7 +39,7 @@ fn is_signed(
     Ok((is_signed, response.has(flags::AD), passed.upstream.is_empty()))
 }
 
-fn two_clients(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
+pub(super) fn two_clients(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     for rtype in [Rtype::A, Rtype::TXT, Rtype::MX] {
         let second = check.query("clients", rtype);
@@ -62,7 +62,7 @@ fn two_clients(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     findings.outcome()
 }
 
-fn distinguishes(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
+pub(super) fn distinguishes(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     let mut cached = 0;
     for orders in [[false, true], [true, false]] {

@@ -1,77 +1,41 @@
 //! What the items of `check proxy` have in common: the client, and the resolver behind the proxy.
 
 use super::super::authority::Observation;
-use super::super::{CheckClient, Evidence, Query, QueryFault, Response, Transport};
+use super::super::{CheckClient, Evidence, Query, Response, Transport};
+use super::start::{
+    ProxyCheckError, ProxyCheckOptions, ProxyTarget, RESOLVER, RunningProxy, at, direct_network,
+    linked_network,
+};
 use super::upstream::Upstream;
-use crate::proxy::{Fault, Proxy, ProxyError, ProxyOptions};
 use crate::query::random_id;
-use nonesuch_net::NetError;
+use crate::testbed::{Network, PlacedLink, Site};
 use nonesuch_proto::message::{Message, flags};
 use nonesuch_proto::{Name, Rtype};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Who sends the queries that the resolver of the check receives.
 const SENDER: &str = "proxy";
 /// Number of attempts of the first query.
 const PROBES: u32 = 3;
-
-/// What determines a check of a proxy.
-#[derive(Clone, Debug)]
-pub struct ProxyCheckOptions {
-    /// The proxy; `None` starts `nonesuch proxy`.
-    pub proxy: Option<SocketAddr>,
-    /// The address on which the resolver of the check listens. The proxy must forward queries to it. Port 0
-    /// selects a free port, for a proxy that the check starts.
-    pub upstream: SocketAddr,
-    /// The address of the proxy on the side of the provider.
-    pub wan: Option<SocketAddr>,
-    /// The faults of the proxy that the check starts.
-    pub faults: Vec<Fault>,
-    /// Time limit for each response.
-    pub timeout: Duration,
-}
-
-/// Why a check of a proxy does not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProxyCheckError {
-    /// The resolver of the check cannot listen.
-    #[error(
-        "{address}: {source}: choose another address for the resolver of the check with --upstream-listen"
-    )]
-    Listen {
-        /// Its address.
-        address: SocketAddr,
-        /// The fault.
-        source: NetError,
-    },
-    /// The proxy of the check cannot be started.
-    #[error(transparent)]
-    Proxy(#[from] ProxyError),
-    /// The proxy does not forward queries to the check.
-    #[error("{proxy}: {reason}: set {upstream} as the DNS server to which the proxy forwards queries")]
-    NotForwarded {
-        /// The proxy.
-        proxy: SocketAddr,
-        /// The resolver of the check.
-        upstream: SocketAddr,
-        /// What happened to the query.
-        reason: String,
-    },
-    /// The system has no random octets.
-    #[error(transparent)]
-    Random(QueryFault),
-}
+/// Time limit for a program to answer the first query.
+const READY_LIMIT: Duration = Duration::from_secs(10);
+/// Pause between first queries to a program.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Time limit for a response that the path drops.
+const SILENCE: Duration = Duration::from_millis(200);
 
 /// A check of a proxy, with its running resolver.
 #[derive(Debug)]
 pub struct ProxyCheck {
+    options: ProxyCheckOptions,
     client: CheckClient,
     upstream: Upstream,
     /// Before the resolver stops.
-    _proxy: Option<Proxy>,
-    pub(super) wan: Option<SocketAddr>,
+    proxy: RunningProxy,
+    /// `None`: the parts use the network of this process.
+    network: Option<Network>,
     /// The label of the run.
     run: String,
     names: u32,
@@ -85,6 +49,8 @@ pub(super) struct Passed {
     pub(super) sent: Vec<u8>,
     /// The octets that the client received.
     pub(super) received: Result<Vec<u8>, String>,
+    /// Whether the client waited for the whole time limit.
+    pub(super) is_timeout: bool,
     /// The queries that arrived behind the proxy.
     pub(super) upstream: Vec<Observation>,
 }
@@ -131,55 +97,103 @@ fn difference(before: &[u8], after: &[u8]) -> Option<String> {
 }
 
 impl ProxyCheck {
-    /// Starts the resolver of the check, and the proxy if it has no address.
+    /// Starts the resolver of the check, and the proxy unless it is running.
     ///
     /// # Errors
     /// They cannot be started, or a first query does not pass the proxy.
     pub fn start(options: &ProxyCheckOptions) -> Result<Self, ProxyCheckError> {
-        let listen = options.upstream;
-        let upstream =
-            Upstream::start(listen).map_err(|source| ProxyCheckError::Listen { address: listen, source })?;
-        let proxy = match options.proxy {
-            Some(_) => None,
-            None => Some(Proxy::start(&ProxyOptions {
-                faults: options.faults.clone(),
-                wan: options.wan,
-                timeout: options.timeout,
-                ..ProxyOptions::new((upstream.address.ip(), 0).into(), upstream.address)
-            })?),
+        let network = match options.target {
+            ProxyTarget::Program(_) => Some(direct_network()?),
+            ProxyTarget::Own(_) | ProxyTarget::Running(_) => None,
         };
-        let server = proxy.as_ref().map_or_else(|| options.proxy.unwrap_or(listen), Proxy::address);
-        let client = CheckClient { server, timeout: options.timeout, attempts: 1 };
+        Self::start_in(network, options, Transport::Udp)
+    }
+
+    /// Starts another check of the same proxy, over a path.
+    pub(super) fn start_over(&self, path: &PlacedLink, probe: Transport) -> Result<Self, ProxyCheckError> {
+        if let ProxyTarget::Running(proxy) = self.options.target {
+            return Err(ProxyCheckError::NoPath { proxy });
+        }
+        Self::start_in(Some(linked_network(path)?), &self.options, probe)
+    }
+
+    /// Starts all parts in a network. The first query has the transport `probe`.
+    fn start_in(
+        network: Option<Network>,
+        options: &ProxyCheckOptions,
+        probe: Transport,
+    ) -> Result<Self, ProxyCheckError> {
+        let listen = network.as_ref().map_or(options.upstream, |_| RESOLVER);
+        let upstream = at(network.as_ref(), Site::Servers, || Upstream::start(listen))?
+            .map_err(|source| ProxyCheckError::Listen { address: listen, source })?;
+        let proxy = RunningProxy::start(options, network.as_ref(), upstream.address)?;
+        let client = CheckClient { server: proxy.address, timeout: options.timeout, attempts: 1 };
         let run = format!("r{:05}", random_id().map_err(ProxyCheckError::Random)?);
-        let mut check = Self { client, upstream, _proxy: proxy, wan: options.wan, run, names: 0, seen: 0 };
-        check.probe()?;
+        let options = options.clone();
+        let mut check = Self { options, client, upstream, proxy, network, run, names: 0, seen: 0 };
+        check.probe(probe)?;
         Ok(check)
     }
 
     /// A small query without EDNS must pass.
-    fn probe(&mut self) -> Result<(), ProxyCheckError> {
-        let mut reason = String::new();
-        for _ in 0..PROBES {
+    fn probe(&mut self, transport: Transport) -> Result<(), ProxyCheckError> {
+        let mut attempts = 0;
+        let deadline = Instant::now() + READY_LIMIT;
+        loop {
             let query = self.query("probe", Rtype::A).without_edns();
-            let passed = self.pass(&mut Evidence::default(), &query, Transport::Udp);
-            match (&passed.received, passed.upstream.is_empty()) {
+            let passed = self.pass(&mut Evidence::default(), &query, transport);
+            let reason = match (passed.received, passed.upstream.is_empty()) {
                 (Ok(_), false) => return Ok(()),
-                (Ok(_), true) => reason = "a response came from another server".to_owned(),
-                (Err(fault), true) => reason.clone_from(fault),
-                (Err(fault), false) => reason = format!("the query was forwarded, and {fault}"),
+                (Ok(_), true) => "a response came from another server".to_owned(),
+                (Err(fault), true) => fault,
+                (Err(fault), false) => format!("the query was forwarded, and {fault}"),
+            };
+            attempts += 1;
+            // A program opens its sockets some time after its start.
+            let may_be_late = self.proxy.is_starting()? && Instant::now() < deadline;
+            if attempts >= PROBES && !may_be_late {
+                let upstream = self.upstream.address;
+                return Err(ProxyCheckError::NotForwarded { proxy: self.client.server, upstream, reason });
+            }
+            if may_be_late {
+                thread::sleep(PAUSE);
             }
         }
-        Err(ProxyCheckError::NotForwarded {
-            proxy: self.client.server,
-            upstream: self.upstream.address,
-            reason,
-        })
     }
 
     /// The proxy.
     #[must_use]
     pub const fn server(&self) -> SocketAddr {
         self.client.server
+    }
+
+    /// The proxy of the options.
+    pub(super) const fn target(&self) -> &ProxyTarget {
+        &self.options.target
+    }
+
+    /// The address of the proxy on the side of the provider.
+    pub(super) const fn wan(&self) -> Option<SocketAddr> {
+        self.options.wan
+    }
+
+    /// Number of packets of responses that have crossed the path.
+    pub(super) fn response_packets(&self) -> u64 {
+        self.network.as_ref().map_or(0, |network| network.counters().backward.delivered)
+    }
+
+    /// Makes the resolver of the check refuse TCP connections during `action`.
+    pub(super) fn without_tcp<T>(
+        &mut self,
+        action: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, ProxyCheckError> {
+        self.upstream.close_tcp();
+        let result = action(self);
+        let address = self.upstream.address;
+        let upstream = &mut self.upstream;
+        at(self.network.as_ref(), Site::Servers, || upstream.open_tcp())?
+            .map_err(|source| ProxyCheckError::Listen { address, source })?;
+        Ok(result)
     }
 
     /// A query with RD, DO and the payload size 4,096 for a new name that begins with `label`.
@@ -217,11 +231,22 @@ impl ProxyCheck {
         transport: Transport,
     ) -> Passed {
         (self.seen, _) = self.upstream.observations_from(self.seen);
-        let received = client.send(evidence, &sent, transport).map_err(|fault| fault.to_string());
+        let sending = at(self.network.as_ref(), Site::Clients, || client.send(evidence, &sent, transport));
+        let (received, is_timeout) = match sending {
+            Ok(Ok(octets)) => (Ok(octets), false),
+            Ok(Err(fault)) => (Err(fault.to_string()), fault.is_timeout()),
+            Err(fault) => (Err(fault.to_string()), false),
+        };
         let (seen, upstream) = self.upstream.observations_from(self.seen);
         self.seen = seen;
         upstream.iter().for_each(|observation| evidence.push(observation.clone().into_exchange(SENDER)));
-        Passed { sent, received, upstream }
+        Passed { sent, received, is_timeout, upstream }
+    }
+
+    /// Sends a query over UDP that may remain without a response, with a short time limit.
+    pub(super) fn pass_briefly(&mut self, evidence: &mut Evidence, query: &Query) -> Passed {
+        let client = CheckClient { timeout: self.client.timeout.min(SILENCE), ..self.client.clone() };
+        self.pass_to(&client, evidence, query.to_octets(random_id().unwrap_or(1)), Transport::Udp)
     }
 
     /// A client of another address than the proxy's.

@@ -85,7 +85,7 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
     },
 ];
 
-fn flags_and_opt(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
+pub(super) fn flags_and_opt(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     let mut with_option = check.query("option", Rtype::A);
     with_option.options = vec![(UNKNOWN_OPTION, vec![1, 2, 3])];
@@ -168,7 +168,7 @@ fn push_tsig(id: u16, message: &mut Vec<u8>) {
     message[11] += 1;
 }
 
-fn header_flags(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
+pub(super) fn header_flags(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     for (what, flag) in
         [("AD", flags::AD), ("CD", flags::CD), ("Z", Z), ("AD, CD and Z", flags::AD | flags::CD | Z)]
@@ -218,7 +218,7 @@ fn randomness(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
 }
 
 fn wan(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
-    let Some(wan) = check.wan else {
+    let Some(wan) = check.wan() else {
         return Outcome::NotTestable(
             "the address on the side of the provider is unknown: set --wan ADDRESS".to_owned(),
         );

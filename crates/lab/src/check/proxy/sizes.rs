@@ -2,18 +2,16 @@
 
 use super::super::resolver::{Findings, item, jprs, quick};
 use super::super::{Evidence, Outcome, Query, Row, Transport};
-use super::context::ProxyCheck;
+use super::context::{Passed, ProxyCheck};
 use nonesuch_proto::Rtype;
-use nonesuch_proto::message::flags;
+use nonesuch_proto::message::{Header, Rcode, Section, flags};
 
 /// Payload size of the client, in octets.
-const LARGE: u16 = 4096;
+pub(super) const LARGE: u16 = 4096;
 /// Sizes up to that which resolvers and servers must support (RFC 4035 §4.1).
 const REQUIRED: [usize; 3] = [512, 513, 1220];
 /// Larger sizes, up to that which they should support.
 const WANTED: [usize; 3] = [1221, 1400, 4000];
-/// The largest message in one IPv4 packet of 1,500 octets, and the next size.
-const FRAGMENTED: [usize; 3] = [1472, 1473, 4000];
 
 /// Cases 2 to 4 of the report of JPRS.
 pub(super) const CASES: &[Row<ProxyCheck>] = &[
@@ -65,18 +63,9 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
         )),
         run: truncation,
     },
-    Row {
-        item: item(
-            "XP-009",
-            "Responses over UDP that need several IP packets pass",
-            &["RFC 5625 §4.4.3", "RFC 791 §3.2"],
-            "Asks for responses of 1,472, 1,473 and 4,000 octets over UDP. On a path with an MTU of 1,500 octets, the last two are fragments.",
-        ),
-        run: fragments,
-    },
 ];
 
-fn query(check: &mut ProxyCheck, size: usize, payload: u16) -> Query {
+pub(super) fn query(check: &mut ProxyCheck, size: usize, payload: u16) -> Query {
     check.query(&format!("size-{size}"), Rtype::TXT).with_payload(payload)
 }
 
@@ -92,24 +81,13 @@ fn arrives(check: &mut ProxyCheck, evidence: &mut Evidence, size: usize) -> Resu
     passed.is_unchanged().map_err(|fault| format!("{size} octets: {fault}"))
 }
 
-fn complete(check: &mut ProxyCheck, evidence: &mut Evidence, sizes: &[usize]) -> Outcome {
+pub(super) fn complete(check: &mut ProxyCheck, evidence: &mut Evidence, sizes: &[usize]) -> Outcome {
     let mut findings = Findings::default();
     sizes.iter().for_each(|size| findings.add(arrives(check, evidence, *size)));
     findings.outcome()
 }
 
-fn fragments(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
-    let mut findings = Findings::default();
-    FRAGMENTED.iter().for_each(|size| findings.add(arrives(check, evidence, *size)));
-    if check.server().ip().is_loopback() {
-        findings.note(
-            "the proxy has a loopback address, where packets are not fragmented: only the sizes were tested",
-        );
-    }
-    findings.outcome()
-}
-
-fn fallback(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
+pub(super) fn fallback(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     for payload in [512, 1232] {
         let query = query(check, 4000, payload);
@@ -162,14 +140,22 @@ fn truncation(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
         for query in [with_edns, without] {
             let passed = check.pass(evidence, &query, Transport::Udp);
             // No response at all belongs to P-2 and P-3.
-            let Ok(octets) = &passed.received else { continue };
-            let header = nonesuch_proto::message::Header::read(octets);
-            let is_truncated = header.is_some_and(|header| header.flags & flags::TC != 0);
-            let is_complete = passed.response().is_ok_and(|response| !response.message.records.is_empty());
-            findings.require(is_truncated || is_complete, || {
-                format!("a response of {size} octets arrived as {} octets with TC=0", octets.len())
-            });
+            findings.add(is_complete_or_truncated(&passed, size));
         }
     }
     findings.outcome()
+}
+
+/// A response must be complete, have TC, or be an error. No response is none that misleads the client.
+pub(super) fn is_complete_or_truncated(passed: &Passed, size: usize) -> Result<(), String> {
+    let Ok(octets) = &passed.received else { return Ok(()) };
+    let header = Header::read(octets);
+    let is_truncated = header.is_some_and(|header| header.flags & flags::TC != 0);
+    let is_error = header.is_some_and(|header| header.rcode() != Rcode::NOERROR);
+    let is_complete =
+        passed.response().is_ok_and(|response| response.message.section(Section::Answer).next().is_some());
+    if is_truncated || is_error || is_complete {
+        return Ok(());
+    }
+    Err(format!("a response of {size} octets arrived as {} octets with TC=0", octets.len()))
 }

@@ -10,8 +10,8 @@
 //! than QUERY get NOTIMP with the same opcode.
 
 use super::super::Transport;
-use super::super::authority::{Log, Observation, RunningServer, push_message, serve, txt_rdata};
-use nonesuch_net::NetError;
+use super::super::authority::{Log, Observation, RunningServer, push_message, serve, serve_tcp, txt_rdata};
+use nonesuch_net::{NetError, bind_tcp};
 use nonesuch_proto::message::{HEADER, Header, Message, Rcode, Record, Section, flags};
 use nonesuch_proto::{Class, Name, Rtype, edns};
 use std::net::SocketAddr;
@@ -34,27 +34,46 @@ pub(super) struct Upstream {
     /// Its address.
     pub(super) address: SocketAddr,
     log: Arc<Mutex<Log>>,
-    _server: RunningServer,
+    server: RunningServer,
 }
 
 impl Upstream {
     /// Starts the resolver. Port 0 selects a free port.
     pub(super) fn start(listen: SocketAddr) -> Result<Self, NetError> {
         let log = Arc::new(Mutex::new(Log::default()));
-        let own = Arc::clone(&log);
-        let server = serve(listen, move |server, client, transport, query: &[u8], out: &mut Vec<u8>| {
-            let is_answered = answer(query, transport, out).is_some();
-            let reply = is_answered.then(|| out.clone());
-            let observation = Observation { server, client, transport, query: query.to_vec(), reply };
-            own.lock().unwrap_or_else(PoisonError::into_inner).push(observation);
-            is_answered
-        })?;
-        Ok(Self { address: server.address, log, _server: server })
+        let server = serve(listen, answer_and_record(&log))?;
+        Ok(Self { address: server.address, log, server })
+    }
+
+    /// Refuses TCP connections from now on.
+    pub(super) fn close_tcp(&mut self) {
+        self.server.tcp = None;
+    }
+
+    /// Accepts TCP connections again.
+    pub(super) fn open_tcp(&mut self) -> Result<(), NetError> {
+        let listener = bind_tcp(self.address)?;
+        self.server.tcp = Some(serve_tcp(listener, self.address, answer_and_record(&self.log))?);
+        Ok(())
     }
 
     /// The number of queries so far, and those from this number on.
     pub(super) fn observations_from(&self, number: usize) -> (usize, Vec<Observation>) {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).from(number)
+    }
+}
+
+/// The function that answers queries and adds them to the log.
+fn answer_and_record(
+    log: &Arc<Mutex<Log>>,
+) -> impl Fn(SocketAddr, SocketAddr, Transport, &[u8], &mut Vec<u8>) -> bool + Clone + Send + Sync + 'static {
+    let log = Arc::clone(log);
+    move |server, client, transport, query, out| {
+        let is_answered = answer(query, transport, out).is_some();
+        let reply = is_answered.then(|| out.clone());
+        let observation = Observation { server, client, transport, query: query.to_vec(), reply };
+        log.lock().unwrap_or_else(PoisonError::into_inner).push(observation);
+        is_answered
     }
 }
 
