@@ -212,7 +212,7 @@ pub static FAULTS: &[FaultEntry] = {
         row(Fault::ForgedCname, "forged-cname", Responses, Bogus, Some(6), "RFC 6672 §5.3.1"),
         row(Fault::MixedDenial, "mixed-denial", Responses, Bogus, Some(6), "RFC 5155 §10.4"),
         row(Fault::CnameLoop, "cname-loop", Data, Failure, None, "RFC 1034 §3.6.2"),
-        row(Fault::LargeRrset, "large-rrset", Data, Secure, None, "RFC 2181 §5"),
+        row(Fault::LargeRrset, "large-rrset", Data, Secure, None, "RFC 2181 §5.1"),
     ]
 };
 
