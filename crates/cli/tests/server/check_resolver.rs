@@ -99,6 +99,21 @@ fn our_resolver_passes_every_item_that_applies() {
     assert_passes(&check(&resolver.address.to_string(), &root, &[]), &NEVER_TESTABLE);
 }
 
+#[test]
+fn zones_with_rsa_and_sha1_are_secure_if_the_resolver_validates_them() {
+    let Some(root) = root_address(166) else { return };
+    let folder = folder();
+    for (setting, expected) in [("insecure", "insecure: 5, 7"), ("validate", "algorithm 5: secure (AD=1)")] {
+        let folder = common::made(folder.path(), setting);
+        let setting = format!("sha1 = \"{setting}\"");
+        let changes = [("experimental-algorithms = false", setting.as_str())];
+        let resolver = start(&configuration(&folder, &root, &changes));
+        let (status, results) = check(&resolver.address.to_string(), &root, &["XF-030"]);
+        let (result, text) = &results["XF-030"];
+        assert!(status == 0 && result == "pass" && text.contains(expected), "{text}");
+    }
+}
+
 /// A root and `example.`, which delegates the domain of a check with these records.
 fn start_parents(folder: &Path, root: &str, delegation: &str) -> Vec<Configured> {
     let (description, out) = (folder.join("tree.toml"), folder.join("tree"));
