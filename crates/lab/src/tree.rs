@@ -34,6 +34,7 @@ mod records;
 mod respond;
 mod rsa;
 mod transition;
+mod unsupported;
 mod write;
 
 #[cfg(test)]
@@ -93,7 +94,8 @@ pub struct TreeZone {
     /// The records, with the faults. The server of a zone with online signing generates the
     /// signatures.
     pub contents: Contents,
-    /// The keys of a signed zone.
+    /// The keys of a signed zone. Those of a zone with an algorithm that this program does not sign with have the
+    /// number of another algorithm.
     pub keys: Option<KeySet>,
     /// The VRF key and the stored proofs of a zone with NSEC5.
     pub nsec5: Option<(VrfPrivateKey, Proofs)>,
@@ -195,6 +197,7 @@ fn plan_zones(description: &Description, seed: u64) -> Result<Vec<ZonePlan<'_>>,
         let has_keys = zone.signed || zone.has(Fault::DsForUnsignedZone);
         let keys = has_keys.then(|| keys::key_set(&origin, zone, seed)).transpose()?;
         let plan = ZonePlan { origin, zone, parent, address, keys };
+        unsupported::check(&plan)?;
         plant::check_faults(&plan)?;
         let can_change = zone.signed && zone.denial == Mechanism::Nsec3 && zone.faults.is_empty();
         if zone.also_nsec5 && !can_change {
@@ -306,11 +309,15 @@ fn sign_zone(
     let signed =
         signed.map_err(|source| TreeError::Sign { zone: origin.clone(), source: Box::new(source) })?;
     let has_faults = |plan: &ZonePlan<'_>| !plan.zone.faults.is_empty();
-    if !has_faults(plan) && !children.iter().any(|child| has_faults(child)) {
+    let is_unsupported = zone.has_unsupported_algorithm();
+    if !is_unsupported && !has_faults(plan) && !children.iter().any(|child| has_faults(child)) {
         return Ok((signed.into_contents(), vrf));
     }
     let mut records = Records::new(signed.contents());
     FaultPlanter { plan, keys, proofs, now, seed }.plant(children, &mut records)?;
+    if is_unsupported {
+        unsupported::relabel(plan, keys, &mut records);
+    }
     Ok((records.into_contents(), vrf))
 }
 

@@ -121,8 +121,19 @@ pub fn run_on(command: &mut Command, input: &Path) -> Ended {
     run_with(command, File::open(input).expect("an input").into())
 }
 
+/// Like [`run`], with another time limit.
+#[track_caller]
+pub fn run_within(limit: Duration, command: &mut Command) -> Ended {
+    run_to_end(limit, command, Stdio::null())
+}
+
 #[track_caller]
 fn run_with(command: &mut Command, input: Stdio) -> Ended {
+    run_to_end(RUN, command, input)
+}
+
+#[track_caller]
+fn run_to_end(limit: Duration, command: &mut Command, input: Stdio) -> Ended {
     let outputs = folder();
     let (out, err) = (outputs.path().join("out"), outputs.path().join("err"));
     let mut child = command
@@ -131,7 +142,7 @@ fn run_with(command: &mut Command, input: Stdio) -> Ended {
         .stderr(File::create(&err).expect("a file"))
         .spawn()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let end = Instant::now() + RUN;
+    let end = Instant::now() + limit;
     let status = loop {
         if let Some(status) = child.try_wait().expect("a child") {
             break status;
@@ -139,7 +150,7 @@ fn run_with(command: &mut Command, input: Stdio) -> Ended {
         if Instant::now() > end {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("{command:?} ran longer than {RUN:?}");
+            panic!("{command:?} ran longer than {limit:?}");
         }
         std::thread::sleep(Duration::from_millis(3));
     };

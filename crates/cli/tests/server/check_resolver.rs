@@ -55,9 +55,14 @@ fn start(file: &Path) -> Configured {
 
 /// Runs the check with these items, or all. Returns the exit status and the results.
 fn check(server: &str, root: &str, items: &[&str]) -> (i32, Results) {
-    let mut arguments = vec!["check", "resolver", server, "--tree-address", root, "--json"];
+    let mut arguments = vec![server, "--tree-address", root];
     items.iter().for_each(|item| arguments.extend(["--item", *item]));
-    let ended = run(&mut nonesuch(arguments));
+    check_with(&arguments)
+}
+
+/// Runs the check with these arguments. Returns the exit status and the results.
+fn check_with(arguments: &[&str]) -> (i32, Results) {
+    let ended = run(&mut nonesuch([&["check", "resolver", "--json"], arguments].concat()));
     (ended.status, results(&ended))
 }
 
@@ -70,23 +75,86 @@ fn results(ended: &Ended) -> Results {
     items.map(|item| (field(item, "id"), (field(item, "result"), field(item, "text")))).collect()
 }
 
+/// Items that need a resolver whose clock can be moved, and those that no client can test.
+const NEVER_TESTABLE: [&str; 9] =
+    ["F-196", "F-201", "F-202", "XF-024", "XF-070", "XF-071", "XF-072", "XF-073", "XF-074"];
+
+/// The items with this result.
+fn items_with<'r>(results: &'r Results, result: &str) -> Vec<&'r str> {
+    let found = results.iter().filter(|(_, (found, _))| found == result);
+    found.map(|(id, _)| id.as_str()).collect()
+}
+
+/// Asserts that all items pass except these, which are not testable.
+#[track_caller]
+fn assert_passes((status, results): &(i32, Results), not_testable: &[&str]) {
+    let failed = items_with(results, "fail");
+    assert!(failed.is_empty() && *status == 0, "{failed:?}: {results:#?}");
+    assert_eq!(items_with(results, "not testable"), not_testable, "{results:#?}");
+}
+
 #[test]
 fn our_resolver_passes_every_item_that_applies() {
     let Some(root) = root_address(160) else { return };
     let folder = folder();
     let changes = [("experimental-algorithms = false", "experimental-algorithms = true")];
     let resolver = start(&configuration(folder.path(), &root, &changes));
-    let (status, results) = check(&resolver.address.to_string(), &root, &[]);
-    let failed: Vec<_> = results.iter().filter(|(_, (result, _))| result == "fail").collect();
-    assert!(failed.is_empty() && status == 0, "{failed:#?}");
-    let not_testable: Vec<&str> = results
-        .iter()
-        .filter(|(_, (result, _))| result == "not testable")
-        .map(|(id, _)| id.as_str())
-        .collect();
-    // The clock of a running resolver cannot be moved.
-    let expected = ["F-196", "F-201", "F-202", "XF-024", "XF-070", "XF-071", "XF-072", "XF-073", "XF-074"];
-    assert_eq!(not_testable, expected);
+    assert_passes(&check(&resolver.address.to_string(), &root, &[]), &NEVER_TESTABLE);
+}
+
+#[test]
+fn zones_with_rsa_and_sha1_are_secure_if_the_resolver_validates_them() {
+    let Some(root) = root_address(166) else { return };
+    let folder = folder();
+    for (setting, expected) in [("insecure", "insecure: 5, 7"), ("validate", "algorithm 5: secure (AD=1)")] {
+        let folder = common::made(folder.path(), setting);
+        let setting = format!("sha1 = \"{setting}\"");
+        let changes = [("experimental-algorithms = false", setting.as_str())];
+        let resolver = start(&configuration(&folder, &root, &changes));
+        let (status, results) = check(&resolver.address.to_string(), &root, &["XF-030"]);
+        let (result, text) = &results["XF-030"];
+        assert!(status == 0 && result == "pass" && text.contains(expected), "{text}");
+    }
+}
+
+/// A root and `example.`, which delegates the domain of a check with these records.
+fn start_parents(folder: &Path, root: &str, delegation: &str) -> Vec<Configured> {
+    let (description, out) = (folder.join("tree.toml"), folder.join("tree"));
+    let tree = format!(
+        "first-address = \"{root}\"\n[[zone]]\norigin = \".\"\n[[zone]]\norigin = \"example.\"\nrecords = '''\n{delegation}'''\n"
+    );
+    fs::write(&description, tree).expect("written");
+    done(["lab", "tree", text(&description), "--out", text(&out)]);
+    let files = fs::read_dir(out.join("servers")).expect("a directory").flatten();
+    files.map(|file| Configured::start(&file.path())).collect()
+}
+
+#[test]
+fn our_resolver_passes_the_items_of_a_delegated_domain() {
+    let Some(root) = root_address(164) else { return };
+    let folder = folder();
+    // Each part of the servers has an address of its own.
+    let listen: Vec<String> = (1..=8).map(|last| format!("127.164.1.{last}")).collect();
+    let mut delegated = vec!["--delegated", "check.example"];
+    listen.iter().for_each(|address| delegated.extend(["--tree-listen", address]));
+    let records = done([&["check", "resolver", "--print-delegation"], &delegated[..]].concat()).stdout;
+    let _parents = start_parents(folder.path(), &root, &records);
+    let file = folder.path().join("resolver.toml");
+    let settings = "version = 1\nlisten = [\"127.0.0.1:0\"]\nhints = \"tree/root.hints\"\ntrust-anchors = \"tree/anchor.ds\"\n\
+        experimental-algorithms = true\n[negative-anchor.\"nta.check.example.\"]\nuntil = \"2099-01-01T00:00:00Z\"\n";
+    fs::write(&file, settings).expect("written");
+    let resolver = start(&file);
+    let server = resolver.address.to_string();
+    let found = check_with(&[&[server.as_str()], &delegated[..]].concat());
+    // The check does not know the trust anchors of the resolver.
+    let mut not_testable = NEVER_TESTABLE.to_vec();
+    not_testable.push("XF-075");
+    assert_passes(&found, &not_testable);
+    // With one address, a server without EDNS cannot be told from the others.
+    let few = [&[server.as_str()], &delegated[..4], &["--item", "XF-003", "--item", "XF-006"]].concat();
+    let (status, results) = check_with(&few);
+    assert_eq!(status, 0, "{results:#?}");
+    assert_eq!(items_with(&results, "not testable"), ["XF-006"], "{results:#?}");
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! `check zone` on servers of a local tree, and `query --svg`.
 
+use super::resolve::start_tree;
+use crate::common::configured::Configured;
 use crate::common::{Ended, Running, done, folder, nonesuch, run, serve_at, text};
+use nonesuch_testing::record_skip;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// A tree with one server for each zone, which is started.
 struct Tree {
@@ -68,6 +72,48 @@ fn a_delegation_is_checked_and_its_chain_of_trust_drawn() {
     let missing = tree.check(&["missing.example", "--item", "Z-001", "--item", "Z-020"]);
     assert_eq!(missing.status, 1, "{}", missing.text());
     assert!(missing.stdout.contains("have no NS records for missing.example."), "{}", missing.stdout);
+}
+
+/// A shell command that runs its arguments after the first one in a mount namespace of their own, in which the
+/// first one is the list of resolvers of the system.
+const WITH_RESOLVERS: &str = r#"mount --bind "$0" /etc/resolv.conf && exec "$@""#;
+
+#[test]
+fn the_servers_are_found_through_the_resolvers_of_the_system() {
+    let folder = folder();
+    let Some((_servers, hints)) = start_tree(folder.path(), 55) else { return };
+    let list = folder.path().join("resolv.conf");
+    fs::write(&list, "# of the test\nnameserver 127.53.55.100\n").expect("written");
+    let in_namespace = |command: &Command| {
+        let mut inside = Command::new("unshare");
+        inside.args(["--mount", "sh", "-c", WITH_RESOLVERS, text(&list)]);
+        inside.arg(command.get_program()).args(command.get_args());
+        run(&mut inside)
+    };
+    // Without the mount, the check would query other resolvers.
+    let mut compare = Command::new("cmp");
+    compare.args([text(&list), "/etc/resolv.conf"]);
+    if in_namespace(&compare).status != 0 {
+        return record_skip("mount namespaces cannot be used");
+    }
+    let anchor = hints.with_file_name("anchor.ds");
+    let resolver = ["--listen", "127.53.55.100:53", "--hints", text(&hints), "--anchor", text(&anchor)];
+    let resolver =
+        Configured::start_command("resolve", &resolver, &folder.path().join("resolver"), Stdio::null());
+    let checked =
+        in_namespace(&nonesuch(["check", "zone", "z1.example", "--anchor", text(&anchor), "--json"]));
+    let report: serde_json::Value =
+        serde_json::from_str(&checked.stdout).unwrap_or_else(|_| panic!("{}", checked.text()));
+    let items = report["items"].as_array().expect("items");
+    let result = |id: &str| items.iter().find(|item| item["id"] == id).expect("an item")["result"].clone();
+    // The zone has one nameserver.
+    let failed = items.iter().filter(|item| item["result"] == "fail");
+    assert_eq!(failed.filter_map(|item| item["id"].as_str()).collect::<Vec<_>>(), ["Z-010"], "{report:#}");
+    for id in ["Z-001", "Z-003", "Z-020", "Z-040", "Z-056"] {
+        assert_eq!(result(id), "pass", "{report:#}");
+    }
+    let stopped = resolver.stop();
+    assert!(stopped["datagrams_in"].as_u64() > Some(0), "{stopped}");
 }
 
 #[test]

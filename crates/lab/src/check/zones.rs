@@ -27,6 +27,14 @@ pub(super) const SLOW: Duration = Duration::from_millis(300);
 pub(super) const DROPPED_OVER: usize = 1232;
 /// Algorithms that every validator must or should implement (RFC 9904).
 pub(super) const KNOWN_ALGORITHMS: [u8; 6] = [8, 10, 13, 14, 15, 16];
+/// RSA with SHA-1: validators must implement it, and operators must treat it as insecure (RFC 9905 §2). The zones
+/// have valid signatures.
+pub(super) const SHA1_ALGORITHMS: [u8; 2] = [5, 7];
+/// Algorithms that no validator may use: RSAMD5, DSA, DSA-NSEC3-SHA1 (RFC 9904), ECC-GOST (RFC 9906 §2), and an
+/// unassigned number. The zones have arbitrary signatures.
+pub(super) const UNUSABLE_ALGORITHMS: [u8; 5] = [1, 3, 6, 12, 200];
+/// Numbers for zones that may have NSEC3 records (RFC 5155 §2).
+const NSEC3_ALGORITHMS: [u8; 2] = [6, 7];
 /// Lengths of RSA keys that are tested, in bits.
 pub(super) const RSA_BITS: [u16; 3] = [1024, 1280, 3072];
 /// The denial mechanisms, with the label of the zone of each.
@@ -50,6 +58,8 @@ pub(super) const NSEC5_FAULTS: [Fault; 5] = [
 ];
 /// Length of RSA keys of the zones that do not test lengths, in bits.
 const RSA_DEFAULT_BITS: u16 = 2048;
+/// Length of RSA keys of the zones with SHA-1, in bits. The tree signs with them slowly.
+const RSA_SHA1_BITS: u16 = 1280;
 
 /// What determines the zones of a run.
 #[derive(Clone, Debug)]
@@ -157,11 +167,16 @@ impl ZoneOptions {
     fn algorithm_zones(&self) -> Vec<ZoneDescription> {
         let of = |number: u8| {
             let algorithm = Algorithm(number);
-            let is_rsa = matches!(algorithm, Algorithm::RSASHA256 | Algorithm::RSASHA512);
+            let has_nsec3 = NSEC3_ALGORITHMS.contains(&number);
             ZoneDescription {
                 algorithm,
                 csk: true,
-                bits: is_rsa.then_some(RSA_DEFAULT_BITS),
+                bits: match algorithm {
+                    Algorithm::RSASHA256 | Algorithm::RSASHA512 => Some(RSA_DEFAULT_BITS),
+                    sha1 if sha1.is_sha1() => Some(RSA_SHA1_BITS),
+                    _ => None,
+                },
+                denial: if has_nsec3 { Mechanism::Nsec3 } else { Mechanism::Nsec },
                 ..self.zone(&format!("algorithm-{number}"), Role::Leaf)
             }
         };
@@ -174,6 +189,8 @@ impl ZoneOptions {
         KNOWN_ALGORITHMS
             .into_iter()
             .chain([Algorithm::MLDSA44.0])
+            .chain(SHA1_ALGORITHMS)
+            .chain(UNUSABLE_ALGORITHMS)
             .map(of)
             .chain(RSA_BITS.iter().map(rsa))
             .collect()

@@ -90,6 +90,7 @@ impl ResolverSetup {
             return invalid("cache size", &self.cache_mib, "at least 10 MiB are necessary");
         }
         check_local(self.source.into(), "source address")?;
+        self.negative_anchors.iter().try_for_each(|zone| check_name(zone))?;
         for anchor in &self.anchors {
             check_name(&anchor.zone)?;
             let is_field =

@@ -192,6 +192,8 @@ pub struct ResolverSetup {
     pub upstream: Upstream,
     /// Trust anchors. Without any, the resolver does not validate.
     pub anchors: Vec<TrustAnchor>,
+    /// Zones at and below which nothing is validated (negative trust anchors, RFC 7646).
+    pub negative_anchors: Vec<String>,
     /// Size of the cache in MiB, at least 10.
     pub cache_mib: u32,
     /// Whether the resolver answers from cached NSEC and NSEC3 records (aggressive use, RFC 8198).
@@ -202,12 +204,13 @@ pub struct ResolverSetup {
 }
 
 impl Default for ResolverSetup {
-    /// No servers, no trust anchors, a cache of 64 MiB, no aggressive use of NSEC records, queries
+    /// No servers, no trust anchors of either kind, a cache of 64 MiB, no aggressive use of NSEC records, queries
     /// from 127.0.0.1.
     fn default() -> Self {
         Self {
             upstream: Upstream::Stubs(Vec::new()),
             anchors: Vec::new(),
+            negative_anchors: Vec::new(),
             cache_mib: 64,
             aggressive: false,
             source: Ipv4Addr::LOCALHOST,

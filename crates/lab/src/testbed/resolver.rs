@@ -256,6 +256,7 @@ impl Place<'_> {
             resolver: ResolverSetup {
                 upstream: Upstream::Roots { servers: vec![self.tree.root.clone()], port: 53 },
                 anchors: if validates { self.tree.anchors.clone() } else { Vec::new() },
+                negative_anchors: Vec::new(),
                 cache_mib,
                 aggressive,
                 source: self.network.resolver_source(),

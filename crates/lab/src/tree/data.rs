@@ -44,11 +44,11 @@ impl ZonePlan<'_> {
         Name::from_text(label.as_bytes(), Some(self.origin.view())).unwrap_or_else(|_| self.origin.clone())
     }
 
-    /// Returns the DNSKEY RDATA that the zone publishes for a key: `dnskey`, changed as the zone's
-    /// faults require.
+    /// Returns the DNSKEY RDATA that the zone publishes for a key: `dnskey`, changed as the faults of the
+    /// zone and an unsupported algorithm require.
     pub(super) fn published_rdata(&self, dnskey: &[u8]) -> Vec<u8> {
         let mut rdata = dnskey.to_vec();
-        if let [high, low, protocol, ..] = rdata.as_mut_slice() {
+        if let [high, low, protocol, algorithm, ..] = rdata.as_mut_slice() {
             if self.zone.has(Fault::NoZoneKeyFlag) {
                 *high = 0;
             }
@@ -63,6 +63,9 @@ impl ZonePlan<'_> {
             }
             if self.zone.has(Fault::WrongProtocol) {
                 *protocol = 4;
+            }
+            if self.zone.has_unsupported_algorithm() {
+                *algorithm = self.zone.algorithm.0;
             }
         }
         rdata

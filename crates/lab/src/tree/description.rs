@@ -53,7 +53,8 @@ pub struct ZoneDescription {
     /// Whether the zone is signed. Default true.
     #[serde(default = "default_true")]
     pub signed: bool,
-    /// Algorithm; with NSEC5, its alias number is used. Default ECDSAP256SHA256.
+    /// Algorithm; with NSEC5, its alias number is used. Default ECDSAP256SHA256. A zone can have a number from 1 to
+    /// 251 that this program does not sign with: validators should find it insecure.
     #[serde(default = "default_algorithm", deserialize_with = "from_string")]
     pub algorithm: Algorithm,
     /// Length of RSA keys in bits; `None` selects the default of the algorithm.

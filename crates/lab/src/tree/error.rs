@@ -44,6 +44,8 @@ pub enum TreeError {
         "zone {zone}: keys of algorithm {algorithm} cannot be derived from a seed: choose another algorithm"
     )]
     Algorithm { zone: Name, algorithm: nonesuch_crypto::Algorithm },
+    #[error("zone {zone}: algorithm {algorithm}, with which this program does not sign: needs {needed}")]
+    Unsupported { zone: Name, algorithm: nonesuch_crypto::Algorithm, needed: &'static str },
     #[error("zone {zone}: {source}")]
     Key { zone: Name, source: KeyError },
     #[error("zone {zone}: the VRF key: {source}")]

@@ -35,6 +35,14 @@ pub struct Expectation {
 /// An expected result without a question.
 type Expected = (Outcome, Option<Fault>);
 
+/// The expected result of a zone without faults, and the extended error.
+type SoundResult = (Outcome, Option<u16>);
+
+/// The result of a secure zone.
+const SECURE: SoundResult = (Outcome::Secure, None);
+/// The extended error "Unsupported DNSKEY Algorithm" (RFC 8914 §4.2).
+const UNSUPPORTED_ALGORITHM: u16 = 1;
+
 /// A question whose answer needs a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Denied {
@@ -57,44 +65,54 @@ impl Tree {
     pub fn expectations_with(&self, denials: u32) -> Vec<Expectation> {
         let mut list = Vec::new();
         for zone in &self.zones {
-            if let Some(sound_outcome) = self.sound_outcome(zone) {
-                zone.push_expectations(sound_outcome, denials, &mut list);
+            if let Some(sound) = self.sound_result(zone) {
+                zone.push_expectations(sound, denials, &mut list);
             }
         }
         list
     }
 
-    /// The result for a zone without faults in the place of `zone`: Secure, or Insecure at and
-    /// below an unsigned delegation. `None` if a zone above has faults other than those of
-    /// [`FaultScope::Data`].
-    fn sound_outcome(&self, zone: &TreeZone) -> Option<Outcome> {
-        let mut outcome = Outcome::Secure;
+    /// The result for a zone without faults in the place of `zone`, with the extended error: Secure, or Insecure
+    /// at and below an unsigned delegation or a zone with an unsupported algorithm. `None` if a zone above has
+    /// faults other than those of [`FaultScope::Data`].
+    fn sound_result(&self, zone: &TreeZone) -> Option<SoundResult> {
+        let mut result = zone.own_result();
         let mut ancestor = zone.parent;
-        if !zone.is_in_chain_of_trust() {
-            outcome = Outcome::Insecure;
-        }
         while let Some(above) = ancestor.and_then(|index| self.zones.get(index)) {
             if above.description.faults.iter().any(|planted| planted.fault.scope() != FaultScope::Data) {
                 return None;
             }
-            if !above.is_in_chain_of_trust() {
-                outcome = Outcome::Insecure;
+            // The chain of trust ends at the first zone from the root on that is not secure.
+            if above.own_result() != SECURE {
+                result = above.own_result();
             }
             ancestor = above.parent;
         }
-        Some(outcome)
+        Some(result)
     }
 }
 
 impl TreeZone {
+    /// The result for this zone without faults below a secure one.
+    fn own_result(&self) -> SoundResult {
+        if !self.is_in_chain_of_trust() {
+            (Outcome::Insecure, None)
+        } else if self.description.has_unsupported_algorithm() {
+            (Outcome::Insecure, Some(UNSUPPORTED_ALGORITHM))
+        } else {
+            SECURE
+        }
+    }
+
     /// Whether the zone is signed and a DS record or the trust anchor leads to it.
     fn is_in_chain_of_trust(&self) -> bool {
         self.parent.is_none() && self.keys.is_some() || !self.ds.is_empty()
     }
 
-    fn push_expectations(&self, sound_outcome: Outcome, denials: u32, list: &mut Vec<Expectation>) {
+    fn push_expectations(&self, sound: SoundResult, denials: u32, list: &mut Vec<Expectation>) {
+        let (sound_outcome, sound_error) = sound;
         let mut push = |name: Name, rtype, rcode, (outcome, fault): Expected| {
-            let extended_error = fault.and_then(|fault| fault.entry().extended_error);
+            let extended_error = fault.map_or(sound_error, |fault| fault.entry().extended_error);
             list.push(Expectation { name, rtype, rcode, outcome, extended_error, fault });
         };
         let for_zone = self.expected_for_zone(sound_outcome);

@@ -5,6 +5,7 @@
 use super::description::ZoneDescription;
 use super::error::TreeError;
 use super::rsa;
+use super::unsupported::substitute;
 use data_encoding::BASE64;
 use fips205::slh_dsa_sha2_128s;
 use fips205::traits::{KeyGen as _, SerDes as _};
@@ -74,7 +75,7 @@ pub(super) fn key_pair(
     zone: &ZoneDescription,
     random: &mut ChaCha20Rng,
 ) -> Result<KeyPair, TreeError> {
-    let algorithm = key_algorithm(zone);
+    let algorithm = substitute(key_algorithm(zone));
     let fault = |source| TreeError::Key { zone: apex.clone(), source };
     check_bits(algorithm, zone.bits).map_err(fault)?;
     let mut attempt = 0;

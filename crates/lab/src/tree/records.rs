@@ -160,6 +160,25 @@ impl Records {
         Ok(())
     }
 
+    /// Replaces each signature by what `sign` returns for its owner, its fields, and the RDATA of its RRset in
+    /// canonical order. A signature for which `sign` returns `None` is removed.
+    pub(super) fn replace_signatures(
+        &mut self,
+        sign: impl Fn(&Name, Rrsig<'_>, &[Vec<u8>]) -> Option<Vec<u8>>,
+    ) {
+        for (owner, sets) in &mut self.names {
+            let covered: Vec<Rtype> =
+                sets.keys().filter(|(_, is_signature)| *is_signature).map(|(rtype, _)| *rtype).collect();
+            for rtype in covered {
+                let mut rdatas = sets.get(&(rtype, false)).cloned().unwrap_or_default().rdatas;
+                rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+                let Some(signatures) = sets.get_mut(&(rtype, true)) else { continue };
+                let signed = signatures.rdatas.iter().filter_map(|octets| Rrsig::parse(octets));
+                signatures.rdatas = signed.filter_map(|fields| sign(owner, fields, &rdatas)).collect();
+            }
+        }
+    }
+
     /// As [`Records::re_sign_as`], for each of `rrsets` at its owner, with an error that names the
     /// fault.
     pub(super) fn re_sign_all(

@@ -2,6 +2,7 @@
 //! attacks on secret keys: the keys of a tree are no secrets). aws-lc generates keys only from its
 //! own random numbers.
 
+use nonesuch_crypto::DigestType;
 use num_bigint::BigUint;
 use rand::RngCore as _;
 use rand_chacha::ChaCha20Rng;
@@ -15,6 +16,9 @@ const SMALL_PRIME_LIMIT: u32 = 2_000;
 /// Tags of DER elements.
 const INTEGER: u8 = 0x02;
 const SEQUENCE: u8 = 0x30;
+/// `DigestInfo` of SHA-1 before the digest (RFC 8017 §9.2, note 1).
+const SHA1_INFO: &[u8] =
+    &[0x30, 0x21, 0x30, 0x09, 0x06, 0x05, 0x2b, 0x0e, 0x03, 0x02, 0x1a, 0x05, 0x00, 0x04, 0x14];
 /// Permitted lengths of the modulus, in bits.
 const MODULUS_BITS: std::ops::RangeInclusive<u16> = 1024..=4096;
 
@@ -62,6 +66,21 @@ pub(super) fn private_key_der(bits: u16, random: &mut ChaCha20Rng) -> Option<Vec
         der_element(INTEGER, &[sign, number].concat())
     });
     Some(der_element(SEQUENCE, &[version].into_iter().chain(numbers).collect::<Vec<_>>().concat()))
+}
+
+/// A signature of PKCS#1 v1.5 with SHA-1 (RFC 8017 §8.2.1, RFC 3110 §3). `None` if the modulus is too short. The crate
+/// `crypto` signs nothing with SHA-1.
+pub(super) fn sign_with_sha1(modulus: &[u8], exponent: &[u8], message: &[u8]) -> Option<Vec<u8>> {
+    let digest = DigestType::SHA1.digest(&[message])?;
+    // EMSA-PKCS1-v1_5 (RFC 8017 §9.2): 0, 1, octets 255, 0, DigestInfo. The first octet is not part of the number.
+    let padding = modulus.len().checked_sub(3 + SHA1_INFO.len() + digest.len())?;
+    let encoded = [&[1], vec![0xff; padding].as_slice(), &[0], SHA1_INFO, &digest].concat();
+    let number = BigUint::from_bytes_be(&encoded);
+    let power =
+        number.modpow(&BigUint::from_bytes_be(exponent), &BigUint::from_bytes_be(modulus)).to_bytes_be();
+    let mut signature = vec![0; modulus.len().checked_sub(power.len())?];
+    signature.extend(power);
+    Some(signature)
 }
 
 /// An element of DER with at most 65,535 octets (X.690 §8.1.3).

@@ -3,9 +3,10 @@
 mod resolve;
 
 use super::*;
-use nonesuch_crypto::{ALGORITHMS, Algorithm};
+use nonesuch_crypto::{ALGORITHMS, Algorithm, PublicKey, key_tag};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::MECHANISMS;
+use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_proto::Rtype;
 use resolve::resolve;
 
@@ -133,6 +134,73 @@ fn unsigned_zones_and_islands_are_insecure() {
     }
 }
 
+/// The first octets of DNSKEY or DS RDATA of the apex, and the octets of RRSIG RDATA with the algorithm.
+fn algorithms(zone: &TreeZone) -> Vec<u8> {
+    let signatures = zone.contents.nodes().flat_map(|node| node.rrsets().collect::<Vec<_>>());
+    let signatures = signatures.filter(|rrset| rrset.rtype() == Rtype::RRSIG);
+    let signatures = signatures.flat_map(|rrset| rrset.rdatas().map(|rdata| rdata[2]).collect::<Vec<_>>());
+    let apex = zone.contents.find(zone.origin.view()).unwrap();
+    let keys = apex.rrset(Rtype::DNSKEY).unwrap().rdatas().map(|rdata| rdata[3]).collect::<Vec<_>>();
+    let ds = zone.ds.iter().map(|ds| ds[2]);
+    signatures.chain(keys).chain(ds).collect()
+}
+
+#[test]
+fn zones_with_unsupported_algorithms_are_insecure() {
+    for number in [1, 3, 5, 6, 7, 12, 200] {
+        for (denial, csk) in [(Mechanism::Nsec, true), (Mechanism::Nsec3, false)] {
+            let zone = ZoneDescription { algorithm: Algorithm(number), csk, denial, ..zone_without_faults() };
+            let is_rsa = matches!(number, 1 | 5 | 7);
+            let zone = ZoneDescription { bits: is_rsa.then_some(1024), ..zone };
+            let zones = vec![
+                ZoneDescription::new("."),
+                ZoneDescription::new("example."),
+                zone,
+                ZoneDescription::new("below.zone.example."),
+            ];
+            let tree = Tree::build(&Description { zones, ..Description::default() }, 1, NOW).unwrap();
+            let expectations = judge(&tree, &format!("algorithm {number}, {denial}"));
+            let found = expectations.iter().filter(|expected| {
+                (expected.outcome, expected.extended_error) == (Outcome::Insecure, Some(1))
+            });
+            assert!(found.count() > 20, "{number}");
+            let numbers = algorithms(&tree.zones[2]);
+            assert!(numbers.len() > 10 && numbers.iter().all(|found| *found == number), "{numbers:?}");
+        }
+    }
+}
+
+fn zone_without_faults() -> ZoneDescription {
+    ZoneDescription::new("zone.example.")
+}
+
+#[test]
+fn signatures_of_rsa_with_sha1_are_valid() {
+    for number in [5, 7] {
+        let zone =
+            ZoneDescription { algorithm: Algorithm(number), bits: Some(1024), ..zone_without_faults() };
+        let tree = tree_of(zone).unwrap();
+        let zone = &tree.zones[2];
+        let apex = zone.contents.find(zone.origin.view()).unwrap();
+        let keys: Vec<&[u8]> = apex.rrset(Rtype::DNSKEY).unwrap().rdatas().collect();
+        let mut verified = 0;
+        for node in zone.contents.nodes() {
+            for signatures in node.rrsets().filter(|rrset| rrset.rtype() == Rtype::RRSIG) {
+                let rrset = node.rrset(signatures.covered()).unwrap();
+                for fields in signatures.rdatas().filter_map(Rrsig::parse) {
+                    let key = keys.iter().find(|key| key_tag(key) == fields.tag).unwrap();
+                    let mut signed = Vec::new();
+                    push_signed_data(&fields, node.name(), rrset.rdatas(), &mut signed);
+                    let key = PublicKey::parse_sha1(fields.algorithm, &key[4..]).unwrap();
+                    key.verify(&signed, fields.signature).unwrap();
+                    verified += 1;
+                }
+            }
+        }
+        assert!(verified > 15, "{verified}");
+    }
+}
+
 #[test]
 fn equal_seeds_give_equal_trees_and_other_seeds_other_keys() {
     let text = |seed| {
@@ -174,7 +242,17 @@ fn unsuitable_descriptions_are_errors() {
     assert!(matches!(with(|zone| zone.faults[0].at = Some("a..b".into())), Err(TreeError::Fault { .. })));
     assert!(matches!(with(|zone| zone.faults[0].rtype = Some(Rtype::SOA)), Err(TreeError::Fault { .. })));
     assert!(matches!(with(|zone| zone.bits = Some(99)), Err(TreeError::Key { .. })));
-    assert!(matches!(with(|zone| zone.algorithm = Algorithm(5)), Err(TreeError::Algorithm { .. })));
+    assert!(matches!(with(|zone| zone.algorithm = Algorithm(253)), Err(TreeError::Algorithm { .. })));
+    assert!(matches!(with(|zone| zone.algorithm = Algorithm(5)), Err(TreeError::Unsupported { .. })));
+    let without_faults = |denial| {
+        build(vec![
+            root(),
+            ZoneDescription { algorithm: Algorithm(5), denial, ..ZoneDescription::new("example.") },
+        ])
+    };
+    for denial in [Mechanism::Compact, Mechanism::Nsec5] {
+        assert!(matches!(without_faults(denial), Err(TreeError::Unsupported { .. })), "{denial}");
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Tree {
     /// | file | content |
     /// | --- | --- |
     /// | `zones/ZONE` | the zone file (`@` for the root) |
-    /// | `keys/ZONE/` | the keys of a signed zone, as BIND writes them |
+    /// | `keys/ZONE/` | the keys of a signed zone with a supported algorithm, as BIND writes them |
     /// | `nsec5/ZONE/` | the VRF key and the proofs of a zone with NSEC5 |
     /// | `servers/ADDRESS.toml` | the configuration of `nonesuch serve` at this address |
     /// | `zones/ZONE.nsec5`, `nsec5/ZONE.nsec5/`, `servers/ADDRESS.nsec5.toml` | for a zone with `also-nsec5`, those of its version with NSEC5 |
@@ -141,7 +141,7 @@ impl TreeZone {
     /// Writes the zone file, the key files, and the VRF key with the proofs.
     fn write(&self, file: &str, out: &Path) -> Result<(), TreeError> {
         write_new_file(&out.join("zones").join(file), PUBLIC, self.text().as_bytes())?;
-        if let Some(keys) = &self.keys {
+        if let Some(keys) = self.keys.as_ref().filter(|_| !self.description.has_unsupported_algorithm()) {
             let directory = out.join("keys").join(file);
             write_signing_keys(&directory, keys, &KeyTimes::default())?;
         }

@@ -271,7 +271,7 @@ impl ResolverCheck {
 
     /// Whether the check has a root of its own.
     pub(super) fn has_root(&self) -> bool {
-        self.zones.addresses.is_separate(Role::Suffix)
+        self.zones.addresses.has_root()
     }
 
     /// The resolver.

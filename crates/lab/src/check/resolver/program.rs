@@ -56,15 +56,12 @@ impl ResolverKind {
         })
     }
 
-    /// Lines of its configuration for the negative trust anchor of this zone.
-    fn negative_anchor(self, zone: &str) -> String {
+    /// More lines of its configuration.
+    const fn lines(self) -> &'static str {
         match self {
-            Self::Unbound => format!("  domain-insecure: \"{zone}\"\n"),
-            Self::Bind => format!("  validate-except {{ \"{zone}\"; }};\n  resolver-query-timeout 1500;\n"),
-            Self::KnotResolver => format!("trust_anchors.set_insecure({{ '{zone}' }})\n"),
-            // Only its Lua file can have negative trust anchors.
-            Self::PowerDns => "dont-throttle-netmasks=127.0.0.0/8\npacketcache-servfail-ttl=0\n".to_owned(),
-            Self::Nonesuch => format!("[negative-anchor.\"{zone}\"]\nuntil = \"2099-01-01T00:00:00Z\"\n"),
+            Self::Bind => "  resolver-query-timeout 1500;\n",
+            Self::PowerDns => "dont-throttle-netmasks=127.0.0.0/8\npacketcache-servfail-ttl=0\n",
+            Self::Unbound | Self::KnotResolver | Self::Nonesuch => "",
         }
     }
 }
@@ -78,7 +75,7 @@ impl Program {
     ) -> Result<Self, StartError> {
         let directory = tempfile::tempdir().map_err(StartError::Directory)?;
         let path = directory.path().canonicalize().map_err(StartError::Directory)?;
-        let negative = options.kind.negative_anchor(&format!("nta.{}", zones.suffix));
+        let negative = format!("nta.{}", zones.suffix);
         let (address, process) = match options.kind.peer() {
             Some(peer) => {
                 let server = PeerServer::start(peer, &setup(options, zones, tree, &path, negative))?;
@@ -93,7 +90,7 @@ impl Program {
     }
 }
 
-fn setup(options: &ProgramOptions, zones: &ZoneOptions, tree: &Tree, path: &Path, lines: String) -> Setup {
+fn setup(options: &ProgramOptions, zones: &ZoneOptions, tree: &Tree, path: &Path, negative: String) -> Setup {
     let root = tree.zones.iter().find(|zone| zone.parent.is_none());
     let name = root.map_or_else(|| ".".to_owned(), |zone| zone.nameserver.to_string());
     let server = RootServer { name, address: zones.addresses.of(Role::Root) };
@@ -103,10 +100,11 @@ fn setup(options: &ProgramOptions, zones: &ZoneOptions, tree: &Tree, path: &Path
     Setup {
         udp_octets: options.udp_octets,
         limit: READY_LIMIT,
-        lines,
+        lines: options.kind.lines().to_owned(),
         resolver: ResolverSetup {
             upstream: Upstream::Roots { servers: vec![server], port: zones.port },
             anchors,
+            negative_anchors: vec![negative],
             aggressive: true,
             ..ResolverSetup::default()
         },
@@ -129,7 +127,7 @@ fn start_nonesuch(
     let octets = options.udp_octets;
     let text = format!(
         "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nhints = \"root.hints\"\ntrust-anchors = \"anchor.ds\"\n\
-         edns-payload = {octets}\n{negative}"
+         edns-payload = {octets}\n[negative-anchor.\"{negative}\"]\nuntil = \"2099-01-01T00:00:00Z\"\n"
     );
     let configuration = write("resolver.toml", &text)?;
     let mut command = Command::new(&options.nonesuch);

@@ -1,8 +1,8 @@
 //! Items about signatures.
 
-use super::super::zones::{KNOWN_ALGORITHMS, RSA_BITS, SHORT_LIFETIME};
-use super::super::{Evidence, Outcome, Row};
-use super::context::{ResolverCheck, Status};
+use super::super::zones::{KNOWN_ALGORITHMS, RSA_BITS, SHA1_ALGORITHMS, SHORT_LIFETIME, UNUSABLE_ALGORITHMS};
+use super::super::{Evidence, Outcome, Row, Transport};
+use super::context::{ResolverCheck, Status, lookup};
 use super::faults::Findings;
 use super::{item, quick};
 use crate::tree::Fault;
@@ -18,8 +18,8 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
         item: quick(item(
             "XF-030",
             "Signatures of the algorithms 8, 10, 13, 14, 15 and 16 are verified, others make a zone insecure",
-            &["RFC 9904 §3", "RFC 9904 §4", "RFC 4035 §5.2"],
-            "A zone for each algorithm must be secure, and one whose DS records have SHA-1 digests. The zone with algorithm 18 must be secure or insecure.",
+            &["RFC 9904 §3", "RFC 9904 §4", "RFC 4035 §5.2", "RFC 6840 §5.2", "RFC 9905 §2", "RFC 9906 §2"],
+            "A zone for each algorithm must be secure, and one whose DS records have SHA-1 digests. The zones with ML-DSA-44 (18) and with RSA/SHA-1 (5 and 7), whose signatures are valid, must be secure or insecure. The zones with RSA/MD5 (1), DSA (3 and 6), ECC-GOST (12) and the unassigned number 200, whose signatures are arbitrary, must be insecure: data, a name that does not exist, and this name again, over TCP and from the cache.",
         )),
         run: algorithms,
     },
@@ -188,14 +188,51 @@ fn algorithms(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
         let found = check.expect(evidence, (&name, Rtype::A), Rcode::NOERROR, Status::Secure);
         findings.add(found.map_err(|fault| format!("algorithm {number}: {fault}")));
     }
-    let name = check.name(&format!("www.algorithm-{}", Algorithm::MLDSA44.0));
-    match check.lookup(evidence, &name, Rtype::A).status() {
-        Ok(Status::Fails) => findings.add(Err(format!("algorithm 18: {name}: observed SERVFAIL"))),
-        Ok(found) => findings.note(format!("algorithm 18: {}", found.name())),
-        Err(fault) => findings.add(Err(format!("algorithm 18: {name}: {fault}"))),
+    let mut insecure = Vec::new();
+    for number in [Algorithm::MLDSA44.0].into_iter().chain(SHA1_ALGORITHMS).chain(UNUSABLE_ALGORITHMS) {
+        let may_be_secure = !UNUSABLE_ALGORITHMS.contains(&number);
+        match optional_algorithm(check, evidence, number) {
+            Ok(Status::Insecure) => insecure.push(number.to_string()),
+            Ok(found) if found == Status::Secure && may_be_secure => {
+                findings.note(format!("algorithm {number}: {}", found.name()));
+            }
+            Ok(found) => findings
+                .add(Err(format!("algorithm {number}: expected insecure (AD=0), observed {}", found.name()))),
+            Err(fault) => findings.add(Err(format!("algorithm {number}: {fault}"))),
+        }
+    }
+    if !insecure.is_empty() {
+        findings.note(format!("insecure: {}", insecure.join(", ")));
     }
     check.add_fault(evidence, Fault::Sha1Ds, &mut findings);
     findings.outcome()
+}
+
+/// The status of a zone whose algorithm the resolver need not know: that of its data and of a missing name, which
+/// must be the same.
+fn optional_algorithm(
+    check: &mut ResolverCheck,
+    evidence: &mut Evidence,
+    number: u8,
+) -> Result<Status, String> {
+    let name = check.name(&format!("www.algorithm-{number}"));
+    let of_data = check.lookup(evidence, &name, Rtype::A).status()?;
+    if of_data == Status::Fails {
+        return Ok(of_data);
+    }
+    let missing = check.name(&format!("missing.algorithm-{number}"));
+    check.expect(evidence, (&missing, Rtype::A), Rcode::NXDOMAIN, of_data)?;
+    // A cache of whole responses over UDP does not answer over TCP.
+    let query = lookup(&missing, Rtype::A);
+    let again = check.observe(evidence, |client, evidence| client.ask_over(evidence, &query, Transport::Tcp));
+    match again.status()? {
+        found if found == of_data => Ok(of_data),
+        found => Err(format!(
+            "{missing} A again, over TCP: expected {}, observed {}",
+            of_data.name(),
+            found.name()
+        )),
+    }
 }
 
 fn wildcards(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {

@@ -71,6 +71,11 @@ impl Addresses {
         unreachable.into_iter().chain([UNUSED]).collect()
     }
 
+    /// Whether the check serves a root. A delegated domain has that of its parent zones.
+    pub(in crate::check) fn has_root(&self) -> bool {
+        self.of(Role::Root) != UNUSED
+    }
+
     /// Whether no other role has the address of this one.
     pub(in crate::check) fn is_separate(&self, role: Role) -> bool {
         self.0.iter().filter(|address| **address == self.of(role)).count() == 1
@@ -90,7 +95,7 @@ mod tests {
         }
         assert_eq!(one.of(Role::Run), Ipv4Addr::new(127, 53, 7, 3));
         assert_ne!(one.of(Role::Leaf), two.of(Role::Leaf));
-        assert!(one.is_separate(Role::Slow));
+        assert!(one.is_separate(Role::Slow) && one.has_root());
     }
 
     #[test]
@@ -99,5 +104,15 @@ mod tests {
         let addresses = Addresses::delegated(&[address]);
         assert_eq!((addresses.of(Role::Suffix), addresses.of(Role::Unreachable)), (address, address));
         assert!(!addresses.is_separate(Role::Slow));
+    }
+
+    #[test]
+    fn a_delegated_domain_has_no_root_whatever_the_number_of_addresses() {
+        for count in 1..=8 {
+            let listen: Vec<_> = (1..=count).map(|last| Ipv4Addr::new(192, 0, 2, last)).collect();
+            let addresses = Addresses::delegated(&listen);
+            assert!(!addresses.has_root(), "{count}");
+            assert_eq!(addresses.is_separate(Role::Suffix), count > 1);
+        }
     }
 }

@@ -123,7 +123,9 @@ fn resolver_configuration(
     hints: &Path,
     control: SocketAddr,
 ) -> String {
-    let ResolverSetup { upstream, anchors, cache_mib, aggressive, source } = &setup.resolver;
+    let ResolverSetup { upstream, anchors, negative_anchors, cache_mib, aggressive, source } =
+        &setup.resolver;
+    let negative: String = negative_anchors.iter().map(|zone| format!(" \"{zone}\";")).collect();
     let clients = CLIENTS.join("; ");
     let validation = yes_or_no(!anchors.is_empty());
     // The option `port` is the port of all servers that an NS record or a hint names.
@@ -136,7 +138,7 @@ fn resolver_configuration(
         text,
         "  port {port};\n  query-source address {source};\n  recursion yes;\n  allow-recursion {{ {clients}; }};\n  \
          allow-query {{ {clients}; }};\n  dnssec-validation {validation};\n  trust-anchor-telemetry no;\n  \
-         synth-from-dnssec {};\n  max-cache-size {cache_mib}M;\n{}}};\ninclude \"{CONTROL_KEY}\";\n\
+         synth-from-dnssec {};\n  max-cache-size {cache_mib}M;\n  validate-except {{{negative} }};\n{}}};\ninclude \"{CONTROL_KEY}\";\n\
          controls {{ inet {} port {} allow {{ {}; }} keys {{ \"control\"; }}; }};\n\
          zone \".\" {{ type hint; file \"{}\"; }};\n",
         yes_or_no(*aggressive),

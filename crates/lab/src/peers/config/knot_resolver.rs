@@ -22,7 +22,7 @@ pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command,
 }
 
 fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
-    let ResolverSetup { upstream, anchors, cache_mib, source, .. } = &setup.resolver;
+    let ResolverSetup { upstream, anchors, negative_anchors, cache_mib, source, .. } = &setup.resolver;
     let (ip, port, octets) = (location.address.ip(), location.address.port(), setup.udp_octets);
     let mut text = format!(
         "net.ipv6 = false\nnet.listen('{ip}', {port}, {{ kind = 'dns' }})\nnet.outgoing_v4('{source}')\n\
@@ -39,6 +39,9 @@ fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
     }
     for anchor in anchors {
         let _ = writeln!(text, "trust_anchors.add('{}')", anchor.record());
+    }
+    for zone in negative_anchors {
+        let _ = writeln!(text, "trust_anchors.set_insecure({{ '{zone}' }})");
     }
     text += &setup.complete_lines();
     match upstream {

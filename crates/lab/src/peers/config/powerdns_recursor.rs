@@ -19,7 +19,7 @@ pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command,
         Upstream::Stubs(_) => hints_file_text(&[unreachable_root]),
     };
     location.write("root.hints", &hints)?;
-    location.write("anchors.lua", &anchors_file_text(&setup.resolver.anchors))?;
+    location.write("anchors.lua", &anchors_file_text(&setup.resolver))?;
     location.write("recursor.conf", &configuration_text(setup, location))?;
     let mut command = program_command("pdns_recursor", setup);
     command.arg(format!("--config-dir={}", location.folder.display()));
@@ -36,7 +36,7 @@ fn needs_option_for_old_settings(version: &str) -> bool {
 }
 
 fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
-    let ResolverSetup { upstream, anchors, cache_mib, aggressive, source } = &setup.resolver;
+    let ResolverSetup { upstream, anchors, cache_mib, aggressive, source, .. } = &setup.resolver;
     let (dir, ip, port, octets) =
         (location.folder.display(), location.address.ip(), location.address.port(), setup.udp_octets);
     let validation = if anchors.is_empty() { "off" } else { "validate" };
@@ -59,12 +59,17 @@ fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
     text + &setup.complete_lines()
 }
 
-/// The Lua file that replaces the trust anchor of the public root zone by `anchors`.
-fn anchors_file_text(anchors: &[TrustAnchor]) -> String {
-    anchors.iter().fold("clearTA()\n".to_owned(), |mut text, TrustAnchor { zone, ds }| {
+/// The Lua file that replaces the trust anchor of the public root zone by those of `resolver`. Only a Lua file can
+/// have negative trust anchors.
+fn anchors_file_text(resolver: &ResolverSetup) -> String {
+    let mut text = "clearTA()\n".to_owned();
+    for TrustAnchor { zone, ds } in &resolver.anchors {
         let _ = writeln!(text, "addTA('{zone}', \"{ds}\")");
-        text
-    })
+    }
+    for zone in &resolver.negative_anchors {
+        let _ = writeln!(text, "addNTA('{zone}')");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -101,7 +106,13 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
         }
-        assert_eq!(anchors_file_text(&[anchor]), "clearTA()\naddTA('example.', \"1 13 2 AB\")\n");
+        let resolver = ResolverSetup {
+            anchors: vec![anchor],
+            negative_anchors: vec!["nta.example.".to_owned()],
+            ..ResolverSetup::default()
+        };
+        let expected = "clearTA()\naddTA('example.', \"1 13 2 AB\")\naddNTA('nta.example.')\n";
+        assert_eq!(anchors_file_text(&resolver), expected);
     }
 
     #[test]

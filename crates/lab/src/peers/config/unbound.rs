@@ -28,7 +28,8 @@ pub(super) fn prepare(setup: &Setup, location: &PeerLocation) -> Result<Command,
 }
 
 fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
-    let ResolverSetup { upstream, anchors, cache_mib, aggressive, source } = &setup.resolver;
+    let ResolverSetup { upstream, anchors, negative_anchors, cache_mib, aggressive, source } =
+        &setup.resolver;
     let (dir, address, octets) = (location.folder.display(), location.address, setup.udp_octets);
     // Unbound recommends an RRset cache of twice the size of the message cache.
     let message_cache = cache_mib / 3;
@@ -50,6 +51,9 @@ fn configuration_text(setup: &Setup, location: &PeerLocation) -> String {
     } else {
         "  module-config: \"validator iterator\"\n  trust-anchor-file: \"anchors\"\n"
     };
+    for zone in negative_anchors {
+        let _ = writeln!(text, "  domain-insecure: \"{zone}\"");
+    }
     if let (Some(TlsIdentity { certificate, key }), Some(tls)) = (&setup.tls, location.tls) {
         let (ip, port, certificate, key) = (tls.ip(), tls.port(), certificate.display(), key.display());
         let _ = write!(

@@ -106,6 +106,9 @@ fn text_that_would_change_a_configuration_is_rejected() {
         let setup = Setup { resolver: ResolverSetup { anchors, ..ResolverSetup::default() }, ..new() };
         assert!(matches!(rejected(Peer::Unbound, &setup), PeerError::Setup { .. }), "{ds}");
     }
+    let negative_anchors = vec!["nta.example.\"; };".to_owned()];
+    let setup = Setup { resolver: ResolverSetup { negative_anchors, ..ResolverSetup::default() }, ..new() };
+    assert!(matches!(rejected(Peer::BindResolver, &setup), PeerError::Setup { .. }));
     for peer in Peer::all().filter(|peer| peer.info().role == PeerRole::Resolver) {
         assert!(new().check(peer).is_ok());
     }

@@ -36,6 +36,10 @@ fn serve(folder: &Path, at: SocketAddrV4, zones: &[(&str, &Path)]) -> Option<Pee
 fn resolve(peer: Peer, folder: &Path, upstream: &Upstream, anchors: &[TrustAnchor]) -> PeerServer {
     let resolver =
         ResolverSetup { upstream: upstream.clone(), anchors: anchors.to_vec(), ..ResolverSetup::default() };
+    start(peer, folder, resolver)
+}
+
+fn start(peer: Peer, folder: &Path, resolver: ResolverSetup) -> PeerServer {
     let setup = Setup { resolver, ..Setup::new(&folder.join(peer.info().name)) };
     PeerServer::start(peer, &setup).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -128,6 +132,32 @@ fn a_tree_of_stub_zones_is_validated_from_the_root() {
     for peer in installed().filter(|peer| *peer != Peer::KnotResolver) {
         let resolver = resolve(peer, folder, &upstream, std::slice::from_ref(&root.anchor));
         assert_eq!(verdicts(&resolver), SECURE, "{peer:?}: {}", resolver.log());
+    }
+}
+
+/// The parent has the DS record of another key, so that `example.` is bogus. Without Knot Resolver, as above.
+#[test]
+fn a_bogus_zone_is_accepted_below_a_negative_trust_anchor() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let folder = folder.path();
+    let zone = SignedZone::make(folder, "example.", EXAMPLE);
+    let other = SignedZone::make(&folder.join("other"), "example.", EXAMPLE);
+    let root = root_zone(folder, Ipv4Addr::LOCALHOST, &other.anchor);
+    let Some(child) = serve(&folder.join("child"), ANY_PORT, &[("example.", &zone.signed)]) else { return };
+    let Some(parent) = serve(&folder.join("parent"), ANY_PORT, &[(".", &root.signed)]) else { return };
+    let stub = |zone: &str, server: &PeerServer| StubZone { zone: zone.to_owned(), server: server.address };
+    let upstream = Upstream::Stubs(vec![stub(".", &parent), stub("example.", &child)]);
+    for peer in installed().filter(|peer| *peer != Peer::KnotResolver) {
+        for (negative_anchors, expected) in [(vec![], BOGUS), (vec!["example.".to_owned()], NOT_VALIDATED)] {
+            let resolver = ResolverSetup {
+                upstream: upstream.clone(),
+                anchors: vec![root.anchor.clone()],
+                negative_anchors,
+                ..ResolverSetup::default()
+            };
+            let resolver = start(peer, folder, resolver);
+            assert_eq!(verdicts(&resolver), expected, "{peer:?}: {}", resolver.log());
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Nsec5Error, Proofs, ProveOption
 use nonesuch_dnssec::denial::{DenialGeneration, MECHANISMS, MechanismEntry, NameHash};
 use nonesuch_dnssec::keys::{KeySetError, KeyTimes, SEP, ZONE_KEY, ds_rdata};
 use nonesuch_dnssec::sign::SignError;
-use nonesuch_dnssec::{KeyPair, KeySet, SignOptions, sign};
+use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
 use nonesuch_proto::{Name, Rtype, rdata};
 use nonesuch_zone::zonemd::ZonemdHash;
 use nonesuch_zone::{Contents, ReadError, read};
@@ -60,7 +60,7 @@ pub enum TestZoneError {
 /// | `zones/ZONE` | the zone file; signed, unless the mechanism generates its records online |
 /// | `keys/ZONE/` | the keys, as BIND writes them |
 /// | `nsec5/ZONE/` | the VRF key and the proofs of a zone with NSEC5 |
-/// | `nonesuch.toml`, `named.conf`, `nsd.conf`, `knot.conf` | the zones as part of a server's configuration |
+/// | `nonesuch.toml`, `named.conf`, `nsd.conf`, `knot.conf`, `Corefile` | the zones as part of a server's configuration |
 ///
 /// The signatures are valid for 90 days from `now`, in seconds since 1970 modulo 2^32.
 ///
@@ -203,17 +203,26 @@ fn write_catalog(out: &Path, origin: &Name) -> Result<(), TestZoneError> {
     write_zone(out, &apex, &contents)
 }
 
-/// Writes the zones as parts of the configurations of servers. Only Nonesuch serves NSEC5 and signs online with
-/// these keys.
+/// Writes the zones as parts of the configurations of servers. Only Nonesuch serves NSEC5. Only Nonesuch, and
+/// CoreDNS with compact denial, sign online with these keys. CoreDNS does not read NSEC3 records.
 fn write_configurations(out: &Path, origin: &Name) -> Result<(), TestZoneError> {
     let mut nonesuch = String::from("version = 1\nlisten = [\"127.0.0.1:5300\"]\n");
     let [mut named, mut nsd] = [String::new(), String::new()];
     let mut knot = String::from("zone:\n");
+    let mut corefile = String::new();
     let directory = fs::canonicalize(out).unwrap_or_else(|_| out.to_owned());
     for entry in MECHANISMS {
         let zone = below(origin, entry.name)?;
         let file = file_name(&zone);
         let _ = write!(nonesuch, "\n[zone.\"{file}.\"]\nfile = \"zones/{file}\"\n");
+        match entry.mechanism {
+            Mechanism::Nsec => push_server_block(&file, &directory, &[], &mut corefile),
+            Mechanism::Compact => {
+                let keys = key_names(&directory.join("keys").join(&file));
+                push_server_block(&file, &directory, &keys, &mut corefile);
+            }
+            _ => {}
+        }
         match (entry.generation, entry.name_hash) {
             (DenialGeneration::Online, _) => {
                 let _ = writeln!(nonesuch, "denial = \"{}\"\nkeys = \"keys/{file}\"", entry.name);
@@ -227,15 +236,45 @@ fn write_configurations(out: &Path, origin: &Name) -> Result<(), TestZoneError> 
     for label in [UNSIGNED, CATALOG].into_iter().chain(CATALOG_MEMBERS) {
         let file = file_name(&below(origin, label)?);
         let _ = write!(nonesuch, "\n[zone.\"{file}.\"]\nfile = \"zones/{file}\"\n");
+        if label == UNSIGNED {
+            push_server_block(&file, &directory, &[], &mut corefile);
+        }
         if !CATALOG_MEMBERS.contains(&label) {
             push_zone(&file, &directory, [&mut named, &mut nsd, &mut knot]);
         }
     }
-    let files = [("nonesuch.toml", nonesuch), ("named.conf", named), ("nsd.conf", nsd), ("knot.conf", knot)];
+    let files = [
+        ("nonesuch.toml", nonesuch),
+        ("named.conf", named),
+        ("nsd.conf", nsd),
+        ("knot.conf", knot),
+        ("Corefile", corefile),
+    ];
     for (file, text) in files {
         write_new_file(&out.join(file), PUBLIC, text.as_bytes())?;
     }
     Ok(())
+}
+
+/// The paths of the key files in a directory, without suffix.
+fn key_names(directory: &Path) -> Vec<String> {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let private = files.filter(|path| path.extension().is_some_and(|suffix| suffix == "private"));
+    private.map(|path| path.with_extension("").display().to_string()).collect()
+}
+
+/// A server block of CoreDNS. With keys, its plugin `dnssec` signs online, with compact denial.
+fn push_server_block(file: &str, directory: &Path, keys: &[String], corefile: &mut String) {
+    let path = directory.join("zones").join(file);
+    let _ = write!(
+        corefile,
+        "{file}:5300 {{\n  bind 127.0.0.1\n  file {}\n  transfer {{\n    to *\n  }}\n",
+        path.display()
+    );
+    if !keys.is_empty() {
+        let _ = write!(corefile, "  dnssec {{\n    key file {}\n  }}\n", keys.join(" "));
+    }
+    corefile.push_str("}\n");
 }
 
 fn push_zone(file: &str, directory: &Path, [named, nsd, knot]: [&mut String; 3]) {
