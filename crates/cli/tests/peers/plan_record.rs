@@ -264,8 +264,8 @@ struct RecordedPeer {
     is_verification: fn(&str) -> bool,
     /// Maximum verifications that are recorded and not in the log.
     unlogged: u64,
-    /// Maximum verifications at the start, in the second in which the resolver connects to the recorder. Totals
-    /// are interpolated in this second.
+    /// Maximum queries, signatures and verifications at the start, in the second in which the resolver connects to
+    /// the recorder. Totals are interpolated in this second.
     at_start: u64,
 }
 
@@ -317,7 +317,12 @@ fn record_peer(recorded: RecordedPeer) {
         let anchor = tree.file("anchor.ds");
         let packets = record_packets(&capture.stop(), &path("packets"), &["--anchor", text(&anchor)]);
         println!("{:?}: estimate from packets: {}", recorded.peer, packets["verified"]);
-        assert_eq!(traffic(&packets), traffic(&sums), "{TRAFFIC:?}");
+        // What a resolver sends before it is connected to the recorder is in no dnstap message.
+        for ((name, in_packets), recorded_count) in TRAFFIC.iter().zip(traffic(&packets)).zip(traffic(&sums))
+        {
+            let expected = recorded_count..=recorded_count + recorded.at_start;
+            assert!(expected.contains(&in_packets), "{name}: {in_packets} in packets, {sums}");
+        }
     }
 }
 
