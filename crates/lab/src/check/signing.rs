@@ -43,7 +43,18 @@ impl Unsigned {
 
     /// RDATA of the signature of one key. `None` if the library fails.
     pub(super) fn signature(&self, key: &KeyPair, signer: &Name, now: u32, lifetime: u32) -> Option<Vec<u8>> {
-        self.signature_with((key, key.tag()), signer, now, lifetime)
+        self.signature_with((key, key.tag()), signer, validity(now, lifetime))
+    }
+
+    /// As [`Unsigned::signature`], with these values of the fields Inception and Expiration.
+    pub(super) fn signature_from(
+        &self,
+        key: &KeyPair,
+        signer: &Name,
+        inception: u32,
+        expiration: u32,
+    ) -> Option<Vec<u8>> {
+        self.signature_with((key, key.tag()), signer, (inception, expiration))
     }
 
     /// As [`Unsigned::signature`] of a key of the root, with another key tag.
@@ -54,27 +65,31 @@ impl Unsigned {
         now: u32,
         lifetime: u32,
     ) -> Option<Vec<u8>> {
-        self.signature_with((key, tag), &Name::root(), now, lifetime)
+        self.signature_with((key, tag), &Name::root(), validity(now, lifetime))
     }
 
     fn signature_with(
         &self,
         (key, tag): (&KeyPair, u16),
         signer: &Name,
-        now: u32,
-        lifetime: u32,
+        (inception, expiration): (u32, u32),
     ) -> Option<Vec<u8>> {
         let fields = Rrsig {
             covered: self.rtype,
             algorithm: key.algorithm(),
             labels: self.owner.view().rrsig_labels(),
             original_ttl: self.ttl,
-            expiration: now.wrapping_add(lifetime),
-            inception: now.wrapping_sub(INCEPTION_OFFSET),
+            expiration,
+            inception,
             tag,
             signer: signer.view(),
             signature: &[],
         };
         fields.sign(self.owner.view(), self.rdatas.iter().map(Vec::as_slice), key.private()).ok()
     }
+}
+
+/// Inception and expiration of a signature that is valid from an hour before `now` until `lifetime` seconds after it.
+const fn validity(now: u32, lifetime: u32) -> (u32, u32) {
+    (now.wrapping_sub(INCEPTION_OFFSET), now.wrapping_add(lifetime))
 }

@@ -56,6 +56,8 @@ pub(super) const NSEC5_FAULTS: [Fault; 5] = [
     Fault::WrongNextName,
     Fault::RemovedData,
 ];
+/// NSEC3 iterations of the zone `forged-iterations`: above the limits of usual validators, which are 50 to 150.
+const FORGED_ITERATIONS: u16 = 200;
 /// Length of RSA keys of the zones that do not test lengths, in bits.
 const RSA_DEFAULT_BITS: u16 = 2048;
 /// Length of RSA keys of the zones with SHA-1, in bits. The tree signs with them slowly.
@@ -238,6 +240,12 @@ impl ZoneOptions {
             unsigned("sets-ad", Role::Leaf),
             at("adds-option", Role::Leaf),
             at("reorders", Role::Leaf),
+            at("repeats", Role::Leaf),
+            ZoneDescription {
+                denial: Mechanism::Nsec3,
+                iterations: FORGED_ITERATIONS,
+                ..at("forged-iterations", Role::Leaf)
+            },
             at("upper-case", Role::Leaf),
             at("rejects-edns", Role::RejectsEdns),
             unsigned("plain-rejects-edns", Role::RejectsEdns),
@@ -267,6 +275,8 @@ impl ZoneOptions {
             ("sets-ad", Behaviour { sets_ad: true, ..default() }),
             ("adds-option", Behaviour { adds_option: true, ..default() }),
             ("reorders", Behaviour { reorders: true, ..default() }),
+            ("repeats", Behaviour { repeats: true, ..default() }),
+            ("forged-iterations", Behaviour { forges: Some(Rtype::NSEC3), ..default() }),
             ("upper-case", Behaviour { upper_case: true, ..default() }),
             ("rejects-edns", Behaviour { rejects_edns: true, ..default() }),
             ("plain-rejects-edns", Behaviour { rejects_edns: true, ..default() }),

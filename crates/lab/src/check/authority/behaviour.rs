@@ -1,6 +1,6 @@
 //! How the server of a zone behaves.
 
-use nonesuch_proto::Name;
+use nonesuch_proto::{Name, Rtype};
 use std::time::Duration;
 
 /// Maximum size of a response over UDP without another setting, in octets.
@@ -24,8 +24,12 @@ pub(in crate::check) struct Behaviour {
     pub(in crate::check) sets_ad: bool,
     /// The OPT record of responses has an unknown option.
     pub(in crate::check) adds_option: bool,
-    /// Answers have their records in reverse order, and the first one twice.
+    /// Answers have their records in reverse order, and the first one, a signature, twice.
     pub(in crate::check) reorders: bool,
+    /// Answers have each record of data twice.
+    pub(in crate::check) repeats: bool,
+    /// Signatures over records of this type are wrong.
+    pub(in crate::check) forges: Option<Rtype>,
     /// Owners and names in RDATA are in upper case.
     pub(in crate::check) upper_case: bool,
     /// The domain of the agent in the EDNS option Report-Channel (RFC 9567).
@@ -47,6 +51,8 @@ impl Default for Behaviour {
             sets_ad: false,
             adds_option: false,
             reorders: false,
+            repeats: false,
+            forges: None,
             upper_case: false,
             report_to: None,
             bogus_on_demand: false,

@@ -144,10 +144,17 @@ impl Shared {
     }
 
     fn change_records(&self, behaviour: &Behaviour, message: &mut Message) {
-        if behaviour.bogus_on_demand && self.is_bogus.load(Relaxed) {
-            for record in message.records.iter_mut().filter(|record| covers(record, Rtype::A)) {
+        let is_bogus = behaviour.bogus_on_demand && self.is_bogus.load(Relaxed);
+        if let Some(forged) = if is_bogus { Some(Rtype::A) } else { behaviour.forges } {
+            for record in message.records.iter_mut().filter(|record| covers(record, forged)) {
                 record.rdata.last_mut().into_iter().for_each(|octet| *octet ^= 1);
             }
+        }
+        if behaviour.repeats {
+            let is_data =
+                |record: &&Record| record.section == Section::Answer && record.rtype != Rtype::RRSIG;
+            let again: Vec<Record> = message.records.iter().filter(is_data).cloned().collect();
+            message.records.extend(again);
         }
         if behaviour.reorders {
             message.records.reverse();

@@ -7,7 +7,7 @@ use super::faults::Findings;
 use super::{item, quick};
 use crate::tree::Fault;
 use nonesuch_crypto::Algorithm;
-use nonesuch_proto::message::{Rcode, Section};
+use nonesuch_proto::message::{Rcode, Record, Section};
 use nonesuch_proto::{Name, NameRef, Rtype};
 
 /// TTL of the zones of the check, in seconds.
@@ -44,11 +44,11 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
     Row {
         item: item(
             "XF-033",
-            "Signatures whose expiration is before their inception are rejected",
+            "Times of signatures are compared in serial number arithmetic",
             &["RFC 4034 §3.1.5", "RFC 4035 §5.3.1"],
-            "A signature whose expiration is before its inception.",
+            "A signature whose expiration is before its inception must fail. A signature of 68 years must be valid: its inception, almost 2^31 seconds ago, is a greater number than the present time.",
         ),
-        run: |check, evidence| check.check_faults(evidence, &[Fault::ReversedValidity]),
+        run: serial_arithmetic,
     },
     Row {
         item: item(
@@ -103,17 +103,11 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
     Row {
         item: item(
             "XF-038",
-            "The order of records does not matter, nor does a repeated signature",
-            &["RFC 4034 §6.3", "RFC 6840 §5.11"],
-            "The server of a zone reverses the order of the records, and repeats a signature of the answer.",
+            "The order of records does not matter, and repeated records are used or rejected",
+            &["RFC 4034 §6.3", "RFC 6840 §5.11", "RFC 2181 §5"],
+            "The server of a zone reverses the order of the records, and repeats a signature of the answer: the answer must be secure. Another server sends each record of the data twice: the answer must be secure or fail. The number of records in it is reported.",
         ),
-        run: |check, evidence| {
-            secure_names(
-                check,
-                evidence,
-                &[("www.reorders", Rtype::A), ("mail.reorders", Rtype::MX), ("reorders", Rtype::DNSKEY)],
-            )
-        },
+        run: order_and_repetition,
     },
     Row {
         item: item(
@@ -132,6 +126,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
                     ("alias.upper-case", Rtype::CNAME),
                 ],
             )
+            .outcome()
         },
     },
     Row {
@@ -172,13 +167,14 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
     },
 ];
 
-fn secure_names(check: &mut ResolverCheck, evidence: &mut Evidence, names: &[(&str, Rtype)]) -> Outcome {
+/// The answers to these questions are secure.
+fn secure_names(check: &mut ResolverCheck, evidence: &mut Evidence, names: &[(&str, Rtype)]) -> Findings {
     let mut findings = Findings::default();
     for (relative, rtype) in names {
         let name = check.name(relative);
         findings.add(check.expect(evidence, (&name, *rtype), Rcode::NOERROR, Status::Secure));
     }
-    findings.outcome()
+    findings
 }
 
 fn algorithms(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
@@ -233,6 +229,35 @@ fn optional_algorithm(
             found.name()
         )),
     }
+}
+
+fn serial_arithmetic(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
+    let mut findings = secure_names(check, evidence, &[("old-inception.special", Rtype::TXT)]);
+    check.add_fault(evidence, Fault::ReversedValidity, &mut findings);
+    findings.outcome()
+}
+
+fn order_and_repetition(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
+    let reordered = [("www.reorders", Rtype::A), ("mail.reorders", Rtype::MX), ("reorders", Rtype::DNSKEY)];
+    let mut findings = secure_names(check, evidence, &reordered);
+    let name = check.name("www.repeats");
+    let asked = check.lookup(evidence, &name, Rtype::A);
+    match asked.status() {
+        Ok(Status::Fails) => findings.note("repeated records: rejected"),
+        Ok(Status::Secure) => {
+            let is_address = |record: &&Record| record.rtype == Rtype::A;
+            let count = asked
+                .ok()
+                .map_or(0, |response| response.message.section(Section::Answer).filter(is_address).count());
+            findings.note(format!("repeated records: secure, {count} in the answer"));
+        }
+        Ok(Status::Insecure) => {
+            findings
+                .add(Err(format!("{name}: expected a secure answer or SERVFAIL, observed insecure (AD=0)")));
+        }
+        Err(fault) => findings.add(Err(format!("{name}: {fault}"))),
+    }
+    findings.outcome()
 }
 
 fn wildcards(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {

@@ -17,6 +17,9 @@ const TTL: u32 = 300;
 const LIFETIME: u32 = 86_400;
 /// Validity of the signatures at `short-lived`, in seconds.
 pub(in crate::check) const SHORT_LIFETIME: u32 = 120;
+/// Age of the signature at `old-inception` in seconds, ten days less than 68 years: the field Inception is greater
+/// than the present time, unless serial number arithmetic is used (RFC 4034 §3.1.5).
+const OLD_INCEPTION: u32 = (1 << 31) - 864_000;
 /// Number of attempts to find a signature with a leading zero octet; one fails with a probability of
 /// 255/256.
 const ATTEMPTS: u32 = 20_000;
@@ -51,8 +54,8 @@ pub(in crate::check) fn sized_name(size: usize, zone: &Name) -> Option<Name> {
 }
 
 /// The labels of the special answers of the zone `special`.
-pub(super) const SPECIAL_LABELS: [&str; 6] =
-    ["zero-r", "zero-s", "large-r", "large-s", "null-s", "short-lived"];
+pub(super) const SPECIAL_LABELS: [&str; 7] =
+    ["zero-r", "zero-s", "large-r", "large-s", "null-s", "short-lived", "old-inception"];
 
 /// The line of a zone file for a name with one of [`answers`]: the name exists, so that no denial covers it, and
 /// the servers send the answer instead of this record.
@@ -108,7 +111,7 @@ fn sized_answer(zone: &TreeZone, name: &Name, size: usize, now: u32) -> Option<V
 }
 
 /// The answers of the zone `special`, which has keys for P-256: signatures whose first or second number has
-/// a leading zero octet (RFC 6605 §4), numbers out of range, and a signature that expires soon.
+/// a leading zero octet (RFC 6605 §4), numbers out of range, a signature that expires soon, and one with an old inception.
 fn special_answers(zone: &TreeZone, now: u32) -> Vec<((Name, Rtype), Vec<Record>)> {
     let Some(keys) = &zone.keys else { return Vec::new() };
     let Some(key) = keys.keys().first() else { return Vec::new() };
@@ -145,6 +148,16 @@ fn special_answers(zone: &TreeZone, now: u32) -> Vec<((Name, Rtype), Vec<Record>
         let signature = rrset.signature(key, keys.zone(), now, SHORT_LIFETIME)?;
         Some(signed(&rrset, signature))
     };
+    let old = || {
+        let rrset = rrset("old-inception", TTL, 0)?;
+        let signature = rrset.signature_from(
+            key,
+            keys.zone(),
+            now.wrapping_sub(OLD_INCEPTION),
+            now.wrapping_add(LIFETIME),
+        )?;
+        Some(signed(&rrset, signature))
+    };
     // A signature of P-256 has 64 octets: r and s (RFC 6605 §4).
     [
         with_zero("zero-r", 64),
@@ -153,6 +166,7 @@ fn special_answers(zone: &TreeZone, now: u32) -> Vec<((Name, Rtype), Vec<Record>
         replaced("large-s", 32, 0xff),
         replaced("null-s", 32, 0),
         short(),
+        old(),
     ]
     .into_iter()
     .flatten()
