@@ -7,10 +7,12 @@ default:
 # Check format and lints, also of the fuzz targets
 check:
     cargo fmt --check
+    cargo fmt --check --manifest-path fuzz/Cargo.toml
+    cargo fmt --check --manifest-path tools/count-verifications/Cargo.toml
+    cargo fmt --check --manifest-path adoption/Cargo.toml
     cargo clippy --workspace --all-targets -- -D warnings
     CARGO_TARGET_DIR=target cargo clippy --locked --manifest-path fuzz/Cargo.toml --bins -- -D warnings
     cargo clippy --release --locked --manifest-path tools/count-verifications/Cargo.toml -- -D warnings
-    cargo fmt --check --manifest-path adoption/Cargo.toml
 
 # Run all tests; tests of public data need NONESUCH_DATA
 test:
