@@ -128,7 +128,9 @@ fn a_proxy_that_does_not_forward_is_reported() {
 #[test]
 fn no_path_to_a_running_proxy_is_simulated() {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let free = std::net::UdpSocket::bind(any).and_then(|socket| socket.local_addr()).expect("a port");
+    // An address of its own: a port that is free over UDP is free over TCP, too.
+    let own = SocketAddr::from((Ipv4Addr::new(127, 77, 0, 1), 0));
+    let free = std::net::UdpSocket::bind(own).and_then(|socket| socket.local_addr()).expect("a port");
     let proxy = Proxy::start(&ProxyOptions::new(any, free)).expect("a proxy");
     let mut check = ProxyCheck::start(&ProxyCheckOptions {
         target: ProxyTarget::Running(proxy.address()),
