@@ -51,7 +51,7 @@ pub(super) const ITEMS: &[Row<ResolverCheck>] = &[
             "XF-070",
             "Trust anchors have the states Start, AddPend, Valid, Missing, Revoked and Removed",
             &["RFC 5011 §4"],
-            "The keys of the root change in the order of the states.",
+            "The keys of the root change in the order of the states; a valid key disappears and comes back. No client can observe the state Removed.",
         ),
         run: states,
     },
@@ -185,6 +185,7 @@ fn states(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     judge(check, evidence, |results, findings| {
         must_be(findings, "AddPend: only the new key", results.before_hold_down, Seen::Fails);
         must_be(findings, "Valid: only the new key", results.after_hold_down, Seen::Secure);
+        must_be(findings, "Missing, and valid again: only the old key", results.after_missing, Seen::Secure);
         must_be(findings, "Revoked: only the old key", results.after_revocation, Seen::Fails);
     })
 }

@@ -76,6 +76,8 @@ pub(super) struct Results {
     pub(super) after_absence: Seen,
     /// The root with only the new key, which has been published for more than 30 days.
     pub(super) after_hold_down: Seen,
+    /// The root with only the old key again, which was missing.
+    pub(super) after_missing: Seen,
     /// The root with the new key and the revoked one.
     pub(super) revoked: Seen,
     /// The root with only the old key again, without REVOKE, after its revocation.
@@ -94,7 +96,7 @@ enum Keys {
 }
 
 /// The steps: day and keys.
-const STEPS: [(u32, Keys); 11] = [
+const STEPS: [(u32, Keys); 12] = [
     (0, Keys::Old),
     (1, Keys::Both),
     (20, Keys::Both),
@@ -106,6 +108,8 @@ const STEPS: [(u32, Keys); 11] = [
     (42, Keys::Both),
     (56, Keys::Both),
     (57, Keys::New),
+    // The old key was missing and is valid again (RFC 5011 §4).
+    (57, Keys::Old),
     (58, Keys::Revoked),
 ];
 /// The step after the last one.
@@ -157,8 +161,9 @@ pub(super) fn run(
         before_hold_down: seen[3],
         after_absence: seen[6],
         after_hold_down: seen[9],
-        revoked: seen[10],
-        after_revocation: seen[11],
+        after_missing: seen[10],
+        revoked: seen[11],
+        after_revocation: seen[12],
         key_queries,
     })
 }
