@@ -212,17 +212,26 @@ fn reports(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcome {
     let Some(report) = reports.first() else {
         return Outcome::Pass("sends no reports, which are optional".to_owned());
     };
-    // RFC 9567 §6.1.1: `_er`, type, name, extended error, `_er`, agent.
-    let is_right = reports.iter().any(|report| {
-        report.starts_with("_er.")
-            && report.contains(&format!(".reported.{}", check.run()))
-            && report.contains("._er.")
-    });
-    if is_right {
+    let zone = format!("reported.{}", check.run());
+    if reports.iter().any(|report| names_failure(report, &zone)) {
         Outcome::Pass(format!("report {report}"))
     } else {
         Outcome::Fail(format!("the report {report} does not name the failure"))
     }
+}
+
+/// Whether a report has the form of RFC 9567 §6.1.1, for a name in this zone: `_er`, type, name, extended error, `_er`,
+/// agent.
+fn names_failure(report: &str, zone: &str) -> bool {
+    let fields = report.strip_prefix("_er.").and_then(|rest| rest.split_once("._er."));
+    let fields = fields.and_then(|(fields, _)| fields.split_once('.'));
+    let Some((rtype, (name, code))) = fields.and_then(|(rtype, rest)| Some((rtype, rest.rsplit_once('.')?)))
+    else {
+        return false;
+    };
+    rtype.parse::<u16>().is_ok()
+        && code.parse::<u16>().is_ok()
+        && format!(".{name}").contains(&format!(".{zone}"))
 }
 
 fn bounded_work(check: &mut ResolverCheck, evidence: &mut Evidence, fault: Fault) -> Outcome {
@@ -302,4 +311,25 @@ fn minimised_names(check: &mut ResolverCheck, evidence: &mut Evidence) -> Outcom
         "query names are minimised"
     });
     findings.outcome()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_failure;
+
+    #[test]
+    fn a_report_has_type_name_code_and_agent() {
+        let zone = "reported.r1";
+        assert!(names_failure("_er.1.www.reported.r1.check.7._er.agent.r1.check.", zone));
+        assert!(names_failure("_er.48.reported.r1.check.9._er.agent.r1.check.", zone));
+        for wrong in [
+            "_er.1.www.other.r1.check.7._er.agent.r1.check.",
+            "_er.www.reported.r1.check.7._er.agent.r1.check.",
+            "_er.1.www.reported.r1.check._er.agent.r1.check.",
+            "_er.1.www.reported.r1.check.7.agent.r1.check.",
+            "1.www.reported.r1.check.7._er.agent.r1.check.",
+        ] {
+            assert!(!names_failure(wrong, zone), "{wrong}");
+        }
+    }
 }
