@@ -48,13 +48,8 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
             "As XP-009, with 1,232 and 1,252 octets, which are one packet, and with 1,253, 1,473 and 4,000 octets. The client sends a query again if its first response is lost. After a response with TC, it asks over TCP.",
         ),
         run: |check, evidence| {
-            let path = PathOptions { mtu: MINIMUM_MTU, ..PathOptions::default() };
-            over(
-                check,
-                evidence,
-                (BOTH, path, Transport::Udp),
-                &[("", |check, evidence| in_packets(check, evidence, MINIMUM_MTU, &MINIMUM_SIZES))],
-            )
+            let part: Part = ("", |check, evidence| in_packets(check, evidence, MINIMUM_MTU, &MINIMUM_SIZES));
+            over(check, evidence, (BOTH, with_mtu(MINIMUM_MTU), Transport::Udp), &[part])
         },
     },
     Row {
@@ -64,14 +59,7 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
             &["RFC 5625 §4.4.2", "RFC 5625 §4.4.3", "RFC 6891 §6.2.3"],
             "Drops fragments behind the proxy. Asks for 4,000 octets with the payload size 4,096, then with 512 and 1,232: the response must have TC, and TCP the answer. A response of 1,232 octets must arrive over UDP.",
         ),
-        run: |check, evidence| {
-            over(
-                check,
-                evidence,
-                (&[LinkPlace::Servers], no_fragments(), Transport::Udp),
-                &[("", small_answers)],
-            )
-        },
+        run: |check, evidence| lost_fragments(check, evidence, LinkPlace::Servers),
     },
     Row {
         item: item(
@@ -80,14 +68,7 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
             &["RFC 5625 §4.4", "RFC 5625 §4.4.3", "RFC 6891 §6.2.3"],
             "As XP-012, with a path before the proxy.",
         ),
-        run: |check, evidence| {
-            over(
-                check,
-                evidence,
-                (&[LinkPlace::Clients], no_fragments(), Transport::Udp),
-                &[("", small_answers)],
-            )
-        },
+        run: |check, evidence| lost_fragments(check, evidence, LinkPlace::Clients),
     },
     Row {
         item: item(
@@ -118,11 +99,10 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
             "Runs P-1, P-5, XP-006 and XP-010 with a path before the proxy, and with a path behind it.",
         ),
         run: |check, evidence| {
-            let path = PathOptions { mtu: MINIMUM_MTU, ..PathOptions::default() };
             over(
                 check,
                 evidence,
-                (BOTH, path, Transport::Udp),
+                (BOTH, with_mtu(MINIMUM_MTU), Transport::Udp),
                 &[
                     ("P-1: ", opaque::flags_and_opt),
                     ("P-5: ", cache::two_clients),
@@ -137,8 +117,9 @@ pub(super) const ITEMS: &[Row<ProxyCheck>] = &[
 /// A part of an item: a prefix of its failures, and its test.
 type Part = (&'static str, fn(&mut ProxyCheck, &mut Evidence) -> Outcome);
 
-fn no_fragments() -> PathOptions {
-    PathOptions { drop_fragments: true, ..PathOptions::default() }
+/// A path with this MTU.
+fn with_mtu(mtu: u16) -> PathOptions {
+    PathOptions { mtu, ..PathOptions::default() }
 }
 
 /// Runs tests of the proxy over a path with these properties in both directions, at each of these places. The
@@ -179,9 +160,8 @@ const fn name(place: LinkPlace) -> &'static str {
 
 fn ethernet(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     if !matches!(check.target(), ProxyTarget::Running(_)) {
-        let path = PathOptions { mtu: ETHERNET_MTU, ..PathOptions::default() };
         let part: Part = ("", |check, evidence| in_packets(check, evidence, ETHERNET_MTU, &ETHERNET_SIZES));
-        return over(check, evidence, (BOTH, path, Transport::Udp), &[part]);
+        return over(check, evidence, (BOTH, with_mtu(ETHERNET_MTU), Transport::Udp), &[part]);
     }
     let outcome = complete(check, evidence, &ETHERNET_SIZES);
     if outcome == Outcome::pass() && check.server().ip().is_loopback() {
@@ -248,7 +228,13 @@ fn is_answer(passed: &Passed) -> Result<(), String> {
     }
 }
 
-/// Without fragments, a client gets each answer that its payload size permits.
+/// Without fragments on the path at this place, a client gets each answer that its payload size permits.
+fn lost_fragments(check: &mut ProxyCheck, evidence: &mut Evidence, place: LinkPlace) -> Outcome {
+    let path = PathOptions { drop_fragments: true, ..PathOptions::default() };
+    over(check, evidence, (&[place], path, Transport::Udp), &[("", small_answers)])
+}
+
+/// The answers that no path prevents: those in one packet, and those over TCP.
 fn small_answers(check: &mut ProxyCheck, evidence: &mut Evidence) -> Outcome {
     let mut findings = Findings::default();
     let large = query(check, 4000, LARGE);
